@@ -6,6 +6,8 @@
 // With NORMALISE the rows of A are normalised first: for 1 each element is multiplied by statistics[row] and
 // norm[column] (RMSNorm), for 2 it becomes (a - statistics[M + row]) · statistics[row] · norm[column] +
 // norm_bias[column] (LayerNorm). The kernel row_statistics computes such statistics.
+// With HEAD_SIZE, C's columns are a third each the heads of queries, of keys and of values, HEAD_SIZE columns each, and
+// the epilogue, a bias, turns those of queries and keys in pairs of neighbours by positions[2, M], as rope_vision does.
 // FLOPs: 2·M·N·K. Bytes: (M·K + M·N) · sizeof(STORAGE) + N·K · sizeof(WEIGHT), and the operands of epilogue and norm.
 // Requires: buffers aligned to 16 bytes; M, N, K >= 1, of any value. C may be the residual, element for element. With
 // SPLITS > 1 or STREAM: `workspace` of SPLITS tiles of floats a tile, or two a block, and `counters` of one int a tile,
@@ -26,6 +28,7 @@
 #include "common/matrix.cuh"
 #include "common/normed_operand.cuh"
 #include "common/operand.cuh"
+#include "common/pair_rotation.cuh"
 #include "common/tile_sums.cuh"
 #include "common/tiles.cuh"
 #include "common/types.cuh"
@@ -103,6 +106,9 @@
 #ifndef NORMALISE
 #define NORMALISE 0  // how rows of A are normalised, by the numbers in common/normed_operand.cuh
 #endif
+#ifndef HEAD_SIZE
+#define HEAD_SIZE 0  // columns of a head whose pairs are turned; 0: none are
+#endif
 #ifndef STORAGE
 #define STORAGE float32  // element type of A, C and the residual
 #endif
@@ -134,6 +140,7 @@ constexpr bool kRowsAligned = ROWS_ALIGNED != 0;
 constexpr bool kColumnsAligned = COLUMNS_ALIGNED != 0;
 constexpr int kFinish = FINISH;
 constexpr int kNorm = NORMALISE;
+constexpr int kHeadSize = HEAD_SIZE;
 
 constexpr int kThreads = (kBlockM / kThreadM) * (kBlockN / kThreadN);
 constexpr int kWarpsN = kBlockN / (kLanesN * kThreadN);
@@ -152,6 +159,7 @@ static_assert(kBlockK % kUnrollK == 0 && kUnrollK % kFragments == 0, "unrolled s
 static_assert(kSplits >= 1 && kGroupM >= 1 && (SPLIT_K == 0 || SPLIT_K == kSplits), "counts");
 static_assert(!kStream || kSplits == 1, "depths are either streamed or split");
 static_assert(kNorm >= kNormNone && kNorm <= kNormLayer, "a known norm");
+static_assert(kHeadSize == 0 || kFinish == kEpilogueBias, "a bias is added before heads are turned");
 static_assert(!Epilogue<kFinish>::kHalves || kThreadN % 2 == 0, "a thread holds gate and factor");
 
 using PlainOperandA = Operand<STORAGE, kThreads, kBlockM, kBlockK, kVector, kPadding, !kRowsFirst, kRowsAligned>;
@@ -282,6 +290,7 @@ struct TileStore {
   const float* bias;
   const STORAGE* residual;
   const float* statistics;
+  PairRotation rotation;
   Tile tile;
   Place place;
   int m;
@@ -297,7 +306,20 @@ struct TileStore {
       for (int j = 0; j < kChunkN; ++j) {
         scaled[j] = kNorm == kNormRms ? sum[j] * factor : sum[j];
       }
-      store_finished<kFinish, kColumnsAligned && kChunkN == 4, kChunkN>(c, scaled, bias, residual, row, column, n);
+      constexpr bool kAligned = kColumnsAligned && kChunkN == 4;
+      if constexpr (kHeadSize > 0) {
+        const auto shift = load_inside<kAligned, kChunkN>(bias + column, n - column);
+#pragma unroll
+        for (int j = 0; j < kChunkN; ++j) {
+          scaled[j] += shift.element[j];
+        }
+        if (column < n / 3 * 2) {
+          turn_pairs<kHeadSize>(scaled, rotation, row, m, column);
+        }
+        store_finished<kEpilogueNone, kAligned, kChunkN>(c, scaled, bias, residual, row, column, n);
+      } else {
+        store_finished<kFinish, kAligned, kChunkN>(c, scaled, bias, residual, row, column, n);
+      }
     }
   }
 };
@@ -323,9 +345,12 @@ extern "C" __global__ void MATMUL_BOUNDS matmul(const STORAGE* __restrict__ a, c
                                                 const float* __restrict__ bias, const STORAGE* residual, STORAGE* c,
                                                 float* workspace, int* counters, int m, int n, int k,
                                                 const float* __restrict__ norm, const float* __restrict__ norm_bias,
-                                                const float* __restrict__ statistics) {
+                                                const float* __restrict__ statistics, const float* __restrict__ cosine,
+                                                const float* __restrict__ sine, const int* __restrict__ positions,
+                                                int position_count) {
   const Place place;
   const RowNorm row_norm{norm, norm_bias, statistics};
+  const PairRotation rotation{cosine, sine, positions, position_count};
   const Matrix<WEIGHT> matrix_b(b);
   const int slices = (k + kBlockK - 1) / kBlockK;
   if constexpr (kStream) {
@@ -341,7 +366,7 @@ extern "C" __global__ void MATMUL_BOUNDS matmul(const STORAGE* __restrict__ a, c
       const int first = static_cast<int>(slice - static_cast<long long>(index) * slices);
       const int last = end - slice < slices - first ? first + static_cast<int>(end - slice) : slices;
       const Tile tile(index, m, n);
-      const TileStore store{c, bias, residual, statistics, tile, place, m, n};
+      const TileStore store{c, bias, residual, statistics, rotation, tile, place, m, n};
       float sum[kThreadM * kColumnChunks][kChunkN] = {};
       multiply_tile(sum, a, matrix_b, row_norm, tile, place, first * kBlockK, last < slices ? last * kBlockK : k, m, n,
                     k);
@@ -359,7 +384,7 @@ extern "C" __global__ void MATMUL_BOUNDS matmul(const STORAGE* __restrict__ a, c
     const int depth = (slices + kSplits - 1) / kSplits * kBlockK;
     const int begin = static_cast<int>(blockIdx.y) * depth;
     const int end = k - begin < depth ? k : begin + depth;
-    const TileStore store{c, bias, residual, statistics, tile, place, m, n};
+    const TileStore store{c, bias, residual, statistics, rotation, tile, place, m, n};
     float sum[kThreadM * kColumnChunks][kChunkN] = {};
     if (begin < end) {
       multiply_tile(sum, a, matrix_b, row_norm, tile, place, begin, end, m, n, k);
@@ -381,7 +406,8 @@ extern "C" __global__ void MATMUL_BOUNDS matmul(const STORAGE* __restrict__ a, c
 extern "C" __global__ void matmul_reference(const STORAGE* __restrict__ a, const WEIGHT* __restrict__ b,
                                             const float* __restrict__ bias, const STORAGE* residual, double* c,
                                             float* workspace, int* counters, int m, int n, int k, const float* norm,
-                                            const float* norm_bias, const float* statistics) {
+                                            const float* norm_bias, const float* statistics, const float* cosine,
+                                            const float* sine, const int* positions, int position_count) {
   constexpr int kTile = 16;
   __shared__ double tile_a[kTile][kTile + 1];
   __shared__ double tile_b[kTile][kTile + 1];
@@ -393,6 +419,7 @@ extern "C" __global__ void matmul_reference(const STORAGE* __restrict__ a, const
   const Matrix<WEIGHT> matrix_b(b);
   double sum = 0.0;
   double gate = 0.0;
+  double other = 0.0;  // that a turned pair's other column has
   for (int first = 0; first < k; first += kTile) {
     const bool inside = first + x < k;
     double element = inside && row < m ? to_float(a[static_cast<long long>(row) * k + first + x]) : 0.0f;
@@ -407,11 +434,24 @@ extern "C" __global__ void matmul_reference(const STORAGE* __restrict__ a, const
     for (int i = 0; i < kTile; ++i) {
       sum += tile_a[y][i] * tile_b[x][i];
       gate += tile_a[y][i] * tile_b[x & ~1][i];
+      other += tile_a[y][i] * tile_b[x ^ 1][i];
     }
     __syncthreads();
   }
   if (row < m && column < n) {
-    store_finished<kFinish>(c, sum, gate, bias, residual, static_cast<long long>(row) * n + column, column);
+    const long long at = static_cast<long long>(row) * n + column;
+    if (kHeadSize == 0) {
+      store_finished<kFinish>(c, sum, gate, bias, residual, at, column);
+    } else if (column >= n / 3 * 2) {
+      c[at] = sum + bias[column];
+    } else {
+      constexpr int kQuarter = kHeadSize > 0 ? kHeadSize / 4 : 1;
+      const int slot = column % (4 * kQuarter) / 2;
+      const int angle =
+          clamp_row(positions[slot < kQuarter ? row : m + row], position_count) * kQuarter + slot % kQuarter;
+      const double turned = (other + bias[column ^ 1]) * sine[angle];
+      c[at] = (sum + bias[column]) * cosine[angle] + (column % 2 == 0 ? -turned : turned);
+    }
   }
 }
 

@@ -112,7 +112,13 @@ KernelProblem Matmul::problem() const {
   if (!is_packed_format(b.type)) {
     if (rows > kFewRows) {
       return {"matmul",
-              {{"M", rows}, {"N", b.shape[0]}, {"K", a.shape[1]}, {"EPILOGUE", finish}, {"NORM", 0}},
+              {{"M", rows},
+               {"N", b.shape[0]},
+               {"K", a.shape[1]},
+               {"EPILOGUE", finish},
+               {"NORM", 0},
+               {"HEAD_DIM", 0},
+               {"POSITIONS", 0}},
               {{"STORAGE", a.type}, {"WEIGHT", b.type}}};
     }
     return {"matvec",

@@ -31,12 +31,19 @@ enum class Epilogue : std::uint8_t {
 /// Rows that a product may have to stream its weight; more are worth sharing what was read of it.
 inline constexpr std::int64_t kFewRows = 8;
 
-/// The buffers that the kernel `matmul` takes for a NormalisingMatmul, of a product that is none.
+/// The buffers that the kernel `matmul` takes besides those of a plain product: for rows that it normalises, and for
+/// heads that it turns (NormalisingMatmul, VisionQkv).
 template <typename Visit>
 void visit_no_norm(Visit& visit) {
   visit("norm", kNoTensor, Use::read);
   visit("norm bias", kNoTensor, Use::read);
   visit("statistics", kNoTensor, Use::read);
+}
+template <typename Visit>
+void visit_no_rotation(Visit& visit) {
+  visit("cosine", kNoTensor, Use::read);
+  visit("sine", kNoTensor, Use::read);
+  visit("positions", kNoTensor, Use::read);
 }
 
 /// `c = epilogue(a · bᵀ)`. All dense, aligned to 16 bytes. Up to kFewRows rows go to the kernel `matvec`, more to
@@ -70,6 +77,7 @@ struct Matmul {
       visit("rounded scales", kNoTensor, Use::write);
     } else if (self.a.shape[0] > kFewRows) {
       visit_no_norm(visit);
+      visit_no_rotation(visit);
     }
   }
   [[nodiscard]] bool check() const;
@@ -199,6 +207,7 @@ struct PatchEmbed {
     visit("y", self.y, Use::write);
     if (self.patches.shape[0] > kFewRows) {
       visit_no_norm(visit);
+      visit_no_rotation(visit);
     }
   }
   [[nodiscard]] bool check() const;

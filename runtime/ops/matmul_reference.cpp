@@ -62,10 +62,32 @@ std::vector<double> normalised_rows(const Problem& problem, std::span<const std:
 // Whether there are statistics to normalise by.
 bool normalises(std::span<const std::vector<double>> inputs) { return inputs.size() > 6 && !inputs[6].empty(); }
 
+// Turns the pairs of columns that queries and keys are in rows of them and of values, by inputs 7 to 9: cosines, sines
+// and positions; dimensions HEAD_DIM, POSITIONS.
+void turn_heads(const Problem& problem, std::span<const std::vector<double>> inputs, std::vector<double>& c) {
+  const auto m = static_cast<std::size_t>(problem.dimension("M"));
+  const auto n = static_cast<std::size_t>(problem.dimension("N"));
+  const auto head_dim = static_cast<std::size_t>(problem.dimension("HEAD_DIM"));
+  const auto last_position = static_cast<double>(problem.dimension("POSITIONS") - 1);
+  const std::size_t quarter = head_dim / 4;
+  for (std::size_t row = 0; row < m; ++row) {
+    for (std::size_t column = 0; column < n / 3 * 2; column += 2) {
+      const std::size_t slot = column % head_dim / 2;
+      const double position = std::clamp(inputs[9][slot < quarter ? row : m + row], 0.0, last_position);
+      const std::size_t angle = static_cast<std::size_t>(position) * quarter + slot % quarter;
+      double& low = c[row * n + column];
+      double& high = c[row * n + column + 1];
+      const double turned = low * inputs[7][angle] - high * inputs[8][angle];
+      high = high * inputs[7][angle] + low * inputs[8][angle];
+      low = turned;
+    }
+  }
+}
+
 }  // namespace
 
-// `C[M,N] = A[M,K] · B[N,K]ᵀ`, all row-major; dimensions M, N, K; with statistics of A's rows also NORM. Uses all
-// processors.
+// `C[M,N] = A[M,K] · B[N,K]ᵀ`, all row-major; dimensions M, N, K; with statistics of A's rows also NORM, with
+// positions HEAD_DIM and POSITIONS. Uses all processors.
 void reference_matmul_nt(const Problem& problem, std::span<const std::vector<double>> inputs,
                          std::span<std::vector<double>> outputs) {
   const auto m = static_cast<std::size_t>(problem.dimension("M"));
@@ -97,6 +119,9 @@ void reference_matmul_nt(const Problem& problem, std::span<const std::vector<dou
                    }
                  }
                });
+  if (inputs.size() > 9 && !inputs[9].empty()) {
+    turn_heads(problem, inputs, outputs[0]);
+  }
 }
 
 namespace {

@@ -31,7 +31,9 @@ KernelProblem NormalisingMatmul::problem() const {
            {"N", b.shape[0]},
            {"K", a.shape[1]},
            {"EPILOGUE", static_cast<std::int64_t>(epilogue)},
-           {"NORM", static_cast<std::int64_t>(norm_of(*this))}},
+           {"NORM", static_cast<std::int64_t>(norm_of(*this))},
+           {"HEAD_DIM", 0},
+           {"POSITIONS", 0}},
           {{"STORAGE", a.type}, {"WEIGHT", b.type}}};
 }
 

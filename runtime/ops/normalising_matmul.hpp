@@ -31,6 +31,7 @@ struct NormalisingMatmul {
     visit("norm", self.norm, Use::read);
     visit("norm bias", self.norm_bias, Use::read);
     visit("statistics", self.statistics, Use::read);
+    visit_no_rotation(visit);
   }
   [[nodiscard]] bool check() const;
   [[nodiscard]] KernelProblem problem() const;

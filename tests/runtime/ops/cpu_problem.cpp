@@ -22,6 +22,7 @@
 #include "runtime/ops/rope.hpp"
 #include "runtime/ops/sample.hpp"
 #include "runtime/ops/transpose.hpp"
+#include "runtime/ops/vision_qkv.hpp"
 
 namespace pascaline::testing {
 namespace {
@@ -38,8 +39,30 @@ void run_matmul(const CpuProblem& of) {
                            of.view("residual", {m, n}), epilogue});
 }
 
-// Of the kernel matmul: with NORM, a product that normalises.
+void run_vision_qkv(const CpuProblem& of) {
+  const std::int64_t m = of.dimension("M");
+  const std::int64_t n = of.dimension("N");
+  const std::int64_t k = of.dimension("K");
+  const std::int64_t head_dim = of.dimension("HEAD_DIM");
+  const std::initializer_list<std::int64_t> table{of.dimension("POSITIONS"), head_dim / 4};
+  ops::compute(ops::VisionQkv{.a = of.view("a", {m, k}),
+                              .b = of.view("b", {n, k}),
+                              .bias = of.view("bias", {n}),
+                              .qkv = of.view("c", {m, 3, n / 3 / head_dim, head_dim}),
+                              .cosine = of.view("cosine", table),
+                              .sine = of.view("sine", table),
+                              .positions = of.view("positions", {2, m}),
+                              .norm = of.view("norm", {k}),
+                              .norm_bias = of.view("norm_bias", {k}),
+                              .statistics = of.view("statistics", {2, m})});
+}
+
+// Of the kernel matmul: also products that normalise, and that turn heads.
 void run_product(const CpuProblem& of) {
+  if (of.dimension("HEAD_DIM") != 0) {
+    run_vision_qkv(of);
+    return;
+  }
   const std::int64_t norm = of.dimension("NORM");
   if (norm == 0) {
     run_matmul(of);

@@ -20,11 +20,20 @@ std::int64_t epsilon(RaggedShapes& draw) { return draw.pick({1000, 10'000, 50'00
 Sizes advance(RaggedShapes& /*draw*/) { return {}; }
 
 Sizes matmul(RaggedShapes& draw) {
+  if (draw.below(5) == 0) {  // queries, keys and values
+    const std::int64_t head_dim = draw.pick({4, 12, 16, 64});
+    return {{"M", draw.size(150)},       {"N", 3 * head_dim * draw.pick({1, 2, 3})},
+            {"K", draw.size(150)},       {"EPILOGUE", 1},
+            {"NORM", draw.pick({0, 2})}, {"HEAD_DIM", head_dim},
+            {"POSITIONS", draw.size(20)}};
+  }
   return {{"M", draw.size(150)},
           {"N", draw.size(150)},
           {"K", draw.size(150)},
           {"EPILOGUE", draw.below(7)},
-          {"NORM", draw.pick({0, 0, 1, 2})}};
+          {"NORM", draw.pick({0, 0, 1, 2})},
+          {"HEAD_DIM", 0},
+          {"POSITIONS", 0}};
 }
 
 // Whole blocks of every format half of the time; else whole blocks of some.
