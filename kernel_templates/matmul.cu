@@ -3,7 +3,12 @@
 //
 // Epilogues (common/epilogue.cuh): none, + bias[N], GELU (tanh or erf) of that, + residual[M,N], both, or SwiGLU of a
 // weight whose rows 2i and 2i+1 are gate and factor; C then is [M, N/2].
-// FLOPs: 2·M·N·K. Bytes: (M·K + M·N) · sizeof(STORAGE) + N·K · sizeof(WEIGHT), and the epilogue's operands.
+// With NORMALISE the rows of A are normalised first: for 1 each element is multiplied by statistics[row] and
+// norm[column] (RMSNorm), for 2 it becomes (a - statistics[M + row]) · statistics[row] · norm[column] +
+// norm_bias[column] (LayerNorm). The kernel row_statistics computes such statistics.
+// With HEAD_SIZE, C's columns are a third each the heads of queries, of keys and of values, HEAD_SIZE columns each, and
+// the epilogue, a bias, turns those of queries and keys in pairs of neighbours by positions[2, M], as rope_vision does.
+// FLOPs: 2·M·N·K. Bytes: (M·K + M·N) · sizeof(STORAGE) + N·K · sizeof(WEIGHT), and the operands of epilogue and norm.
 // Requires: buffers aligned to 16 bytes; M, N, K >= 1, of any value. C may be the residual, element for element. With
 // SPLITS > 1 or STREAM: `workspace` of SPLITS tiles of floats a tile, or two a block, and `counters` of one int a tile,
 // zero before the first launch (each launch leaves them zero).
@@ -14,12 +19,16 @@
 // so that a thread reads its rows and columns as vectors. A thread owns THREAD_M x THREAD_N values in chunks of up to
 // 4 x 4, spread over its warp's tile so that a warp's shared reads fall in different banks or on the same word.
 // What K leaves over is the first slice, so that the loop over the others checks nothing; rows beyond the matrices
-// read the last row, and are not written.
+// read the last row, and are not written. Elements of A are normalised between registers and shared memory, which is
+// one product (RMSNorm) or two multiply-adds (LayerNorm) for BLOCK_N of the tile's; the factor of a row that RMSNorm
+// has is left for the sums.
 
 #include "common/epilogue.cuh"
 #include "common/fragment.cuh"
 #include "common/matrix.cuh"
+#include "common/normed_operand.cuh"
 #include "common/operand.cuh"
+#include "common/pair_rotation.cuh"
 #include "common/tile_sums.cuh"
 #include "common/tiles.cuh"
 #include "common/types.cuh"
@@ -94,6 +103,12 @@
 #ifndef FINISH
 #define FINISH 0  // the epilogue, by its number in common/epilogue.cuh
 #endif
+#ifndef NORMALISE
+#define NORMALISE 0  // how rows of A are normalised, by the numbers in common/normed_operand.cuh
+#endif
+#ifndef HEAD_SIZE
+#define HEAD_SIZE 0  // columns of a head whose pairs are turned; 0: none are
+#endif
 #ifndef STORAGE
 #define STORAGE float32  // element type of A, C and the residual
 #endif
@@ -124,6 +139,8 @@ constexpr int kGroupM = GROUP_M;
 constexpr bool kRowsAligned = ROWS_ALIGNED != 0;
 constexpr bool kColumnsAligned = COLUMNS_ALIGNED != 0;
 constexpr int kFinish = FINISH;
+constexpr int kNorm = NORMALISE;
+constexpr int kHeadSize = HEAD_SIZE;
 
 constexpr int kThreads = (kBlockM / kThreadM) * (kBlockN / kThreadN);
 constexpr int kWarpsN = kBlockN / (kLanesN * kThreadN);
@@ -141,10 +158,27 @@ static_assert(kFragments == 1 || kFragments == 2, "one or two register buffers")
 static_assert(kBlockK % kUnrollK == 0 && kUnrollK % kFragments == 0, "unrolled steps tile a slice");
 static_assert(kSplits >= 1 && kGroupM >= 1 && (SPLIT_K == 0 || SPLIT_K == kSplits), "counts");
 static_assert(!kStream || kSplits == 1, "depths are either streamed or split");
+static_assert(kNorm >= kNormNone && kNorm <= kNormLayer, "a known norm");
+static_assert(kHeadSize == 0 || kFinish == kEpilogueBias, "a bias is added before heads are turned");
 static_assert(!Epilogue<kFinish>::kHalves || kThreadN % 2 == 0, "a thread holds gate and factor");
 
-using OperandA = Operand<STORAGE, kThreads, kBlockM, kBlockK, kVector, kPadding, !kRowsFirst, kRowsAligned>;
+using PlainOperandA = Operand<STORAGE, kThreads, kBlockM, kBlockK, kVector, kPadding, !kRowsFirst, kRowsAligned>;
 using OperandB = Operand<WEIGHT, kThreads, kBlockN, kBlockK, kVector, kPadding, !kRowsFirst, kRowsAligned>;
+
+// A's rows as they are, or normalised.
+template <int NORM>
+struct OperandOfA
+    : NormedOperand<NORM, STORAGE, kThreads, kBlockM, kBlockK, kVector, kPadding, !kRowsFirst, kRowsAligned> {
+  using Base = NormedOperand<NORM, STORAGE, kThreads, kBlockM, kBlockK, kVector, kPadding, !kRowsFirst, kRowsAligned>;
+  using Base::Base;
+};
+template <>
+struct OperandOfA<kNormNone> : PlainOperandA {
+  __device__ __forceinline__ OperandOfA(const STORAGE* __restrict__ elements, int first_row, int rows, int first_k,
+                                        int depth, RowNorm /*norm*/)
+      : PlainOperandA(elements, first_row, rows, first_k, depth) {}
+};
+using OperandA = OperandOfA<kNorm>;
 
 using Fragment = Product<kThreadM, kChunkM, kLanesM * kChunkM, OperandA::kRow, kThreadN, kChunkN, kLanesN * kChunkN,
                          OperandB::kRow, ORDER>::Fragment;
@@ -200,12 +234,12 @@ __device__ __forceinline__ void multiply_slice(float (&sum)[kThreadM * kColumnCh
 
 // The sums of a tile over the depths [begin, end).
 __device__ __forceinline__ void multiply_tile(float (&sum)[kThreadM * kColumnChunks][kChunkN],
-                                              const STORAGE* __restrict__ a, const Matrix<WEIGHT>& b, Tile tile,
-                                              Place place, int begin, int end, int m, int n, int k) {
+                                              const STORAGE* __restrict__ a, const Matrix<WEIGHT>& b, RowNorm norm,
+                                              Tile tile, Place place, int begin, int end, int m, int n, int k) {
   __shared__ __align__(16) float shared_a[kStages][kBlockK * OperandA::kRow];
   __shared__ __align__(16) float shared_b[kStages][kBlockK * OperandB::kRow];
   const int first = (end - begin - 1) % kBlockK + 1;
-  OperandA operand_a(a, tile.first_row, m, begin, k);
+  OperandA operand_a(a, tile.first_row, m, begin, k, norm);
   const Matrix<STORAGE> matrix_a(a);
   OperandB operand_b(b.elements, tile.first_column, n, begin, k);
   operand_a.load_first(first);
@@ -255,6 +289,8 @@ struct TileStore {
   STORAGE* c;
   const float* bias;
   const STORAGE* residual;
+  const float* statistics;
+  PairRotation rotation;
   Tile tile;
   Place place;
   int m;
@@ -264,7 +300,26 @@ struct TileStore {
     const int row = tile.first_row + place.row_of(chunk / kColumnChunks);
     if (row < m) {
       const int column = tile.first_column + place.column_of(chunk % kColumnChunks * kChunkN);
-      store_finished<kFinish, kColumnsAligned && kChunkN == 4, kChunkN>(c, sum, bias, residual, row, column, n);
+      float scaled[kChunkN];
+      const float factor = kNorm == kNormRms ? statistics[row] : 1.0f;
+#pragma unroll
+      for (int j = 0; j < kChunkN; ++j) {
+        scaled[j] = kNorm == kNormRms ? sum[j] * factor : sum[j];
+      }
+      constexpr bool kAligned = kColumnsAligned && kChunkN == 4;
+      if constexpr (kHeadSize > 0) {
+        const auto shift = load_inside<kAligned, kChunkN>(bias + column, n - column);
+#pragma unroll
+        for (int j = 0; j < kChunkN; ++j) {
+          scaled[j] += shift.element[j];
+        }
+        if (column < n / 3 * 2) {
+          turn_pairs<kHeadSize>(scaled, rotation, row, m, column);
+        }
+        store_finished<kEpilogueNone, kAligned, kChunkN>(c, scaled, bias, residual, row, column, n);
+      } else {
+        store_finished<kFinish, kAligned, kChunkN>(c, scaled, bias, residual, row, column, n);
+      }
     }
   }
 };
@@ -288,8 +343,14 @@ __device__ __forceinline__ void store_tile(const float (&sum)[kThreadM * kColumn
 
 extern "C" __global__ void MATMUL_BOUNDS matmul(const STORAGE* __restrict__ a, const WEIGHT* __restrict__ b,
                                                 const float* __restrict__ bias, const STORAGE* residual, STORAGE* c,
-                                                float* workspace, int* counters, int m, int n, int k) {
+                                                float* workspace, int* counters, int m, int n, int k,
+                                                const float* __restrict__ norm, const float* __restrict__ norm_bias,
+                                                const float* __restrict__ statistics, const float* __restrict__ cosine,
+                                                const float* __restrict__ sine, const int* __restrict__ positions,
+                                                int position_count) {
   const Place place;
+  const RowNorm row_norm{norm, norm_bias, statistics};
+  const PairRotation rotation{cosine, sine, positions, position_count};
   const Matrix<WEIGHT> matrix_b(b);
   const int slices = (k + kBlockK - 1) / kBlockK;
   if constexpr (kStream) {
@@ -305,9 +366,10 @@ extern "C" __global__ void MATMUL_BOUNDS matmul(const STORAGE* __restrict__ a, c
       const int first = static_cast<int>(slice - static_cast<long long>(index) * slices);
       const int last = end - slice < slices - first ? first + static_cast<int>(end - slice) : slices;
       const Tile tile(index, m, n);
-      const TileStore store{c, bias, residual, tile, place, m, n};
+      const TileStore store{c, bias, residual, statistics, rotation, tile, place, m, n};
       float sum[kThreadM * kColumnChunks][kChunkN] = {};
-      multiply_tile(sum, a, matrix_b, tile, place, first * kBlockK, last < slices ? last * kBlockK : k, m, n, k);
+      multiply_tile(sum, a, matrix_b, row_norm, tile, place, first * kBlockK, last < slices ? last * kBlockK : k, m, n,
+                    k);
       if (first == 0 && last == slices) {
         store_tile(sum, store);
       } else {
@@ -322,10 +384,10 @@ extern "C" __global__ void MATMUL_BOUNDS matmul(const STORAGE* __restrict__ a, c
     const int depth = (slices + kSplits - 1) / kSplits * kBlockK;
     const int begin = static_cast<int>(blockIdx.y) * depth;
     const int end = k - begin < depth ? k : begin + depth;
-    const TileStore store{c, bias, residual, tile, place, m, n};
+    const TileStore store{c, bias, residual, statistics, rotation, tile, place, m, n};
     float sum[kThreadM * kColumnChunks][kChunkN] = {};
     if (begin < end) {
-      multiply_tile(sum, a, matrix_b, tile, place, begin, end, m, n, k);
+      multiply_tile(sum, a, matrix_b, row_norm, tile, place, begin, end, m, n, k);
     }
     if constexpr (kSplits == 2) {
       Sums::reduce_pair(sum, workspace + index * Sums::kTile, counters + index, store);
@@ -343,7 +405,9 @@ extern "C" __global__ void MATMUL_BOUNDS matmul(const STORAGE* __restrict__ a, c
 // Launch: grid (ceil(N / 16), ceil(M / 16)), block (16, 16).
 extern "C" __global__ void matmul_reference(const STORAGE* __restrict__ a, const WEIGHT* __restrict__ b,
                                             const float* __restrict__ bias, const STORAGE* residual, double* c,
-                                            float* workspace, int* counters, int m, int n, int k) {
+                                            float* workspace, int* counters, int m, int n, int k, const float* norm,
+                                            const float* norm_bias, const float* statistics, const float* cosine,
+                                            const float* sine, const int* positions, int position_count) {
   constexpr int kTile = 16;
   __shared__ double tile_a[kTile][kTile + 1];
   __shared__ double tile_b[kTile][kTile + 1];
@@ -355,20 +419,39 @@ extern "C" __global__ void matmul_reference(const STORAGE* __restrict__ a, const
   const Matrix<WEIGHT> matrix_b(b);
   double sum = 0.0;
   double gate = 0.0;
+  double other = 0.0;  // that a turned pair's other column has
   for (int first = 0; first < k; first += kTile) {
     const bool inside = first + x < k;
-    tile_a[y][x] = inside && row < m ? to_float(a[static_cast<long long>(row) * k + first + x]) : 0.0f;
+    double element = inside && row < m ? to_float(a[static_cast<long long>(row) * k + first + x]) : 0.0f;
+    if (kNorm != kNormNone && inside && row < m) {
+      element -= kNorm == kNormLayer ? statistics[m + row] : 0.0f;
+      element = element * statistics[row] * norm[first + x] + (kNorm == kNormLayer ? norm_bias[first + x] : 0.0f);
+    }
+    tile_a[y][x] = element;
     tile_b[y][x] =
         inside && row_of_b < n ? matrix_b(matrix_b.elements[static_cast<long long>(row_of_b) * k + first + x]) : 0.0f;
     __syncthreads();
     for (int i = 0; i < kTile; ++i) {
       sum += tile_a[y][i] * tile_b[x][i];
       gate += tile_a[y][i] * tile_b[x & ~1][i];
+      other += tile_a[y][i] * tile_b[x ^ 1][i];
     }
     __syncthreads();
   }
   if (row < m && column < n) {
-    store_finished<kFinish>(c, sum, gate, bias, residual, static_cast<long long>(row) * n + column, column);
+    const long long at = static_cast<long long>(row) * n + column;
+    if (kHeadSize == 0) {
+      store_finished<kFinish>(c, sum, gate, bias, residual, at, column);
+    } else if (column >= n / 3 * 2) {
+      c[at] = sum + bias[column];
+    } else {
+      constexpr int kQuarter = kHeadSize > 0 ? kHeadSize / 4 : 1;
+      const int slot = column % (4 * kQuarter) / 2;
+      const int angle =
+          clamp_row(positions[slot < kQuarter ? row : m + row], position_count) * kQuarter + slot % kQuarter;
+      const double turned = (other + bias[column ^ 1]) * sine[angle];
+      c[at] = (sum + bias[column]) * cosine[angle] + (column % 2 == 0 ? -turned : turned);
+    }
   }
 }
 

@@ -1,7 +1,7 @@
 // Rotary embedding of the query and key heads of an image's patches, in place. qkv[PATCHES, QKV_STRIDE]: a row is HEADS
 // query heads, HEADS key heads, HEADS value heads of HEAD_DIM each; values are not touched. positions[2, PATCHES]: row
 // and column of each patch in its image; cosine and sine [POSITIONS, HEAD_DIM / 4]; positions behind the tables take
-// their last row. Slot j of a head is the pair of elements j and j + HEAD_DIM / 2. The first HEAD_DIM / 4 slots turn by
+// their last row. Slot j of a head is the pair of elements 2j and 2j + 1. The first HEAD_DIM / 4 slots turn by
 // the patch's row, the others by its column, both with the table's angles 0 … HEAD_DIM / 4 - 1.
 //
 // Bytes: queries and keys read and written once. Requires: pointers aligned to 16 bytes; HEAD_DIM a multiple of 4.
@@ -23,13 +23,13 @@
 #define HEADS_PER_GROUP 2  // heads of a patch that the same threads take
 #endif
 #ifndef VECTOR
-#define VECTOR 4  // neighbouring elements a load takes
+#define VECTOR 4  // neighbouring pairs a thread takes
 #endif
 #ifndef MIN_BLOCKS
 #define MIN_BLOCKS 4  // resident blocks an SM asked of the compiler
 #endif
 #ifndef ROWS_ALIGNED
-#define ROWS_ALIGNED 0  // 1: QKV_STRIDE and HEAD_DIM / 4 are multiples of VECTOR
+#define ROWS_ALIGNED 0  // 1: QKV_STRIDE / 2 and HEAD_DIM / 4 are multiples of VECTOR
 #endif
 #ifndef HEAD_SIZE
 #define HEAD_SIZE 64  // HEAD_DIM: elements of a head
@@ -74,6 +74,33 @@ __device__ __forceinline__ void load_angles(float (&value)[kVector], const float
   }
 }
 
+// Reads this thread's pairs of a head, zeros behind its end.
+__device__ __forceinline__ void load_pairs(Pairs& pairs, const STORAGE* head, int first, int end) {
+#pragma unroll
+  for (int c = 0; c < Pairs::kChunks; ++c) {
+    float value[2 * kVector];
+    load_floats<kAligned>(value, head, 2 * (first + c * kStep), end);
+#pragma unroll
+    for (int v = 0; v < kVector; ++v) {
+      pairs.low[c][v] = value[2 * v];
+      pairs.high[c][v] = value[2 * v + 1];
+    }
+  }
+}
+
+__device__ __forceinline__ void store_pairs(const Pairs& pairs, STORAGE* head, int first, int end) {
+#pragma unroll
+  for (int c = 0; c < Pairs::kChunks; ++c) {
+    float value[2 * kVector];
+#pragma unroll
+    for (int v = 0; v < kVector; ++v) {
+      value[2 * v] = pairs.low[c][v];
+      value[2 * v + 1] = pairs.high[c][v];
+    }
+    store_floats<kAligned>(head, 2 * (first + c * kStep), end, value);
+  }
+}
+
 }  // namespace
 
 extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
@@ -92,7 +119,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
   Pairs pairs[kHeadsPerGroup];
 #pragma unroll
   for (int i = 0; i < kHeadsPerGroup; ++i) {
-    pairs[i].load<kAligned>(head + i * kHeadDim, first, first_head + i < 2 * heads ? kHalf : 0);
+    load_pairs(pairs[i], head + i * kHeadDim, first, first_head + i < 2 * heads ? kHeadDim : 0);
   }
   const int row = clamp_row(positions[patch], position_count);
   const int column = clamp_row(positions[patches + patch], position_count);
@@ -105,7 +132,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
 #pragma unroll
   for (int i = 0; i < kHeadsPerGroup; ++i) {
     pairs[i].rotate(turn);
-    pairs[i].store<kAligned>(head + i * kHeadDim, first, first_head + i < 2 * heads ? kHalf : 0);
+    store_pairs(pairs[i], head + i * kHeadDim, first, first_head + i < 2 * heads ? kHeadDim : 0);
   }
 }
 
@@ -126,10 +153,10 @@ extern "C" __global__ void rope_vision_reference(double* __restrict__ qkv, const
     const long long row = clamp_row(positions[j < kQuarter ? patch : patches + patch], position_count);
     const double c = cosine[row * kQuarter + j % kQuarter];
     const double s = sine[row * kQuarter + j % kQuarter];
-    const double low = head[j];
-    const double high = head[j + kHalf];
-    head[j] = low * c - high * s;
-    head[j + kHalf] = high * c + low * s;
+    const double low = head[2 * j];
+    const double high = head[2 * j + 1];
+    head[2 * j] = low * c - high * s;
+    head[2 * j + 1] = high * c + low * s;
   }
 }
 

@@ -37,7 +37,9 @@ struct TensorSpec {
 enum class WeightLayout : std::uint8_t {
   stacked,      ///< the rows of one below those of another
   interleaved,  ///< their rows in turn
-  head_rows,    ///< one tensor, whose rows are elements of the vision tower's heads
+  /// One tensor, whose rows are elements of the vision tower's heads: queries, keys, values. Of queries and keys those
+  /// that turn together, one in each half of a head, lie below each other.
+  head_rows,
   head_columns  ///< one tensor, whose columns are
 };
 

@@ -30,7 +30,7 @@ struct WeightExtent {
   std::int64_t rows = 0;
   std::int64_t width = 0;
   ElementType type = ElementType::float32;
-  std::optional<HeadPadding> padding;
+  std::optional<HeadLayout> heads;
 
   [[nodiscard]] std::uint64_t bytes() const { return static_cast<std::uint64_t>(layout_of(type).bytes(rows, width)); }
 };
@@ -39,12 +39,13 @@ WeightExtent extent_of(const WeightEntry& entry, const ModelConfig& config, cons
   WeightExtent extent{entry.rows(), entry.width(), matrices.of(entry), {}};
   const bool in_rows = entry.layout == WeightLayout::head_rows;
   if (in_rows || entry.layout == WeightLayout::head_columns) {
-    const HeadPadding heads{config.vision.value().head_dim(), padded_head_dim(*config.vision),
-                            in_rows ? extent.width : 1};
-    if (heads.size != heads.padded) {
-      std::int64_t& elements = in_rows ? extent.rows : extent.width;
-      elements = elements / heads.size * heads.padded;
-      extent.padding = heads;
+    HeadLayout heads{config.vision.value().head_dim(), padded_head_dim(*config.vision), in_rows ? extent.width : 1, 0};
+    std::int64_t& elements = in_rows ? extent.rows : extent.width;
+    const std::int64_t count = elements / heads.size;
+    heads.paired = in_rows ? count / 3 * 2 : 0;
+    elements = count * heads.padded;
+    if (in_rows || heads.size != heads.padded) {
+      extent.heads = heads;
     }
   }
   return extent;
@@ -99,10 +100,10 @@ class WeightPlacer {
     }
     const TensorView view = allocated(extent);
     if (is_matrix_format(extent.type)) {
-      uploads_.push_back({span_of(view), tensors, extent.type, extent.padding, entry.layout, extent.rows, extent.width,
+      uploads_.push_back({span_of(view), tensors, extent.type, extent.heads, entry.layout, extent.rows, extent.width,
                           where_ != Place::device});
     } else if (tensors.size() == 1 || entry.layout == WeightLayout::interleaved) {
-      upload(view, tensors, extent.padding);
+      upload(view, tensors, extent.heads);
     } else {
       stack(view, tensors);
     }
@@ -114,8 +115,8 @@ class WeightPlacer {
 
  private:
   void upload(const TensorView& to, const std::vector<const TensorSpec*>& from,
-              const std::optional<HeadPadding>& padding) {
-    uploads_.push_back({span_of(to), from, to.type, padding, WeightLayout::stacked, 0, 0, where_ != Place::device});
+              const std::optional<HeadLayout>& heads) {
+    uploads_.push_back({span_of(to), from, to.type, heads, WeightLayout::stacked, 0, 0, where_ != Place::device});
   }
 
   void stack(const TensorView& view, const std::vector<const TensorSpec*>& tensors) {

@@ -3,6 +3,54 @@
 #include "runtime/model/tensor_memory.hpp"
 
 namespace pascaline {
+namespace {
+
+// A row's statistics take less than the row.
+template <typename Norm>
+TensorView statistics_view(const Norm& norm, ops::RowNorm kind) {
+  return {norm.y.data, ElementType::float32, {static_cast<std::int64_t>(kind), norm.x.shape[0]}};
+}
+
+void run_normalising(LinearLayers& linear, const ops::RowStatistics& rows, const TensorView& weight,
+                     const TensorView& bias, const ops::Matmul& layer) {
+  linear.executor().run(rows);
+  linear.executor().run(ops::NormalisingMatmul{.a = rows.x,
+                                               .norm = weight,
+                                               .norm_bias = bias,
+                                               .statistics = rows.statistics,
+                                               .b = layer.b,
+                                               .c = layer.c,
+                                               .bias = layer.bias,
+                                               .residual = layer.residual,
+                                               .epilogue = layer.epilogue});
+}
+
+}  // namespace
+
+bool can_normalise(ElementType weight, std::int64_t rows) noexcept {
+  return !is_packed_format(weight) && rows > ops::kFewRows;
+}
+
+double more_for_normalising(const PlaceKey& /*key*/) { return 0.5; }
+
+ops::RowStatistics statistics_of(const ops::Rmsnorm& norm) {
+  return {.x = norm.x,
+          .statistics = statistics_view(norm, ops::RowNorm::rms),
+          .norm = ops::RowNorm::rms,
+          .epsilon = norm.epsilon};
+}
+
+ops::RowStatistics statistics_of(const ops::Layernorm& norm) {
+  return {.x = norm.x, .statistics = statistics_view(norm, ops::RowNorm::layer), .norm = ops::RowNorm::layer};
+}
+
+void run_normalising(LinearLayers& linear, const ops::Rmsnorm& norm, const ops::Matmul& layer) {
+  run_normalising(linear, statistics_of(norm), norm.weight, {}, layer);
+}
+
+void run_normalising(LinearLayers& linear, const ops::Layernorm& norm, const ops::Matmul& layer) {
+  run_normalising(linear, statistics_of(norm), norm.weight, norm.bias, layer);
+}
 
 ops::Rmsnorm input_norm_of(const AttentionPlace& place) {
   return {.x = place.hidden, .weight = place.input_norm, .y = place.input, .epsilon = place.epsilon};

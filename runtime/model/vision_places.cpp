@@ -1,11 +1,13 @@
 #include <array>
 
 #include "runtime/model/place_list.hpp"
+#include "runtime/model/place_steps.hpp"
 #include "runtime/model/tensor_memory.hpp"
 #include "runtime/ops/attention.hpp"
 #include "runtime/ops/matmul.hpp"
 #include "runtime/ops/norm.hpp"
 #include "runtime/ops/rope.hpp"
+#include "runtime/ops/vision_qkv.hpp"
 
 // The places of the vision tower.
 namespace pascaline {
@@ -53,15 +55,64 @@ ops::Matmul vision_projection_of(const VisionAttentionPlace& place) {
           .epilogue = ops::Epilogue::bias_residual};
 }
 
-void single_vision_attention(LinearLayers& linear, const VisionAttentionPlace& place) {
-  linear.run_normed(norm1_of(place), vision_qkv_of(place));
-  linear.executor().run(vision_rotation_of(place));
+// What follows queries, keys and values that are turned.
+void attend_to_patches(LinearLayers& linear, const VisionAttentionPlace& place) {
   linear.executor().run(vision_attention_of(place));
   linear.run(vision_projection_of(place));
 }
 
-constexpr std::array kVisionAttentions{Alternative<VisionAttentionPlace>{kSingle, "each operation by itself", always,
-                                                                         nothing_more, single_vision_attention}};
+void single_vision_attention(LinearLayers& linear, const VisionAttentionPlace& place) {
+  linear.run_normed(norm1_of(place), vision_qkv_of(place));
+  linear.executor().run(vision_rotation_of(place));
+  attend_to_patches(linear, place);
+}
+
+void normed_vision_attention(LinearLayers& linear, const VisionAttentionPlace& place) {
+  run_normalising(linear, norm1_of(place), vision_qkv_of(place));
+  linear.executor().run(vision_rotation_of(place));
+  attend_to_patches(linear, place);
+}
+
+// Queries, keys and values of rows that were normalised.
+ops::VisionQkv turned_qkv_of(const VisionAttentionPlace& place) {
+  return {.a = place.normed,
+          .b = place.qkv_weight.weight,
+          .bias = place.qkv_weight.bias,
+          .qkv = place.qkv,
+          .cosine = place.cosine,
+          .sine = place.sine,
+          .positions = place.positions};
+}
+
+void turned_vision_attention(LinearLayers& linear, const VisionAttentionPlace& place) {
+  linear.executor().run(norm1_of(place));
+  linear.executor().run(turned_qkv_of(place));
+  attend_to_patches(linear, place);
+}
+
+void normed_turned_vision_attention(LinearLayers& linear, const VisionAttentionPlace& place) {
+  const ops::RowStatistics rows = statistics_of(norm1_of(place));
+  linear.executor().run(rows);
+  ops::VisionQkv product = turned_qkv_of(place);
+  product.a = rows.x;
+  product.norm = place.norm.weight;
+  product.norm_bias = place.norm.bias;
+  product.statistics = rows.statistics;
+  linear.executor().run(product);
+  attend_to_patches(linear, place);
+}
+
+bool normalises_patches(const PlaceKey& key) { return can_normalise(type_of(key, "QKV"), dimension_of(key, "ROWS")); }
+
+constexpr std::array kVisionAttentions{
+    Alternative<VisionAttentionPlace>{kSingle, "each operation by itself", always, nothing_more,
+                                      single_vision_attention},
+    Alternative<VisionAttentionPlace>{"turned", "queries and keys turned by the projection that they come from",
+                                      normalises_patches, nothing_more, turned_vision_attention},
+    Alternative<VisionAttentionPlace>{"normed", "the norm by the projection after it", normalises_patches,
+                                      more_for_normalising, normed_vision_attention},
+    Alternative<VisionAttentionPlace>{"normed_turned", "norm, projection and positions", normalises_patches,
+                                      more_for_normalising, normed_turned_vision_attention}};
 
 ops::Layernorm norm2_of(const VisionMlpPlace& place) {
   return {.x = place.hidden, .weight = place.norm.weight, .bias = place.norm.bias, .y = place.input};
@@ -89,8 +140,17 @@ void single_vision_mlp(LinearLayers& linear, const VisionMlpPlace& place) {
   linear.run(fc2_of(place));
 }
 
+void normed_vision_mlp(LinearLayers& linear, const VisionMlpPlace& place) {
+  run_normalising(linear, norm2_of(place), fc1_of(place));
+  linear.run(fc2_of(place));
+}
+
+bool normalises_fc1(const PlaceKey& key) { return can_normalise(type_of(key, "FC1"), dimension_of(key, "ROWS")); }
+
 constexpr std::array kVisionMlps{
-    Alternative<VisionMlpPlace>{kSingle, "each operation by itself", always, nothing_more, single_vision_mlp}};
+    Alternative<VisionMlpPlace>{kSingle, "each operation by itself", always, nothing_more, single_vision_mlp},
+    Alternative<VisionMlpPlace>{"normed", "the norm by the product after it", normalises_fc1, more_for_normalising,
+                                normed_vision_mlp}};
 
 // Patches that become one token follow each other: merging them is another view.
 ops::Layernorm merger_norm_of(const MergerPlace& place) {
@@ -121,8 +181,20 @@ void single_merger(LinearLayers& linear, const MergerPlace& place) {
   linear.run(merger_fc2_of(place));
 }
 
+void normed_merger(LinearLayers& linear, const MergerPlace& place) {
+  run_normalising(linear, merger_norm_of(place), merger_fc1_of(place));
+  linear.run(merger_fc2_of(place));
+}
+
+// Where patches are normalised one by one, a row of the product has several of them.
+bool normalises_merged(const PlaceKey& key) {
+  return dimension_of(key, "MERGED_FIRST") != 0 && can_normalise(type_of(key, "FC1"), dimension_of(key, "TOKENS"));
+}
+
 constexpr std::array kMergers{
-    Alternative<MergerPlace>{kSingle, "each operation by itself", always, nothing_more, single_merger}};
+    Alternative<MergerPlace>{kSingle, "each operation by itself", always, nothing_more, single_merger},
+    Alternative<MergerPlace>{"normed", "the norm by the product after it", normalises_merged, more_for_normalising,
+                             normed_merger}};
 
 }  // namespace
 

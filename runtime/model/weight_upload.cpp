@@ -17,23 +17,44 @@ namespace {
 
 constexpr std::size_t kCodesAtOnce = std::size_t{1} << 16;
 
-// With zeros between what the tensor has.
-void fill_padded(const WeightSource& source, const WeightUpload& upload, std::span<std::byte> piece,
-                 std::size_t offset) {
+// Elements of heads that lie one after the other as they do in the tensor, or zeros.
+struct HeadRun {
+  std::optional<std::int64_t> from;  // the first one's number in the tensor
+  std::int64_t count = 0;
+};
+
+// Those from number `place` on.
+HeadRun run_of_heads(const HeadLayout& heads, std::int64_t place) {
+  const std::int64_t head = place / heads.padded;
+  const std::int64_t element = place % heads.padded;
+  const std::int64_t quarter = heads.size / 4;
+  const std::int64_t padded_quarter = heads.padded / 4;
+  const bool paired = head < heads.paired;
+  const std::int64_t slot = paired ? element / 2 : element;  // of a pair's first elements, if it is one
+  const std::int64_t inside = slot % padded_quarter;
+  const std::int64_t rest = (inside < quarter ? quarter : padded_quarter) - inside;
+  if (inside >= quarter) {
+    return {std::nullopt, paired ? 1 : rest};
+  }
+  const std::int64_t half = paired ? element % 2 * (heads.size / 2) : 0;
+  return {head * heads.size + half + slot / padded_quarter * quarter + inside, paired ? 1 : rest};
+}
+
+// Heads as they lie on the device.
+void fill_heads(const WeightSource& source, const WeightUpload& upload, std::span<std::byte> piece,
+                std::size_t offset) {
   // Rows that are quantized are read as float32.
   const ElementType type = is_matrix_format(upload.type) ? ElementType::float32 : upload.type;
   const std::size_t element = size_of(type);
-  const HeadPadding& heads = *upload.padding;
-  const std::int64_t quarter = heads.size / 4 * heads.width;
-  const std::int64_t padded_quarter = heads.padded / 4 * heads.width;
+  const HeadLayout& heads = *upload.heads;
   auto place = static_cast<std::int64_t>(offset / element);
   while (!piece.empty()) {
-    const std::int64_t number = place / padded_quarter;
-    const std::int64_t inside = place % padded_quarter;
-    const std::int64_t run = inside < quarter ? quarter - inside : padded_quarter - inside;
-    const std::size_t bytes = std::min(piece.size(), static_cast<std::size_t>(run) * element);
-    if (inside < quarter) {
-      source.read(*upload.from[0], type, number * quarter + inside, piece.first(bytes));
+    const HeadRun run = run_of_heads(heads, place / heads.width);
+    const std::int64_t inside = place % heads.width;
+    const std::size_t bytes =
+        std::min(piece.size(), static_cast<std::size_t>(run.count * heads.width - inside) * element);
+    if (run.from) {
+      source.read(*upload.from[0], type, *run.from * heads.width + inside, piece.first(bytes));
     } else {
       std::fill_n(piece.begin(), bytes, std::byte{0});
     }
@@ -50,12 +71,9 @@ struct RowOrigin {
 
 // Nothing for a row that has zeros put between its values, or only zeros.
 std::optional<RowOrigin> origin_of(const WeightUpload& upload, std::int64_t row) {
-  if (upload.padding) {
-    const HeadPadding& heads = *upload.padding;
-    const std::int64_t quarter = heads.size / 4;
-    const std::int64_t inside = row % (heads.padded / 4);
-    const bool is_whole = upload.layout == WeightLayout::head_rows && inside < quarter;
-    return is_whole ? std::optional(RowOrigin{0, row / (heads.padded / 4) * quarter + inside}) : std::nullopt;
+  if (upload.heads) {
+    const HeadRun run = upload.layout == WeightLayout::head_rows ? run_of_heads(*upload.heads, row) : HeadRun();
+    return run.from ? std::optional(RowOrigin{0, *run.from}) : std::nullopt;
   }
   const std::size_t count = upload.from.size();
   if (upload.layout == WeightLayout::interleaved) {
@@ -120,7 +138,7 @@ class RowPacker {
     if (origin) {
       source_->read(*upload_->from[origin->tensor], ElementType::float32, origin->row * upload_->width, bytes);
     } else {
-      fill_padded(*source_, *upload_, bytes, static_cast<std::size_t>(number) * bytes.size());
+      fill_heads(*source_, *upload_, bytes, static_cast<std::size_t>(number) * bytes.size());
     }
     if (const auto unfit = quantize_row(upload_->type, values_, row_)) {
       throw ModelError(fmt::format("{}: value {} of row {} {}, so it cannot be kept as {}",
@@ -183,8 +201,8 @@ void fill_elements(const WeightSource& source, const WeightUpload& upload, std::
 // Values of a matrix in a format from element `first` on, as float32.
 void read_matrix_values(const WeightSource& source, const WeightUpload& upload, std::int64_t first,
                         std::span<float> out) {
-  if (upload.padding) {
-    fill_padded(source, upload, std::as_writable_bytes(out), static_cast<std::size_t>(first) * sizeof(float));
+  if (upload.heads) {
+    fill_heads(source, upload, std::as_writable_bytes(out), static_cast<std::size_t>(first) * sizeof(float));
     return;
   }
   while (!out.empty()) {
@@ -276,8 +294,8 @@ void UploadFiller::operator()(std::span<std::byte> piece, std::size_t offset) co
     fill_float16x(*source_, *upload_, float16x_, piece, offset);
   } else if (is_matrix_format(upload_->type)) {
     fill_packed(*source_, *upload_, piece, offset);
-  } else if (upload_->padding) {
-    fill_padded(*source_, *upload_, piece, offset);
+  } else if (upload_->heads) {
+    fill_heads(*source_, *upload_, piece, offset);
   } else {
     fill_elements(*source_, *upload_, piece, offset);
   }

@@ -13,11 +13,13 @@
 
 namespace pascaline {
 
-/// Heads that are filled up with zeros: each quarter of the `size` elements at the beginning of one of `padded`.
-struct HeadPadding {
+/// Heads of `size` elements that are filled up with zeros to `padded`: each quarter of a head at the beginning of one
+/// of these. Of the first `paired` heads the elements of the first and the second half then take turns.
+struct HeadLayout {
   std::int64_t size = 0;
   std::int64_t padded = 0;
   std::int64_t width = 1;  ///< values of an element of a head
+  std::int64_t paired = 0;
 };
 
 /// A part of the device's memory, and the tensors that it is filled from.
@@ -25,7 +27,7 @@ struct WeightUpload {
   DeviceSpan to;
   std::vector<const TensorSpec*> from;  ///< rows of these in turn
   ElementType type = ElementType::float32;
-  std::optional<HeadPadding> padding;  ///< then of one tensor
+  std::optional<HeadLayout> heads;  ///< then of one tensor
   WeightLayout layout = WeightLayout::stacked;
   std::int64_t rows = 0;   ///< of a matrix in a format
   std::int64_t width = 0;  ///< likewise

@@ -6,20 +6,12 @@
 
 #include "core/error.hpp"
 #include "runtime/formats/int8_activations.hpp"
+#include "runtime/ops/matmul_checks.hpp"
 #include "runtime/ops/weight_checks.hpp"
 
 namespace pascaline::ops {
 namespace {
 
-// Names of the operands and of the extents M, N, K in messages.
-struct ProductNames {
-  const char* a;
-  const char* b;
-  const char* c;
-  const char* m;
-  const char* n;
-  const char* k;
-};
 
 // What a product is finished with: of [m, n] and one of the types, with a bias and a residual as the epilogue says.
 void check_result(const Checks& check, Epilogue epilogue, std::initializer_list<ElementType> types, Operand c,
@@ -51,15 +43,6 @@ void check_product(const Checks& check, const ProductNames& names, const Matmul&
   check_weight(check, {names.b, &given.b}, n, k);
   check_result(check, given.epilogue, {given.a.type}, {names.c, &given.c}, {"bias", &given.bias},
                {"residual", &given.residual}, m, n);
-}
-
-bool is_product(const Checks& check, const ProductNames& names, const Matmul& given) {
-  check_product(check, names, given);
-  if (is_empty(given.c)) {
-    return false;
-  }
-  check.require(given.a.shape[1] > 0, "K is 0, every sum would be zero; fill the result instead");
-  return true;
 }
 
 // Of `matvec_q`, with k columns of activations in that type; normalised with `epsilon`.
@@ -101,13 +84,34 @@ Matmul product_of(const PatchEmbed& given) {
 
 }  // namespace
 
+bool is_product(const Checks& check, const ProductNames& names, const Matmul& given) {
+  check_product(check, names, given);
+  if (is_empty(given.c)) {
+    return false;
+  }
+  check.require(given.a.shape[1] > 0, "K is 0, every sum would be zero; fill the result instead");
+  return true;
+}
+
 bool Matmul::check() const { return is_product(Checks(kName), {"A", "B", "C", "M", "N", "K"}, *this); }
 
 KernelProblem Matmul::problem() const {
   const std::int64_t rows = a.shape[0];
+  const auto finish = static_cast<std::int64_t>(epilogue);
   if (!is_packed_format(b.type)) {
-    return {rows > kFewRows ? KernelName("matmul") : KernelName("matvec"),
-            {{"M", rows}, {"N", b.shape[0]}, {"K", a.shape[1]}, {"EPILOGUE", static_cast<std::int64_t>(epilogue)}},
+    if (rows > kFewRows) {
+      return {"matmul",
+              {{"M", rows},
+               {"N", b.shape[0]},
+               {"K", a.shape[1]},
+               {"EPILOGUE", finish},
+               {"NORM", 0},
+               {"HEAD_DIM", 0},
+               {"POSITIONS", 0}},
+              {{"STORAGE", a.type}, {"WEIGHT", b.type}}};
+    }
+    return {"matvec",
+            {{"M", rows}, {"N", b.shape[0]}, {"K", a.shape[1]}, {"EPILOGUE", finish}},
             {{"STORAGE", a.type}, {"WEIGHT", b.type}}};
   }
   if (rows > kFewRows) {

@@ -31,6 +31,21 @@ enum class Epilogue : std::uint8_t {
 /// Rows that a product may have to stream its weight; more are worth sharing what was read of it.
 inline constexpr std::int64_t kFewRows = 8;
 
+/// The buffers that the kernel `matmul` takes besides those of a plain product: for rows that it normalises, and for
+/// heads that it turns (NormalisingMatmul, VisionQkv).
+template <typename Visit>
+void visit_no_norm(Visit& visit) {
+  visit("norm", kNoTensor, Use::read);
+  visit("norm bias", kNoTensor, Use::read);
+  visit("statistics", kNoTensor, Use::read);
+}
+template <typename Visit>
+void visit_no_rotation(Visit& visit) {
+  visit("cosine", kNoTensor, Use::read);
+  visit("sine", kNoTensor, Use::read);
+  visit("positions", kNoTensor, Use::read);
+}
+
 /// `c = epilogue(a · bᵀ)`. All dense, aligned to 16 bytes. Up to kFewRows rows go to the kernel `matvec`, more to
 /// `matmul`. With a weight in a packed format the rows of a are rounded to int8 first (docs/formats.md), by `matvec_q`
 /// itself for up to kFewRows; more need a QuantizedMatmul on a device.
@@ -60,6 +75,9 @@ struct Matmul {
     if (quantized) {
       visit("rounded", kNoTensor, Use::write);
       visit("rounded scales", kNoTensor, Use::write);
+    } else if (self.a.shape[0] > kFewRows) {
+      visit_no_norm(visit);
+      visit_no_rotation(visit);
     }
   }
   [[nodiscard]] bool check() const;
@@ -191,6 +209,10 @@ struct PatchEmbed {
     visit("bias", self.bias, Use::read);
     visit("residual", kNoTensor, Use::read);
     visit("y", self.y, Use::write);
+    if (self.patches.shape[0] > kFewRows) {
+      visit_no_norm(visit);
+      visit_no_rotation(visit);
+    }
   }
   [[nodiscard]] bool check() const;
   [[nodiscard]] KernelProblem problem() const;

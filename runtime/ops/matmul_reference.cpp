@@ -42,14 +42,60 @@ double finish(Epilogue epilogue, double x) {
 
 }  // namespace
 
-// `C[M,N] = A[M,K] · B[N,K]ᵀ`, all row-major; dimensions M, N, K. Uses all processors.
+namespace {
+
+// Rows [m, k] normalised as the dimension NORM says, by inputs 4 to 6: weights and biases of the columns, statistics of
+// the rows.
+std::vector<double> normalised_rows(const Problem& problem, std::span<const std::vector<double>> inputs) {
+  const auto m = static_cast<std::size_t>(problem.dimension("M"));
+  const auto k = static_cast<std::size_t>(problem.dimension("K"));
+  const bool shifts = problem.dimension("NORM") == 2;
+  const std::vector<double>& statistics = inputs[6];
+  std::vector<double> rows = inputs[0];
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const double mean = shifts ? statistics[m + i / k] : 0.0;
+    rows[i] = (rows[i] - mean) * statistics[i / k] * inputs[4][i % k] + (shifts ? inputs[5][i % k] : 0.0);
+  }
+  return rows;
+}
+
+// Whether there are statistics to normalise by.
+bool normalises(std::span<const std::vector<double>> inputs) { return inputs.size() > 6 && !inputs[6].empty(); }
+
+// Turns the pairs of columns that queries and keys are in rows of them and of values, by inputs 7 to 9: cosines, sines
+// and positions; dimensions HEAD_DIM, POSITIONS.
+void turn_heads(const Problem& problem, std::span<const std::vector<double>> inputs, std::vector<double>& c) {
+  const auto m = static_cast<std::size_t>(problem.dimension("M"));
+  const auto n = static_cast<std::size_t>(problem.dimension("N"));
+  const auto head_dim = static_cast<std::size_t>(problem.dimension("HEAD_DIM"));
+  const auto last_position = static_cast<double>(problem.dimension("POSITIONS") - 1);
+  const std::size_t quarter = head_dim / 4;
+  for (std::size_t row = 0; row < m; ++row) {
+    for (std::size_t column = 0; column < n / 3 * 2; column += 2) {
+      const std::size_t slot = column % head_dim / 2;
+      const double position = std::clamp(inputs[9][slot < quarter ? row : m + row], 0.0, last_position);
+      const std::size_t angle = static_cast<std::size_t>(position) * quarter + slot % quarter;
+      double& low = c[row * n + column];
+      double& high = c[row * n + column + 1];
+      const double turned = low * inputs[7][angle] - high * inputs[8][angle];
+      high = high * inputs[7][angle] + low * inputs[8][angle];
+      low = turned;
+    }
+  }
+}
+
+}  // namespace
+
+// `C[M,N] = A[M,K] · B[N,K]ᵀ`, all row-major; dimensions M, N, K; with statistics of A's rows also NORM, with
+// positions HEAD_DIM and POSITIONS. Uses all processors.
 void reference_matmul_nt(const Problem& problem, std::span<const std::vector<double>> inputs,
                          std::span<std::vector<double>> outputs) {
   const auto m = static_cast<std::size_t>(problem.dimension("M"));
   const auto n = static_cast<std::size_t>(problem.dimension("N"));
   const auto k = static_cast<std::size_t>(problem.dimension("K"));
   const auto epilogue = static_cast<Epilogue>(problem.dimension("EPILOGUE"));
-  const double* a = inputs[0].data();
+  const std::vector<double> normalised = normalises(inputs) ? normalised_rows(problem, inputs) : std::vector<double>();
+  const double* a = normalised.empty() ? inputs[0].data() : normalised.data();
   const double* b = inputs[1].data();
   const std::vector<double>& bias = inputs[2];
   const std::vector<double>& residual = inputs[3];
@@ -73,6 +119,9 @@ void reference_matmul_nt(const Problem& problem, std::span<const std::vector<dou
                    }
                  }
                });
+  if (inputs.size() > 9 && !inputs[9].empty()) {
+    turn_heads(problem, inputs, outputs[0]);
+  }
 }
 
 // The same of normalised rows: inputs a, the norm's weights, b, bias and residual; dimension EPSILON.

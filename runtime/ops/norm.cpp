@@ -61,6 +61,25 @@ KernelProblem Layernorm::problem() const {
           {{"STORAGE", x.type}, {"OUTPUT", y.type}}};
 }
 
+bool RowStatistics::check() const {
+  const Checks check(kName);
+  const Extent rows{"ROWS", x.shape[0]};
+  check.require(norm == RowNorm::rms || norm == RowNorm::layer, "the norm is none of ops::RowNorm");
+  check.dense({"x", &x}, {ElementType::float32, ElementType::float16}, {rows, {"WIDTH", x.shape[1]}});
+  check.dense({"statistics", &statistics}, {ElementType::float32}, {{"NORM", static_cast<std::int64_t>(norm)}, rows});
+  check_epsilon(check, epsilon);
+  return !is_empty(x);
+}
+
+KernelProblem RowStatistics::problem() const {
+  return {"row_statistics",
+          {{"ROWS", x.shape[0]},
+           {"WIDTH", x.shape[1]},
+           {"NORM", static_cast<std::int64_t>(norm)},
+           {"EPSILON", epsilon.nano}},
+          {{"STORAGE", x.type}}};
+}
+
 bool Softmax::check() const {
   const Checks check(kName);
   const Extent rows{"ROWS", x.shape[0]};

@@ -63,6 +63,33 @@ struct Layernorm {
   void compute() const;
 };
 
+/// How a product normalises rows of what it reads; the kernels' dimension NORM.
+enum class RowNorm : std::uint8_t {
+  rms = 1,    ///< as Rmsnorm
+  layer = 2,  ///< as Layernorm
+};
+
+/// What a NormalisingMatmul needs to know of its rows: for each `1 / √(mean(x²) + epsilon)`, or with RowNorm::layer
+/// `1 / √(variance + epsilon)` and, after those of all rows, the mean. Dense, aligned to 16 bytes. Without rows or
+/// columns there is nothing to do.
+struct RowStatistics {
+  static constexpr const char* kName = "row_statistics";
+
+  TensorView x;           ///< [ROWS, WIDTH], float32 or float16
+  TensorView statistics;  ///< [1, ROWS], with RowNorm::layer [2, ROWS]; float32
+  RowNorm norm = RowNorm::rms;
+  NormEpsilon epsilon = {};
+
+  template <typename Self, typename Visit>
+  static void operands(Self& self, Visit&& visit) {
+    visit("x", self.x, Use::read);
+    visit("statistics", self.statistics, Use::write);
+  }
+  [[nodiscard]] bool check() const;
+  [[nodiscard]] KernelProblem problem() const;
+  void compute() const;
+};
+
 /// `y = exp(x − max) / Σ exp(x − max)` for each row. Without rows or columns there is nothing to do.
 struct Softmax {
   static constexpr const char* kName = "softmax";

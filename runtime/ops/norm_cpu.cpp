@@ -90,6 +90,23 @@ void Layernorm::compute() const {
   });
 }
 
+void RowStatistics::compute() const {
+  const std::int64_t rows = x.shape[0];
+  const std::int64_t width = x.shape[1];
+  auto* const factors = static_cast<float*>(statistics.data);
+  for_rows(x, [&](std::int64_t row) {
+    const float* values = summed_row(x, {}, row);
+    if (norm == RowNorm::rms) {
+      factors[row] = rmsnorm_factor(values, width, epsilon);
+      return;
+    }
+    const double mean = cpu::vector_kernels().sum(values, width) / static_cast<double>(width);
+    const double variance = cpu::vector_kernels().squares(values, width, mean) / static_cast<double>(width);
+    factors[row] = static_cast<float>(1.0 / std::sqrt(variance + epsilon.value()));
+    factors[rows + row] = static_cast<float>(mean);
+  });
+}
+
 void Softmax::compute() const {
   const std::int64_t width = x.shape[1];
   for_rows(x, [&](std::int64_t row) {

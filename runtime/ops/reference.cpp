@@ -10,12 +10,13 @@ namespace pascaline {
 using ReferenceFunction = std::remove_pointer_t<HostReference>;
 ReferenceFunction reference_advance, reference_attention_decode, reference_attention_decode_qkv,
     reference_attention_prefill, reference_elementwise, reference_gather, reference_layernorm, reference_matmul_nt,
-    reference_matmul_q, reference_matvec_normed, reference_matvec_q, reference_mlp, reference_quantize, reference_position_embedding, reference_qk_norm_rope,
-    reference_rmsnorm, reference_rope_vision, reference_sample, reference_softmax, reference_transpose;
+    reference_matmul_q, reference_matvec_normed, reference_matvec_q, reference_mlp, reference_quantize,
+    reference_position_embedding, reference_qk_norm_rope, reference_rmsnorm, reference_rope_vision,
+    reference_row_statistics, reference_sample, reference_softmax, reference_transpose;
 
 namespace {
 
-constexpr std::array<std::pair<std::string_view, HostReference>, 20> kReferences{{
+constexpr std::array<std::pair<std::string_view, HostReference>, 21> kReferences{{
     {"advance", reference_advance},
     {"attention_decode", reference_attention_decode},
     {"attention_decode_qkv", reference_attention_decode_qkv},
@@ -33,6 +34,7 @@ constexpr std::array<std::pair<std::string_view, HostReference>, 20> kReferences
     {"quantize", reference_quantize},
     {"rmsnorm", reference_rmsnorm},
     {"rope_vision", reference_rope_vision},
+    {"row_statistics", reference_row_statistics},
     {"sample", reference_sample},
     {"softmax", reference_softmax},
     {"transpose", reference_transpose},

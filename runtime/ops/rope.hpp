@@ -55,7 +55,8 @@ struct QkNormRope {
 };
 
 /// Rotates the query and key heads of patches in place: the first HEAD_DIM / 4 slots by a patch's row, the others by
-/// its column. HEAD_DIM is a multiple of 4. Without patches or heads there is nothing to do.
+/// its column. Slot j of a head is the pair of elements 2j and 2j + 1. HEAD_DIM is a multiple of 4. Without patches or
+/// heads there is nothing to do.
 struct RopeVision {
   static constexpr const char* kName = "rope_vision";
 

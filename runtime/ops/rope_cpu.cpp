@@ -38,6 +38,16 @@ void rotate(const float* in, float* out, const Turn& turn) {
   }
 }
 
+// Pairs are neighbours.
+void rotate_pairs(const float* in, float* out, const Turn& turn) {
+  for (std::int64_t j = 0; j < turn.half; ++j) {
+    const float low = in[2 * j];
+    const float high = in[2 * j + 1];
+    out[2 * j] = low * turn.cosine[j] - high * turn.sine[j];
+    out[2 * j + 1] = high * turn.cosine[j] + low * turn.sine[j];
+  }
+}
+
 Turn turn_of_token(const QkNormRope& given, std::int64_t token) {
   const Turn turn = turn_room(given.qkv.shape[2] / 2);
   const std::int64_t sections[3] = {0, 3 * given.section_h, 3 * given.section_w};
@@ -137,7 +147,7 @@ void rotate_patch(const RopeVision& given, std::int64_t patch) {
   float* turned = cpu::scratch(cpu::Scratch::third, head_dim);
   for (std::int64_t head = 0; head < 2 * given.qkv.shape[2]; ++head) {
     const std::int64_t at = patch * row_stride(given.qkv) + head * head_dim;
-    rotate(cpu::floats_at(given.qkv, at, head_dim, room), turned, turn);
+    rotate_pairs(cpu::floats_at(given.qkv, at, head_dim, room), turned, turn);
     cpu::store_floats(turned, given.qkv, at, head_dim);
   }
 }

@@ -5,8 +5,8 @@
 
 namespace pascaline {
 
-// Rotary embedding of query and key heads by row and column, in place; dimensions PATCHES, HEADS, HEAD_DIM, POSITIONS,
-// QKV_STRIDE.
+// Rotary embedding of query and key heads by row and column, in place, of pairs that are neighbours; dimensions
+// PATCHES, HEADS, HEAD_DIM, POSITIONS, QKV_STRIDE.
 void reference_rope_vision(const Problem& problem, std::span<const std::vector<double>> inputs,
                            std::span<std::vector<double>> outputs) {
   const auto dimension = [&](const char* name) { return static_cast<std::size_t>(problem.dimension(name)); };
@@ -27,10 +27,10 @@ void reference_rope_vision(const Problem& problem, std::span<const std::vector<d
           const auto row = static_cast<std::size_t>(std::clamp(position, 0.0, last_position));
           const double c = inputs[1][row * quarter + j % quarter];
           const double s = inputs[2][row * quarter + j % quarter];
-          const double low = x[j];
-          const double high = x[j + half];
-          x[j] = low * c - high * s;
-          x[j + half] = high * c + low * s;
+          const double low = x[2 * j];
+          const double high = x[2 * j + 1];
+          x[2 * j] = low * c - high * s;
+          x[2 * j + 1] = high * c + low * s;
         }
       }
     }

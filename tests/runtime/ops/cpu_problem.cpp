@@ -17,11 +17,13 @@
 #include "runtime/ops/matmul.hpp"
 #include "runtime/ops/mlp.hpp"
 #include "runtime/ops/norm.hpp"
+#include "runtime/ops/normalising_matmul.hpp"
 #include "runtime/ops/position_embedding.hpp"
 #include "runtime/ops/reference.hpp"
 #include "runtime/ops/rope.hpp"
 #include "runtime/ops/sample.hpp"
 #include "runtime/ops/transpose.hpp"
+#include "runtime/ops/vision_qkv.hpp"
 
 namespace pascaline::testing {
 namespace {
@@ -36,6 +38,59 @@ void run_matmul(const CpuProblem& of) {
   ops::compute(ops::Matmul{of.view("a", {m, k}), of.view("b", {n, k}),
                            of.view("c", {m, epilogue == ops::Epilogue::swiglu ? n / 2 : n}), of.view("bias", {n}),
                            of.view("residual", {m, n}), epilogue});
+}
+
+void run_vision_qkv(const CpuProblem& of) {
+  const std::int64_t m = of.dimension("M");
+  const std::int64_t n = of.dimension("N");
+  const std::int64_t k = of.dimension("K");
+  const std::int64_t head_dim = of.dimension("HEAD_DIM");
+  const std::initializer_list<std::int64_t> table{of.dimension("POSITIONS"), head_dim / 4};
+  ops::compute(ops::VisionQkv{.a = of.view("a", {m, k}),
+                              .b = of.view("b", {n, k}),
+                              .bias = of.view("bias", {n}),
+                              .qkv = of.view("c", {m, 3, n / 3 / head_dim, head_dim}),
+                              .cosine = of.view("cosine", table),
+                              .sine = of.view("sine", table),
+                              .positions = of.view("positions", {2, m}),
+                              .norm = of.view("norm", {k}),
+                              .norm_bias = of.view("norm_bias", {k}),
+                              .statistics = of.view("statistics", {2, m})});
+}
+
+// Of the kernel matmul: also products that normalise, and that turn heads.
+void run_product(const CpuProblem& of) {
+  if (of.dimension("HEAD_DIM") != 0) {
+    run_vision_qkv(of);
+    return;
+  }
+  const std::int64_t norm = of.dimension("NORM");
+  if (norm == 0) {
+    run_matmul(of);
+    return;
+  }
+  const std::int64_t m = of.dimension("M");
+  const std::int64_t n = of.dimension("N");
+  const std::int64_t k = of.dimension("K");
+  const auto epilogue = static_cast<ops::Epilogue>(of.dimension("EPILOGUE"));
+  ops::compute(ops::NormalisingMatmul{.a = of.view("a", {m, k}),
+                                      .norm = of.view("norm", {k}),
+                                      .norm_bias = of.view("norm_bias", {k}),
+                                      .statistics = of.view("statistics", {norm, m}),
+                                      .b = of.view("b", {n, k}),
+                                      .c = of.view("c", {m, epilogue == ops::Epilogue::swiglu ? n / 2 : n}),
+                                      .bias = of.view("bias", {n}),
+                                      .residual = of.view("residual", {m, n}),
+                                      .epilogue = epilogue});
+}
+
+void run_row_statistics(const CpuProblem& of) {
+  const std::int64_t rows = of.dimension("ROWS");
+  const std::int64_t norm = of.dimension("NORM");
+  ops::compute(ops::RowStatistics{.x = of.view("x", {rows, of.dimension("WIDTH")}),
+                                  .statistics = of.view("statistics", {norm, rows}),
+                                  .norm = static_cast<ops::RowNorm>(norm),
+                                  .epsilon = {of.dimension("EPSILON")}});
 }
 
 void run_matmul_q(const CpuProblem& of) {
@@ -285,7 +340,7 @@ const std::map<std::string, Run>& runners() {
                                                 {"elementwise", run_elementwise},
                                                 {"gather", run_gather},
                                                 {"layernorm", run_layernorm},
-                                                {"matmul", run_matmul},
+                                                {"matmul", run_product},
                                                 {"matmul_q", run_matmul_q},
                                                 {"matvec", run_matmul},
                                                 {"matvec_normed", run_matvec_normed},
@@ -296,6 +351,7 @@ const std::map<std::string, Run>& runners() {
                                                 {"qk_norm_rope", run_qk_norm_rope},
                                                 {"rmsnorm", run_rmsnorm},
                                                 {"rope_vision", run_rope_vision},
+                                                {"row_statistics", run_row_statistics},
                                                 {"sample", run_sample},
                                                 {"softmax", run_softmax},
                                                 {"transpose", run_transpose}};

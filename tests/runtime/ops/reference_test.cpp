@@ -226,7 +226,7 @@ TEST_F(QkNormRopeTest, HeadsOfAnInt8CacheAreDividedByTheirScales) {
   EXPECT_EQ(outputs[1][0], 8.0);
 }
 
-// Heads of 8: slots 0 and 1 turn by the row, 2 and 3 by the column; values stay.
+// Heads of 8: the first two pairs turn by the row, the others by the column; values stay.
 TEST(ReferenceTest, VisionTurnsByRowAndColumn) {
   Values qkv(24);
   for (std::size_t i = 0; i < 24; ++i) {
@@ -235,7 +235,7 @@ TEST(ReferenceTest, VisionTurnsByRowAndColumn) {
   const auto y = results(
       problem("rope_vision", {{"PATCHES", 1}, {"HEADS", 1}, {"HEAD_DIM", 8}, {"POSITIONS", 2}, {"QKV_STRIDE", 24}}),
       {qkv, {2, 3, 5, 7}, {0, 0, 1, 1}, {0, 1}}, {24});
-  const Values head{2, 6, 15 - 7, 28 - 8, 10, 18, 35 + 3, 56 + 4};
+  const Values head{2, 4, 9, 12, 25 - 6, 30 + 5, 49 - 8, 56 + 7};
   Values expected = head;
   expected.insert(expected.end(), head.begin(), head.end());
   expected.insert(expected.end(), {1, 2, 3, 4, 5, 6, 7, 8});

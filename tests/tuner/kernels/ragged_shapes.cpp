@@ -20,7 +20,20 @@ std::int64_t epsilon(RaggedShapes& draw) { return draw.pick({1000, 10'000, 50'00
 Sizes advance(RaggedShapes& /*draw*/) { return {}; }
 
 Sizes matmul(RaggedShapes& draw) {
-  return {{"M", draw.size(150)}, {"N", draw.size(150)}, {"K", draw.size(150)}, {"EPILOGUE", draw.below(7)}};
+  if (draw.below(5) == 0) {  // queries, keys and values
+    const std::int64_t head_dim = draw.pick({4, 12, 16, 64});
+    return {{"M", draw.size(150)},       {"N", 3 * head_dim * draw.pick({1, 2, 3})},
+            {"K", draw.size(150)},       {"EPILOGUE", 1},
+            {"NORM", draw.pick({0, 2})}, {"HEAD_DIM", head_dim},
+            {"POSITIONS", draw.size(20)}};
+  }
+  return {{"M", draw.size(150)},
+          {"N", draw.size(150)},
+          {"K", draw.size(150)},
+          {"EPILOGUE", draw.below(7)},
+          {"NORM", draw.pick({0, 0, 1, 2})},
+          {"HEAD_DIM", 0},
+          {"POSITIONS", 0}};
 }
 
 // Whole blocks of every format half of the time; else whole blocks of some.
@@ -127,6 +140,10 @@ Sizes rmsnorm(RaggedShapes& draw) {
   return sizes;
 }
 
+Sizes row_statistics(RaggedShapes& draw) {
+  return {{"ROWS", draw.size(40)}, {"WIDTH", draw.size(2100)}, {"NORM", 1 + draw.below(2)}, {"EPSILON", epsilon(draw)}};
+}
+
 Sizes sample(RaggedShapes& draw) { return {{"VOCABULARY", draw.pick({1, 8}) * draw.size(5000)}}; }
 
 Sizes softmax(RaggedShapes& draw) { return {{"ROWS", draw.size(40)}, {"WIDTH", draw.size(600)}}; }
@@ -196,6 +213,7 @@ const std::map<std::string, Draw>& draws() {
                                                  {"quantize", quantize},
                                                  {"rmsnorm", rmsnorm},
                                                  {"rope_vision", rope_vision},
+                                                 {"row_statistics", row_statistics},
                                                  {"sample", sample},
                                                  {"softmax", softmax},
                                                  {"transpose", transpose}};
