@@ -12,6 +12,7 @@
 #include "runtime/ops/advance.hpp"
 #include "runtime/ops/attention.hpp"
 #include "runtime/ops/attention_qkv.hpp"
+#include "runtime/ops/attention_sparse.hpp"
 #include "runtime/ops/elementwise.hpp"
 #include "runtime/ops/gather.hpp"
 #include "runtime/ops/matmul.hpp"
@@ -103,6 +104,34 @@ void run_attention_decode(const CpuProblem& of) {
                                     of.view("v", cache).with_row_stride(stride), of.view("length", {1}),
                                     of.view("out", query), of.view("k_scales", scales), of.view("v_scales", scales),
                                     of.view("scales", {of.dimension("HEADS") * head_dim / 32, 1})});
+}
+
+ops::SparseMask sparse_mask(const CpuProblem& of) {
+  return {of.dimension("BLOCK"), of.dimension("WINDOW"), of.dimension("SINKS"), of.dimension("STRIDE")};
+}
+
+void run_attention_sparse_prefill(const CpuProblem& of) {
+  const std::int64_t head_dim = of.dimension("HEAD_DIM");
+  const std::int64_t queries = of.dimension("QUERIES");
+  const std::int64_t block = of.dimension("BLOCK");
+  const std::initializer_list<std::int64_t> cache{of.dimension("KEYS"), of.dimension("KV_HEADS"), head_dim};
+  const std::initializer_list<std::int64_t> out{queries, of.dimension("HEADS"), head_dim};
+  const std::initializer_list<std::int64_t> scales{of.dimension("KEYS"), of.dimension("KV_HEADS")};
+  ops::compute(ops::AttentionSparsePrefill{
+      of.view("q", out), of.view("k", cache), of.view("v", cache), of.view("out", out),
+      of.view("blocks", {of.dimension("LISTS"), (queries + block - 1) / block, of.dimension("WIDTH")}), sparse_mask(of),
+      of.view("k_scales", scales), of.view("v_scales", scales)});
+}
+
+void run_attention_sparse_decode(const CpuProblem& of) {
+  const std::int64_t head_dim = of.dimension("HEAD_DIM");
+  const std::initializer_list<std::int64_t> cache{of.dimension("KEYS"), of.dimension("KV_HEADS"), head_dim};
+  const std::initializer_list<std::int64_t> query{of.dimension("HEADS"), head_dim};
+  const std::initializer_list<std::int64_t> scales{of.dimension("KEYS"), of.dimension("KV_HEADS")};
+  ops::compute(ops::AttentionSparseDecode{
+      of.view("q", query), of.view("k", cache), of.view("v", cache), of.view("length", {1}), of.view("out", query),
+      of.view("blocks", {of.dimension("LISTS"), of.dimension("WIDTH")}), sparse_mask(of), of.view("k_scales", scales),
+      of.view("v_scales", scales), of.view("scales", {of.dimension("HEADS") * head_dim / 32, 1})});
 }
 
 void run_attention_decode_qkv(const CpuProblem& of) {
@@ -254,6 +283,8 @@ const std::map<std::string, Run>& runners() {
                                                 {"attention_decode", run_attention_decode},
                                                 {"attention_decode_qkv", run_attention_decode_qkv},
                                                 {"attention_prefill", run_attention_prefill},
+                                                {"attention_sparse_decode", run_attention_sparse_decode},
+                                                {"attention_sparse_prefill", run_attention_sparse_prefill},
                                                 {"elementwise", run_elementwise},
                                                 {"gather", run_gather},
                                                 {"layernorm", run_layernorm},

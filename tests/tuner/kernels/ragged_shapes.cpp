@@ -87,6 +87,43 @@ Sizes attention_decode(RaggedShapes& draw) {
   return sizes;
 }
 
+// What is seen of `keys` keys: a window with or without sinks and strided blocks, or lists. Beginnings of blocks are
+// met and missed, windows may be wider than the context.
+void sparse_mask(RaggedShapes& draw, Sizes& sizes, std::int64_t kv_heads, std::int64_t keys, bool tall) {
+  const std::int64_t kind = draw.below(4);  // window, sinks, strided, lists
+  // Tiles of queries with a list are no higher than its block.
+  const std::int64_t block = kind == 3 && tall ? draw.pick({64, 128}) : draw.pick({16, 32, 64, 128});
+  const std::int64_t most = (keys + block - 1) / block;
+  sizes.emplace_back("BLOCK", block);
+  sizes.emplace_back("LISTS", kind == 3 ? draw.pick({1, kv_heads}) : 0);
+  sizes.emplace_back("WIDTH", kind == 3 ? 1 + draw.below(most + 1) : 0);
+  sizes.emplace_back("WINDOW", kind == 3 ? 0 : draw.size(300));
+  sizes.emplace_back("SINKS", kind == 1 ? draw.size(100) : kind == 2 ? block * draw.below(3) : 0);
+  sizes.emplace_back("STRIDE", kind == 2 ? draw.pick({1, 2, 3, 7}) : 0);
+}
+
+Sizes attention_sparse_prefill(RaggedShapes& draw) {
+  std::int64_t q_row = 0;
+  std::int64_t kv_row = 0;
+  Sizes sizes = attention(draw, q_row, kv_row);
+  const std::int64_t queries = draw.size(140);
+  const std::int64_t keys = queries + draw.pick({0, 0, 1}) * draw.size(400);
+  sizes.emplace_back("QUERIES", queries);
+  sizes.emplace_back("KEYS", keys);
+  sparse_mask(draw, sizes, sizes[1].second, keys, true);
+  return sizes;
+}
+
+Sizes attention_sparse_decode(RaggedShapes& draw) {
+  std::int64_t q_row = 0;
+  std::int64_t kv_row = 0;
+  Sizes sizes = attention(draw, q_row, kv_row);
+  const std::int64_t keys = draw.size(900);
+  sizes.emplace_back("KEYS", keys);
+  sparse_mask(draw, sizes, sizes[1].second, keys, false);
+  return sizes;
+}
+
 Sizes attention_decode_qkv(RaggedShapes& draw) {
   std::int64_t q_row = 0;
   std::int64_t kv_row = 0;
@@ -167,6 +204,8 @@ const std::map<std::string, Draw>& draws() {
                                                  {"attention_decode", attention_decode},
                                                  {"attention_decode_qkv", attention_decode_qkv},
                                                  {"attention_prefill", attention_prefill},
+                                                 {"attention_sparse_decode", attention_sparse_decode},
+                                                 {"attention_sparse_prefill", attention_sparse_prefill},
                                                  {"elementwise", elementwise},
                                                  {"gather", gather},
                                                  {"layernorm", norm},
