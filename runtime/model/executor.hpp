@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <functional>
@@ -42,6 +43,8 @@ class Executor {
   /// Whether any operation so far fell back; whether the one of that name did.
   [[nodiscard]] bool fell_back() const noexcept { return !fallen_back_.empty(); }
   [[nodiscard]] bool fell_back(std::string_view operation) const noexcept;
+  /// How many operations have.
+  [[nodiscard]] std::size_t fallbacks() const noexcept { return fallen_back_.size(); }
   /// Operations that the processor has computed so far. What runs between two equal numbers was launched on the device
   /// as a whole, and can be recorded.
   [[nodiscard]] std::uint64_t computed() const noexcept { return computed_; }
@@ -51,6 +54,26 @@ class Executor {
   void observe(OperationObserver observer) { observer_ = std::move(observer); }
   /// From now on the observer of `other`, which must outlive it, is told instead.
   void report_to(const Executor& other) { reports_to_ = &other; }
+  /// An operation that was not run, and the problem of its kernel.
+  struct PlannedLaunch {
+    const char* operation;
+    ops::KernelProblem problem;
+  };
+  /// What `work`, which runs operations, would launch: nothing of it is launched, computed or told to the observer.
+  /// Throws what the checks of the operations do.
+  template <typename Work>
+  [[nodiscard]] std::vector<PlannedLaunch> launches_of(const Work& work) {
+    std::vector<PlannedLaunch> launches;
+    planned_ = &launches;
+    try {
+      work();
+    } catch (...) {
+      planned_ = nullptr;
+      throw;
+    }
+    planned_ = nullptr;
+    return launches;
+  }
   /// A line on the stream of warnings, if there is one.
   void warn(const std::string& text) const;
 
@@ -59,6 +82,10 @@ class Executor {
   template <ops::Operation Op>
   void run(const Op& op) {
     if (!ops::is_needed(op)) {
+      return;
+    }
+    if (planned_ != nullptr) [[unlikely]] {
+      planned_->push_back({Op::kName, op.problem()});
       return;
     }
     if (const OperationObserver& observer = this->observer()) [[unlikely]] {
@@ -123,6 +150,7 @@ class Executor {
   std::uint64_t computed_ = 0;
   OperationObserver observer_;
   const Executor* reports_to_ = nullptr;
+  std::vector<PlannedLaunch>* planned_ = nullptr;  // where operations are only noted
 };
 
 }  // namespace pascaline

@@ -15,10 +15,6 @@ namespace {
 // Rows are filled up to whole chunks of the format, of which these are the longest.
 constexpr std::int64_t kLongestChunk = 256;
 
-// Of a weight whose product normalises its row: each of its blocks of threads does that, which in the end takes longer
-// than a launch (docs/measurements.md).
-constexpr std::int64_t kMostNormedRows = 32'768;
-
 std::size_t aligned(std::size_t bytes) {
   return (bytes + DeviceMemory::kAlignment - 1) / DeviceMemory::kAlignment * DeviceMemory::kAlignment;
 }
@@ -69,11 +65,6 @@ bool LinearLayers::needs_rounded_rows(const ops::Matmul& layer) const noexcept {
   return takes_rounded_rows(layer) && layer.a.shape[0] > ops::kFewRows;
 }
 
-bool LinearLayers::normalises(const ops::Rmsnorm& norm, const ops::Matmul& layer) const noexcept {
-  return fuses_ && takes_rounded_blocks(layer) && layer.a.shape[0] == 1 && layer.b.shape[0] <= kMostNormedRows &&
-         !ops::is_given(norm.residual);
-}
-
 ops::QuantizedRows LinearLayers::room_for(const ops::Matmul& layer, std::uint64_t half) const {
   const std::int64_t rows = layer.a.shape[0];
   const std::int64_t columns = ops::filled_columns(layer.b.type, layer.a.shape[1]);
@@ -113,17 +104,7 @@ void LinearLayers::run_gated(const ops::Rmsnorm& norm, const ops::Matmul& gate_u
     run(down);
     return;
   }
-  const ops::QuantizedRows gated = room_for(down, 1);
-  if (normalises(norm, gate_up)) {
-    executor_->run(ops::NormedMatmul{.a = norm.x,
-                                     .norm = norm.weight,
-                                     .b = gate_up.b,
-                                     .rounded = gated,
-                                     .epilogue = ops::Epilogue::swiglu_int8,
-                                     .epsilon = norm.epsilon});
-    run_rounded(down, gated);
-    return;
-  }
+  const ops::QuantizedRows gated = next_rows_for(down);
   const ops::QuantizedRows input = round_normed(norm, gate_up);
   executor_->run(
       ops::QuantizedMatmul{.a = input, .b = gate_up.b, .rounded = gated, .epilogue = ops::Epilogue::swiglu_int8});

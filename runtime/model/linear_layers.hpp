@@ -1,11 +1,9 @@
 #pragma once
 
 #include <cstdint>
-#include <type_traits>
 
 #include "runtime/checkpoint/model_config.hpp"
 #include "runtime/model/executor.hpp"
-#include "runtime/model/fusion.hpp"
 #include "runtime/ops/matmul.hpp"
 #include "runtime/ops/norm.hpp"
 
@@ -17,11 +15,9 @@ namespace pascaline {
 class LinearLayers {
  public:
   /// `executor` must outlive it.
-  explicit LinearLayers(Executor& executor, Fusion fusion = Fusion::automatic)
-      : executor_(&executor), fuses_(fusion == Fusion::automatic && !executor.on_processor()) {}
+  explicit LinearLayers(Executor& executor) : executor_(&executor) {}
 
-  /// Whether operations that a kernel does in one launch are run so. The processor has nothing to launch.
-  [[nodiscard]] bool fuses() const noexcept { return fuses_; }
+  [[nodiscard]] Executor& executor() const noexcept { return *executor_; }
 
   /// Makes room for rounding passes of so many rows of so many columns; what it had before must be out of use if that
   /// is more. Throws OutOfMemoryError.
@@ -38,27 +34,18 @@ class LinearLayers {
   /// Whether the layer can be given rows that were rounded with a scale for each block of 32 columns, none behind those
   /// that they have. Of `layer` only the weight and the shape of `a` count.
   [[nodiscard]] bool takes_rounded_blocks(const ops::Matmul& layer) const noexcept;
+  /// Whether it can be given rounded rows with whichever scales its format has, none behind those that they have.
+  [[nodiscard]] bool takes_whole_rows(const ops::Matmul& layer) const noexcept;
   /// Memory for such rows, until the next layer runs. Throws Error without room for them.
   [[nodiscard]] ops::QuantizedRows rows_for(const ops::Matmul& layer) const { return room_for(layer, 0); }
+  /// Other memory, for rows that a layer gives whose own are in that of `rows_for`.
+  [[nodiscard]] ops::QuantizedRows next_rows_for(const ops::Matmul& layer) const { return room_for(layer, 1); }
   /// Runs the layer on rows that were rounded for it; its `a` is not read.
   void run_rounded(const ops::Matmul& layer, const ops::QuantizedRows& rows);
   /// Runs a normalisation and then the layer whose rows it gives. Where these are to be rounded, the normalisation does
   /// that at once, and what its y is then is anything.
   template <typename Norm>
   void run_normed(const Norm& norm, const ops::Matmul& layer) {
-    if constexpr (std::is_same_v<Norm, ops::Rmsnorm>) {
-      if (normalises(norm, layer)) {
-        executor_->run(ops::NormedMatmul{.a = norm.x,
-                                         .norm = norm.weight,
-                                         .b = layer.b,
-                                         .c = layer.c,
-                                         .bias = layer.bias,
-                                         .residual = layer.residual,
-                                         .epilogue = layer.epilogue,
-                                         .epsilon = norm.epsilon});
-        return;
-      }
-    }
     if (!takes_whole_rows(layer)) {
       executor_->run(norm);
       run(layer);
@@ -70,8 +57,7 @@ class LinearLayers {
   /// anything afterwards.
   void run_gated(const ops::Rmsnorm& norm, const ops::Matmul& gate_up, const ops::Matmul& down);
 
- private:
-  // Runs a normalisation that rounds its rows for the layer.
+  /// Runs a normalisation that rounds its rows for a layer that takes whole ones.
   template <typename Norm>
   ops::QuantizedRows round_normed(const Norm& norm, const ops::Matmul& layer) {
     const ops::QuantizedRows rows = room_for(layer, 0);
@@ -82,19 +68,15 @@ class LinearLayers {
     executor_->run(rounding);
     return rows;
   }
-  // Whether the layer may be given rounded rows, whether these need no zeros behind them, and whether they have to be
-  // rounded before.
+
+ private:
+  // Whether the layer may be given rounded rows, and whether they have to be rounded before.
   [[nodiscard]] bool takes_rounded_rows(const ops::Matmul& layer) const noexcept;
-  [[nodiscard]] bool takes_whole_rows(const ops::Matmul& layer) const noexcept;
   [[nodiscard]] bool needs_rounded_rows(const ops::Matmul& layer) const noexcept;
-  // Whether the layer's kernel does what the normalisation would. Every block of threads does that for itself, which
-  // pays for a single row: that is no more than what it waits for its first weights.
-  [[nodiscard]] bool normalises(const ops::Rmsnorm& norm, const ops::Matmul& layer) const noexcept;
   // Memory for the rounded rows of the layer, of the first or the second half of the room.
   [[nodiscard]] ops::QuantizedRows room_for(const ops::Matmul& layer, std::uint64_t half) const;
 
   Executor* executor_;
-  bool fuses_;
   RawBuffer room_;
 };
 

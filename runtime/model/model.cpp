@@ -81,7 +81,8 @@ std::vector<ImageRows> images_between(const PromptPositions& positions, const Im
 
 }  // namespace
 
-Processor::Processor(const Executor& device) : host(open_device("emulator")), executor(*host), linear(executor) {
+Processor::Processor(const Executor& device)
+    : host(open_device("emulator")), executor(*host), linear(executor), fusion(Fusion::off) {
   executor.report_to(device);
 }
 
@@ -99,7 +100,8 @@ Model::Model(Executor& executor, ModelConfig config, WeightSource& weights, cons
                       plan_.placement.layers.size() - plan_.placement.count(Place::processor))),
       host_cache_(cache_of(processor_ ? &processor_->executor : nullptr, config_.text, options_,
                            plan_.placement.count(Place::processor))),
-      linear_(executor, options.fusion),
+      linear_(executor),
+      fusion_(options.fusion),
       stream_(),
       decoder_(side(Place::device), side(Place::processor), config_.text, weights_.text, plan_.placement,
                weights_.blocks.empty() ? nullptr : &stream_.emplace(executor.memory(), weights_), options_.context,
@@ -107,7 +109,7 @@ Model::Model(Executor& executor, ModelConfig config, WeightSource& weights, cons
       sampler_(executor, config_.text.vocab) {
   const bool sees_there = plan_.placement.vision == Place::processor;
   if (config_.vision) {
-    tower_.emplace(sees_there ? processor_->linear : linear_, sees_there ? processor_->executor : executor,
+    tower_.emplace(sees_there ? processor_->linear : linear_, sees_there ? processor_->fusion : fusion_,
                    *config_.vision, weights_.vision, stream_ ? &*stream_ : nullptr);
   }
   options_.graphs = options_.graphs && plan_.can_record();
@@ -127,9 +129,9 @@ Model::Model(Executor& executor, ModelConfig config, WeightSource& weights, cons
 
 DecoderSide Model::side(Place place) {
   if (place == Place::device) {
-    return {&linear_, executor_, cache_ ? &*cache_ : nullptr};
+    return {&linear_, &fusion_, cache_ ? &*cache_ : nullptr};
   }
-  return processor_ ? DecoderSide{&processor_->linear, &processor_->executor, host_cache_ ? &*host_cache_ : nullptr}
+  return processor_ ? DecoderSide{&processor_->linear, &processor_->fusion, host_cache_ ? &*host_cache_ : nullptr}
                     : DecoderSide{};
 }
 

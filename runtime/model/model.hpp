@@ -12,6 +12,7 @@
 #include "runtime/checkpoint/weight_source.hpp"
 #include "runtime/model/device_weights.hpp"
 #include "runtime/model/executor.hpp"
+#include "runtime/model/fusion.hpp"
 #include "runtime/model/kv_cache.hpp"
 #include "runtime/model/linear_layers.hpp"
 #include "runtime/model/memory_plan.hpp"
@@ -52,6 +53,7 @@ struct Processor {
   std::unique_ptr<Device> host;
   Executor executor;
   LinearLayers linear;
+  FusionPlan fusion;
 };
 
 /// A model on a device with one sequence of tokens, whose keys and values it keeps. One thread at a time.
@@ -130,6 +132,7 @@ class Model {
   std::optional<KvCache> cache_;       // of layers that run on the device
   std::optional<KvCache> host_cache_;  // of those of the processor
   LinearLayers linear_;
+  FusionPlan fusion_;
   std::optional<WeightStream> stream_;
   TextDecoder decoder_;
   std::optional<VisionTower> tower_;

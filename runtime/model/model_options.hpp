@@ -4,7 +4,7 @@
 
 #include "core/problem.hpp"
 #include "runtime/checkpoint/weight_recipe.hpp"
-#include "runtime/model/fusion.hpp"
+#include "runtime/model/fusion_mode.hpp"
 #include "runtime/model/placement_options.hpp"
 
 namespace pascaline {

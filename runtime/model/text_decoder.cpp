@@ -3,16 +3,11 @@
 #include <fmt/format.h>
 
 #include "core/error.hpp"
-#include "runtime/formats/int8_activations.hpp"
+#include "runtime/model/places.hpp"
 #include "runtime/model/positions.hpp"
 #include "runtime/model/tensor_memory.hpp"
-#include "runtime/ops/attention.hpp"
-#include "runtime/ops/attention_qkv.hpp"
 #include "runtime/ops/elementwise.hpp"
 #include "runtime/ops/gather.hpp"
-#include "runtime/ops/matmul.hpp"
-#include "runtime/ops/norm.hpp"
-#include "runtime/ops/rope.hpp"
 
 namespace pascaline {
 namespace {
@@ -20,8 +15,11 @@ namespace {
 // Steps of a layer, by which activations share memory; every layer takes the same.
 enum LayerStep : int { kNorm, kProject, kRotate, kAttend, kOutput, kPostNorm, kGate, kDown };
 
+// What is named row_… is of passes of one token: it is little, and no two of it share memory, so that any operations of
+// a layer may be joined.
 std::vector<ArenaTensor> layer_tensors(const TextConfig& config, std::int64_t rows) {
   const auto bytes = [&](std::int64_t width) { return static_cast<std::size_t>(rows * width) * sizeof(float); };
+  const auto row_bytes = [](std::int64_t width) { return static_cast<std::size_t>(width) * sizeof(float); };
   const std::int64_t heads = config.heads * config.head_dim;
   const std::int64_t kv_heads = config.kv_heads * config.head_dim;
   return {{"hidden", bytes(config.hidden), kNorm, kDown},
@@ -30,7 +28,13 @@ std::vector<ArenaTensor> layer_tensors(const TextConfig& config, std::int64_t ro
           {"q", bytes(heads), kRotate, kAttend},
           {"attended", bytes(heads), kAttend, kOutput},
           {"mlp_input", bytes(config.hidden), kPostNorm, kGate},
-          {"gated", bytes(config.intermediate), kGate, kDown}};
+          {"gated", bytes(config.intermediate), kGate, kDown},
+          {"row_attention_input", row_bytes(config.hidden), kNorm, kDown},
+          {"row_qkv", row_bytes(heads + 2 * kv_heads), kNorm, kDown},
+          {"row_q", row_bytes(heads), kNorm, kDown},
+          {"row_attended", row_bytes(heads), kNorm, kDown},
+          {"row_mlp_input", row_bytes(config.hidden), kNorm, kDown},
+          {"row_gated", row_bytes(config.intermediate), kNorm, kDown}};
 }
 
 constexpr std::size_t kPassTensors = 4;
@@ -44,18 +48,19 @@ std::int64_t checked_rows(std::int64_t rows) {
 
 }  // namespace
 
-LayerRunner::LayerRunner(LinearLayers& linear, Executor& executor, const TextConfig& config, KvCache* cache,
+LayerRunner::LayerRunner(LinearLayers& linear, FusionPlan& fusion, const TextConfig& config, KvCache* cache,
                          std::int64_t context, std::int64_t most_rows)
     : linear_(&linear),
-      executor_(&executor),
+      fusion_(&fusion),
+      executor_(&linear.executor()),
       config_(&config),
       cache_(cache),
       most_rows_(checked_rows(most_rows)),
-      activations_(executor.memory(), layer_tensors(config, most_rows)),
+      activations_(linear.executor().memory(), layer_tensors(config, most_rows)),
       angle_rows_(context) {
   const RopeTables tables = rope_tables(context, config.head_dim / 2, config.rope_theta, config.rope_divisors);
-  cosine_ = uploaded(executor.memory(), std::as_bytes(std::span(tables.cosine)));
-  sine_ = uploaded(executor.memory(), std::as_bytes(std::span(tables.sine)));
+  cosine_ = uploaded(executor_->memory(), std::as_bytes(std::span(tables.cosine)));
+  sine_ = uploaded(executor_->memory(), std::as_bytes(std::span(tables.sine)));
 }
 
 std::uint64_t LayerRunner::bytes() const noexcept {
@@ -80,145 +85,73 @@ void LayerRunner::run(const TextLayerWeights& layer, std::int64_t index, const T
 void LayerRunner::attend(const TextLayerWeights& layer, std::int64_t index, const TextPass& pass) {
   const std::int64_t rows = pass.count();
   const std::int64_t head_dim = config_->head_dim;
-  const std::int64_t all_heads = config_->heads + 2 * config_->kv_heads;
-  const TensorView hidden = activation("hidden", {rows, config_->hidden});
-  const TensorView input = activation("attention_input", {rows, config_->hidden});
-  const TensorView qkv = activation("qkv", {rows, all_heads, head_dim});
-  // Where one launch rotates and attends, its input is still read as its result is written: only that of the rotation
-  // lies apart from it.
-  const TensorView attended =
-      activation(rows == 1 && linear_->fuses() ? "q" : "attended", {rows, config_->heads, head_dim});
-
-  linear_->run_normed(
-      ops::Rmsnorm{.x = hidden, .weight = layer.input_norm, .y = input, .epsilon = config_->norm_epsilon},
-      {.a = input, .b = layer.qkv, .c = reshaped(qkv, {rows, all_heads * head_dim})});
-  const ops::Matmul output{.a = reshaped(attended, {rows, config_->heads * head_dim}),
-                           .b = layer.output,
-                           .c = hidden,
-                           .residual = hidden,
-                           .epilogue = ops::Epilogue::residual};
-  if (rows > 1) {
-    attend_all(layer, index, pass, qkv, attended);
-  } else if (head_dim % kActivationBlock == 0 && linear_->takes_rounded_blocks(output)) {
-    const ops::QuantizedRows rounded = linear_->rows_for(output);
-    attend_once(layer, index, pass, qkv, {rounded.values, rounded.scales});
-    linear_->run_rounded(output, rounded);
-    return;
-  } else {
-    attend_once(layer, index, pass, qkv, {attended, {}});
-  }
-  linear_->run(output);
-}
-
-// Normalises and turns queries and keys; keys and values go into the cache. Returns the queries.
-TensorView LayerRunner::rotate(const TextLayerWeights& layer, std::int64_t index, const TextPass& pass,
-                               const TensorView& qkv) {
-  const TensorView q = activation("q", {pass.count(), config_->heads, config_->head_dim});
-  executor_->run(ops::QkNormRope{.qkv = qkv,
-                                 .q_weight = layer.q_norm,
-                                 .k_weight = layer.k_norm,
-                                 .cosine = angles(cosine_),
-                                 .sine = angles(sine_),
-                                 .positions = pass.positions,
-                                 .slots = pass.slots,
-                                 .k_cache = cache_->keys(index),
-                                 .v_cache = cache_->values(index),
-                                 .q = q,
-                                 .section_h = config_->mrope_section[1],
-                                 .section_w = config_->mrope_section[2],
-                                 .k_scales = cache_->key_scales(index),
-                                 .v_scales = cache_->value_scales(index),
-                                 .epsilon = config_->norm_epsilon});
-  return q;
-}
-
-// Of the only token of a pass.
-void LayerRunner::attend_once(const TextLayerWeights& layer, std::int64_t index, const TextPass& pass,
-                              const TensorView& qkv, const ops::QuantizedRows& to) {
-  const TensorView out = reshaped(to.values, {config_->heads, config_->head_dim});
-  if (linear_->fuses()) {
-    executor_->run(ops::AttentionDecodeQkv{.qkv = reshaped(qkv, {qkv.shape[1], qkv.shape[2]}),
-                                           .q_weight = layer.q_norm,
-                                           .k_weight = layer.k_norm,
-                                           .cosine = angles(cosine_),
-                                           .sine = angles(sine_),
-                                           .positions = pass.positions,
-                                           .length = pass.length,
-                                           .k_cache = cache_->keys(index),
-                                           .v_cache = cache_->values(index),
-                                           .out = out,
-                                           .k_scales = cache_->key_scales(index),
-                                           .v_scales = cache_->value_scales(index),
-                                           .scales = to.scales,
-                                           .section_h = config_->mrope_section[1],
-                                           .section_w = config_->mrope_section[2],
-                                           .epsilon = config_->norm_epsilon});
-    return;
-  }
-  const TensorView q = rotate(layer, index, pass, qkv);
-  executor_->run(ops::AttentionDecode{.q = reshaped(q, {config_->heads, config_->head_dim}),
-                                      .k = cache_->keys(index),
-                                      .v = cache_->values(index),
-                                      .length = pass.length,
-                                      .out = out,
-                                      .k_scales = cache_->key_scales(index),
-                                      .v_scales = cache_->value_scales(index),
-                                      .scales = to.scales});
-}
-
-// Of all tokens of a pass of several.
-void LayerRunner::attend_all(const TextLayerWeights& layer, std::int64_t index, const TextPass& pass,
-                             const TensorView& qkv, const TensorView& out) {
-  const TensorView q = rotate(layer, index, pass, qkv);
-  const TensorView keys = cache_->keys(index);
-  const TensorView values = cache_->values(index);
-  const TensorView key_scales = cache_->key_scales(index);
-  const TensorView value_scales = cache_->value_scales(index);
-  const std::int64_t length = pass.cached + pass.count();
-  const bool scaled = ops::is_given(key_scales);
-  executor_->run(ops::AttentionPrefill{.q = q,
-                                       .k = rows_of(keys, 0, length),
-                                       .v = rows_of(values, 0, length),
-                                       .out = out,
-                                       .causal = true,
-                                       .k_scales = scaled ? rows_of(key_scales, 0, length) : key_scales,
-                                       .v_scales = scaled ? rows_of(value_scales, 0, length) : value_scales});
+  const bool one = rows == 1;
+  const std::initializer_list<std::int64_t> heads{rows, config_->heads, head_dim};
+  fusion_->run(*linear_,
+               AttentionPlace{
+                   .hidden = activation("hidden", {rows, config_->hidden}),
+                   .input_norm = layer.input_norm,
+                   .qkv_weight = layer.qkv,
+                   .q_norm = layer.q_norm,
+                   .k_norm = layer.k_norm,
+                   .cosine = angles(cosine_),
+                   .sine = angles(sine_),
+                   .positions = pass.positions,
+                   .slots = pass.slots,
+                   .length = pass.length,
+                   .k_cache = cache_->keys(index),
+                   .v_cache = cache_->values(index),
+                   .k_scales = cache_->key_scales(index),
+                   .v_scales = cache_->value_scales(index),
+                   .output = layer.output,
+                   .input = activation(one ? "row_attention_input" : "attention_input", {rows, config_->hidden}),
+                   .qkv = activation(one ? "row_qkv" : "qkv", {rows, config_->heads + 2 * config_->kv_heads, head_dim}),
+                   .q = activation(one ? "row_q" : "q", heads),
+                   .attended = activation(one ? "row_attended" : "attended", heads),
+                   .cached = pass.cached,
+                   .section_h = config_->mrope_section[1],
+                   .section_w = config_->mrope_section[2],
+                   .epsilon = config_->norm_epsilon});
 }
 
 void LayerRunner::feed_forward(const TextLayerWeights& layer, std::int64_t rows) {
-  const TensorView hidden = activation("hidden", {rows, config_->hidden});
-  const TensorView input = activation("mlp_input", {rows, config_->hidden});
-  const TensorView gated = activation("gated", {rows, config_->intermediate});
-  linear_->run_gated(
-      {.x = hidden, .weight = layer.post_norm, .y = input, .epsilon = config_->norm_epsilon},
-      {.a = input, .b = layer.gate_up, .c = gated, .epilogue = ops::Epilogue::swiglu},
-      {.a = gated, .b = layer.down, .c = hidden, .residual = hidden, .epilogue = ops::Epilogue::residual});
+  const bool one = rows == 1;
+  fusion_->run(*linear_, MlpPlace{.hidden = activation("hidden", {rows, config_->hidden}),
+                                  .post_norm = layer.post_norm,
+                                  .gate_up = layer.gate_up,
+                                  .down = layer.down,
+                                  .input = activation(one ? "row_mlp_input" : "mlp_input", {rows, config_->hidden}),
+                                  .gated = activation(one ? "row_gated" : "gated", {rows, config_->intermediate}),
+                                  .epsilon = config_->norm_epsilon});
 }
 
 void LayerRunner::project(const TextWeights& weights, std::int64_t first, std::int64_t count,
                           const TensorView& logits) {
-  const TensorView hidden = rows_of(activation("hidden", {most_rows_, config_->hidden}), first, count);
-  const TensorView normed = activation("mlp_input", {count, config_->hidden});
-  linear_->run_normed(ops::Rmsnorm{.x = hidden, .weight = weights.norm, .y = normed, .epsilon = config_->norm_epsilon},
-                      {.a = normed, .b = weights.head, .c = logits});
+  fusion_->run(*linear_,
+               HeadPlace{.hidden = rows_of(activation("hidden", {most_rows_, config_->hidden}), first, count),
+                         .norm = weights.norm,
+                         .head = weights.head,
+                         .logits = logits,
+                         .input = activation(count == 1 ? "row_mlp_input" : "mlp_input", {count, config_->hidden}),
+                         .epsilon = config_->norm_epsilon});
 }
 
 TextDecoder::TextDecoder(const DecoderSide& device, const DecoderSide& processor, const TextConfig& config,
                          const TextWeights& weights, const Placement& placement, WeightStream* stream,
                          std::int64_t context, std::int64_t most_rows)
-    : device_(device.executor),
+    : device_(&device.linear->executor()),
       weights_(&weights),
       placement_(placement),
       stream_(stream),
       most_rows_(checked_rows(most_rows)) {
   if (placement_.device_decodes()) {
-    runners_[kDevice].emplace(*device.linear, *device.executor, config, device.cache, context, most_rows);
+    runners_[kDevice].emplace(*device.linear, *device.fusion, config, device.cache, context, most_rows);
   }
   if (placement_.processor_decodes()) {
-    runners_[kProcessor].emplace(*processor.linear, *processor.executor, config, processor.cache, context, most_rows);
+    runners_[kProcessor].emplace(*processor.linear, *processor.fusion, config, processor.cache, context, most_rows);
     const auto rows = static_cast<std::size_t>(most_rows);
-    pass_memory_ = processor.executor->memory().allocate_raw(kPassTensors * DeviceMemory::kAlignment +
-                                                             (5 * rows + 1) * sizeof(std::int32_t));
+    pass_memory_ = processor.linear->executor().memory().allocate_raw(kPassTensors * DeviceMemory::kAlignment +
+                                                                      (5 * rows + 1) * sizeof(std::int32_t));
   }
   std::array<std::int64_t, 2> counts{};
   for (const Place place : placement_.layers) {

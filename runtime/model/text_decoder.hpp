@@ -10,6 +10,7 @@
 #include "runtime/checkpoint/model_weights.hpp"
 #include "runtime/memory/arena.hpp"
 #include "runtime/model/executor.hpp"
+#include "runtime/model/fusion.hpp"
 #include "runtime/model/kv_cache.hpp"
 #include "runtime/model/linear_layers.hpp"
 #include "runtime/model/placement.hpp"
@@ -36,11 +37,11 @@ struct TextPass {
   [[nodiscard]] std::int64_t count() const noexcept { return tokens.shape[0]; }
 };
 
-/// Runs layers of a decoder in one place: with an executor, in its memory, over a cache there.
+/// Runs layers of a decoder where an executor runs operations, in its memory, over a cache there.
 class LayerRunner {
  public:
   /// All references must outlive it; without `cache` it runs no layers. Allocates all that its passes need.
-  LayerRunner(LinearLayers& linear, Executor& executor, const TextConfig& config, KvCache* cache, std::int64_t context,
+  LayerRunner(LinearLayers& linear, FusionPlan& fusion, const TextConfig& config, KvCache* cache, std::int64_t context,
               std::int64_t most_rows);
 
   [[nodiscard]] Executor& executor() const noexcept { return *executor_; }
@@ -58,15 +59,10 @@ class LayerRunner {
   [[nodiscard]] TensorView activation(const char* name, std::initializer_list<std::int64_t> extents) const;
   void attend(const TextLayerWeights& layer, std::int64_t index, const TextPass& pass);
   [[nodiscard]] TensorView angles(const RawBuffer& table) const;
-  [[nodiscard]] TensorView rotate(const TextLayerWeights& layer, std::int64_t index, const TextPass& pass,
-                                  const TensorView& qkv);
-  void attend_once(const TextLayerWeights& layer, std::int64_t index, const TextPass& pass, const TensorView& qkv,
-                   const ops::QuantizedRows& to);
-  void attend_all(const TextLayerWeights& layer, std::int64_t index, const TextPass& pass, const TensorView& qkv,
-                  const TensorView& out);
   void feed_forward(const TextLayerWeights& layer, std::int64_t rows);
 
   LinearLayers* linear_;
+  FusionPlan* fusion_;
   Executor* executor_;
   const TextConfig* config_;
   KvCache* cache_;
@@ -80,7 +76,7 @@ class LayerRunner {
 /// With what layers run in a place.
 struct DecoderSide {
   LinearLayers* linear = nullptr;
-  Executor* executor = nullptr;
+  FusionPlan* fusion = nullptr;
   KvCache* cache = nullptr;  ///< of the layers that run there, in their order; null if none does
 };
 

@@ -7,15 +7,13 @@
 
 #include "core/error.hpp"
 #include "core/util/parallel.hpp"
+#include "runtime/model/places.hpp"
 #include "runtime/model/positions.hpp"
 #include "runtime/model/requirements.hpp"
 #include "runtime/model/tensor_memory.hpp"
 #include "runtime/model/vision_layout.hpp"
-#include "runtime/ops/attention.hpp"
 #include "runtime/ops/matmul.hpp"
-#include "runtime/ops/norm.hpp"
 #include "runtime/ops/position_embedding.hpp"
-#include "runtime/ops/rope.hpp"
 
 namespace pascaline {
 namespace {
@@ -112,9 +110,15 @@ struct VisionTower::Pass {
   TensorView segment_starts;
 };
 
-VisionTower::VisionTower(LinearLayers& linear, Executor& executor, const VisionConfig& config,
+VisionTower::VisionTower(LinearLayers& linear, FusionPlan& fusion, const VisionConfig& config,
                          const VisionWeights& weights, WeightStream* stream)
-    : linear_(&linear), executor_(&executor), config_(&config), parts_(config), weights_(&weights), stream_(stream) {}
+    : linear_(&linear),
+      fusion_(&fusion),
+      executor_(&linear.executor()),
+      config_(&config),
+      parts_(config),
+      weights_(&weights),
+      stream_(stream) {}
 
 std::uint64_t VisionTower::bytes_for(const VisionConfig& config, std::int64_t patches, std::int64_t longest_side) {
   return plan_arena(vision_tensors(config, patches, longest_side)).total_bytes;
@@ -255,75 +259,39 @@ void VisionTower::embed(const PatchWeights& weights, Pass& pass, std::span<const
 
 void VisionTower::run_block(const VisionBlockWeights& weights, Pass& pass) {
   attend(weights, pass);
-  const TensorView hidden = pass.view("hidden", {pass.count, config_->hidden});
-  const TensorView input = pass.view("mlp_input", {pass.count, config_->hidden});
-  const TensorView wide = pass.view("wide", {pass.count, config_->intermediate});
-  linear_->run_normed(
-      ops::Layernorm{.x = hidden, .weight = weights.norm2.weight, .bias = weights.norm2.bias, .y = input},
-      {.a = input,
-       .b = weights.fc1.weight,
-       .c = wide,
-       .bias = weights.fc1.bias,
-       .epilogue = ops::Epilogue::bias_gelu_tanh});
-  linear_->run({.a = wide,
-                .b = weights.fc2.weight,
-                .c = hidden,
-                .bias = weights.fc2.bias,
-                .residual = hidden,
-                .epilogue = ops::Epilogue::bias_residual});
+  fusion_->run(*linear_, VisionMlpPlace{.hidden = pass.view("hidden", {pass.count, config_->hidden}),
+                                        .norm = weights.norm2,
+                                        .fc1 = weights.fc1,
+                                        .fc2 = weights.fc2,
+                                        .input = pass.view("mlp_input", {pass.count, config_->hidden}),
+                                        .wide = pass.view("wide", {pass.count, config_->intermediate})});
 }
 
 void VisionTower::attend(const VisionBlockWeights& weights, Pass& pass) {
   const std::int64_t count = pass.count;
   const std::int64_t head_dim = padded_head_dim(*config_);
-  const std::int64_t width = config_->heads * head_dim;
-  const TensorView hidden = pass.view("hidden", {count, config_->hidden});
-  const TensorView normed = pass.view("normed", {count, config_->hidden});
-  const TensorView qkv = pass.view("qkv", {count, 3, config_->heads, head_dim});
-  const TensorView attended = pass.view("attended", {count, config_->heads, head_dim});
-  linear_->run_normed(
-      ops::Layernorm{.x = hidden, .weight = weights.norm1.weight, .bias = weights.norm1.bias, .y = normed},
-      {.a = normed,
-       .b = weights.qkv.weight,
-       .c = reshaped(qkv, {count, 3 * width}),
-       .bias = weights.qkv.bias,
-       .epilogue = ops::Epilogue::bias});
-  executor_->run(ops::RopeVision{.qkv = qkv, .cosine = pass.cosine, .sine = pass.sine, .positions = pass.positions});
-  const auto part = [&](std::int64_t which) {
-    void* const data = static_cast<float*>(qkv.data) + which * width;
-    return TensorView(data, ElementType::float32, {count, config_->heads, head_dim}).with_row_stride(3 * width);
-  };
-  executor_->run(ops::AttentionPrefill{.q = part(0),
-                                       .k = part(1),
-                                       .v = part(2),
-                                       .out = attended,
-                                       .segment_starts = pass.segment_starts,
-                                       .causal = false});
-  linear_->run({.a = reshaped(attended, {count, width}),
-                .b = weights.projection.weight,
-                .c = hidden,
-                .bias = weights.projection.bias,
-                .residual = hidden,
-                .epilogue = ops::Epilogue::bias_residual});
+  fusion_->run(*linear_, VisionAttentionPlace{.hidden = pass.view("hidden", {count, config_->hidden}),
+                                              .norm = weights.norm1,
+                                              .qkv_weight = weights.qkv,
+                                              .projection = weights.projection,
+                                              .cosine = pass.cosine,
+                                              .sine = pass.sine,
+                                              .positions = pass.positions,
+                                              .segment_starts = pass.segment_starts,
+                                              .normed = pass.view("normed", {count, config_->hidden}),
+                                              .qkv = pass.view("qkv", {count, 3, config_->heads, head_dim}),
+                                              .attended = pass.view("attended", {count, config_->heads, head_dim})});
 }
 
 void VisionTower::merge(const MergerWeights& weights, bool norm_merged, Pass& pass, const TensorView& out) {
-  const std::int64_t tokens = out.shape[0];
-  const std::int64_t merged = config_->merged();
-  const TensorView hidden = pass.view("hidden", {pass.count, config_->hidden});
-  const TensorView input = pass.view("merge_input", {pass.count, config_->hidden});
-  const TensorView wide = pass.view("merge_wide", {tokens, merged});
-  // PatchView that become one token follow each other: merging them is another view.
-  const TensorView x = norm_merged ? reshaped(hidden, {tokens, merged}) : hidden;
-  const TensorView y = norm_merged ? reshaped(input, {tokens, merged}) : input;
-  executor_->run(ops::Layernorm{.x = x, .weight = weights.norm.weight, .bias = weights.norm.bias, .y = y});
-  linear_->run({.a = reshaped(input, {tokens, merged}),
-                .b = weights.fc1.weight,
-                .c = wide,
-                .bias = weights.fc1.bias,
-                .epilogue = ops::Epilogue::bias_gelu_erf});
-  linear_->run(
-      {.a = wide, .b = weights.fc2.weight, .c = out, .bias = weights.fc2.bias, .epilogue = ops::Epilogue::bias});
+  fusion_->run(*linear_, MergerPlace{.hidden = pass.view("hidden", {pass.count, config_->hidden}),
+                                     .norm = weights.norm,
+                                     .fc1 = weights.fc1,
+                                     .fc2 = weights.fc2,
+                                     .out = out,
+                                     .merged_first = norm_merged,
+                                     .input = pass.view("merge_input", {pass.count, config_->hidden}),
+                                     .wide = pass.view("merge_wide", {out.shape[0], config_->merged()})});
 }
 
 }  // namespace pascaline

@@ -1,0 +1,115 @@
+#include "runtime/model/places.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/error.hpp"
+#include "core/util/hash.hpp"
+#include "runtime/model/place_list.hpp"
+
+namespace pascaline {
+
+bool same_place(const PlaceKey& a, const PlaceKey& b) noexcept {
+  return a.kernel().hash() == b.kernel().hash() && std::ranges::equal(a.dimensions(), b.dimensions()) &&
+         std::ranges::equal(a.types(), b.types());
+}
+
+std::size_t place_hash(const PlaceKey& key) noexcept {
+  std::uint64_t hash = key.kernel().hash();
+  const auto mix = [&](std::uint64_t value) { hash = (hash ^ value) * 0x9e3779b97f4a7c15U; };
+  for (const std::int64_t value : key.dimensions()) {
+    mix(static_cast<std::uint64_t>(value));
+  }
+  for (const ElementType type : key.types()) {
+    mix(static_cast<std::uint64_t>(type));
+  }
+  return hash ^ (hash >> 32U);
+}
+
+std::int64_t dimension_of(const PlaceKey& key, const char* name) { return key.named().dimension(name); }
+
+ElementType type_of(const PlaceKey& key, const char* name) { return key.named().type(name); }
+
+PlaceKey AttentionPlace::key() const {
+  const std::int64_t heads = q.shape[1];
+  const std::int64_t qk_norm = ops::is_given(q_norm) ? 1 : 0;
+  if (rows() == 1) {
+    return {"place_decode_attention",
+            {{"HIDDEN", hidden.shape[1]},
+             {"HEADS", heads},
+             {"KV_HEADS", k_cache.shape[1]},
+             {"HEAD_DIM", k_cache.shape[2]},
+             {"KEYS", k_cache.shape[0]},
+             {"QK_NORM", qk_norm}},
+            {{"QKV", qkv_weight.type}, {"OUTPUT", output.type}, {"CACHE", k_cache.type}}};
+  }
+  return {"place_prompt_attention",
+          {{"ROWS", rows()},
+           {"HIDDEN", hidden.shape[1]},
+           {"HEADS", heads},
+           {"KV_HEADS", k_cache.shape[1]},
+           {"HEAD_DIM", k_cache.shape[2]},
+           {"KEYS", cached + rows()},
+           {"QK_NORM", qk_norm}},
+          {{"QKV", qkv_weight.type}, {"OUTPUT", output.type}, {"CACHE", k_cache.type}}};
+}
+
+const PlaceList<AttentionPlace>& AttentionPlace::list() const noexcept {
+  return rows() == 1 ? kDecodeAttention : kPromptAttention;
+}
+
+PlaceKey MlpPlace::key() const {
+  if (rows() == 1) {
+    return {"place_decode_mlp",
+            {{"HIDDEN", hidden.shape[1]}, {"INTERMEDIATE", gated.shape[1]}},
+            {{"GATE_UP", gate_up.type}, {"DOWN", down.type}}};
+  }
+  return {"place_prompt_mlp",
+          {{"ROWS", rows()}, {"HIDDEN", hidden.shape[1]}, {"INTERMEDIATE", gated.shape[1]}},
+          {{"GATE_UP", gate_up.type}, {"DOWN", down.type}}};
+}
+
+const PlaceList<MlpPlace>& MlpPlace::list() const noexcept { return rows() == 1 ? kDecodeMlp : kPromptMlp; }
+
+PlaceKey HeadPlace::key() const {
+  return {"place_head",
+          {{"ROWS", hidden.shape[0]}, {"HIDDEN", hidden.shape[1]}, {"VOCABULARY", logits.shape[1]}},
+          {{"HEAD", head.type}}};
+}
+
+const PlaceList<HeadPlace>& HeadPlace::list() const noexcept { return kHead; }
+
+PlaceKey VisionAttentionPlace::key() const {
+  return {"place_vision_attention",
+          {{"ROWS", hidden.shape[0]},
+           {"HIDDEN", hidden.shape[1]},
+           {"HEADS", attended.shape[1]},
+           {"HEAD_DIM", attended.shape[2]},
+           {"SEGMENTS", ops::is_given(segment_starts) ? segment_starts.shape[0] - 1 : 1}},
+          {{"QKV", qkv_weight.weight.type}, {"PROJECTION", projection.weight.type}}};
+}
+
+const PlaceList<VisionAttentionPlace>& VisionAttentionPlace::list() const noexcept { return kVisionAttention; }
+
+PlaceKey VisionMlpPlace::key() const {
+  return {"place_vision_mlp",
+          {{"ROWS", hidden.shape[0]}, {"HIDDEN", hidden.shape[1]}, {"INTERMEDIATE", wide.shape[1]}},
+          {{"FC1", fc1.weight.type}, {"FC2", fc2.weight.type}}};
+}
+
+const PlaceList<VisionMlpPlace>& VisionMlpPlace::list() const noexcept { return kVisionMlp; }
+
+PlaceKey MergerPlace::key() const {
+  return {"place_merger",
+          {{"TOKENS", out.shape[0]},
+           {"HIDDEN", hidden.shape[1]},
+           {"MERGED", wide.shape[1]},
+           {"OUT", out.shape[1]},
+           {"MERGED_FIRST", merged_first ? 1 : 0}},
+          {{"FC1", fc1.weight.type}, {"FC2", fc2.weight.type}}};
+}
+
+const PlaceList<MergerPlace>& MergerPlace::list() const noexcept { return kMerger; }
+
+}  // namespace pascaline

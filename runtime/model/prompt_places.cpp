@@ -1,0 +1,48 @@
+#include <array>
+
+#include "runtime/model/place_list.hpp"
+#include "runtime/model/place_steps.hpp"
+#include "runtime/model/tensor_memory.hpp"
+
+// The places of a pass of several tokens.
+namespace pascaline {
+namespace {
+
+ops::AttentionPrefill prompt_attention_of(const AttentionPlace& place) {
+  const std::int64_t length = place.cached + place.rows();
+  const bool scaled = ops::is_given(place.k_scales);
+  return {.q = place.q,
+          .k = rows_of(place.k_cache, 0, length),
+          .v = rows_of(place.v_cache, 0, length),
+          .out = place.attended,
+          .causal = true,
+          .k_scales = scaled ? rows_of(place.k_scales, 0, length) : place.k_scales,
+          .v_scales = scaled ? rows_of(place.v_scales, 0, length) : place.v_scales};
+}
+
+void single_prompt_attention(LinearLayers& linear, const AttentionPlace& place) {
+  linear.run_normed(input_norm_of(place), projection_of(place));
+  linear.executor().run(rotation_of(place));
+  linear.executor().run(prompt_attention_of(place));
+  linear.run(output_of(place, place.attended));
+}
+
+constexpr std::array kPromptAttentions{
+    Alternative<AttentionPlace>{kSingle, "each operation by itself", always, nothing_more, single_prompt_attention}};
+
+void single_prompt_mlp(LinearLayers& linear, const MlpPlace& place) {
+  linear.run_gated(post_norm_of(place), gate_up_of(place), down_of(place));
+}
+
+constexpr std::array kPromptMlps{
+    Alternative<MlpPlace>{kSingle, "each operation by itself", always, nothing_more, single_prompt_mlp}};
+
+}  // namespace
+
+const PlaceList<AttentionPlace> kPromptAttention{
+    "place_prompt_attention", "a prompt's attention: norm, projection, positions, attention, projection",
+    kPromptAttentions};
+const PlaceList<MlpPlace> kPromptMlp{"place_prompt_mlp", "a prompt's MLP: norm, gate and up, SwiGLU, down",
+                                     kPromptMlps};
+
+}  // namespace pascaline
