@@ -10,31 +10,35 @@ namespace pascaline {
 using ReferenceFunction = std::remove_pointer_t<HostReference>;
 ReferenceFunction reference_advance, reference_attention_decode, reference_attention_decode_qkv,
     reference_attention_prefill, reference_attention_sparse_decode, reference_attention_sparse_prefill,
-    reference_elementwise, reference_gather, reference_layernorm, reference_matmul_nt, reference_matmul_q,
-    reference_matvec_q, reference_quantize, reference_position_embedding, reference_qk_norm_rope, reference_rmsnorm,
-    reference_rope_vision, reference_sample, reference_softmax, reference_transpose;
+    reference_choose_blocks, reference_elementwise, reference_gather, reference_layernorm, reference_matmul_nt,
+    reference_matmul_q, reference_matvec_q, reference_quantize, reference_pool_blocks, reference_position_embedding,
+    reference_qk_norm_rope, reference_rmsnorm, reference_score_blocks, reference_rope_vision, reference_sample,
+    reference_softmax, reference_transpose;
 
 namespace {
 
-constexpr std::array<std::pair<std::string_view, HostReference>, 20> kReferences{{
+constexpr std::array<std::pair<std::string_view, HostReference>, 23> kReferences{{
     {"advance", reference_advance},
     {"attention_decode", reference_attention_decode},
     {"attention_decode_qkv", reference_attention_decode_qkv},
     {"attention_prefill", reference_attention_prefill},
     {"attention_sparse_decode", reference_attention_sparse_decode},
     {"attention_sparse_prefill", reference_attention_sparse_prefill},
+    {"choose_blocks", reference_choose_blocks},
     {"elementwise", reference_elementwise},
     {"gather", reference_gather},
     {"layernorm", reference_layernorm},
     {"matmul_nt", reference_matmul_nt},
     {"matmul_q", reference_matmul_q},
     {"matvec_q", reference_matvec_q},
+    {"pool_blocks", reference_pool_blocks},
     {"position_embedding", reference_position_embedding},
     {"qk_norm_rope", reference_qk_norm_rope},
     {"quantize", reference_quantize},
     {"rmsnorm", reference_rmsnorm},
     {"rope_vision", reference_rope_vision},
     {"sample", reference_sample},
+    {"score_blocks", reference_score_blocks},
     {"softmax", reference_softmax},
     {"transpose", reference_transpose},
 }};

@@ -4,6 +4,7 @@
 
 #include "runtime/ops/attention.hpp"
 #include "runtime/ops/attention_sparse.hpp"
+#include "runtime/ops/block_choice.hpp"
 #include "tests/runtime/ops/op_bench.hpp"
 
 namespace pascaline::testing {
@@ -157,6 +158,61 @@ TEST(SparseAttentionOpsTest, ATokenSeesTheBlocksOfItsHeadsList) {
         {bench.initial(token.q), bench.initial(token.k), bench.initial(token.v), {}, {}, {length}, entries}, {64, 0});
     bench.expect(token.out, expected[0], "out");
   }
+}
+
+// With equal scores, such as are no numbers, and at lengths that the kernel reads from memory.
+TEST(SparseAttentionOpsTest, BlocksAreChosenByTheirScores) {
+  const double none = std::nan("");
+  const std::vector<double> scores{9, 1, none, 5, 5, -2, 5, 7, 0, 0};
+  const auto chosen = [&](double length, std::int64_t part, std::int64_t width) {
+    OpBench bench;
+    const TensorView blocks = bench.output(ElementType::int32, {1, 1, width});
+    ops::run(bench.dispatcher(), ops::ChooseBlocks{.scores = bench.given(kFloat, {1, 1, 10}, scores),
+                                                   .length = bench.given(ElementType::int32, {1}, {length}),
+                                                   .blocks = blocks,
+                                                   .queries = 1,
+                                                   .keys = 160,
+                                                   .block = 16,
+                                                   .part = part});
+    return bench.values(blocks);
+  };
+  using Values = std::vector<double>;
+  EXPECT_EQ(chosen(160, 500'000, 5), (Values{0, 3, 4, 7, 9})) << "the first of equal scores";
+  EXPECT_EQ(chosen(160, 900'000, 9), (Values{0, 1, 3, 4, 5, 6, 7, 8, 9})) << "what is no number comes last";
+  EXPECT_EQ(chosen(160, 1'000'000, 4), (Values{0, 3, 7, 9})) << "as many as there is room for";
+  EXPECT_EQ(chosen(96, 500'000, 5), (Values{0, 3, 5, -1, -1})) << "a half of six";
+  EXPECT_EQ(chosen(16, 500'000, 3), (Values{0, -1, -1}));
+  EXPECT_EQ(chosen(17, 1, 3), (Values{0, 1, -1})) << "always the first and its own";
+  EXPECT_EQ(chosen(-7, 1, 3), (Values{0, -1, -1})) << "held to one query";
+}
+
+// A cache that fills up row by row, and again from a row before.
+TEST(SparseAttentionOpsTest, MeansFollowTheCache) {
+  OpBench bench;
+  const TensorView k = bench.input(kHalf, {50, 2, 16}, -2, 2);
+  const TensorView means = bench.given(kFloat, {4, 2, 16}, std::vector<double>(128, 77));
+  const TensorView length = bench.given(ElementType::int32, {1}, {0});
+  const auto pool = [&](std::int32_t rows, std::int64_t added) {
+    *static_cast<std::int32_t*>(length.data) = rows;  // the device's memory is the host's
+    ops::run(bench.dispatcher(),
+             ops::PoolBlocks{.k = k, .length = length, .means = means, .block = 16, .added = added});
+    return bench.values(means);
+  };
+  const auto mean_of = [&](std::size_t block, std::size_t column) {
+    double sum = 0;
+    for (std::size_t row = 0; row < 16; ++row) {
+      sum += bench.initial(k)[(block * 16 + row) * 32 + column];
+    }
+    return sum / 16;
+  };
+  EXPECT_EQ(pool(15, 15)[5], 77) << "no block is full";
+  std::vector<double> held = pool(16, 1);
+  EXPECT_NEAR(held[5], mean_of(0, 5), 1e-5);
+  EXPECT_EQ(held[32 + 5], 77);
+  held = pool(50, 34);
+  EXPECT_NEAR(held[32 + 31], mean_of(1, 31), 1e-5);
+  EXPECT_NEAR(held[64 + 7], mean_of(2, 7), 1e-5);
+  EXPECT_EQ(held[96 + 7], 77) << "of the last block two rows are there";
 }
 
 // What such lists give is not defined, but it comes from the tensors, as the guards of memory and the numbers tell.

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/ops/attention_sparse.hpp"
+#include "runtime/ops/block_choice.hpp"
 #include "tests/runtime/ops/refusals.hpp"
 
 namespace pascaline::testing {
@@ -25,6 +26,14 @@ ops::AttentionSparseDecode window_decode() {
 ops::AttentionSparseDecode listed_decode() {
   return {placed(0, {4, 16}), placed(1, {5, 2, 16}),   placed(2, {5, 2, 16}), placed(3, {1}, kInt),
           placed(4, {4, 16}), placed(5, {1, 3}, kInt), {.block = 16}};
+}
+
+ops::PoolBlocks pool() { return {placed(0, {40, 2, 16}), placed(1, {1}, kInt), placed(2, {3, 2, 16}), 16, 5}; }
+ops::ScoreBlocks score() {
+  return {placed(0, {20, 4, 16}), placed(1, {3, 2, 16}), placed(2, {1}, kInt), placed(3, {2, 2, 3}), 40, 16};
+}
+ops::ChooseBlocks choose() {
+  return {placed(0, {2, 2, 3}), placed(1, {1}, kInt), placed(2, {2, 2, 3}, kInt), 20, 40, 16, 500'000};
 }
 
 using SpoilPrefill = std::function<void(ops::AttentionSparsePrefill&)>;
@@ -77,6 +86,23 @@ const Refusal kSparseRefusals[] = {
      "blocks has 3 dimensions"},
 };
 
+const Refusal kChoiceRefusals[] = {
+    {"means", spoiled<ops::PoolBlocks>(pool, [](auto& of) { of.means.shape[0] = 2; }),
+     "pool_blocks: means is [2,2,16]"},
+    {"rows of 0", spoiled<ops::PoolBlocks>(pool, [](auto& of) { of.block = 0; }), "block is 0"},
+    {"too many added", spoiled<ops::PoolBlocks>(pool, [](auto& of) { of.added = 41; }), "must be 1 to KEYS"},
+    {"scales", spoiled<ops::PoolBlocks>(pool, [](auto& of) { of.k.type = ElementType::int8; }), "k_scales"},
+    {"fewer keys", spoiled<ops::ScoreBlocks>(score, [](auto& of) { of.keys = 19; }), "fewer KEYS than QUERIES"},
+    {"scores", spoiled<ops::ScoreBlocks>(score, [](auto& of) { of.scores.shape[1] = 1; }), "scores is [2,1,3]"},
+    {"heads", spoiled<ops::ScoreBlocks>(score, [](auto& of) { of.q.shape[1] = 5; }), "HEADS is not a multiple"},
+    {"width", spoiled<ops::ChooseBlocks>(choose, [](auto& of) { of.blocks.shape[2] = 2; }), "WIDTH must be 3 or more"},
+    {"part", spoiled<ops::ChooseBlocks>(choose, [](auto& of) { of.part = 0; }), "must be 1 to 1000000 millionths"},
+    {"lists", spoiled<ops::ChooseBlocks>(choose, [](auto& of) { of.blocks.shape[0] = 1; }), "blocks is [1,2,3]"},
+    {"no queries", spoiled<ops::ChooseBlocks>(choose, [](auto& of) { of.queries = 0; }), "QUERIES is 0"},
+};
+
+TEST_F(RefusalsTest, ChoiceOfBlocks) { expect_refusals(kChoiceRefusals); }
+
 TEST_F(RefusalsTest, SparseAttention) { expect_refusals(kSparseRefusals); }
 
 TEST_F(RefusalsTest, UnspoiledSparseAttentionIsTaken) {
@@ -84,7 +110,10 @@ TEST_F(RefusalsTest, UnspoiledSparseAttentionIsTaken) {
   ops::run(dispatcher_, listed_prefill());
   ops::run(dispatcher_, window_decode());
   ops::run(dispatcher_, listed_decode());
-  EXPECT_EQ(device_.launches, 4);
+  ops::run(dispatcher_, pool());
+  ops::run(dispatcher_, score());
+  ops::run(dispatcher_, choose());
+  EXPECT_EQ(device_.launches, 7);
 }
 
 // Of 40 queries at the end of 100 keys, in blocks of 16: the first is at position 60.

@@ -13,6 +13,7 @@
 #include "runtime/ops/attention.hpp"
 #include "runtime/ops/attention_qkv.hpp"
 #include "runtime/ops/attention_sparse.hpp"
+#include "runtime/ops/block_choice.hpp"
 #include "runtime/ops/elementwise.hpp"
 #include "runtime/ops/gather.hpp"
 #include "runtime/ops/matmul.hpp"
@@ -132,6 +133,37 @@ void run_attention_sparse_decode(const CpuProblem& of) {
       of.view("q", query), of.view("k", cache), of.view("v", cache), of.view("length", {1}), of.view("out", query),
       of.view("blocks", {of.dimension("LISTS"), of.dimension("WIDTH")}), sparse_mask(of), of.view("k_scales", scales),
       of.view("v_scales", scales), of.view("scales", {of.dimension("HEADS") * head_dim / 32, 1})});
+}
+
+std::int64_t blocks_in(const CpuProblem& of, const char* rows) {
+  return (of.dimension(rows) + of.dimension("BLOCK") - 1) / of.dimension("BLOCK");
+}
+
+void run_pool_blocks(const CpuProblem& of) {
+  const std::int64_t heads = of.dimension("KV_HEADS");
+  const std::int64_t head_dim = of.dimension("HEAD_DIM");
+  const std::int64_t keys = of.dimension("KEYS");
+  ops::compute(ops::PoolBlocks{of.view("k", {keys, heads, head_dim}), of.view("length", {1}),
+                               of.view("means", {blocks_in(of, "KEYS"), heads, head_dim}), of.dimension("BLOCK"),
+                               of.dimension("NEW"), of.view("k_scales", {keys, heads})});
+}
+
+void run_score_blocks(const CpuProblem& of) {
+  const std::int64_t kv_heads = of.dimension("KV_HEADS");
+  const std::int64_t head_dim = of.dimension("HEAD_DIM");
+  const std::int64_t key_blocks = blocks_in(of, "KEYS");
+  ops::compute(ops::ScoreBlocks{of.view("q", {of.dimension("QUERIES"), of.dimension("HEADS"), head_dim}),
+                                of.view("means", {key_blocks, kv_heads, head_dim}), of.view("length", {1}),
+                                of.view("scores", {kv_heads, blocks_in(of, "QUERIES"), key_blocks}),
+                                of.dimension("KEYS"), of.dimension("BLOCK")});
+}
+
+void run_choose_blocks(const CpuProblem& of) {
+  const std::int64_t lists = of.dimension("LISTS");
+  const std::int64_t rows = blocks_in(of, "QUERIES");
+  ops::compute(ops::ChooseBlocks{of.view("scores", {lists, rows, blocks_in(of, "KEYS")}), of.view("length", {1}),
+                                 of.view("blocks", {lists, rows, of.dimension("WIDTH")}), of.dimension("QUERIES"),
+                                 of.dimension("KEYS"), of.dimension("BLOCK"), of.dimension("PART")});
 }
 
 void run_attention_decode_qkv(const CpuProblem& of) {
@@ -285,6 +317,7 @@ const std::map<std::string, Run>& runners() {
                                                 {"attention_prefill", run_attention_prefill},
                                                 {"attention_sparse_decode", run_attention_sparse_decode},
                                                 {"attention_sparse_prefill", run_attention_sparse_prefill},
+                                                {"choose_blocks", run_choose_blocks},
                                                 {"elementwise", run_elementwise},
                                                 {"gather", run_gather},
                                                 {"layernorm", run_layernorm},
@@ -292,11 +325,13 @@ const std::map<std::string, Run>& runners() {
                                                 {"matmul_q", run_matmul_q},
                                                 {"matvec", run_matmul},
                                                 {"matvec_q", run_matvec_q},
+                                                {"pool_blocks", run_pool_blocks},
                                                 {"position_embedding", run_position_embedding},
                                                 {"qk_norm_rope", run_qk_norm_rope},
                                                 {"rmsnorm", run_rmsnorm},
                                                 {"rope_vision", run_rope_vision},
                                                 {"sample", run_sample},
+                                                {"score_blocks", run_score_blocks},
                                                 {"softmax", run_softmax},
                                                 {"transpose", run_transpose}};
   return known;

@@ -124,6 +124,47 @@ Sizes attention_sparse_decode(RaggedShapes& draw) {
   return sizes;
 }
 
+// Rows of a cache, of which the last were added or are queries; whole blocks and such as are not filled.
+struct RowsInBlocks {
+  std::int64_t last;
+  std::int64_t keys;
+  std::int64_t block;
+
+  explicit RowsInBlocks(RaggedShapes& draw)
+      : last(draw.size(140)), keys(last + draw.pick({0, 0, 1}) * draw.size(600)), block(draw.pick({1, 7, 16, 64})) {}
+};
+
+Sizes pool_blocks(RaggedShapes& draw) {
+  const RowsInBlocks rows(draw);
+  return {{"KV_HEADS", draw.pick({1, 2, 3})},
+          {"HEAD_DIM", draw.pick({16, 64, 256})},
+          {"KEYS", rows.keys},
+          {"NEW", rows.last},
+          {"BLOCK", rows.block}};
+}
+
+Sizes score_blocks(RaggedShapes& draw) {
+  const RowsInBlocks rows(draw);
+  const std::int64_t kv_heads = draw.pick({1, 2, 3});
+  return {{"HEADS", kv_heads * draw.pick({1, 2, 3})},
+          {"KV_HEADS", kv_heads},
+          {"HEAD_DIM", draw.pick({16, 64, 256})},
+          {"QUERIES", rows.last},
+          {"KEYS", rows.keys},
+          {"BLOCK", rows.block}};
+}
+
+Sizes choose_blocks(RaggedShapes& draw) {
+  const RowsInBlocks rows(draw);
+  const std::int64_t there = (rows.keys + rows.block - 1) / rows.block;
+  return {{"LISTS", draw.pick({1, 2, 3})},
+          {"QUERIES", rows.last},
+          {"KEYS", rows.keys},
+          {"BLOCK", rows.block},
+          {"PART", draw.pick({1, 250'000, 500'000, 999'999, 1'000'000})},
+          {"WIDTH", std::min<std::int64_t>(there, 3) + draw.below(there + 2)}};
+}
+
 Sizes attention_decode_qkv(RaggedShapes& draw) {
   std::int64_t q_row = 0;
   std::int64_t kv_row = 0;
@@ -206,6 +247,7 @@ const std::map<std::string, Draw>& draws() {
                                                  {"attention_prefill", attention_prefill},
                                                  {"attention_sparse_decode", attention_sparse_decode},
                                                  {"attention_sparse_prefill", attention_sparse_prefill},
+                                                 {"choose_blocks", choose_blocks},
                                                  {"elementwise", elementwise},
                                                  {"gather", gather},
                                                  {"layernorm", norm},
@@ -213,12 +255,14 @@ const std::map<std::string, Draw>& draws() {
                                                  {"matmul_q", matmul_q},
                                                  {"matvec", matvec},
                                                  {"matvec_q", matvec_q},
+                                                 {"pool_blocks", pool_blocks},
                                                  {"position_embedding", position_embedding},
                                                  {"qk_norm_rope", qk_norm_rope},
                                                  {"quantize", quantize},
                                                  {"rmsnorm", rmsnorm},
                                                  {"rope_vision", rope_vision},
                                                  {"sample", sample},
+                                                 {"score_blocks", score_blocks},
                                                  {"softmax", softmax},
                                                  {"transpose", transpose}};
   return known;
