@@ -36,6 +36,8 @@ void check_sparse_lists(const Checks& check, const Attention& given, std::int64_
   check.require(is_given(given.blocks), "the mask has a window of 0 keys, and no blocks are listed: give one of them");
   check.require(lists == 1 || lists == given.k.shape[1], "LISTS must be 1, for all heads, or KV_HEADS");
   check.at_least_one({"WIDTH", width});
+  check.require(width <= (given.k.shape[0] + given.mask.block - 1) / given.mask.block,
+                "WIDTH is more than the blocks of KEYS; a list names a block once");
 }
 
 }  // namespace

@@ -78,6 +78,8 @@ TEST(AttentionChoiceTest, MasksThatLeaveNothingOutOfTheContextAreRefused) {
 /// A small model on the processor, or on the emulated device's kernels.
 class SparseModelTest : public SharedModelTest {
  protected:
+  SparseModelTest() { config_.text.layers = 3; }
+
   [[nodiscard]] static Tokens text(std::int64_t count) {
     Tokens tokens;
     for (std::int64_t i = 0; i < count; ++i) {
@@ -157,8 +159,7 @@ TEST_F(SparseModelTest, PlacesGiveTheSame) {
     options_.attention = parse_attention(attention);
     const auto whole = made({});
     const auto expected = logits_of(*whole->model);
-    for (const auto& [layers, offload] :
-         {std::pair{0, Offload::processor}, {3, Offload::processor}, {2, Offload::stream}}) {
+    for (const auto& [layers, offload] : {std::pair{1, Offload::processor}, {2, Offload::stream}}) {
       PlacementOptions placement;
       placement.gpu_layers = layers;
       placement.offload = offload;
@@ -173,11 +174,21 @@ TEST_F(SparseModelTest, QuantizedWeightsAndInt8CacheGiveTheSameInAnyPlace) {
   options_.weights = ElementType::q8_0;
   options_.cache = ElementType::int8;
   const auto whole = made({});
+  const auto expected = logits_of(*whole->model);
   PlacementOptions placement;
+  placement.gpu_layers = 2;
+  placement.offload = Offload::stream;
+  const auto streamed = made(placement);
+  expect_alike(logits_of(*streamed->model), expected, "streamed");
+  // Where sums differ in their last bits rounding to int8 may fall to the other side, and a step of so small a model's
+  // activations is large.
   placement.gpu_layers = 0;
   placement.offload = Offload::processor;
   const auto other = made(placement);
-  expect_alike(logits_of(*other->model), logits_of(*whole->model), "int8", 5e-2F);
+  expect_alike(logits_of(*other->model), expected, "on the processor", 0.1F);
+  options_.attention = {};
+  const auto dense = logits_of(*made({})->model);
+  EXPECT_GT(largest_difference(dense.back(), expected.back()), 0.2F) << "no difference that tolerance would hide";
 }
 
 TEST_F(SparseModelTest, RecordedStepsAreThoseLaunchedOneByOne) {
@@ -219,10 +230,10 @@ TEST_F(SparseModelTest, ChosenBlocksOfTokensAreThoseOfEveryPlace) {
   const auto whole = made({});
   const auto expected = logits_of(*whole->model);
   PlacementOptions placement;
-  placement.gpu_layers = 2;
+  placement.gpu_layers = 1;
   placement.offload = Offload::processor;
   const auto shared = made(placement);
-  expect_alike(logits_of(*shared->model), expected, "with 2 layers");
+  expect_alike(logits_of(*shared->model), expected, "with a layer");
   placement.offload = Offload::stream;
   const auto streamed = made(placement);
   expect_alike(logits_of(*streamed->model), expected, "streamed");
@@ -241,7 +252,7 @@ TEST_F(SparseModelTest, MemoryOfTheChoiceIsCounted) {
   const auto [plan, chosen] = sizes("topk=40%,block=16");
   EXPECT_EQ(dense_plan, window_plan);
   EXPECT_EQ(dense.activations, window.activations);
-  const std::uint64_t means = static_cast<std::uint64_t>(5 * 8 * config_.text.kv_heads * config_.text.head_dim) * 4;
+  const std::uint64_t means = static_cast<std::uint64_t>(3 * 8 * config_.text.kv_heads * config_.text.head_dim) * 4;
   EXPECT_GE(chosen.activations, dense.activations + means);
   EXPECT_GE(plan - dense_plan, chosen.activations - dense.activations);
 }

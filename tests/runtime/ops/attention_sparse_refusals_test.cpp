@@ -14,7 +14,7 @@ ops::AttentionSparsePrefill window_prefill() {
 
 ops::AttentionSparsePrefill listed_prefill() {
   return {placed(0, {3, 4, 16}), placed(1, {5, 2, 16}),      placed(2, {5, 2, 16}),
-          placed(3, {3, 4, 16}), placed(4, {2, 1, 3}, kInt), {.block = 16}};
+          placed(3, {3, 4, 16}), placed(4, {2, 1, 1}, kInt), {.block = 16}};
 }
 
 ops::AttentionSparseDecode window_decode() {
@@ -25,7 +25,7 @@ ops::AttentionSparseDecode window_decode() {
 
 ops::AttentionSparseDecode listed_decode() {
   return {placed(0, {4, 16}), placed(1, {5, 2, 16}),   placed(2, {5, 2, 16}), placed(3, {1}, kInt),
-          placed(4, {4, 16}), placed(5, {1, 3}, kInt), {.block = 16}};
+          placed(4, {4, 16}), placed(5, {1, 1}, kInt), {.block = 16}};
 }
 
 ops::PoolBlocks pool() { return {placed(0, {40, 2, 16}), placed(1, {1}, kInt), placed(2, {3, 2, 16}), 16, 5}; }
@@ -71,7 +71,8 @@ const Refusal kSparseRefusals[] = {
     {"in place", bad_window([](auto& of) { of.out.data = of.q.data; }), "out overlaps q"},
     {"sinks without window", bad_lists([](auto& of) { of.mask.sinks = 16; }), "queries must see themselves"},
     {"three lists", bad_lists([](auto& of) { of.blocks.shape[0] = 3; }), "LISTS must be 1, for all heads, or KV_HEADS"},
-    {"two rows", bad_lists([](auto& of) { of.blocks.shape[1] = 2; }), "blocks is [2,2,3]; it must be"},
+    {"two rows", bad_lists([](auto& of) { of.blocks.shape[1] = 2; }), "blocks is [2,2,1]; it must be"},
+    {"more entries than blocks", bad_lists([](auto& of) { of.blocks.shape[2] = 2; }), "a list names a block once"},
     {"no entries", bad_lists([](auto& of) { of.blocks.shape[2] = 0; }), "WIDTH is 0"},
     {"float lists", bad_lists([](auto& of) { of.blocks.type = kFloat; }), "blocks is float32; it must be int32"},
     {"no address", bad_lists([](auto& of) { of.blocks.data = nullptr; }), "the address of blocks"},
@@ -81,7 +82,7 @@ const Refusal kSparseRefusals[] = {
     {"token's rounding", bad_token([](auto& of) { of.out.type = ElementType::int8; }), "HEAD_DIM no multiple of 32"},
     {"token's lists", bad_listed_token([](auto& of) { of.blocks.shape[0] = 4; }), "LISTS must be 1"},
     {"token's rank", bad_listed_token([](auto& of) {
-       of.blocks = placed(5, {1, 1, 3}, kInt);
+       of.blocks = placed(5, {1, 1, 1}, kInt);
      }),
      "blocks has 3 dimensions"},
 };

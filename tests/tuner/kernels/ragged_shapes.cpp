@@ -96,7 +96,7 @@ void sparse_mask(RaggedShapes& draw, Sizes& sizes, std::int64_t kv_heads, std::i
   const std::int64_t most = (keys + block - 1) / block;
   sizes.emplace_back("BLOCK", block);
   sizes.emplace_back("LISTS", kind == 3 ? draw.pick({1, kv_heads}) : 0);
-  sizes.emplace_back("WIDTH", kind == 3 ? 1 + draw.below(most + 1) : 0);
+  sizes.emplace_back("WIDTH", kind == 3 ? 1 + draw.below(most) : 0);
   sizes.emplace_back("WINDOW", kind == 3 ? 0 : draw.size(300));
   sizes.emplace_back("SINKS", kind == 1 ? draw.size(100) : kind == 2 ? block * draw.below(3) : 0);
   sizes.emplace_back("STRIDE", kind == 2 ? draw.pick({1, 2, 3, 7}) : 0);
