@@ -24,7 +24,8 @@ OptionGroup output_group() { return {"Output", {"--output", "--emit", "--log", "
 OptionGroups sweep_groups() {
   return {{"Most used", {"--model", "--mmproj", "--until", "--budget", "--db", "--resume"}},
           {"What to tune", {"--workload", "--kernel", "--problem", "--phase", "--type", "--symbol"}},
-          {"With --model", {"--prompt-tokens", "--image-size", "--weights", "--kv-cache", "--context", "--chunk"}},
+          {"With --model",
+           {"--prompt-tokens", "--image-size", "--weights", "--kv-cache", "--context", "--chunk", "--attention"}},
           {"On which devices", {"--device", "--devices", "--target"}},
           {"How to search", {"--trials", "--searcher", "--seed", "--retry-failed", "--finalists", "--rounds"}},
           {kRest, {}},
@@ -39,20 +40,20 @@ OptionGroups sweep_groups() {
 
 // Those of `generate`, `chat`, `bench-model`, `profile`, `workload` and `validate`.
 OptionGroups model_groups() {
-  return {
-      {"Most used",
-       {"--model", "--mmproj", "--prompt", "--image", "--system", "--template", "--reference", "--text", "--device",
-        "--db"}},
-      {kRest, {}},
-      {"How the answer is drawn",
-       {"--max-tokens", "--greedy", "--temperature", "--top-k", "--top-p", "--repetition-penalty", "--presence-penalty",
-        "--seed"}},
-      {"Memory and types",
-       {"--weights", "--kv-cache", "--memory-limit", "--context", "--chunk", "--max-image-tokens", "--random-weights"}},
-      {"A model that does not fit the device", {"--gpu-layers", "--vision", "--offload", "--plan"}},
-      {"Which kernels", {"--bundle", "--any-device", "--untuned", "--target", "--fusion", "--no-graph"}},
-      folder_group(),
-      output_group()};
+  return {{"Most used",
+           {"--model", "--mmproj", "--prompt", "--image", "--system", "--template", "--reference", "--text", "--device",
+            "--db"}},
+          {kRest, {}},
+          {"How the answer is drawn",
+           {"--max-tokens", "--greedy", "--temperature", "--top-k", "--top-p", "--repetition-penalty",
+            "--presence-penalty", "--seed"}},
+          {"Memory and types",
+           {"--weights", "--kv-cache", "--attention", "--memory-limit", "--context", "--chunk", "--max-image-tokens",
+            "--random-weights"}},
+          {"A model that does not fit the device", {"--gpu-layers", "--vision", "--offload", "--plan"}},
+          {"Which kernels", {"--bundle", "--any-device", "--untuned", "--target", "--fusion", "--no-graph"}},
+          folder_group(),
+          output_group()};
 }
 
 OptionGroups other_groups() { return {{kRest, {}}, folder_group(), output_group()}; }

@@ -26,7 +26,7 @@ double draw(Fill fill, double low, double high, std::uint64_t seed, std::uint64_
     const double radius = std::sqrt(-2.0 * std::log(unit(seed, 2 * index)));
     return low + high * radius * std::cos(2.0 * std::numbers::pi * unit(seed, 2 * index + 1));
   }
-  if (fill == Fill::ramp) {
+  if (fill == Fill::ramp || fill == Fill::row_ramp) {
     return count < 2 ? low : low + (high - low) * static_cast<double>(index) / static_cast<double>(count - 1);
   }
   return 0.0;

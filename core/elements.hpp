@@ -23,7 +23,7 @@ namespace pascaline {
 [[nodiscard]] std::uint64_t splitmix(std::uint64_t state) noexcept;
 
 /// `count` elements for an argument, drawn by a counter-based generator (SplitMix64): the same `seed` gives the same
-/// bytes on every machine. `Fill::none` and `Fill::zero` give zeros.
+/// bytes on every machine. `Fill::none` and `Fill::zero` give zeros; of `Fill::row_ramp` it is one row.
 [[nodiscard]] std::vector<std::byte> draw_elements(ElementType type, std::size_t count, Fill fill, double low,
                                                    double high, std::uint64_t seed);
 

@@ -81,6 +81,7 @@ double root_mean_square(const BoundSpace& space, const Argument& argument) {
   switch (argument.fill) {
     case Fill::uniform:
     case Fill::ramp:
+    case Fill::row_ramp:
       return std::sqrt((low * low + low * high + high * high) / 3);
     case Fill::normal:
       return std::hypot(low, high);

@@ -75,27 +75,6 @@ using Attention = DecodeAttention<Constants>;
 
 static_assert(BLOCKS_PER_SM >= 1, "sizes the grid");
 
-constexpr int kMaxQueries = 16 / static_cast<int>(sizeof(STORAGE));
-constexpr int kQueryVector = Attention::kVector < kMaxQueries ? Attention::kVector : kMaxQueries;
-
-// A lane's part of the queries, scaled so that scores are in units of log2.
-__device__ __forceinline__ void load_queries(float (&query)[Attention::kGroup][Attention::kPart],
-                                             const STORAGE* __restrict__ q) {
-  const int column = static_cast<int>(threadIdx.x) % Attention::kLanes * Attention::kVector;
-  const float scale = kLog2E / sqrtf(static_cast<float>(Attention::kHeadSize));
-#pragma unroll
-  for (int h = 0; h < Attention::kGroup; ++h) {
-#pragma unroll
-    for (int i = 0; i < Attention::kPart; i += kQueryVector) {
-      const auto values = load_vector<kQueryVector>(q + h * Attention::kHeadSize + column + Attention::column_of(i));
-#pragma unroll
-      for (int e = 0; e < kQueryVector; ++e) {
-        query[h][i + e] = to_float(values.element[e]) * scale;
-      }
-    }
-  }
-}
-
 }  // namespace
 
 extern "C" __global__ void __launch_bounds__(Attention::kThreads, MIN_BLOCKS)
@@ -107,7 +86,7 @@ extern "C" __global__ void __launch_bounds__(Attention::kThreads, MIN_BLOCKS)
   const int kv_head = static_cast<int>(blockIdx.x);
   // Read before it is known whether there is anything to do, so that latencies become one.
   float query[Attention::kGroup][Attention::kPart];
-  load_queries(query, q + kv_head * Attention::kGroup * Attention::kHeadSize);
+  Attention::load_queries(query, q + kv_head * Attention::kGroup * Attention::kHeadSize);
   const Attention::Range range(*length < 0 ? 0 : *length < keys ? *length : keys);
   if (!range.exists()) {
     return;

@@ -57,6 +57,7 @@ ModelCommandOptions in_float32(const ModelCommandOptions& options, const std::st
     result.projector.clear();
   }
   result.weights = result.kv_cache = "float32";
+  result.attention = "dense";
   if (!device.empty()) {
     result.device = device;
     result.memory_limit.clear();

@@ -197,6 +197,22 @@ void ModelCommandOptions::add_cache_to(CLI::App& command) {
   command.add_option("--chunk", chunk, "Maximum tokens of a prompt read at once")
       ->transform(whole_number(1))
       ->capture_default_str();
+  command
+      .add_option("--attention", attention,
+                  "Tokens that a token attends to: all before it (dense), the last N and the first M "
+                  "(window=N,sinks=M), besides the last N also every K-th block (strided=K,window=N), or the likeliest "
+                  "part of the blocks (topk=25%); all but dense changes answers")
+      ->check(CLI::Validator(
+          [](std::string& text) {
+            try {
+              (void)parse_attention(text);
+              return std::string();
+            } catch (const Error& error) {
+              return std::string(error.what());
+            }
+          },
+          ""))
+      ->capture_default_str();
 }
 
 bool ModelCommandOptions::on_processor() const {
@@ -272,6 +288,7 @@ SessionOptions ModelCommandOptions::session_options() const {
   if (fusion != "off" && fusion != "auto") {
     options.options.fusion_file = load_fusion(fusion);
   }
+  options.options.attention = parse_attention(attention);
   options.options.placement = placement();
   options.random_weights = random_weights;
   options.observe_only = observe_only;

@@ -37,6 +37,7 @@ struct ModelCommandOptions {
   bool plan = false;  ///< only say where the model's parts would be; see `show_plan`
   bool random_weights = false;
   std::string fusion = "auto";
+  std::string attention = "dense";
   bool no_graph = false;
   bool untuned = false;
   bool any_device = false;
@@ -49,7 +50,7 @@ struct ModelCommandOptions {
   /// How conversations are rendered: for commands that take messages.
   void add_template_to(CLI::App& command);
   /// Only what decides on the problems that a model launches on a device: `--weights`, `--kv-cache`, `--context`,
-  /// `--chunk`.
+  /// `--chunk`, `--attention`.
   void add_types_to(CLI::App& command);
   /// Only `--fusion`.
   void add_fusion_to(CLI::App& command);

@@ -146,8 +146,11 @@ class WorkloadWriter {
 // With which options the model launches this.
 std::string describe(const ModelCommandOptions& model) {
   const SessionOptions session = model.session_options();
-  return fmt::format("What Pascaline's runtime launches for this model with --weights {} --kv-cache {} --chunk {}.",
-                     session.options.weights.name(), name_of(session.options.cache), session.options.chunk);
+  return fmt::format("What Pascaline's runtime launches for this model with --weights {} --kv-cache {} --chunk {}{}.",
+                     session.options.weights.name(), name_of(session.options.cache), session.options.chunk,
+                     session.options.attention.is_dense()
+                         ? std::string()
+                         : fmt::format(" --attention {}", session.options.attention.name()));
 }
 
 // What nothing here can run has none.

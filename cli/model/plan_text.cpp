@@ -189,6 +189,7 @@ json plan_json(const SessionPlan& session) {
   json out{{"device", session.device_name},
            {"weights", session.options.weights.name()},
            {"kv_cache", name_of(session.options.cache)},
+           {"attention", session.options.attention.name()},
            {"device_bytes", plan.device_bytes},
            {"device_free_bytes", plan.device_free},
            {"device_parts", parts_json(plan.device)},

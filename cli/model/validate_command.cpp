@@ -88,6 +88,17 @@ std::int64_t window_of(const ValidateCommandOptions& options, std::int64_t conte
   return options.window > 0 ? options.window : std::min(kUsualWindow, context);
 }
 
+// In shorter windows the mask would leave nothing out, and the comparison show nothing of it.
+void require_sparse(const ValidateCommandOptions& options, std::int64_t window) {
+  const AttentionChoice attention = parse_attention(options.model.attention);
+  if (const std::int64_t shortest = shortest_sparse(attention); shortest > window) {
+    throw Error(
+        fmt::format("--attention {} leaves nothing out of windows of {} tokens, only of {} or more: give a larger "
+                    "--window, or a mask that leaves out more",
+                    attention.name(), window, shortest));
+  }
+}
+
 bool is_within(const Float32Comparison& result, const ValidateCommandOptions& options) {
   return !options.max_kl || result.divergence.mean() <= *options.max_kl;
 }
@@ -101,6 +112,7 @@ void print(const Float32Comparison& result, const ValidateCommandOptions& option
     json out{{"device", result.device},
              {"weights", result.weights},
              {"kv_cache", name_of(run.cache)},
+             {"attention", run.attention.name()},
              {"float32_device", result.float32_device},
              {"reference", options.reference.empty() ? json() : json(options.reference)},
              {"text", with_text ? json(options.text) : json()},
@@ -122,7 +134,8 @@ void print(const Float32Comparison& result, const ValidateCommandOptions& option
     fmt::print("{}\n", out.dump(2));
     return;
   }
-  fmt::print("this model     {}; weights {}, cache {}\n", result.device, result.weights, name_of(run.cache));
+  fmt::print("this model     {}; weights {}, cache {}{}\n", result.device, result.weights, name_of(run.cache),
+             run.attention.is_dense() ? std::string() : ", attention " + run.attention.name());
   fmt::print("float32        {}; weights float32{}, cache float32\n", result.float32_device,
              options.reference.empty() ? "" : " of " + options.reference);
   fmt::print("text           {}; {} in windows of {}\n",
@@ -151,6 +164,7 @@ int validate_by_float32(const ValidateCommandOptions& options) {
     context = std::min(context, float32.prompt_limits(*reference).context);
   }
   const std::int64_t window = window_of(options, context);
+  require_sparse(options, window);
   if (options.model.plan) {
     options.model.show_plan(folder, {.tokens = window, .all_logits = true, .is_all = true}, options.as_json);
     return kSuccess;

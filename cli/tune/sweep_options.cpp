@@ -150,6 +150,7 @@ void check_what_to_tune(const SweepCommandOptions& options) {
   const char* of_model = !options.model.projector.empty()              ? "--mmproj"
                          : !options.model.weights.empty()              ? "--weights"
                          : !options.model.kv_cache.empty()             ? "--kv-cache"
+                         : options.model.attention != "dense"          ? "--attention"
                          : options.model.context > 0                   ? "--context"
                          : options.model.chunk != ModelOptions{}.chunk ? "--chunk"
                          : !options.sizes.prompts.empty()              ? "--prompt-tokens"

@@ -70,13 +70,16 @@ void read_buffer(const JsonNode& node, const Symbols& symbols, Argument& argumen
                                                         {"zero", Fill::zero},
                                                         {"uniform", Fill::uniform},
                                                         {"normal", Fill::normal},
-                                                        {"ramp", Fill::ramp}});
+                                                        {"ramp", Fill::ramp},
+                                                        {"row_ramp", Fill::row_ramp}});
   } else if (argument.access == Access::in || argument.access == Access::inout) {
     argument.fill = Fill::uniform;
   }
   argument.low = argument.fill == Fill::normal ? 0.0 : -1.0;
   if (node.has("columns")) {
     argument.columns = node.at("columns").expression(symbols);
+  } else if (argument.fill == Fill::row_ramp) {
+    node.at("fill").fail("a ramp for each row needs 'columns', the elements of a row");
   }
   read_end(node, "low", symbols, argument.low, argument.low_value);
   read_end(node, "high", symbols, argument.high, argument.high_value);

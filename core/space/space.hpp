@@ -64,7 +64,7 @@ struct DerivedMacro {
 
 enum class ArgumentKind : std::uint8_t { buffer, scalar };
 enum class Access : std::uint8_t { in, out, inout, scratch };
-enum class Fill : std::uint8_t { none, zero, uniform, normal, ramp };
+enum class Fill : std::uint8_t { none, zero, uniform, normal, ramp, row_ramp };
 
 /// One argument of the kernel, in the order of its signature.
 struct Argument {
@@ -76,8 +76,8 @@ struct Argument {
   Expression value;                         ///< buffer: extent in elements; scalar: its value
   std::optional<Expression> columns;        ///< of a buffer that is a matrix, which formats of matrices must be
   Fill fill = Fill::none;
-  double low = -1.0;                     ///< uniform, ramp: lower end; normal: mean
-  double high = 1.0;                     ///< uniform, ramp: upper end; normal: standard deviation
+  double low = -1.0;                     ///< uniform, ramps: lower end; normal: mean
+  double high = 1.0;                     ///< uniform, ramps: upper end; normal: standard deviation
   std::optional<Expression> low_value;   ///< replaces `low`
   std::optional<Expression> high_value;  ///< replaces `high`
 };

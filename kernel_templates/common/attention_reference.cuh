@@ -25,13 +25,20 @@ struct ReferenceRows {
   }
 };
 
-// out[HEAD] = softmax(q · kᵀ / sqrt(HEAD)) · v over `keys` rows of k and v from `begin` on; zeros if there are none.
-template <int HEAD, typename T, typename C>
+// A query that sees every key that it is given.
+struct FullSight {
+  __device__ bool operator()(int /*key*/) const { return true; }
+};
+
+// out[HEAD] = softmax(q · kᵀ / sqrt(HEAD)) · v over those of `keys` rows of k and v from `begin` on that `sees` tells;
+// zeros if there are none.
+template <int HEAD, typename T, typename C, typename Sight = FullSight>
 __device__ void attention_row_reference(const T* q, const ReferenceRows<C>& k, const ReferenceRows<C>& v, int begin,
-                                        int keys, double* out) {
+                                        int keys, double* out, Sight sees = {}) {
   constexpr int kColumns = (HEAD + kReferenceThreads - 1) / kReferenceThreads;
   __shared__ double scores[kReferenceThreads];
   const int thread = static_cast<int>(threadIdx.x);
+  constexpr double kUnseen = -1e301;
   double maximum = -1e300;
   double sum = 0.0;
   double total[kColumns] = {};
@@ -42,7 +49,7 @@ __device__ void attention_row_reference(const T* q, const ReferenceRows<C>& k, c
       for (int d = 0; d < HEAD; ++d) {
         dot += static_cast<double>(to_float(q[d])) * k.at(begin + first + thread, d);
       }
-      scores[thread] = dot / sqrt(static_cast<double>(HEAD));
+      scores[thread] = sees(begin + first + thread) ? dot / sqrt(static_cast<double>(HEAD)) : kUnseen;
     }
     __syncthreads();
     double raised = maximum;
@@ -68,7 +75,7 @@ __device__ void attention_row_reference(const T* q, const ReferenceRows<C>& k, c
   for (int c = 0; c < kColumns; ++c) {
     const int d = thread + c * kReferenceThreads;
     if (d < HEAD) {
-      out[d] = keys > 0 ? total[c] / sum : 0.0;
+      out[d] = sum > 0.0 ? total[c] / sum : 0.0;
     }
   }
 }

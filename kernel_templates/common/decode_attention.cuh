@@ -79,6 +79,26 @@ struct DecodeAttention {
     return i / kVector * (kLanes * kVector) + i % kVector;
   }
 
+  // A lane's part of the queries, scaled so that scores are in units of log2.
+  template <typename Storage>
+  static __device__ __forceinline__ void load_queries(float (&query)[kGroup][kPart], const Storage* __restrict__ q) {
+    constexpr int kMost = 16 / static_cast<int>(sizeof(Storage));
+    constexpr int kWidth = kVector < kMost ? kVector : kMost;
+    const int column = static_cast<int>(threadIdx.x) % kLanes * kVector;
+    const float scale = kLog2E / sqrtf(static_cast<float>(kHeadSize));
+#pragma unroll
+    for (int h = 0; h < kGroup; ++h) {
+#pragma unroll
+      for (int i = 0; i < kPart; i += kWidth) {
+        const auto values = load_vector<kWidth>(q + h * kHeadSize + column + column_of(i));
+#pragma unroll
+        for (int e = 0; e < kWidth; ++e) {
+          query[h][i + e] = to_float(values.element[e]) * scale;
+        }
+      }
+    }
+  }
+
   // Attention of one query head over some of the keys: a lane's columns of what V was summed to.
   struct Head {
     OnlineSoftmax softmax = OnlineSoftmax::empty();
@@ -315,9 +335,11 @@ struct DecodeAttention {
     }
   }
 
-  // Leaves each warp's states and sums of keys `begin` … `end`-1 in the workplace; `walk` begins there and has its
-  // first keys and values. With `key`, a row of shared memory, that key and `value` count, too.
-  static __device__ __forceinline__ void attend_range(Workplace& work, const float (&query)[kGroup][kPart], Walk& walk,
+  // Leaves each warp's states and sums of keys `begin` … `end`-1 in the workplace; `walk`, a Walk or what does the
+  // same, begins there and has its first keys and values. With `key`, a row of shared memory, that key and `value`
+  // count, too.
+  template <typename Way>
+  static __device__ __forceinline__ void attend_range(Workplace& work, const float (&query)[kGroup][kPart], Way& walk,
                                                       int begin, int end, [[maybe_unused]] const float* key,
                                                       [[maybe_unused]] const float* value) {
     const int warp = static_cast<int>(threadIdx.x) / 32;

@@ -462,6 +462,15 @@ std::vector<double> widen_matrix(ElementType type, std::span<const std::byte> by
 
 std::vector<std::byte> draw_matrix(ElementType type, std::int64_t rows, std::int64_t columns, Fill fill, double low,
                                    double high, std::uint64_t seed) {
+  if (!is_matrix_format(type) && fill == Fill::row_ramp) {
+    const std::vector<std::byte> row = draw_elements(type, static_cast<std::size_t>(columns), fill, low, high, seed);
+    std::vector<std::byte> bytes;
+    bytes.reserve(row.size() * static_cast<std::size_t>(rows));
+    for (std::int64_t i = 0; i < rows; ++i) {
+      bytes.insert(bytes.end(), row.begin(), row.end());
+    }
+    return bytes;
+  }
   if (!is_matrix_format(type)) {
     return draw_elements(type, static_cast<std::size_t>(rows * columns), fill, low, high, seed);
   }

@@ -46,8 +46,8 @@ void unpack_row(ElementType format, std::span<const std::byte> group, std::int64
 
 /// A packed matrix [rows, columns] of random integers and random scales, by which values are from about `low` to
 /// `high`; of float16x with an exponent width and a bias by the seed, and of elements by themselves, what
-/// `draw_elements` gives. The same `seed` gives the same bytes on every
-/// machine.
+/// `draw_elements` gives; with `Fill::row_ramp` every row is a ramp. The same
+/// `seed` gives the same bytes on every machine.
 [[nodiscard]] std::vector<std::byte> draw_matrix(ElementType type, std::int64_t rows, std::int64_t columns, Fill fill,
                                                  double low, double high, std::uint64_t seed);
 

@@ -36,6 +36,7 @@ class KvCache {
   [[nodiscard]] std::int64_t capacity() const noexcept { return capacity_; }
   [[nodiscard]] std::int64_t context() const noexcept { return context_; }
   [[nodiscard]] ElementType type() const noexcept { return type_; }
+  [[nodiscard]] std::int64_t layers() const noexcept { return static_cast<std::int64_t>(places_.size() / 2); }
   /// [capacity, kv_heads, head_dim] of a layer.
   [[nodiscard]] TensorView keys(std::int64_t layer) const;
   [[nodiscard]] TensorView values(std::int64_t layer) const;

@@ -14,6 +14,7 @@
 #include "runtime/model/kv_cache.hpp"
 #include "runtime/model/requirements.hpp"
 #include "runtime/model/sampler.hpp"
+#include "runtime/model/sparse_attention.hpp"
 #include "runtime/model/text_decoder.hpp"
 #include "runtime/model/vision_tower.hpp"
 
@@ -42,6 +43,15 @@ std::uint64_t rounding_bytes(const ModelConfig& config, const ModelOptions& opti
 std::uint64_t logit_bytes(const ModelConfig& config, const ModelRequest& request) {
   const std::int64_t rows = 1 + (request.all_logits ? kLogitRows : 0);
   return static_cast<std::uint64_t>(rows * config.text.vocab) * sizeof(float) + Sampler::bytes_for(config.text.vocab);
+}
+
+// What chooses blocks of keys, for all layers together, and for each of them.
+std::uint64_t choice_bytes(const ModelConfig& config, const ModelOptions& options) {
+  return SparseAttention::shared_bytes(config.text, options.attention, options.context, options.chunk);
+}
+
+std::uint64_t mean_bytes(const ModelConfig& config, const ModelOptions& options) {
+  return SparseAttention::layer_bytes(config.text, options.attention, options.context);
 }
 
 // That memory is counted for.
@@ -98,7 +108,8 @@ PlacementSizes placement_sizes(DeviceMemory& memory, const ModelConfig& config, 
   const ModelRequest& request = options.request;
   const auto cache = [&](std::int64_t tokens) {
     return KvCache::bytes_for(memory, text, options.cache, options.context, tokens) /
-           static_cast<std::uint64_t>(text.layers);
+               static_cast<std::uint64_t>(text.layers) +
+           mean_bytes(config, options);
   };
   PlacementSizes sizes = weight_sizes(config, options.weights);
   sizes.layer_cache = cache(request.tokens);
@@ -106,7 +117,7 @@ PlacementSizes placement_sizes(DeviceMemory& memory, const ModelConfig& config, 
   sizes.reserve = std::min(memory.state().free_bytes / kReservedPart, kMostReserved);
   sizes.fixed = logit_bytes(config, request);
   sizes.decoder = TextDecoder::activation_bytes(text, options.chunk) + TextDecoder::table_bytes(text, options.context) +
-                  rounding_bytes(config, options, false);
+                  rounding_bytes(config, options, false) + choice_bytes(config, options);
   if (request.patches > 0) {
     const VisionConfig& vision = vision_of(config);
     const auto tokens = static_cast<std::uint64_t>(request.patches / (vision.merge * vision.merge));
@@ -134,6 +145,7 @@ std::vector<MemoryPart> device_parts(const ModelConfig& config, const ModelOptio
   const std::size_t cached = sizes.layers.size() - placement.count(Place::processor);
   const std::uint64_t rounding = rounding_bytes(config, options, false);
   const std::uint64_t decodes = placement.device_decodes() ? 1 : 0;
+  const std::uint64_t means = mean_bytes(config, options);
   const std::int64_t tokens = cached_tokens(options, filled_device);
   std::vector<MemoryPart> parts{
       {fmt::format("weights of {} in {}", layers_text(placement.count(Place::device)), type), layers},
@@ -145,11 +157,13 @@ std::vector<MemoryPart> device_parts(const ModelConfig& config, const ModelOptio
       {fmt::format("activations of {} tokens at a time", options.chunk),
        decodes * TextDecoder::activation_bytes(config.text, options.chunk)},
       {"activations rounded to int8", decodes * rounding},
+      {"scores and lists of blocks of keys", decodes * choice_bytes(config, options)},
       {fmt::format("tables for a context of {} tokens", options.context),
        decodes * TextDecoder::table_bytes(config.text, options.context)},
       {"logits and the choice of tokens", sizes.fixed},
       {fmt::format("cache for {} tokens of {} in {}", tokens, layers_text(cached), name_of(options.cache)),
-       static_cast<std::uint64_t>(cached) * (filled_device ? sizes.full_cache : sizes.layer_cache)},
+       static_cast<std::uint64_t>(cached) * ((filled_device ? sizes.full_cache : sizes.layer_cache) - means)},
+      {fmt::format("means of blocks of keys of {}", layers_text(cached)), static_cast<std::uint64_t>(cached) * means},
       {fmt::format("images of {} patches", sizes.patches), placement.vision == Place::processor ? 0 : sizes.images},
       {fmt::format("what the processor makes of images of {} patches", sizes.patches),
        placement.vision == Place::processor ? sizes.features : 0},
@@ -204,6 +218,11 @@ std::vector<MemoryPart> memory_parts(DeviceMemory& memory, const ModelConfig& co
       {"logits and the choice of tokens", logit_bytes(config, request)},
       {fmt::format("cache for {} tokens in {}", request.tokens, name_of(options.cache)),
        KvCache::bytes_for(memory, text, options.cache, options.context, request.tokens)}};
+  if (options.attention.chooses_blocks()) {
+    parts.push_back(
+        {"means, scores and lists of blocks of keys",
+         choice_bytes(config, options) + static_cast<std::uint64_t>(text.layers) * mean_bytes(config, options)});
+  }
   if (options.weights.has_packed_formats()) {
     parts.push_back({"activations rounded to int8", rounding_bytes(config, options, true)});
   }

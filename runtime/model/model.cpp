@@ -111,7 +111,7 @@ Model::Model(Executor& executor, ModelConfig config, WeightSource& weights, cons
       stream_(),
       decoder_(side(Place::device), side(Place::processor), config_.text, weights_.text, plan_.placement,
                weights_.blocks.empty() ? nullptr : &stream_.emplace(executor.memory(), weights_), options_.context,
-               options_.chunk),
+               options_.chunk, options_.attention),
       sampler_(executor, config_.text.vocab) {
   const bool sees_there = plan_.placement.vision == Place::processor;
   if (config_.vision) {

@@ -4,6 +4,7 @@
 
 #include "core/problem.hpp"
 #include "runtime/checkpoint/weight_recipe.hpp"
+#include "runtime/model/attention_choice.hpp"
 #include "runtime/model/fusion_mode.hpp"
 #include "runtime/model/placement_options.hpp"
 
@@ -28,6 +29,7 @@ struct ModelOptions {
   bool graphs = true;         ///< record a decoding step and launch it as one
   Fusion fusion = Fusion::automatic;
   FusionFile fusion_file{};      ///< with automatic: a plan that goes before all else
+  AttentionChoice attention{};   ///< of the decoder's tokens to those before them
   ModelRequest request{};        ///< that there must be memory for from the beginning
   PlacementOptions placement{};  ///< of the model between a device and the processor
 

@@ -39,7 +39,7 @@ struct AttentionPlace {
   TensorView sine;        ///< as cosine
   TensorView positions;   ///< [3, ROWS], int32
   TensorView slots;       ///< [ROWS], int32: rows of the cache
-  TensorView length;      ///< [1], int32: cached tokens once these are; looked at if there is one row
+  TensorView length;      ///< [1], int32: cached tokens once these are
   TensorView k_cache;     ///< [KEYS, KV_HEADS, HEAD_DIM]; changed
   TensorView v_cache;     ///< as k_cache
   TensorView k_scales;    ///< [KEYS, KV_HEADS], of an int8 cache; changed

@@ -81,6 +81,7 @@ ModelOptions checked_options(const ModelConfig& config, const ModelOptions& opti
   if (options.chunk < 1) {
     throw Error(fmt::format("passes of {} tokens; at least 1 is needed: give a larger --chunk", options.chunk));
   }
+  check_attention(options.attention, result.context);
   const std::int64_t on_device = options.placement.gpu_layers.value_or(0);
   if (on_device < 0 || on_device > config.text.layers) {
     throw Error(

@@ -49,7 +49,7 @@ std::int64_t checked_rows(std::int64_t rows) {
 }  // namespace
 
 LayerRunner::LayerRunner(LinearLayers& linear, FusionPlan& fusion, const TextConfig& config, KvCache* cache,
-                         std::int64_t context, std::int64_t most_rows)
+                         std::int64_t context, std::int64_t most_rows, const AttentionChoice& attention)
     : linear_(&linear),
       fusion_(&fusion),
       executor_(&linear.executor()),
@@ -61,10 +61,13 @@ LayerRunner::LayerRunner(LinearLayers& linear, FusionPlan& fusion, const TextCon
   const RopeTables tables = rope_tables(context, config.head_dim / 2, config.rope_theta, config.rope_divisors);
   cosine_ = uploaded(executor_->memory(), std::as_bytes(std::span(tables.cosine)));
   sine_ = uploaded(executor_->memory(), std::as_bytes(std::span(tables.sine)));
+  if (!attention.is_dense() && cache != nullptr) {
+    sparse_.emplace(executor_->memory(), config, attention, context, most_rows, cache->layers());
+  }
 }
 
 std::uint64_t LayerRunner::bytes() const noexcept {
-  return activations_.plan().total_bytes + cosine_.bytes() + sine_.bytes();
+  return activations_.plan().total_bytes + cosine_.bytes() + sine_.bytes() + (sparse_ ? sparse_->bytes() : 0);
 }
 
 TensorView LayerRunner::activation(const char* name, std::initializer_list<std::int64_t> extents) const {
@@ -87,31 +90,35 @@ void LayerRunner::attend(const TextLayerWeights& layer, std::int64_t index, cons
   const std::int64_t head_dim = config_->head_dim;
   const bool one = rows == 1;
   const std::initializer_list<std::int64_t> heads{rows, config_->heads, head_dim};
-  fusion_->run(*linear_,
-               AttentionPlace{
-                   .hidden = activation("hidden", {rows, config_->hidden}),
-                   .input_norm = layer.input_norm,
-                   .qkv_weight = layer.qkv,
-                   .q_norm = layer.q_norm,
-                   .k_norm = layer.k_norm,
-                   .cosine = angles(cosine_),
-                   .sine = angles(sine_),
-                   .positions = pass.positions,
-                   .slots = pass.slots,
-                   .length = pass.length,
-                   .k_cache = cache_->keys(index),
-                   .v_cache = cache_->values(index),
-                   .k_scales = cache_->key_scales(index),
-                   .v_scales = cache_->value_scales(index),
-                   .output = layer.output,
-                   .input = activation(one ? "row_attention_input" : "attention_input", {rows, config_->hidden}),
-                   .qkv = activation(one ? "row_qkv" : "qkv", {rows, config_->heads + 2 * config_->kv_heads, head_dim}),
-                   .q = activation(one ? "row_q" : "q", heads),
-                   .attended = activation(one ? "row_attended" : "attended", heads),
-                   .cached = pass.cached,
-                   .section_h = config_->mrope_section[1],
-                   .section_w = config_->mrope_section[2],
-                   .epsilon = config_->norm_epsilon});
+  const AttentionPlace place{
+      .hidden = activation("hidden", {rows, config_->hidden}),
+      .input_norm = layer.input_norm,
+      .qkv_weight = layer.qkv,
+      .q_norm = layer.q_norm,
+      .k_norm = layer.k_norm,
+      .cosine = angles(cosine_),
+      .sine = angles(sine_),
+      .positions = pass.positions,
+      .slots = pass.slots,
+      .length = pass.length,
+      .k_cache = cache_->keys(index),
+      .v_cache = cache_->values(index),
+      .k_scales = cache_->key_scales(index),
+      .v_scales = cache_->value_scales(index),
+      .output = layer.output,
+      .input = activation(one ? "row_attention_input" : "attention_input", {rows, config_->hidden}),
+      .qkv = activation(one ? "row_qkv" : "qkv", {rows, config_->heads + 2 * config_->kv_heads, head_dim}),
+      .q = activation(one ? "row_q" : "q", heads),
+      .attended = activation(one ? "row_attended" : "attended", heads),
+      .cached = pass.cached,
+      .section_h = config_->mrope_section[1],
+      .section_w = config_->mrope_section[2],
+      .epsilon = config_->norm_epsilon};
+  if (sparse_) {
+    sparse_->run(*linear_, place, index);
+  } else {
+    fusion_->run(*linear_, place);
+  }
 }
 
 void LayerRunner::feed_forward(const TextLayerWeights& layer, std::int64_t rows) {
@@ -138,17 +145,18 @@ void LayerRunner::project(const TextWeights& weights, std::int64_t first, std::i
 
 TextDecoder::TextDecoder(const DecoderSide& device, const DecoderSide& processor, const TextConfig& config,
                          const TextWeights& weights, const Placement& placement, WeightStream* stream,
-                         std::int64_t context, std::int64_t most_rows)
+                         std::int64_t context, std::int64_t most_rows, const AttentionChoice& attention)
     : device_(&device.linear->executor()),
       weights_(&weights),
       placement_(placement),
       stream_(stream),
       most_rows_(checked_rows(most_rows)) {
   if (placement_.device_decodes()) {
-    runners_[kDevice].emplace(*device.linear, *device.fusion, config, device.cache, context, most_rows);
+    runners_[kDevice].emplace(*device.linear, *device.fusion, config, device.cache, context, most_rows, attention);
   }
   if (placement_.processor_decodes()) {
-    runners_[kProcessor].emplace(*processor.linear, *processor.fusion, config, processor.cache, context, most_rows);
+    runners_[kProcessor].emplace(*processor.linear, *processor.fusion, config, processor.cache, context, most_rows,
+                                 attention);
     const auto rows = static_cast<std::size_t>(most_rows);
     pass_memory_ = processor.linear->executor().memory().allocate_raw(kPassTensors * DeviceMemory::kAlignment +
                                                                       (5 * rows + 1) * sizeof(std::int32_t));

@@ -14,6 +14,7 @@
 #include "runtime/model/kv_cache.hpp"
 #include "runtime/model/linear_layers.hpp"
 #include "runtime/model/placement.hpp"
+#include "runtime/model/sparse_attention.hpp"
 #include "runtime/model/weight_stream.hpp"
 
 namespace pascaline {
@@ -42,10 +43,10 @@ class LayerRunner {
  public:
   /// All references must outlive it; without `cache` it runs no layers. Allocates all that its passes need.
   LayerRunner(LinearLayers& linear, FusionPlan& fusion, const TextConfig& config, KvCache* cache, std::int64_t context,
-              std::int64_t most_rows);
+              std::int64_t most_rows, const AttentionChoice& attention);
 
   [[nodiscard]] Executor& executor() const noexcept { return *executor_; }
-  /// Bytes of activations and of the tables of angles.
+  /// Bytes of activations, of the tables of angles, and of what sparse attention keeps.
   [[nodiscard]] std::uint64_t bytes() const noexcept;
   /// The residual stream of a pass, [rows, hidden].
   [[nodiscard]] TensorView hidden(std::int64_t rows) const;
@@ -71,6 +72,7 @@ class LayerRunner {
   std::int64_t angle_rows_;
   RawBuffer cosine_;
   RawBuffer sine_;
+  std::optional<SparseAttention> sparse_;  // if tokens do not attend to all before them
 };
 
 /// With what layers run in a place.
@@ -89,7 +91,7 @@ class TextDecoder {
   /// passes need. Throws Error for sizes below 1, OutOfMemoryError, and what the device throws.
   TextDecoder(const DecoderSide& device, const DecoderSide& processor, const TextConfig& config,
               const TextWeights& weights, const Placement& placement, WeightStream* stream, std::int64_t context,
-              std::int64_t most_rows);
+              std::int64_t most_rows, const AttentionChoice& attention = {});
 
   [[nodiscard]] std::int64_t most_rows() const noexcept { return most_rows_; }
   /// Bytes of the device, and of the host: activations and tables of angles.

@@ -12,7 +12,6 @@
 namespace pascaline::ops {
 namespace {
 
-
 // What a product is finished with: of [m, n] and one of the types, with a bias and a residual as the epilogue says.
 void check_result(const Checks& check, Epilogue epilogue, std::initializer_list<ElementType> types, Operand c,
                   Operand bias, Operand residual, Extent m, Extent n) {

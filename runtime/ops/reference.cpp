@@ -9,18 +9,23 @@ namespace pascaline {
 // Each in a file NAME_reference.cpp of its own.
 using ReferenceFunction = std::remove_pointer_t<HostReference>;
 ReferenceFunction reference_advance, reference_attention_decode, reference_attention_decode_qkv,
-    reference_attention_prefill, reference_elementwise, reference_gather, reference_layernorm, reference_matmul_nt,
+    reference_attention_prefill, reference_attention_sparse_decode, reference_attention_sparse_prefill,
+    reference_choose_blocks, reference_elementwise, reference_gather, reference_layernorm, reference_matmul_nt,
     reference_matmul_q, reference_matvec_normed, reference_matvec_q, reference_mlp, reference_quantize,
-    reference_position_embedding, reference_qk_norm_rope, reference_rmsnorm, reference_rope_vision,
-    reference_row_statistics, reference_sample, reference_softmax, reference_transpose;
+    reference_pool_blocks, reference_position_embedding, reference_qk_norm_rope, reference_rmsnorm,
+    reference_rope_vision, reference_row_statistics, reference_sample, reference_score_blocks, reference_softmax,
+    reference_transpose;
 
 namespace {
 
-constexpr std::array<std::pair<std::string_view, HostReference>, 21> kReferences{{
+constexpr std::array<std::pair<std::string_view, HostReference>, 26> kReferences{{
     {"advance", reference_advance},
     {"attention_decode", reference_attention_decode},
     {"attention_decode_qkv", reference_attention_decode_qkv},
     {"attention_prefill", reference_attention_prefill},
+    {"attention_sparse_decode", reference_attention_sparse_decode},
+    {"attention_sparse_prefill", reference_attention_sparse_prefill},
+    {"choose_blocks", reference_choose_blocks},
     {"elementwise", reference_elementwise},
     {"gather", reference_gather},
     {"layernorm", reference_layernorm},
@@ -29,6 +34,7 @@ constexpr std::array<std::pair<std::string_view, HostReference>, 21> kReferences
     {"matvec_normed", reference_matvec_normed},
     {"matvec_q", reference_matvec_q},
     {"mlp", reference_mlp},
+    {"pool_blocks", reference_pool_blocks},
     {"position_embedding", reference_position_embedding},
     {"qk_norm_rope", reference_qk_norm_rope},
     {"quantize", reference_quantize},
@@ -36,6 +42,7 @@ constexpr std::array<std::pair<std::string_view, HostReference>, 21> kReferences
     {"rope_vision", reference_rope_vision},
     {"row_statistics", reference_row_statistics},
     {"sample", reference_sample},
+    {"score_blocks", reference_score_blocks},
     {"softmax", reference_softmax},
     {"transpose", reference_transpose},
 }};

@@ -109,6 +109,35 @@ TEST_F(CliValidateTest, NarrowerTypesAreALittleFurtherAway) {
   EXPECT_NEAR(int8["perplexity_ratio"], 1, 0.05);
 }
 
+// The float32 model still attends to all; the fewer a token sees, the further away.
+TEST_F(CliValidateTest, AttentionToSomeOfTheTokensIsToldByItsDistance) {
+  const std::string file = write_text(kText);
+  const json wide = compare({"--text", file, "--window", "40", "--attention", "window=30,sinks=2"});
+  const json narrow = compare({"--text", file, "--window", "40", "--attention", "window=4,sinks=2"});
+  const json blocks = compare({"--text", file, "--window", "40", "--attention", "topk=50%,block=16"});
+  EXPECT_EQ(wide["attention"], "window=30,sinks=2");
+  EXPECT_GT(wide["kl_mean"], 0);
+  EXPECT_GT(narrow["kl_mean"], wide["kl_mean"]);
+  EXPECT_EQ(blocks["attention"], "topk=50%,block=16");
+  EXPECT_GT(blocks["kl_mean"], 0);
+  EXPECT_EQ(wide["float32_perplexity"], blocks["float32_perplexity"]);
+
+  const ProgramResult short_windows =
+      on_cpu("validate", {"--text", file, "--window", "32", "--attention", "window=30,sinks=2"});
+  EXPECT_EQ(short_windows.exit_code, 1);
+  EXPECT_EQ(short_windows.error,
+            "pascaline: --attention window=30,sinks=2 leaves nothing out of windows of 32 tokens, only of 33 or more: "
+            "give a larger --window, or a mask that leaves out more\n");
+  const ProgramResult short_context = on_cpu("generate", {"--prompt", "a", "--attention", "window=256"});
+  EXPECT_EQ(short_context.exit_code, 1);
+  EXPECT_NE(short_context.error.find("it leaves nothing out of a context of 256 tokens, only of 257 or more"),
+            std::string::npos)
+      << short_context.error;
+  const ProgramResult no_window = on_cpu("generate", {"--prompt", "a", "--attention", "window=0"});
+  EXPECT_EQ(no_window.exit_code, 2);
+  EXPECT_NE(no_window.error.find("window is 0; give 1 or more"), std::string::npos) << no_window.error;
+}
+
 // The same windows through the library.
 TEST_F(CliValidateTest, PerplexityIsThatOfTheNextTokens) {
   constexpr std::size_t kTokens = 20;

@@ -19,6 +19,7 @@ TEST(ElementsTest, ARampGoesFromLowToHighInEqualSteps) {
   EXPECT_EQ(drawn(ElementType::float16, 3, Fill::ramp, 4, 2), (Values{4, 3, 2})) << "it may fall";
   EXPECT_EQ(drawn(ElementType::float64, 1, Fill::ramp, 3, 9), (Values{3})) << "one element is low";
   EXPECT_TRUE(drawn(ElementType::float32, 0, Fill::ramp, 0, 1).empty());
+  EXPECT_EQ(drawn(ElementType::int32, 4, Fill::row_ramp, 0, 10), (Values{0, 3, 6, 10})) << "one row of it";
 }
 
 TEST(ElementsTest, ARampOfIntegersIsRoundedDown) {

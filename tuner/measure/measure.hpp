@@ -57,8 +57,8 @@ struct TimedWork {
                                  std::span<void* const> arguments, bool cold_cache);
 
 /// Times work until the median's interval is narrow enough, it is slower than `best_us` (the best median so far, 0 if
-/// none) but for the error allowed, or a limit is reached. `noise`: what is known of how times scatter. Once the time is
-/// up, as few as three samples are enough. Throws what Device::time_launch_us throws.
+/// none) but for the error allowed, or a limit is reached. `noise`: what is known of how times scatter. Once the time
+/// is up, as few as three samples are enough. Throws what Device::time_launch_us throws.
 [[nodiscard]] Measured measure(DeviceMonitor& monitor, const TimedWork& work, const MeasureOptions& options,
                                double best_us, const NoiseScale& noise = {});
 /// The same of launches of a kernel.

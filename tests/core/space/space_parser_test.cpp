@@ -420,6 +420,21 @@ TEST(SpaceParserTest, FillsRangeOverNumbersOrExpressions) {
   EXPECT_DOUBLE_EQ(Space::parse(text.dump(), "scale.json").arguments[0].high, 1);
 }
 
+TEST(SpaceParserTest, ARampOfEachRowNeedsColumns) {
+  json text = small_space();
+  at(text, "/arguments/0/fill") = "row_ramp";
+  try {
+    (void)Space::parse(text.dump(), "scale.json");
+    FAIL() << "taken without columns";
+  } catch (const SpaceError& error) {
+    EXPECT_NE(std::string(error.what()).find("needs 'columns'"), std::string::npos) << error.what();
+  }
+  at(text, "/arguments/0/columns") = "N";
+  const Argument argument = Space::parse(text.dump(), "scale.json").arguments[0];
+  EXPECT_EQ(argument.fill, Fill::row_ramp);
+  EXPECT_TRUE(argument.columns);
+}
+
 TEST(SpaceParserTest, DuplicateKeyInTheText) {
   std::string text = small_space().dump();
   text.insert(text.find("\"default\":2"), "\"default\":4,");

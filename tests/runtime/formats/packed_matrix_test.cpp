@@ -145,6 +145,8 @@ INSTANTIATE_TEST_SUITE_P(Formats, PackedMatrixTest,
                          [](const auto& tested) { return std::string(name_of(tested.param)); });
 
 TEST(PlainMatrixTest, ElementsByThemselvesAreDrawnAndWidenedAsSuch) {
+  EXPECT_EQ(widen(ElementType::int32, draw_matrix(ElementType::int32, 2, 4, Fill::row_ramp, 0, 10, 9)),
+            (std::vector<double>{0, 3, 6, 10, 0, 3, 6, 10}));
   const std::vector<std::byte> drawn = draw_matrix(ElementType::float16, 3, 5, Fill::uniform, -1, 1, 9);
   EXPECT_EQ(drawn, draw_elements(ElementType::float16, 15, Fill::uniform, -1, 1, 9));
   EXPECT_EQ(widen_matrix(ElementType::float16, drawn, 3, 5), widen(ElementType::float16, drawn));

@@ -12,6 +12,8 @@
 #include "runtime/ops/advance.hpp"
 #include "runtime/ops/attention.hpp"
 #include "runtime/ops/attention_qkv.hpp"
+#include "runtime/ops/attention_sparse.hpp"
+#include "runtime/ops/block_choice.hpp"
 #include "runtime/ops/elementwise.hpp"
 #include "runtime/ops/gather.hpp"
 #include "runtime/ops/matmul.hpp"
@@ -188,6 +190,65 @@ void run_attention_decode(const CpuProblem& of) {
                                     of.view("scales", {of.dimension("HEADS") * head_dim / 32, 1})});
 }
 
+ops::SparseMask sparse_mask(const CpuProblem& of) {
+  return {of.dimension("BLOCK"), of.dimension("WINDOW"), of.dimension("SINKS"), of.dimension("STRIDE")};
+}
+
+void run_attention_sparse_prefill(const CpuProblem& of) {
+  const std::int64_t head_dim = of.dimension("HEAD_DIM");
+  const std::int64_t queries = of.dimension("QUERIES");
+  const std::int64_t block = of.dimension("BLOCK");
+  const std::initializer_list<std::int64_t> cache{of.dimension("KEYS"), of.dimension("KV_HEADS"), head_dim};
+  const std::initializer_list<std::int64_t> out{queries, of.dimension("HEADS"), head_dim};
+  const std::initializer_list<std::int64_t> scales{of.dimension("KEYS"), of.dimension("KV_HEADS")};
+  ops::compute(ops::AttentionSparsePrefill{
+      of.view("q", out), of.view("k", cache), of.view("v", cache), of.view("out", out),
+      of.view("blocks", {of.dimension("LISTS"), (queries + block - 1) / block, of.dimension("WIDTH")}), sparse_mask(of),
+      of.view("k_scales", scales), of.view("v_scales", scales)});
+}
+
+void run_attention_sparse_decode(const CpuProblem& of) {
+  const std::int64_t head_dim = of.dimension("HEAD_DIM");
+  const std::initializer_list<std::int64_t> cache{of.dimension("KEYS"), of.dimension("KV_HEADS"), head_dim};
+  const std::initializer_list<std::int64_t> query{of.dimension("HEADS"), head_dim};
+  const std::initializer_list<std::int64_t> scales{of.dimension("KEYS"), of.dimension("KV_HEADS")};
+  ops::compute(ops::AttentionSparseDecode{
+      of.view("q", query), of.view("k", cache), of.view("v", cache), of.view("length", {1}), of.view("out", query),
+      of.view("blocks", {of.dimension("LISTS"), of.dimension("WIDTH")}), sparse_mask(of), of.view("k_scales", scales),
+      of.view("v_scales", scales), of.view("scales", {of.dimension("HEADS") * head_dim / 32, 1})});
+}
+
+std::int64_t blocks_in(const CpuProblem& of, const char* rows) {
+  return (of.dimension(rows) + of.dimension("BLOCK") - 1) / of.dimension("BLOCK");
+}
+
+void run_pool_blocks(const CpuProblem& of) {
+  const std::int64_t heads = of.dimension("KV_HEADS");
+  const std::int64_t head_dim = of.dimension("HEAD_DIM");
+  const std::int64_t keys = of.dimension("KEYS");
+  ops::compute(ops::PoolBlocks{of.view("k", {keys, heads, head_dim}), of.view("length", {1}),
+                               of.view("means", {blocks_in(of, "KEYS"), heads, head_dim}), of.dimension("BLOCK"),
+                               of.dimension("NEW"), of.view("k_scales", {keys, heads})});
+}
+
+void run_score_blocks(const CpuProblem& of) {
+  const std::int64_t kv_heads = of.dimension("KV_HEADS");
+  const std::int64_t head_dim = of.dimension("HEAD_DIM");
+  const std::int64_t key_blocks = blocks_in(of, "KEYS");
+  ops::compute(ops::ScoreBlocks{of.view("q", {of.dimension("QUERIES"), of.dimension("HEADS"), head_dim}),
+                                of.view("means", {key_blocks, kv_heads, head_dim}), of.view("length", {1}),
+                                of.view("scores", {kv_heads, blocks_in(of, "QUERIES"), key_blocks}),
+                                of.dimension("KEYS"), of.dimension("BLOCK")});
+}
+
+void run_choose_blocks(const CpuProblem& of) {
+  const std::int64_t lists = of.dimension("LISTS");
+  const std::int64_t rows = blocks_in(of, "QUERIES");
+  ops::compute(ops::ChooseBlocks{of.view("scores", {lists, rows, blocks_in(of, "KEYS")}), of.view("length", {1}),
+                                 of.view("blocks", {lists, rows, of.dimension("WIDTH")}), of.dimension("QUERIES"),
+                                 of.dimension("KEYS"), of.dimension("BLOCK"), of.dimension("PART")});
+}
+
 void run_attention_decode_qkv(const CpuProblem& of) {
   const std::int64_t heads = of.dimension("HEADS");
   const std::int64_t kv_heads = of.dimension("KV_HEADS");
@@ -337,6 +398,9 @@ const std::map<std::string, Run>& runners() {
                                                 {"attention_decode", run_attention_decode},
                                                 {"attention_decode_qkv", run_attention_decode_qkv},
                                                 {"attention_prefill", run_attention_prefill},
+                                                {"attention_sparse_decode", run_attention_sparse_decode},
+                                                {"attention_sparse_prefill", run_attention_sparse_prefill},
+                                                {"choose_blocks", run_choose_blocks},
                                                 {"elementwise", run_elementwise},
                                                 {"gather", run_gather},
                                                 {"layernorm", run_layernorm},
@@ -347,12 +411,14 @@ const std::map<std::string, Run>& runners() {
                                                 {"matvec_q", run_matvec_q},
                                                 {"mlp", run_mlp},
                                                 {"mlp_q", run_mlp},
+                                                {"pool_blocks", run_pool_blocks},
                                                 {"position_embedding", run_position_embedding},
                                                 {"qk_norm_rope", run_qk_norm_rope},
                                                 {"rmsnorm", run_rmsnorm},
                                                 {"rope_vision", run_rope_vision},
                                                 {"row_statistics", run_row_statistics},
                                                 {"sample", run_sample},
+                                                {"score_blocks", run_score_blocks},
                                                 {"softmax", run_softmax},
                                                 {"transpose", run_transpose}};
   return known;

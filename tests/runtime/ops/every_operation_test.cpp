@@ -38,7 +38,7 @@ bool is_taken(const Problem& problem) {
     return problem.dimension("EPILOGUE") <= 6 && floats_match &&
            (!whole || ops::filled_columns(problem.type("WEIGHT"), k) == k);
   }
-  if (problem.kernel.starts_with("attention_decode")) {
+  if (problem.kernel.starts_with("attention_decode") || problem.kernel == "attention_sparse_decode") {
     const ElementType output = problem.type("OUTPUT");
     return output == ElementType::int8 || output == problem.type("STORAGE");
   }
@@ -128,6 +128,38 @@ const Large kLargeShapes[] = {
     {"ThreeQueriesAKeyCausal",
      "attention_prefill",
      {{"HEADS", "9"}, {"KV_HEADS", "3"}, {"HEAD_DIM", "64"}, {"QUERIES", "70"}, {"KEYS", "130"}, {"CAUSAL", "1"}}},
+    {"WindowAndSinks",
+     "attention_sparse_prefill",
+     {{"HEADS", "9"},
+      {"KV_HEADS", "3"},
+      {"HEAD_DIM", "64"},
+      {"QUERIES", "700"},
+      {"KEYS", "900"},
+      {"WINDOW", "300"},
+      {"SINKS", "70"}}},
+    {"StridedBlocks",
+     "attention_sparse_prefill",
+     {{"HEADS", "4"},
+      {"KV_HEADS", "2"},
+      {"HEAD_DIM", "32"},
+      {"QUERIES", "600"},
+      {"KEYS", "1100"},
+      {"BLOCK", "32"},
+      {"WINDOW", "50"},
+      {"SINKS", "32"},
+      {"STRIDE", "3"}}},
+    {"ListedBlocks",
+     "attention_sparse_prefill",
+     {{"HEADS", "4"},
+      {"KV_HEADS", "2"},
+      {"HEAD_DIM", "32"},
+      {"QUERIES", "600"},
+      {"KEYS", "1100"},
+      {"LISTS", "2"},
+      {"WIDTH", "9"}}},
+    {"WindowOfACache",
+     "attention_sparse_decode",
+     {{"HEADS", "12"}, {"KV_HEADS", "4"}, {"HEAD_DIM", "64"}, {"KEYS", "2000"}, {"WINDOW", "500"}, {"SINKS", "33"}}},
     {"HeadsOnlyTurned",
      "qk_norm_rope",
      {{"TOKENS", "70"}, {"HEADS", "9"}, {"KV_HEADS", "3"}, {"HEAD_DIM", "64"}, {"NORM", "0"}, {"CACHE", "int8"}}},

@@ -264,6 +264,8 @@ const std::map<std::string, Compute>& computations() {
   static const std::map<std::string, Compute> known{{"attention_decode", attention},
                                                     {"attention_decode_qkv", attention_of_token},
                                                     {"attention_prefill", attention},
+                                                    {"attention_sparse_decode", attention},
+                                                    {"attention_sparse_prefill", attention},
                                                     {"layernorm", layernorm},
                                                     {"matmul", product},
                                                     {"matmul_q", product_of_rounded},

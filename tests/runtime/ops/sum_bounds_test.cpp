@@ -42,6 +42,14 @@ Sizes problem_of(const std::string& kernel, std::int64_t terms, std::int64_t epi
   if (kernel == "attention_prefill") {
     return {{"HEADS", "1"}, {"KV_HEADS", "1"}, {"HEAD_DIM", "16"}, {"QUERIES", "2"}, {"KEYS", length}, {"CAUSAL", "0"}};
   }
+  if (kernel.starts_with("attention_sparse")) {  // of all keys
+    Sizes sizes{{"HEADS", "2"},   {"KV_HEADS", "1"},  {"HEAD_DIM", "16"},
+                {"KEYS", length}, {"WINDOW", length}, {"SINKS", "0"}};
+    if (kernel == "attention_sparse_prefill") {
+      sizes.emplace_back("QUERIES", "1");
+    }
+    return sizes;
+  }
   if (kernel == "qk_norm_rope") {
     return {{"TOKENS", "1"}, {"HEADS", "15"}, {"KV_HEADS", "1"}, {"HEAD_DIM", length}, {"POSITIONS", "1"}};
   }

@@ -114,6 +114,84 @@ Sizes attention_decode(RaggedShapes& draw) {
   return sizes;
 }
 
+// What is seen of `keys` keys: a window with or without sinks and strided blocks, or lists. Beginnings of blocks are
+// met and missed, windows may be wider than the context.
+void sparse_mask(RaggedShapes& draw, Sizes& sizes, std::int64_t kv_heads, std::int64_t keys, bool tall) {
+  const std::int64_t kind = draw.below(4);  // window, sinks, strided, lists
+  // Tiles of queries with a list are no higher than its block.
+  const std::int64_t block = kind == 3 && tall ? draw.pick({64, 128}) : draw.pick({16, 32, 64, 128});
+  const std::int64_t most = (keys + block - 1) / block;
+  sizes.emplace_back("BLOCK", block);
+  sizes.emplace_back("LISTS", kind == 3 ? draw.pick({1, kv_heads}) : 0);
+  sizes.emplace_back("WIDTH", kind == 3 ? 1 + draw.below(most) : 0);
+  sizes.emplace_back("WINDOW", kind == 3 ? 0 : draw.size(300));
+  sizes.emplace_back("SINKS", kind == 1 ? draw.size(100) : kind == 2 ? block * draw.below(3) : 0);
+  sizes.emplace_back("STRIDE", kind == 2 ? draw.pick({1, 2, 3, 7}) : 0);
+}
+
+Sizes attention_sparse_prefill(RaggedShapes& draw) {
+  std::int64_t q_row = 0;
+  std::int64_t kv_row = 0;
+  Sizes sizes = attention(draw, q_row, kv_row);
+  const std::int64_t queries = draw.size(140);
+  const std::int64_t keys = queries + draw.pick({0, 0, 1}) * draw.size(400);
+  sizes.emplace_back("QUERIES", queries);
+  sizes.emplace_back("KEYS", keys);
+  sparse_mask(draw, sizes, sizes[1].second, keys, true);
+  return sizes;
+}
+
+Sizes attention_sparse_decode(RaggedShapes& draw) {
+  std::int64_t q_row = 0;
+  std::int64_t kv_row = 0;
+  Sizes sizes = attention(draw, q_row, kv_row);
+  const std::int64_t keys = draw.size(900);
+  sizes.emplace_back("KEYS", keys);
+  sparse_mask(draw, sizes, sizes[1].second, keys, false);
+  return sizes;
+}
+
+// Rows of a cache, of which the last were added or are queries; whole blocks and such as are not filled.
+struct RowsInBlocks {
+  std::int64_t last;
+  std::int64_t keys;
+  std::int64_t block;
+
+  explicit RowsInBlocks(RaggedShapes& draw)
+      : last(draw.size(140)), keys(last + draw.pick({0, 0, 1}) * draw.size(600)), block(draw.pick({1, 7, 16, 64})) {}
+};
+
+Sizes pool_blocks(RaggedShapes& draw) {
+  const RowsInBlocks rows(draw);
+  return {{"KV_HEADS", draw.pick({1, 2, 3})},
+          {"HEAD_DIM", draw.pick({16, 64, 256})},
+          {"KEYS", rows.keys},
+          {"NEW", rows.last},
+          {"BLOCK", rows.block}};
+}
+
+Sizes score_blocks(RaggedShapes& draw) {
+  const RowsInBlocks rows(draw);
+  const std::int64_t kv_heads = draw.pick({1, 2, 3});
+  return {{"HEADS", kv_heads * draw.pick({1, 2, 3})},
+          {"KV_HEADS", kv_heads},
+          {"HEAD_DIM", draw.pick({16, 64, 256})},
+          {"QUERIES", rows.last},
+          {"KEYS", rows.keys},
+          {"BLOCK", rows.block}};
+}
+
+Sizes choose_blocks(RaggedShapes& draw) {
+  const RowsInBlocks rows(draw);
+  const std::int64_t there = (rows.keys + rows.block - 1) / rows.block;
+  return {{"LISTS", draw.pick({1, 2, 3})},
+          {"QUERIES", rows.last},
+          {"KEYS", rows.keys},
+          {"BLOCK", rows.block},
+          {"PART", draw.pick({1, 250'000, 500'000, 999'999, 1'000'000})},
+          {"WIDTH", std::min<std::int64_t>(there, 3) + draw.below(there + 2)}};
+}
+
 Sizes attention_decode_qkv(RaggedShapes& draw) {
   std::int64_t q_row = 0;
   std::int64_t kv_row = 0;
@@ -198,6 +276,9 @@ const std::map<std::string, Draw>& draws() {
                                                  {"attention_decode", attention_decode},
                                                  {"attention_decode_qkv", attention_decode_qkv},
                                                  {"attention_prefill", attention_prefill},
+                                                 {"attention_sparse_decode", attention_sparse_decode},
+                                                 {"attention_sparse_prefill", attention_sparse_prefill},
+                                                 {"choose_blocks", choose_blocks},
                                                  {"elementwise", elementwise},
                                                  {"gather", gather},
                                                  {"layernorm", norm},
@@ -208,6 +289,7 @@ const std::map<std::string, Draw>& draws() {
                                                  {"matvec_q", matvec_q},
                                                  {"mlp", mlp},
                                                  {"mlp_q", mlp},
+                                                 {"pool_blocks", pool_blocks},
                                                  {"position_embedding", position_embedding},
                                                  {"qk_norm_rope", qk_norm_rope},
                                                  {"quantize", quantize},
@@ -215,6 +297,7 @@ const std::map<std::string, Draw>& draws() {
                                                  {"rope_vision", rope_vision},
                                                  {"row_statistics", row_statistics},
                                                  {"sample", sample},
+                                                 {"score_blocks", score_blocks},
                                                  {"softmax", softmax},
                                                  {"transpose", transpose}};
   return known;

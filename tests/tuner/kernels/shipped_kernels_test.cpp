@@ -76,16 +76,24 @@ TEST_P(ReferenceKernelTest, AgreesWithTheKernel) {
 
 INSTANTIATE_TEST_SUITE_P(
     Shapes, ReferenceKernelTest,
-    ::testing::Values(Shape{"matmul", "M=7,N=18,K=37,EPILOGUE=5"}, Shape{"matvec", "M=3,N=18,K=37,EPILOGUE=6"},
-                      Shape{"attention_prefill", "HEADS=4,KV_HEADS=2,HEAD_DIM=32,QUERIES=9,KEYS=20"},
-                      Shape{"attention_decode", "HEADS=4,KV_HEADS=2,HEAD_DIM=32,KEYS=20"},
-                      Shape{"attention_decode", "HEADS=6,KV_HEADS=2,HEAD_DIM=32,KEYS=20,OUTPUT=int8"},
-                      Shape{"matvec_q", "M=3,N=18,K=37,EPILOGUE=6,WEIGHT=q4_k"},
-                      Shape{"matvec_q", "M=3,N=18,K=128,EPILOGUE=5,INPUT=int8,WEIGHT=int8_row"},
-                      Shape{"matvec_q", "M=3,N=192,K=37,EPILOGUE=7,WEIGHT=q4_1"},
-                      Shape{"matvec_q", "M=3,N=192,K=37,EPILOGUE=7,NORM=1,WEIGHT=q4_k"},
-                      Shape{"matvec_q", "M=1,N=50,K=300,EPILOGUE=4,NORM=1,WEIGHT=q8_0"},
-                      Shape{"matvec_q", "M=3,N=192,K=256,EPILOGUE=7,INPUT=int8,WEIGHT=q6_k"}),
+    ::testing::Values(
+        Shape{"matmul", "M=7,N=18,K=37,EPILOGUE=5"}, Shape{"matvec", "M=3,N=18,K=37,EPILOGUE=6"},
+        Shape{"attention_prefill", "HEADS=4,KV_HEADS=2,HEAD_DIM=32,QUERIES=9,KEYS=20"},
+        Shape{"attention_decode", "HEADS=4,KV_HEADS=2,HEAD_DIM=32,KEYS=20"},
+        Shape{"attention_decode", "HEADS=6,KV_HEADS=2,HEAD_DIM=32,KEYS=20,OUTPUT=int8"},
+        Shape{"attention_sparse_prefill", "HEADS=4,KV_HEADS=2,HEAD_DIM=32,QUERIES=70,WINDOW=9,SINKS=3"},
+        Shape{"attention_sparse_prefill", "HEADS=4,KV_HEADS=2,HEAD_DIM=32,QUERIES=9,KEYS=200,LISTS=2,WIDTH=3"},
+        Shape{"attention_sparse_decode", "HEADS=4,KV_HEADS=2,HEAD_DIM=32,KEYS=200,BLOCK=16,WINDOW=9,SINKS=16,STRIDE=3"},
+        Shape{"attention_sparse_decode", "HEADS=6,KV_HEADS=2,HEAD_DIM=32,KEYS=200,LISTS=1,OUTPUT=int8"},
+        Shape{"pool_blocks", "KV_HEADS=2,HEAD_DIM=32,KEYS=70,NEW=40,BLOCK=16,CACHE=int8"},
+        Shape{"score_blocks", "HEADS=4,KV_HEADS=2,HEAD_DIM=32,QUERIES=40,KEYS=100,BLOCK=16"},
+        Shape{"choose_blocks", "LISTS=2,QUERIES=40,KEYS=500,BLOCK=16,PART=300000"},
+        Shape{"matvec_q", "M=3,N=18,K=37,EPILOGUE=6,WEIGHT=q4_k"},
+        Shape{"matvec_q", "M=3,N=18,K=128,EPILOGUE=5,INPUT=int8,WEIGHT=int8_row"},
+        Shape{"matvec_q", "M=3,N=192,K=37,EPILOGUE=7,WEIGHT=q4_1"},
+        Shape{"matvec_q", "M=3,N=192,K=37,EPILOGUE=7,NORM=1,WEIGHT=q4_k"},
+        Shape{"matvec_q", "M=1,N=50,K=300,EPILOGUE=4,NORM=1,WEIGHT=q8_0"},
+        Shape{"matvec_q", "M=3,N=192,K=256,EPILOGUE=7,INPUT=int8,WEIGHT=q6_k"}),
     [](const auto& shape) { return fmt::format("{}_{}", shape.param.kernel, shape.index); });
 
 }  // namespace

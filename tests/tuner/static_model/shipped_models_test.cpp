@@ -37,9 +37,9 @@ void for_some_valid(const BoundSpace& bound, Visit visit) {
 }
 
 TEST(ShippedModelsTest, KernelsOfTheLibrarySayWhatTheyAskOfTheDevice) {
-  for (const char* kernel :
-       {"matmul", "matvec", "attention_prefill", "attention_decode", "attention_decode_qkv", "rmsnorm", "layernorm",
-        "softmax", "elementwise", "transpose", "gather", "qk_norm_rope", "rope_vision"}) {
+  for (const char* kernel : {"matmul", "matvec", "attention_prefill", "attention_decode", "attention_decode_qkv",
+                             "attention_sparse_prefill", "attention_sparse_decode", "rmsnorm", "layernorm", "softmax",
+                             "elementwise", "transpose", "gather", "qk_norm_rope", "rope_vision"}) {
     const Space space = Space::load(data_folder("search_spaces") / (std::string(kernel) + ".json"));
     ASSERT_TRUE(space.model) << kernel;
     EXPECT_TRUE(space.model->registers && space.model->flops) << kernel;
@@ -76,6 +76,11 @@ TEST(ShippedModelsTest, ManyShapesHaveTimes) {
         {"CAUSAL", "0"},
         {"SEGMENTS", "5"}}},
       {"attention_decode", {{"HEADS", "16"}, {"KV_HEADS", "8"}, {"HEAD_DIM", "128"}, {"KEYS", "1"}}},
+      {"attention_sparse_prefill",
+       {{"HEADS", "3"}, {"KV_HEADS", "1"}, {"HEAD_DIM", "64"}, {"QUERIES", "7"}, {"KEYS", "1000"}, {"WINDOW", "1"}}},
+      {"attention_sparse_prefill",
+       {{"HEADS", "16"}, {"KV_HEADS", "8"}, {"HEAD_DIM", "64"}, {"QUERIES", "999"}, {"LISTS", "8"}}},
+      {"attention_sparse_decode", {{"HEADS", "16"}, {"KV_HEADS", "8"}, {"HEAD_DIM", "128"}, {"KEYS", "1"}}},
       {"softmax", {{"ROWS", "1"}, {"WIDTH", "1"}}},
       {"layernorm", {{"ROWS", "1"}, {"WIDTH", "100000"}}},
       {"transpose", {{"ROWS", "1"}, {"COLUMNS", "1"}}},
