@@ -133,6 +133,70 @@ void rounded_product(const Operands& of) {
   product_of(of, rows, 3, 4);
 }
 
+// Of rows that are normalised first.
+void normed_product(const Operands& of) {
+  const std::size_t k = of.size("K");
+  std::vector<float> rows(of.inputs[0].begin(), of.inputs[0].end());
+  for (std::size_t row = 0; row < rows.size(); row += k) {
+    std::vector<float> squares(k);
+    for (std::size_t i = 0; i < k; ++i) {
+      squares[i] = rows[row + i] * rows[row + i];
+    }
+    const float factor = 1.0F / std::sqrt(of.adder.add_right(squares) / static_cast<float>(k) + of.epsilon());
+    for (std::size_t i = 0; i < k; ++i) {
+      rows[row + i] *= factor * of.in(1, i);
+    }
+  }
+  product_of(of, rows, 2, 3);
+}
+
+// Blocks of 32 columns of a row as a product with a packed weight takes them.
+void round_row(std::span<float> row) {
+  std::array<std::int8_t, kActivationBlock> integers{};
+  for (std::size_t at = 0; at < row.size(); at += kActivationBlock) {
+    const std::span<float> block = row.subspan(at, std::min(std::size_t{kActivationBlock}, row.size() - at));
+    const Int8Scale scale = int8_scale(block);
+    round_to_int8(block, scale.inverse, integers.data());
+    std::transform(integers.begin(), integers.begin() + std::ssize(block), block.begin(),
+                   [&](std::int8_t integer) { return scale.scale * static_cast<float>(integer); });
+  }
+}
+
+// A feed-forward block of one row; what is mistaken is the product back.
+void feed_forward(const Operands& of) {
+  const std::size_t hidden = of.size("HIDDEN");
+  const std::size_t intermediate = of.size("INTERMEDIATE");
+  const bool rounds = is_packed_format(of.problem.type("WEIGHT"));
+  std::vector<float> row(hidden);
+  std::vector<float> squares(hidden);
+  for (std::size_t i = 0; i < hidden; ++i) {
+    squares[i] = of.in(0, i) * of.in(0, i);
+    row[i] = of.in(0, i) * of.in(1, i);
+  }
+  const float factor = 1.0F / std::sqrt(of.adder.add_right(squares) / static_cast<float>(hidden) + of.epsilon());
+  if (rounds) {
+    round_row(row);
+  }
+  const auto terms = [&](const std::vector<float>& with, std::size_t weight, std::size_t of_row) {
+    std::vector<float> products(with.size());
+    for (std::size_t i = 0; i < with.size(); ++i) {
+      products[i] = with[i] * of.in(weight, of_row * with.size() + i);
+    }
+    return products;
+  };
+  std::vector<float> gated(intermediate);
+  for (std::size_t i = 0; i < intermediate; ++i) {
+    const float gate = of.adder.add_right(terms(row, 2, 2 * i)) * factor;
+    gated[i] = gate / (1.0F + std::exp(-gate)) * of.adder.add_right(terms(row, 2, 2 * i + 1)) * factor;
+  }
+  if (rounds) {
+    round_row(gated);
+  }
+  for (std::size_t i = 0; i < hidden; ++i) {
+    of.outputs[0][i] = of.in(0, i) + of.adder.add(terms(gated, 3, i));
+  }
+}
+
 // One head for one query over all keys.
 void attend(const Operands& of, std::size_t query, double* out) {
   const std::size_t keys = of.size("KEYS");
@@ -270,7 +334,10 @@ const std::map<std::string, Compute>& computations() {
                                                     {"matmul", product},
                                                     {"matmul_q", product_of_rounded},
                                                     {"matvec", product},
+                                                    {"matvec_normed", normed_product},
                                                     {"matvec_q", rounded_product},
+                                                    {"mlp", feed_forward},
+                                                    {"mlp_q", feed_forward},
                                                     {"qk_norm_rope", qk_norm_rope},
                                                     {"rmsnorm", rmsnorm},
                                                     {"softmax", softmax}};

@@ -84,7 +84,7 @@ const Handover kHandovers[] = {
     {"MlpWithTicketsAhead",
      "mlp",
      {{"M", "1"}, {"HIDDEN", "200"}, {"INTERMEDIATE", "300"}, {"WEIGHT", "float16"}},
-     {{"TICKETS_AHEAD", 1}, {"PREFETCH", 1}}},
+     {{"TICKETS_AHEAD", 1}, {"PREFETCH", 1}, {"MIN_BLOCKS", 1}}},
     {"MlpOfOneItemEach", "mlp", {{"M", "1"}, {"HIDDEN", "3"}, {"INTERMEDIATE", "5"}, {"WEIGHT", "float16"}}, {}},
     {"PackedMlp",
      "mlp_q",
