@@ -18,6 +18,7 @@
 #include "core/util/statistics.hpp"
 #include "runtime/dispatch/identity.hpp"
 #include "runtime/model/fusion_file.hpp"
+#include "runtime/model/model_places.hpp"
 #include "runtime/model/place_space.hpp"
 
 namespace pascaline::cli {

@@ -73,6 +73,10 @@ ObservedModel open_observed(ModelCommandOptions model, PassCommandOptions sizes)
   return observed;
 }
 
+std::string phase_of(const ModelPass& pass) {
+  return pass.name == "prefill" ? "prompt" : pass.name == "decode" ? "token" : "image";
+}
+
 std::int64_t ObservedPass::single_launches() const {
   std::int64_t sum = launches;
   for (const ObservedPlace& place : places) {

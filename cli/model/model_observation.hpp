@@ -22,6 +22,9 @@ struct ObservedModel {
 /// session does, and if the model runs on the processor.
 [[nodiscard]] ObservedModel open_observed(ModelCommandOptions model, PassCommandOptions sizes);
 
+/// The model's phase that a pass is part of: "prompt", "token" or "image".
+[[nodiscard]] std::string phase_of(const ModelPass& pass);
+
 /// A place as a pass met it.
 struct ObservedPlace {
   PlaceKey key;

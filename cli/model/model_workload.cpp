@@ -47,11 +47,6 @@ std::vector<ProblemSum> sums_of(Executor& executor, const ModelPass& pass) {
   return sums;
 }
 
-// The model's phase that a pass is part of.
-std::string phase_of(const ModelPass& pass) {
-  return pass.name == "prefill" ? "prompt" : pass.name == "decode" ? "token" : "image";
-}
-
 // Collects what passes launch as a workload: every problem once in each phase, with all its launches there.
 class WorkloadWriter {
  public:

@@ -283,10 +283,13 @@ void PlaceBench::prepare() {
 }
 
 std::optional<std::pair<TrialStatus, std::string>> PlaceBench::build(const std::string& alternative) {
-  for (const AlternativeFacts& facts : alternatives_of(place_.kernel)) {
-    if (facts.name == alternative && !facts.fits(place_key(place_))) {
-      return std::pair(TrialStatus::rejected, std::string("it does not fit these types and sizes"));
-    }
+  const std::vector<AlternativeFacts> all = alternatives_of(place_.kernel);
+  const auto facts = std::ranges::find_if(all, [&](const AlternativeFacts& one) { return one.name == alternative; });
+  if (facts == all.end()) {
+    throw Error(fmt::format("{} has no alternative '{}'", place_.kernel, alternative));
+  }
+  if (!facts->fits(place_key(place_))) {
+    return std::pair(TrialStatus::rejected, std::string("it does not fit these types and sizes"));
   }
   try {
     for (const Executor::PlannedLaunch& launch : chains_->launches(alternative)) {
@@ -299,6 +302,14 @@ std::optional<std::pair<TrialStatus, std::string>> PlaceBench::build(const std::
     return std::pair(TrialStatus::compile_failed, std::string(error.what()));
   }
   return std::nullopt;
+}
+
+std::vector<std::string> PlaceBench::kernels_of(const std::string& alternative) {
+  std::vector<std::string> kernels;
+  for (const Executor::PlannedLaunch& launch : chains_->launches(alternative)) {
+    kernels.emplace_back(launch.problem.kernel().text());
+  }
+  return kernels;
 }
 
 void PlaceBench::run(const std::string& alternative) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/trial.hpp"
 #include "runtime/device/device.hpp"
@@ -33,6 +34,8 @@ class PlaceBench {
   /// Compiles and loads what the alternative launches. Nothing, or why it is of no use: `rejected` where it does not
   /// fit the place, `compile_failed` where a kernel cannot be built.
   [[nodiscard]] std::optional<std::pair<TrialStatus, std::string>> build(const std::string& alternative);
+  /// Kernels that the alternative launches, in its order; of one that fits.
+  [[nodiscard]] std::vector<std::string> kernels_of(const std::string& alternative);
   /// Runs a built alternative on fresh inputs and waits. Throws what the device throws.
   void run(const std::string& alternative);
   /// What that gave, compared with what "single" gives.
