@@ -79,6 +79,7 @@ void check_golden(Executor& executor, const GoldenModel& golden, const GoldenTol
     options.weights = tolerance.weights;
     options.cache = tolerance.cache;
     options.placement = tolerance.placement;
+    options.fusion_file = tolerance.fusion_file;
     options.context = 64;
     options.chunk = chunk;
     Model model(executor, golden.config, source, options);

@@ -5,6 +5,7 @@
 #include "core/problem.hpp"
 #include "runtime/checkpoint/weight_source.hpp"
 #include "runtime/model/executor.hpp"
+#include "runtime/model/fusion_mode.hpp"
 #include "runtime/model/placement_options.hpp"
 #include "tests/runtime/model/golden.hpp"
 
@@ -16,6 +17,7 @@ struct GoldenTolerance {
   ElementType cache = ElementType::float32;
   float logits = 1e-4F;
   PlacementOptions placement{};
+  FusionFile fusion_file{};  ///< how places are computed
 };
 
 /// Runs both prompts of the model and what follows them, read in one pass, in chunks and token by token; every logit
