@@ -47,7 +47,7 @@ if $asan; then
   build_preset asan sanitized_tests || exit 1
   rm -rf build/asan/fuzz/logs
   # What is labelled slow is not built, and has one entry each that says so. Two fuzzers run beside the tests.
-  run_tests asan -LE 'slow|unsanitized' -E '_NOT_BUILT$' --parallel "$((jobs + 2))"
+  jobs=$((jobs + 2)) run_tests asan -LE 'slow|unsanitized' -E '_NOT_BUILT$'
   for log in build/asan/fuzz/logs/*.log; do
     [ -e "$log" ] || continue
     say "  fuzz.$(basename "$log" .log): $(sed -n 's/^stat::number_of_executed_units: *//p' "$log") inputs"

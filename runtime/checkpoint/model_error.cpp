@@ -66,6 +66,10 @@ std::string read_model_file(const std::filesystem::path& file, std::uintmax_t ma
                       "that one, as {}",
                       file.string(), model->string()));
     }
+    if (folder.extension() == ".gguf") {
+      throw ModelError(
+          fmt::format("{}: this is a folder, and no GGUF file; give the file, or a model's folder", folder.string()));
+    }
     throw ModelError(fmt::format("{}: the model folder lacks this file; download the model completely", file.string()));
   }
   if (!std::filesystem::is_regular_file(status)) {

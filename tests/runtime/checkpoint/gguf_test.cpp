@@ -418,6 +418,8 @@ TEST_F(GgufLlamaTest, FilesAreKnownByWhatTheyBeginWith) {
   EXPECT_FALSE(is_gguf_path(folder_.path() / "none"));
   std::filesystem::create_directory(folder_.path() / "d.gguf");
   EXPECT_FALSE(is_gguf_path(folder_.path() / "d.gguf"));
+  PASCALINE_EXPECT_SAYS(complaint_of([&] { (void)load_model_config(folder_.path() / "d.gguf"); }),
+                        "d.gguf: this is a folder, and no GGUF file");
   const std::string complaint = complaint_of([&] { (void)load_model_config(folder_.path()); });
   PASCALINE_EXPECT_SAYS(complaint, "config.json: the folder lacks this file, but it has GGUF files");
   PASCALINE_EXPECT_SAYS(complaint, "m.gguf");
