@@ -65,4 +65,11 @@ void Executor::warn(const std::string& text) const {
   }
 }
 
+void Executor::warn_once(std::string_view about, const std::string& text) {
+  if (std::find(told_of_.begin(), told_of_.end(), about) == told_of_.end()) {
+    told_of_.emplace_back(about);
+    warn(text);
+  }
+}
+
 }  // namespace pascaline

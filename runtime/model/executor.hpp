@@ -48,6 +48,8 @@ class Executor {
   /// Operations that the processor has computed so far. What runs between two equal numbers was launched on the device
   /// as a whole, and can be recorded.
   [[nodiscard]] std::uint64_t computed() const noexcept { return computed_; }
+  /// Operations that were launched, or recorded to be, on the device so far.
+  [[nodiscard]] std::uint64_t launched() const noexcept { return launched_; }
 
   /// From now on `observer` is told of every operation before it runs, as a problem of its kernel, wherever it runs; an
   /// empty one ends that. What a graph repeats is not told again.
@@ -76,6 +78,8 @@ class Executor {
   }
   /// A line on the stream of warnings, if there is one.
   void warn(const std::string& text) const;
+  /// The same, unless a line about that was told before.
+  void warn_once(std::string_view about, const std::string& text);
 
   /// Runs the operation; on a device it does not wait. Throws Error for arguments that do not fit, want of memory, a
   /// device that is lost, and while the device records also where the operation would have to fall back, or has.
@@ -108,6 +112,7 @@ class Executor {
     if (!fell_back(Op::kName)) {
       try {
         ops::launch(*dispatcher_, op);
+        ++launched_;
         return;
       } catch (const Error& error) {
         require_replaceable(error);
@@ -147,7 +152,9 @@ class Executor {
   std::FILE* warnings_ = nullptr;
   std::vector<std::string_view> fallen_back_;
   bool told_of_lacking_ = false;  // code, by a bundle
+  std::vector<std::string> told_of_;
   std::uint64_t computed_ = 0;
+  std::uint64_t launched_ = 0;
   OperationObserver observer_;
   const Executor* reports_to_ = nullptr;
   std::vector<PlannedLaunch>* planned_ = nullptr;  // where operations are only noted

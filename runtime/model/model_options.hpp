@@ -29,6 +29,7 @@ struct ModelOptions {
   bool graphs = true;         ///< record a decoding step and launch it as one
   Fusion fusion = Fusion::automatic;
   AttentionChoice attention{};   ///< of the decoder's tokens to those before them
+  FusionFile fusion_file{};      ///< with automatic: a plan that goes before all else
   ModelRequest request{};        ///< that there must be memory for from the beginning
   PlacementOptions placement{};  ///< of the model between a device and the processor
 

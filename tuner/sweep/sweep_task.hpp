@@ -20,6 +20,7 @@ struct SweepKernel {
   const Space* own_space = nullptr;  ///< the kernel's, under which trials are stored
   const CompilerAxis* compilers = nullptr;
   KernelSource source;
+  bool is_place = false;         ///< of a model, whose configurations are ways to compute it
   bool needs_reference = false;  ///< results are compared with what code of its file gives
   ContextIds context{};          ///< the rows that its trials hang on, without a problem and with the first toolkit
   std::vector<Store::Measured> measured{};  ///< on such a device before this run
@@ -90,6 +91,7 @@ struct SweepTask {
   std::size_t index = 0;               ///< place in the plan
   std::string fault{};     ///< of its kernel's files, for which it is left out: no valid configuration or no reference
   bool decided = false;    ///< this run has come to a result
+  bool compared = false;   ///< finals were begun in this process
   std::string decided_on;  ///< the finalists that were compared
   double spent_s = 0;      ///< of a device
   bool looked_at = false;  ///< in this run: a configuration ran, or nothing that could run was found in its turn
