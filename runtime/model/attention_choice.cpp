@@ -31,10 +31,10 @@ std::int64_t count_of(std::string_view text, std::string_view key, std::string_v
   std::int64_t number = 0;
   const auto [end, fault] = std::from_chars(value.data(), value.data() + value.size(), number);
   if (fault != std::errc() || end != value.data() + value.size() || number > std::int64_t{1} << 30) {
-    throw Error(fmt::format("--attention {}: '{}' is not a whole number up to 2^30, as {} needs it", text, value, key));
+    throw Error(fmt::format("{}: '{}' is not a whole number up to 2^30, as {} needs it", text, value, key));
   }
   if (number < least) {
-    throw Error(fmt::format("--attention {}: {} is {}; give {} or more", text, key, number, least));
+    throw Error(fmt::format("{}: {} is {}; give {} or more", text, key, number, least));
   }
   return number;
 }
@@ -46,8 +46,7 @@ double part_of(std::string_view text, std::string_view value) {
   const auto [end, fault] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
   const double part = percent ? number / 100 : number;
   if (fault != std::errc() || end != digits.data() + digits.size() || !(part > 0 && part < 1)) {
-    throw Error(fmt::format("--attention {}: '{}' is not a part of the blocks between 0 and 1, such as 25% or 0.25",
-                            text, value));
+    throw Error(fmt::format("{}: '{}' is not a part of the blocks between 0 and 1, such as 25% or 0.25", text, value));
   }
   return part;
 }
@@ -55,7 +54,7 @@ double part_of(std::string_view text, std::string_view value) {
 template <typename T>
 void set_once(std::string_view text, std::string_view key, std::optional<T>& part, T value) {
   if (part) {
-    throw Error(fmt::format("--attention {}: {} is given twice", text, key));
+    throw Error(fmt::format("{}: {} is given twice", text, key));
   }
   part = value;
 }
@@ -74,19 +73,18 @@ void read_part(std::string_view text, std::string_view part, AttentionParts& par
       return set_once(text, key, *count, count_of(text, key, value, key == "sinks" ? 0 : 1));
     }
   }
-  throw Error(fmt::format("--attention {}: '{}' is not a part of a mask; {}", text, part, kForms));
+  throw Error(fmt::format("{}: '{}' is not a part of a mask; {}", text, part, kForms));
 }
 
 void check_together(std::string_view text, const AttentionParts& parts) {
   if (parts.topk && (parts.window || parts.sinks || parts.strided)) {
-    throw Error(
-        fmt::format("--attention {}: topk chooses blocks by itself: leave out window, sinks and strided", text));
+    throw Error(fmt::format("{}: topk chooses blocks by itself: leave out window, sinks and strided", text));
   }
   if (!parts.topk && !parts.window && !parts.strided) {
-    throw Error(fmt::format("--attention {}: without a window tokens would not see themselves; {}", text, kForms));
+    throw Error(fmt::format("{}: without a window tokens would not see themselves; {}", text, kForms));
   }
   if (parts.block && !parts.strided && !parts.topk) {
-    throw Error(fmt::format("--attention {}: a window and sinks are exact to the token: leave out block", text));
+    throw Error(fmt::format("{}: a window and sinks are exact to the token: leave out block", text));
   }
 }
 
@@ -114,6 +112,9 @@ AttentionChoice parse_attention(std::string_view text) {
   if (text == "dense") {
     return choice;
   }
+  if (text.empty()) {
+    throw Error(fmt::format("it says nothing; {}", kForms));
+  }
   AttentionParts parts;
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
@@ -131,7 +132,7 @@ AttentionChoice parse_attention(std::string_view text) {
   try {
     ops::check_mask(choice.mask);
   } catch (const Error& error) {
-    throw Error(fmt::format("--attention {}: {}", text, error.what()));
+    throw Error(fmt::format("{}: {}", text, error.what()));
   }
   return choice;
 }

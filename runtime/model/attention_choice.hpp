@@ -22,7 +22,7 @@ struct AttentionChoice {
 };
 
 /// `dense`; `window=N[,sinks=M]`; `strided=K[,window=N][,sinks=M][,block=B]` (without a window: one block);
-/// `topk=F[,block=B]` with F as in 25% or 0.25. Throws Error that names what does not fit.
+/// `topk=F[,block=B]` with F as in 25% or 0.25. Throws Error that names the text and what does not fit.
 [[nodiscard]] AttentionChoice parse_attention(std::string_view text);
 
 /// Throws Error that names what of the choice leaves nothing out of a context of that many tokens, or has too many

@@ -30,9 +30,15 @@ struct SparsePrefill : PrefillBlocks {
   const AttentionSparsePrefill& given;
 };
 
-// Keys or values of the cache's rows that are seen, `count` from `first` on.
+// Keys or values of the cache's rows that are seen, `count` from `first` on: neighbouring ones where they lie.
 FloatBlock gathered(const SparsePrefill& of, const TensorView& cache, const TensorView& scales, std::int64_t kv_head,
                     const SeenKeys& seen, std::int64_t first, std::int64_t count, cpu::Scratch region) {
+  const std::int64_t row = seen.rows()[static_cast<std::size_t>(first)];
+  if (cache.type == ElementType::float32 &&
+      seen.rows()[static_cast<std::size_t>(first + count - 1)] == row + count - 1) {
+    const std::int64_t stride = of.kv_heads * of.head_dim;
+    return {static_cast<const float*>(cache.data) + row * stride + kv_head * of.head_dim, stride};
+  }
   float* room = cpu::scratch(region, PrefillBlocks::kKeys * of.head_dim);
   for (std::int64_t i = 0; i < count; ++i) {
     widen_cached_row(of, cache, scales, kv_head, seen.rows()[static_cast<std::size_t>(first + i)],

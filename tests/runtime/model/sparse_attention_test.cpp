@@ -34,9 +34,9 @@ void expect_refused(const char* text, const char* message) {
 }
 
 TEST(AttentionChoiceTest, WhatIsNoMaskIsRefusedByName) {
-  expect_refused("", "'' is not a part of a mask; give dense, window=N");
+  expect_refused("", "it says nothing; give dense, window=N");
   expect_refused("window", "'' is not a whole number up to 2^30, as window needs it");
-  expect_refused("window=0", "--attention window=0: window is 0; give 1 or more");
+  expect_refused("window=0", "window=0: window is 0; give 1 or more");
   expect_refused("window=-5", "window is -5; give 1 or more");
   expect_refused("window=12x", "'12x' is not a whole number");
   expect_refused("window=9,window=9", "window is given twice");
