@@ -9,7 +9,10 @@ fuzzer=$1 work=$2
 shift 2
 name=$(basename "$fuzzer" _fuzzer)
 mkdir -p "$work/corpus/$name" "$work/findings" "$work/logs"
-options=(-max_len=65536 -timeout=30 -print_final_stats=1 -print_funcs=0 -artifact_prefix="$work/findings/$name-")
+# An input that takes so many seconds is a finding; with a low priority most of them may be waiting.
+timeout=30
+[ "${PASCALINE_FUZZ_NICE:-0}" = 0 ] || timeout=300
+options=(-max_len=65536 -timeout="$timeout" -print_final_stats=1 -print_funcs=0 -artifact_prefix="$work/findings/$name-")
 if [ -n "${PASCALINE_FUZZ_RUNS:-}" ]; then
   options+=(-runs="$PASCALINE_FUZZ_RUNS")
 else

@@ -145,6 +145,9 @@ ChatTemplate ModelFolder::chat_template() const {
   }
   switch (config_.family) {
     case ModelFamily::llama:
+      if (is_gguf_path(path())) {
+        (void)tokenizer();  // which it lacks, or it would have a template, too
+      }
       return folder_chat_template(path());
     case ModelFamily::qwen3:
       return ChatTemplate::qwen3;

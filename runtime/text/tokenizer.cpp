@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <system_error>
 #include <utility>
 
 #include "core/error.hpp"
@@ -52,6 +53,10 @@ class TextEncoder {
 }  // namespace
 
 Tokenizer Tokenizer::load(const std::filesystem::path& file, std::size_t embedding_rows) {
+  if (std::error_code unseen; !std::filesystem::exists(file, unseen)) {
+    throw Error(fmt::format("{}: there is no such file, which text needs; take it from where the model is from",
+                            file.string()));
+  }
   return parse(read_space_file(file), file.string(), embedding_rows);
 }
 

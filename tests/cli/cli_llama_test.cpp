@@ -91,6 +91,20 @@ TEST_F(CliLlamaTest, ARawPromptIsContinuedAsItIs) {
   }
 }
 
+TEST_F(CliLlamaTest, WithoutATokenizerThatIsWhatIsSaid) {
+  const std::string scaled = (std::filesystem::path(PASCALINE_CHECKPOINT_DATA) / "llama_scaled.gguf").string();
+  const std::string folder = (folder_ / "folder").string();
+  ASSERT_EQ(run_program(folder_.path(), {"convert", scaled, folder, "-q"}).exit_code, 0);
+  for (const std::vector<std::string>& how : {std::vector<std::string>{}, std::vector<std::string>{"--raw"}}) {
+    std::vector<std::string> words{"--prompt", "x"};
+    words.insert(words.end(), how.begin(), how.end());
+    model_ = scaled;
+    expect_fault(on_cpu("generate", words), 1, {scaled + ": key 'tokenizer.ggml.model': there is no tokenizer"});
+    model_ = folder;
+    expect_fault(on_cpu("generate", words), 1, {"tokenizer.json: there is no such file, which text needs"});
+  }
+}
+
 TEST_F(CliLlamaTest, ARawPromptNeedsNoTemplate) {
   const std::string folder = (folder_ / "folder").string();
   ASSERT_EQ(run_program(folder_.path(), {"convert", model_, folder, "-q"}).exit_code, 0);

@@ -176,7 +176,8 @@ TEST(TokenizerRefusalsTest, FilesThatAreNoJsonAreRefused) {
   expect_holds(refusal_of(std::string(100'000, '[')), "deeper than 64 levels");
   expect_holds(refusal_of("{\"model\": {\"type\": \"\xFF\"}}"), "not valid JSON");
   expect_holds(refusal_of(testing::small_tokenizer_text().substr(0, 9000)), "not valid JSON at byte 9001");
-  expect_holds(text_error([] { (void)Tokenizer::load("/nonexistent/tokenizer.json"); }), "/nonexistent/tokenizer.json");
+  expect_holds(text_error([] { (void)Tokenizer::load("/nonexistent/tokenizer.json"); }),
+               "/nonexistent/tokenizer.json: there is no such file, which text needs");
 }
 
 TEST(TokenizerRefusalsTest, MissingKeysAreNamed) {
