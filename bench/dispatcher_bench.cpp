@@ -63,10 +63,12 @@ BENCHMARK(launch_matmul);
 void dispatch_matmul(benchmark::State& state) {
   testing::FakeDevice device;
   Dispatcher dispatcher(device, {});
-  const ops::KernelProblem problem("matmul", {{"M", 64}, {"N", 64}, {"K", 64}, {"EPILOGUE", 0}},
-                                   {{"STORAGE", ElementType::float32}, {"WEIGHT", ElementType::float32}});
+  const ops::KernelProblem problem(
+      "matmul", {{"M", 64}, {"N", 64}, {"K", 64}, {"EPILOGUE", 0}, {"NORM", 0}, {"HEAD_DIM", 0}, {"POSITIONS", 0}},
+      {{"STORAGE", ElementType::float32}, {"WEIGHT", ElementType::float32}});
   const Buffer buffer = device.allocate(4 * 64 * 64);
-  void* const buffers[] = {buffer.data(), buffer.data(), nullptr, nullptr, buffer.data()};
+  void* const buffers[] = {buffer.data(), buffer.data(), nullptr, nullptr, buffer.data(), nullptr,
+                           nullptr,       nullptr,       nullptr, nullptr, nullptr};
   for (auto _ : state) {
     ops::launch(dispatcher, problem, buffers);
   }

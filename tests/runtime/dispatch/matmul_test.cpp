@@ -13,7 +13,9 @@ namespace pascaline::testing {
 namespace {
 
 Problem matmul_problem(std::int64_t m, std::int64_t n, std::int64_t k, ElementType type = ElementType::float32) {
-  return {"matmul", {{"M", m}, {"N", n}, {"K", k}, {"EPILOGUE", 0}}, {{"STORAGE", type}, {"WEIGHT", type}}};
+  return {"matmul",
+          {{"M", m}, {"N", n}, {"K", k}, {"EPILOGUE", 0}, {"NORM", 0}, {"HEAD_DIM", 0}, {"POSITIONS", 0}},
+          {{"STORAGE", type}, {"WEIGHT", type}}};
 }
 
 Config default_with(const Space& space, const std::vector<std::pair<std::string, std::int64_t>>& changes) {
