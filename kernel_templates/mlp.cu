@@ -1,8 +1,8 @@
 // The feed-forward block of a decoding step in one launch, for M = 1 … 8 rows, all row-major:
-//   g[M, 2·INTERMEDIATE] = (x / √(mean(x²) + ε) · norm) · gate_upᵀ, rows 2i and 2i+1 of gate_up being gate and factor i,
-//   c[M, HIDDEN] = x + (SiLU(g[:, 2i]) · g[:, 2i+1]) · downᵀ.
-// float32 or float16 activations x and c, float32, float16, bfloat16 or float16x weights gate_up[2·INTERMEDIATE, HIDDEN]
-// and down[HIDDEN, INTERMEDIATE], float32 norm[HIDDEN] and sums; EPSILON_NANO billionths are ε.
+//   g[M, 2·INTERMEDIATE] = (x / √(mean(x²) + ε) · norm) · gate_upᵀ, rows 2i and 2i+1 of gate_up being gate and factor
+//   i, c[M, HIDDEN] = x + (SiLU(g[:, 2i]) · g[:, 2i+1]) · downᵀ.
+// float32 or float16 activations x and c, float32, float16, bfloat16 or float16x weights gate_up[2·INTERMEDIATE,
+// HIDDEN] and down[HIDDEN, INTERMEDIATE], float32 norm[HIDDEN] and sums; EPSILON_NANO billionths are ε.
 //
 // FLOPs: 6·M·HIDDEN·INTERMEDIATE. Bytes: 3·HIDDEN·INTERMEDIATE · sizeof(WEIGHT) and the activations.
 // Requires: buffers aligned to 16 bytes; sizes of at least 1, of any value. c may be x. `gated` of M·INTERMEDIATE
@@ -17,8 +17,8 @@
 
 #include "common/activation.cuh"
 #include "common/matrix.cuh"
-#include "common/reduce.cuh"
 #include "common/normed_rows.cuh"
+#include "common/reduce.cuh"
 #include "common/row_share.cuh"
 #include "common/row_squares.cuh"
 #include "common/tickets.cuh"

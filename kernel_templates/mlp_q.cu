@@ -154,8 +154,8 @@ struct Share {
   long long group_bytes;
   int filled;  // columns, with what rows are filled up with
   const unsigned char* group;
-  float of_row;      // its scale, where it has one
-  int held = -1;     // the first column of the segment that shared memory has
+  float of_row;   // its scale, where it has one
+  int held = -1;  // the first column of the segment that shared memory has
   typename Products::Segment segment;
   typename Products::Ahead ahead;
   PackedActivations<Products, T> activations;

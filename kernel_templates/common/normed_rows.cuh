@@ -28,8 +28,8 @@ struct NormedRows {
 // Elements from one row in shared memory to the next: whole vectors.
 __device__ __forceinline__ int staged_stride(int k) { return (k + 7) / 8 * 8; }
 
-// Sums up the squares of the rows of k columns by all THREADS threads of the block, and with STAGED_ROWS puts their products
-// with the norm's weights into shared memory. A barrier must follow. ALIGNED: k is a multiple of 4.
+// Sums up the squares of the rows of k columns by all THREADS threads of the block, and with STAGED_ROWS puts their
+// products with the norm's weights into shared memory. A barrier must follow. ALIGNED: k is a multiple of 4.
 template <bool STAGED_ROWS, bool ALIGNED, int THREADS, int COUNT, int WARP_COUNT, typename T>
 __device__ __forceinline__ void normalise_rows(RowSquares<COUNT, WARP_COUNT>& squares, float* staged, const T* x,
                                                const float* norm, int k) {

@@ -24,8 +24,8 @@ struct ScalePair {
 __device__ __forceinline__ constexpr int place_of_word(int word) { return word / 4 * 4 + (word + 1) % 4; }
 
 // `C` names a kernel's constants: Weight, a packed format; kM rows of activations, kWarps of a block, kWarpsK of them
-// that share the depth of the same rows, kLanesK lanes of a warp that do, kBlocks of 32 values of a row that a warp takes
-// at a time, kPrefetch steps of so many that are loaded ahead, kDp4a for products of integers instead of floats,
+// that share the depth of the same rows, kLanesK lanes of a warp that do, kBlocks of 32 values of a row that a warp
+// takes at a time, kPrefetch steps of so many that are loaded ahead, kDp4a for products of integers instead of floats,
 // kSegment columns whose activations lie in shared memory, kRowsAligned for activations of a multiple of 4 columns,
 // kWholeSteps where kBlocks divides the blocks of every part of a row, kNormed for activations that are multiplied by a
 // norm's weights first.
@@ -73,8 +73,8 @@ struct PackedProducts {
     }
   };
 
-  // The number of block `b` of a step, written so that the compiler sees what the remainders by powers of two are: steps
-  // begin at multiples of their length.
+  // The number of block `b` of a step, written so that the compiler sees what the remainders by powers of two are:
+  // steps begin at multiples of their length.
   static __device__ __forceinline__ unsigned int step_block(int first_of_step, int b) {
     static_assert((kBlocks & (kBlocks - 1)) == 0, "a power of two");
     return (static_cast<unsigned int>(first_of_step) & ~(kBlocks - 1u)) | static_cast<unsigned int>(b);
@@ -141,7 +141,8 @@ struct PackedProducts {
     }
   }
 
-  static __device__ __forceinline__ void multiply(float (&sums)[kM], const Step& step, Segment segment, int first, int block) {
+  static __device__ __forceinline__ void multiply(float (&sums)[kM], const Step& step, Segment segment, int first,
+                                                  int block) {
 #pragma unroll
     for (int h = 0; h < kHeaders; ++h) {
       const typename Form::Header& header = step.headers[h];
@@ -163,8 +164,8 @@ struct PackedProducts {
           const ScalePair of_a = segment.scales(m)[at];
           float sum;
           if constexpr (Form::kScales == 2) {
-            sum =
-                block_dot<0, 4>(words, units, at) * of_row.scale[0] + block_dot<4, 4>(words, units, at) * of_row.scale[1];
+            sum = block_dot<0, 4>(words, units, at) * of_row.scale[0] +
+                  block_dot<4, 4>(words, units, at) * of_row.scale[1];
           } else {
             sum = block_dot<0, 8>(words, units, at) * of_row.scale[0];
           }
@@ -187,8 +188,8 @@ struct PackedProducts {
   }
 
   // Whole sums of integers, where rows have a scale each.
-  static __device__ __forceinline__ void multiply_integers(int (&sums)[kM], const Step& step, Segment segment, int first,
-                                                    int block) {
+  static __device__ __forceinline__ void multiply_integers(int (&sums)[kM], const Step& step, Segment segment,
+                                                           int first, int block) {
 #pragma unroll
     for (int b = 0; b < kBlocks; ++b) {
       int words[8];
@@ -207,8 +208,8 @@ struct PackedProducts {
     }
   }
 
-  // The largest magnitude of a whole row of activations, times the norm's weights with kNormed, as bits; all threads must
-  // take part.
+  // The largest magnitude of a whole row of activations, times the norm's weights with kNormed, as bits; all threads
+  // must take part.
   template <typename T>
   static __device__ __forceinline__ int largest_of_row(const T* row, const float* norm, int k) {
     __shared__ int partial[kWarps];
@@ -245,7 +246,7 @@ struct PackedProducts {
 
   // Rounds four neighbouring columns of a row of activations, `at` behind the segment's first, into shared memory.
   static __device__ __forceinline__ void quantize_four(Segment segment, int row, int at, const float (&value)[4],
-                                                Int8Scale scale) {
+                                                       Int8Scale scale) {
     if constexpr (!kRowScales) {
       int largest = 0;
 #pragma unroll
@@ -289,7 +290,7 @@ struct PackedProducts {
   // Multiplies a segment with `multiply_step`, which calls `multiply`, or `multiply_integers`.
   template <typename Multiply>
   static __device__ __forceinline__ void multiply_segment(Ahead& ahead, const unsigned char* group, int lane, int block,
-                                                   int last, int end, Multiply multiply_step) {
+                                                          int last, int end, Multiply multiply_step) {
 #pragma unroll 1
     for (; block < last; block += kStride) {
       Step next;
@@ -326,7 +327,8 @@ struct PackedActivations {
   Int8Scale whole[kM] = {};  // of the rows, where they have one scale each
   float squares[kM] = {};    // summed up over the columns that this thread took
 
-  __device__ __forceinline__ PackedActivations(const T* a, const float* /*scales*/, const float* norm_weights, int columns)
+  __device__ __forceinline__ PackedActivations(const T* a, const float* /*scales*/, const float* norm_weights,
+                                               int columns)
       : values(a), norm(norm_weights), k(columns) {}
 
   // Before the first segment; all threads must take part.

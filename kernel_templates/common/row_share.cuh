@@ -43,9 +43,7 @@ struct RowShare {
   __device__ __forceinline__ RowShare(const Weight* weight, int row_count, int columns)
       : matrix(weight), n(row_count), k(columns) {}
 
-  static __device__ __forceinline__ int warp_row() {
-    return static_cast<int>(threadIdx.x) / 32 / C::kWarpsK * kRows;
-  }
+  static __device__ __forceinline__ int warp_row() { return static_cast<int>(threadIdx.x) / 32 / C::kWarpsK * kRows; }
 
   // The first weights of an item begin their way.
   __device__ __forceinline__ void begin(int item) {

@@ -135,8 +135,8 @@ struct QuantizedMatmul {
   void compute() const;
 };
 
-/// Rmsnorm of up to kFewRows rows and a product with what that gives, in one kernel: `matvec_normed`, or `matvec_q` for a
-/// weight in a packed format whose scales are by block, which divides K. What that rounds to int8 is a · norm, before
+/// Rmsnorm of up to kFewRows rows and a product with what that gives, in one kernel: `matvec_normed`, or `matvec_q` for
+/// a weight in a packed format whose scales are by block, which divides K. What that rounds to int8 is a · norm, before
 /// rows are divided by the roots of their mean squares: few values are rounded otherwise than after Rmsnorm.
 struct NormedMatmul {
   static constexpr const char* kName = "normed_matmul";

@@ -40,8 +40,8 @@ void Mlp::compute() const {
       gates[i] = pair[0] * scale;
       factors[i] = pair[1] * scale;
     }
-    cpu::vector_kernels().silu_multiply(gates.data(), factors.data(), &gated[static_cast<std::size_t>(row) * gates.size()],
-                                        intermediate);
+    cpu::vector_kernels().silu_multiply(gates.data(), factors.data(),
+                                        &gated[static_cast<std::size_t>(row) * gates.size()], intermediate);
   }
   Matmul{.a = {gated.data(), ElementType::float32, {m, intermediate}},
          .b = down,

@@ -10,8 +10,9 @@ namespace pascaline {
 using ReferenceFunction = std::remove_pointer_t<HostReference>;
 ReferenceFunction reference_advance, reference_attention_decode, reference_attention_decode_qkv,
     reference_attention_prefill, reference_elementwise, reference_gather, reference_layernorm, reference_matmul_nt,
-    reference_matmul_q, reference_matvec_normed, reference_matvec_q, reference_mlp, reference_quantize, reference_position_embedding, reference_qk_norm_rope,
-    reference_rmsnorm, reference_rope_vision, reference_sample, reference_softmax, reference_transpose;
+    reference_matmul_q, reference_matvec_normed, reference_matvec_q, reference_mlp, reference_quantize,
+    reference_position_embedding, reference_qk_norm_rope, reference_rmsnorm, reference_rope_vision, reference_sample,
+    reference_softmax, reference_transpose;
 
 namespace {
 

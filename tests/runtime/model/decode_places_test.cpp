@@ -49,8 +49,9 @@ class DecodePlacesTest : public ::testing::TestWithParam<PlaceTypes> {
     for (const std::int64_t extent : shape) {
       count *= extent;
     }
-    return hold(ElementType::float32, shape,
-                draw_elements(ElementType::float32, static_cast<std::size_t>(count), Fill::uniform, low, high, ++seed_));
+    return hold(
+        ElementType::float32, shape,
+        draw_elements(ElementType::float32, static_cast<std::size_t>(count), Fill::uniform, low, high, ++seed_));
   }
   TensorView weight(ElementType type, std::int64_t rows, std::int64_t columns) {
     return hold(type, {rows, columns}, draw_matrix(type, rows, columns, Fill::uniform, -0.15, 0.15, ++seed_));

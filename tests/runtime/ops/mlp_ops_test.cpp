@@ -45,8 +45,7 @@ class MlpOpsTest : public ::testing::TestWithParam<WeightTypes> {
                ops::Matmul{.a = normed, .b = of.gate_up, .c = gated, .epilogue = ops::Epilogue::swiglu});
     }
     ops::run(bench_.dispatcher(),
-             ops::Matmul{
-                 .a = gated, .b = of.down, .c = of.c, .residual = of.x, .epilogue = ops::Epilogue::residual});
+             ops::Matmul{.a = gated, .b = of.down, .c = of.c, .residual = of.x, .epilogue = ops::Epilogue::residual});
   }
 
   [[nodiscard]] bool normed_by_product() const {
@@ -114,14 +113,13 @@ std::string name_of_types(const ::testing::TestParamInfo<WeightTypes>& tested) {
   return std::string(name_of(std::get<0>(tested.param))) + "_" + std::string(name_of(std::get<1>(tested.param)));
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Weights, MlpOpsTest,
-    ::testing::Values(WeightTypes{ElementType::float32, ElementType::float32},
-                      WeightTypes{ElementType::float16, ElementType::float16},
-                      WeightTypes{ElementType::q8_0, ElementType::q8_0},
-                      WeightTypes{ElementType::q4_k, ElementType::q6_k},
-                      WeightTypes{ElementType::int8_row, ElementType::q4_0}),
-    name_of_types);
+INSTANTIATE_TEST_SUITE_P(Weights, MlpOpsTest,
+                         ::testing::Values(WeightTypes{ElementType::float32, ElementType::float32},
+                                           WeightTypes{ElementType::float16, ElementType::float16},
+                                           WeightTypes{ElementType::q8_0, ElementType::q8_0},
+                                           WeightTypes{ElementType::q4_k, ElementType::q6_k},
+                                           WeightTypes{ElementType::int8_row, ElementType::q4_0}),
+                         name_of_types);
 
 // Operands in one piece of memory, which `check` does not look at.
 class MlpChecksTest : public ::testing::Test {

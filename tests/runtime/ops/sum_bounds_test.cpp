@@ -67,8 +67,8 @@ std::vector<std::int64_t> lengths_of(const std::string& kernel) {
   return {1, 2, 7, 16, 64, 257, 1000, 4096, 12'288, 32'768, 65'536};
 }
 
-// The fewest terms that a mistake in the loop over a sum leaves out: one of a product or a key, or a vector of a row. Of
-// a feed-forward block one may be of a gate that is closed, and so nothing.
+// The fewest terms that a mistake in the loop over a sum leaves out: one of a product or a key, or a vector of a row.
+// Of a feed-forward block one may be of a gate that is closed, and so nothing.
 std::size_t least_slice(const std::string& kernel) {
   if (kernel.starts_with("mlp")) {
     return 2;
