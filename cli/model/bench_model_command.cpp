@@ -101,8 +101,9 @@ struct PeakRates {
 struct BenchRow {
   ModelPass pass;
   std::int64_t tokens = 0;
-  std::int64_t cached = 0;  // tokens, those of the pass among them
-  bool by_bytes = false;    // reading what is held takes the time
+  std::int64_t cached = 0;     // tokens, those of the pass among them
+  bool by_bytes = false;       // reading what is held takes the time
+  std::uint64_t launches = 0;  // of a token, of a decoding step with kernels
   PassWork work = {};
   double tuned_ms = 0;
   std::optional<double> untuned_ms = {};
@@ -144,6 +145,7 @@ void time_rows(Session& session, std::vector<BenchRow>& rows, const std::filesys
       row.pass.prepare();
       row.work = observed_work(session.executor(), spaces, row.pass.run, row.cached);
       keep(row, time_pass(session.executor().device(), row.pass, repeats));
+      row.launches = row.by_bytes ? session.model().launches_of_step() : 0;
     } catch (const DeviceLostError&) {
       throw;
     } catch (const Error& error) {
@@ -159,6 +161,9 @@ json to_json(const BenchRow& row, const PeakRates& rates) {
     return out;
   }
   out["time_ms"] = row.tuned_ms;
+  if (row.launches > 0) {
+    out["launches_per_token"] = row.launches;
+  }
   if (row.tokens > 0) {
     out["tokens_per_s"] = 1e3 * static_cast<double>(row.tokens) / row.tuned_ms;
   }
@@ -228,6 +233,10 @@ void print_all(Session& session, const std::vector<BenchRow>& rows, const PeakRa
   fmt::print("{:<48} {:>10} {:>10} {:>8} {:>10}  {}\n", "", "ms", "untuned", "speedup", "tokens/s", "");
   for (const BenchRow& row : rows) {
     print_row(row, rates);
+  }
+  const auto decoding = std::find_if(rows.begin(), rows.end(), [](const BenchRow& row) { return row.launches > 0; });
+  if (decoding != rows.end()) {
+    fmt::print("a token takes {} launches\n", decoding->launches);
   }
 }
 

@@ -38,6 +38,7 @@ std::vector<ChatMessage> messages_of(const GenerateCommandOptions& options) {
 }
 
 json to_json(const Answer& answer, Session& session) {
+  const std::uint64_t launches = session.model().launches_of_step();
   return {{"text", answer.text},
           {"tokens", answer.tokens},
           {"end", name_of(answer.end)},
@@ -45,6 +46,7 @@ json to_json(const Answer& answer, Session& session) {
           {"prompt_ms", answer.prompt_ms},
           {"decode_ms", answer.decode_ms},
           {"tokens_per_s", answer.tokens_per_second()},
+          {"launches_per_token", launches > 0 ? json(launches) : json(nullptr)},
           {"llama_bench", answer_tests(answer)},
           {"device", session.device_name()}};
 }

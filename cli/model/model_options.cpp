@@ -16,6 +16,7 @@
 #include "core/error.hpp"
 #include "core/util/byte_size.hpp"
 #include "runtime/device/device.hpp"
+#include "runtime/model/fusion_file.hpp"
 #include "runtime/model/requirements.hpp"
 
 namespace pascaline::cli {
@@ -89,11 +90,7 @@ void ModelCommandOptions::add_to(CLI::App& command) {
                   "Take no more of the device's memory, e.g. 1.5GiB (default: what is free); code comes on top")
       ->check(byte_size());
   command.add_flag("--random-weights", random_weights, "Draw weights at random; the folder needs only config.json");
-  command
-      .add_option("--fusion", fusion,
-                  "Which operations run as one launch: those that a kernel does together (auto), or none (off)")
-      ->check(one_of({"auto", "off"}))
-      ->capture_default_str();
+  add_fusion_to(command);
   command.add_flag("--no-graph", no_graph, "Launch every kernel of a decoding step by itself");
   command.parse_complete_callback([this] {
     if (device == "cpu" && !bundle.empty()) {
@@ -112,6 +109,15 @@ void ModelCommandOptions::add_to(CLI::App& command) {
 void ModelCommandOptions::add_projector_to(CLI::App& command) {
   command.add_option("--mmproj", projector,
                      "Projector of a GGUF model that reads images, as a GGUF file (mmproj-….gguf)");
+}
+
+void ModelCommandOptions::add_fusion_to(CLI::App& command) {
+  command
+      .add_option("--fusion", fusion,
+                  "Which operations run as one launch: those for which that was measured to be faster (auto), none "
+                  "(off), or as a file says (pascaline explain --model FOLDER --json writes one)")
+      ->check(not_empty())
+      ->capture_default_str();
 }
 
 void ModelCommandOptions::add_placement_to(CLI::App& command) {
@@ -263,6 +269,9 @@ SessionOptions ModelCommandOptions::session_options() const {
   options.options.chunk = chunk;
   options.options.graphs = !no_graph;
   options.options.fusion = fusion == "off" ? Fusion::off : Fusion::automatic;
+  if (fusion != "off" && fusion != "auto") {
+    options.options.fusion_file = load_fusion(fusion);
+  }
   options.options.placement = placement();
   options.random_weights = random_weights;
   options.observe_only = observe_only;

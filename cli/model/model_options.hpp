@@ -51,6 +51,8 @@ struct ModelCommandOptions {
   /// Only what decides on the problems that a model launches on a device: `--weights`, `--kv-cache`, `--context`,
   /// `--chunk`.
   void add_types_to(CLI::App& command);
+  /// Only `--fusion`.
+  void add_fusion_to(CLI::App& command);
   /// Only `--mmproj`.
   void add_projector_to(CLI::App& command);
   [[nodiscard]] ModelLocation location() const { return {folder, projector}; }

@@ -178,8 +178,9 @@ ModelPass image_prompt_pass(Model& model, std::int64_t height, std::int64_t widt
           }};
 }
 
-std::vector<LaunchSum> observe_pass(Executor& executor, const ModelPass& pass) {
-  Dispatcher* const dispatcher = executor.dispatcher();
+std::vector<LaunchSum> observe_pass(Session& session, const ModelPass& pass) {
+  Dispatcher* const dispatcher = session.executor().dispatcher();
+  const FusionPlan& fusion = session.model().fusion();
   if (dispatcher == nullptr) {
     throw Error("the model has no dispatcher to observe");
   }
@@ -188,10 +189,13 @@ std::vector<LaunchSum> observe_pass(Executor& executor, const ModelPass& pass) {
   pass.prepare();
   std::vector<LaunchSum> sums;
   dispatcher->observe([&](const Prepared& prepared, double time_us) {
-    auto found =
-        std::find_if(sums.begin(), sums.end(), [&](const LaunchSum& sum) { return sum.prepared == &prepared; });
+    const FusionPlan::Decision* const place = fusion.present();
+    const std::string_view kind = place != nullptr ? place->key.kernel().text() : std::string_view();
+    auto found = std::find_if(sums.begin(), sums.end(),
+                              [&](const LaunchSum& sum) { return sum.prepared == &prepared && sum.place == kind; });
     if (found == sums.end()) {
-      found = sums.insert(sums.end(), LaunchSum{&prepared, 0, 0});
+      const char* const alternative = place != nullptr ? place->candidates[place->choice.candidate].name : "";
+      found = sums.insert(sums.end(), LaunchSum{&prepared, std::string(kind), alternative, 0, 0});
     }
     ++found->count;
     found->time_us += time_us;

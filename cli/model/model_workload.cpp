@@ -3,16 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <map>
-#include <set>
 #include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "cli/command.hpp"
+#include "cli/model/model_observation.hpp"
 #include "core/error.hpp"
 #include "core/problem.hpp"
 #include "runtime/dispatch/dispatcher.hpp"
@@ -46,11 +45,6 @@ std::vector<ProblemSum> sums_of(Executor& executor, const ModelPass& pass) {
   pass.run();
   executor.observe({});
   return sums;
-}
-
-// The model's phase that a pass is part of.
-std::string phase_of(const ModelPass& pass) {
-  return pass.name == "prefill" ? "prompt" : pass.name == "decode" ? "token" : "image";
 }
 
 // Collects what passes launch as a workload: every problem once in each phase, with all its launches there.
@@ -149,47 +143,11 @@ class WorkloadWriter {
   std::vector<Phase> phases_;
 };
 
-// Whether the image is looked at in a prompt, which the context must have room for; `request` then counts it.
-bool fit_image(const ModelCommandOptions& model, const PassCommandOptions& sizes, const ModelFolder& folder,
-               ModelRequest& request) {
-  if (sizes.image.empty()) {
-    return false;
-  }
-  const std::int64_t tokens = image_prompt_tokens(folder.config(), sizes.image[0], sizes.image[1]);
-  const std::int64_t context = model.prompt_limits(folder).context;
-  if (tokens > context) {
-    fmt::print(stderr,
-               "pascaline: the context of {} has no room for a prompt with the image, of {} tokens; what such a prompt "
-               "launches after the vision tower is left out: give a larger --context or a smaller --image-size\n",
-               context, tokens);
-    return false;
-  }
-  request.tokens = std::max(request.tokens, tokens);
-  return true;
-}
-
 // With which options the model launches this.
 std::string describe(const ModelCommandOptions& model) {
   const SessionOptions session = model.session_options();
   return fmt::format("What Pascaline's runtime launches for this model with --weights {} --kv-cache {} --chunk {}.",
                      session.options.weights.name(), name_of(session.options.cache), session.options.chunk);
-}
-
-// The largest of a few usual sizes that the model takes and its context has room for; none if there is no such.
-std::vector<std::int64_t> usual_image(const ModelCommandOptions& model, const ModelFolder& folder) {
-  constexpr std::array<std::int64_t, 6> kSides{1024, 512, 256, 128, 64, 32};
-  if (!folder.config().vision) {
-    return {};
-  }
-  const std::int64_t context = model.prompt_limits(folder).context;
-  for (const std::int64_t side : kSides) {
-    const std::int64_t tokens = image_prompt_tokens(folder.config(), side, side);
-    const bool allowed = model.most_image_tokens == 0 || tokens <= model.most_image_tokens;
-    if (side * side <= most_pixels(folder) && tokens <= context && allowed) {
-      return {side, side};
-    }
-  }
-  return {};
 }
 
 // What nothing here can run has none.
@@ -208,29 +166,13 @@ std::string model_name(const std::filesystem::path& folder) {
   return (path.has_filename() ? path : path.parent_path()).filename().string();
 }
 
-ModelWorkload observe_workload(ModelCommandOptions model, PassCommandOptions sizes, const std::string& name,
+ModelWorkload observe_workload(const ModelCommandOptions& model, PassCommandOptions sizes, const std::string& name,
                                const Dispatcher* dispatcher) {
-  model.no_graph = true;  // every launch by itself
-  model.observe_only = true;
-  model.require_kernels();
-  ModelFolder folder = model.read_for_numbers();
-  if (sizes.image.empty()) {
-    sizes.image = usual_image(model, folder);
-  }
-  sizes.choose_prompts(model.prompt_limits(folder).context, kObservedSteps);
-  ModelRequest request = request_of(folder, sizes, kObservedSteps);
-  const bool image_fits = fit_image(model, sizes, folder, request);
-  const auto session = model.open(std::move(folder), request);
+  const ObservedModel observed = open_observed(model, std::move(sizes));
+  const auto& session = observed.session;
   WorkloadWriter writer(
       [&](const Problem& problem) { return dispatcher != nullptr && has_winner(*dispatcher, problem); });
-  for (const std::int64_t tokens : std::set<std::int64_t>(sizes.prompts.begin(), sizes.prompts.end())) {
-    for (const ModelPass& pass : {prefill_pass(session->model(), tokens), decode_pass(session->model(), tokens)}) {
-      writer.add(pass, sums_of(session->executor(), pass));
-    }
-  }
-  if (!sizes.image.empty()) {
-    const auto make = image_fits ? image_prompt_pass : image_pass;
-    const ModelPass pass = make(session->model(), sizes.image[0], sizes.image[1]);
+  for (const ModelPass& pass : observed.passes) {
     writer.add(pass, sums_of(session->executor(), pass));
   }
   ModelWorkload workload;

@@ -25,7 +25,7 @@ struct ModelWorkload {
 /// prompt that is an image (of `sizes`, or of the largest usual size that fits). Nothing is compiled, loaded or
 /// launched (see SessionOptions::observe_only). `dispatcher` says which problems have a winner of their own; without it
 /// none counts as tuned. Throws Error and its kinds as the session does, and if the model runs on the processor.
-[[nodiscard]] ModelWorkload observe_workload(ModelCommandOptions model, PassCommandOptions sizes,
+[[nodiscard]] ModelWorkload observe_workload(const ModelCommandOptions& model, PassCommandOptions sizes,
                                              const std::string& name, const Dispatcher* dispatcher = nullptr);
 
 }  // namespace pascaline::cli

@@ -27,17 +27,49 @@ double total_of(const std::vector<LaunchSum>& sums) {
   return total;
 }
 
+// What belongs to a place of the model, or to none.
+struct PlaceSum {
+  std::string place;
+  std::string alternative;
+  std::int64_t launches = 0;
+  double time_us = 0;
+};
+
+std::vector<PlaceSum> by_place(const std::vector<LaunchSum>& sums) {
+  std::vector<PlaceSum> places;
+  for (const LaunchSum& sum : sums) {
+    auto found = std::find_if(places.begin(), places.end(), [&](const PlaceSum& place) {
+      return place.place == sum.place && place.alternative == sum.alternative;
+    });
+    if (found == places.end()) {
+      found = places.insert(places.end(), {sum.place, sum.alternative, 0, 0});
+    }
+    found->launches += sum.count;
+    found->time_us += sum.time_us;
+  }
+  return places;
+}
+
 json to_json(const ModelPass& pass, const std::vector<LaunchSum>& sums) {
   json launches = json::array();
   for (const LaunchSum& sum : sums) {
     launches.push_back({{"problem", sum.prepared->plan.problem.text()},
+                        {"place", sum.place},
                         {"count", sum.count},
                         {"time_us", sum.time_us},
                         {"provenance", name_of(sum.prepared->plan.provenance)},
                         {"reason", sum.prepared->plan.reason},
                         {"config", sum.prepared->plan.config.json()}});
   }
-  return {{"pass", pass.name}, {"per", pass.per}, {"time_us", total_of(sums)}, {"launches", launches}};
+  json places = json::array();
+  for (const PlaceSum& place : by_place(sums)) {
+    places.push_back({{"place", place.place},
+                      {"alternative", place.alternative},
+                      {"launches", place.launches},
+                      {"time_us", place.time_us}});
+  }
+  return {
+      {"pass", pass.name}, {"per", pass.per}, {"time_us", total_of(sums)}, {"places", places}, {"launches", launches}};
 }
 
 void print_table(const ModelPass& pass, std::vector<LaunchSum> sums) {
@@ -50,6 +82,13 @@ void print_table(const ModelPass& pass, std::vector<LaunchSum> sums) {
     fmt::print("{:>7} {:>12} {:>12} {:>6.1f}%  {:<8} {}\n", sum.count,
                time_text(sum.time_us / static_cast<double>(sum.count)), time_text(sum.time_us),
                100 * sum.time_us / total, name_of(sum.prepared->plan.provenance), sum.prepared->plan.problem.text());
+  }
+  fmt::print("{:>7} {:>12} {:>12} {:>7}  by place of the model, and how it is computed\n", "count", "", "time",
+             "share");
+  for (const PlaceSum& place : by_place(sums)) {
+    fmt::print("{:>7} {:>12} {:>12} {:>6.1f}%  {}\n", place.launches, "", time_text(place.time_us),
+               100 * place.time_us / total,
+               place.place.empty() ? "(none)" : fmt::format("{}: {}", place.place, place.alternative));
   }
   fmt::print("\n");
 }
@@ -77,7 +116,7 @@ int profile(const ProfileCommandOptions& given) {
   }
   json all = json::array();
   for (const ModelPass& pass : passes) {
-    const std::vector<LaunchSum> sums = observe_pass(session->executor(), pass);
+    const std::vector<LaunchSum> sums = observe_pass(*session, pass);
     if (options.as_json) {
       all.push_back(to_json(pass, sums));
     } else {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.hpp"
+#include "cli/model/explain_model.hpp"
 #include "core/error.hpp"
 #include "core/util/shown_text.hpp"
 #include "core/util/statistics.hpp"
@@ -20,6 +21,8 @@ struct ExplainCommandOptions {
   DeviceOptions device;
   std::string database;
   bool as_json = false;
+  ModelCommandOptions model;
+  PassCommandOptions sizes{.usual_prompts = {512}, .usual_image = kUsualImage, .prompts = {}, .image = {}};
 };
 
 DispatcherOptions dispatcher_options(const ExplainCommandOptions& options) {
@@ -71,7 +74,23 @@ void print_text(const Plan& plan, const Geometry& geometry) {
   }
 }
 
+int explain_places(const ExplainCommandOptions& options) {
+  ModelCommandOptions model = options.model;
+  model.device = options.device.device.empty() ? options.device.chosen_device() : options.device.device;
+  model.database = options.database;
+  model.target = options.device.target;
+  model.nvrtc = options.device.nvrtc;
+  model.kernel_cache = options.device.cache;
+  model.kernels_folder = options.kernel.kernels_folder;
+  model.spaces_folder = options.kernel.spaces_folder;
+  explain_model(std::move(model), options.sizes, options.as_json);
+  return kSuccess;
+}
+
 int explain(const ExplainCommandOptions& options) {
+  if (!options.model.folder.empty()) {
+    return explain_places(options);
+  }
   const Space space = options.kernel.load_space();
   const std::vector<Problem> problems = options.kernel.load_problems(space);
   const auto device = open_device(options.device.chosen_device());
@@ -102,12 +121,25 @@ void add_explain_command(CLI::App& app, Action& action) {
   options->kernel.add_problems_to(*command);
   options->device.add_to(*command);
   add_database_option(*command, options->database, "Database to dispatch from");
-  command->add_flag("--json", options->as_json, "Print JSON");
+  CLI::Option* const folder = command->add_option(
+      "-m,--model", options->model.folder,
+      "Show how each place of this model is computed, its fusion plan: a folder with config.json, or a GGUF file");
+  folder->excludes(command->get_option("--kernel"))->excludes(command->get_option("--problem"));
+  options->model.add_projector_to(*command);
+  options->model.add_types_to(*command);
+  options->model.add_fusion_to(*command);
+  options->sizes.add_to(*command);
+  for (const char* const of_model :
+       {"--mmproj", "--weights", "--kv-cache", "--context", "--chunk", "--fusion", "--prompt-tokens", "--image-size"}) {
+    command->get_option(of_model)->needs(folder);
+  }
+  command->add_flag("--json", options->as_json, "Print JSON; with --model a plan for --fusion FILE");
   command->footer(
       "exact: tuned for exactly this shape on this kind of device; nearest: the winner of the closest tuned shape;\n"
       "default: the space's default; fallback: the closest valid configuration where the default cannot run.\n"
       "Of the winners of several compilers the fastest is taken whose compiler is here; a faster one that needs a\n"
       "compiler that is missing is named, with how to get it.\n\nExamples:\n"
+      "  pascaline explain --model Qwen3-VL-2B-Instruct --json > plan.json\n"
       "  pascaline explain --problem M=512,N=2048,K=2048\n"
       "  pascaline explain --db tuned.db --device cuda:0 --target sm_61 -p M=1,N=6144,K=2048 -p M=7,N=100,K=33 --json");
   command->callback([&action, options] { action = [options] { return explain(*options); }; });

@@ -101,6 +101,8 @@ class Device {
   /// device's L2 is evicted before. Waits for the launch and throws as `synchronize` does.
   [[nodiscard]] virtual double time_launch_us(const Kernel& kernel, const Geometry& geometry,
                                               std::span<void* const> arguments, bool cold_cache) = 0;
+  /// The same of what a graph holds, from its first launch to the end of its last.
+  [[nodiscard]] virtual double time_launch_us(const Graph& graph, bool cold_cache) = 0;
   /// Time in microseconds of a fixed amount of arithmetic on the whole device that touches no memory: it changes with
   /// the clock and with nothing else. Taken as `time_launch_us` takes times; throws as that does.
   [[nodiscard]] virtual double time_canary_us() = 0;

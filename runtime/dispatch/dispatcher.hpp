@@ -44,6 +44,11 @@ class Dispatcher {
   /// How the problem would be run; touches neither compiler nor device. Throws Error if it does not fit the kernel
   /// or nothing can run it.
   [[nodiscard]] Plan plan(const Problem& problem) const;
+  /// Lets `plan` answer for something that is tuned as a kernel is and is none; see KernelRegistry::add.
+  void add_planned(KernelName name, Space space, KernelSource source) const {
+    registry_.add(name, std::move(space), std::move(source));
+  }
+  [[nodiscard]] const std::filesystem::path& kernels_folder() const noexcept { return registry_.kernels_folder(); }
   /// The handle of a kernel, which is read when first asked for; takes no lock once it is.
   [[nodiscard]] KernelHandle kernel(KernelName name) const { return registry_.open(name); }
   [[nodiscard]] const Space& space(KernelHandle handle) const noexcept { return registry_.at(handle).space; }

@@ -53,18 +53,29 @@ KernelHandle KernelRegistry::open(KernelName name) const {
   if (const auto handle = find(name)) {
     return *handle;
   }
+  append(name, Space::load(kernel_file(spaces_, name.text(), ".json")),
+         KernelSource::load(kernel_file(kernels_, name.text(), ".cu")));
+  return KernelHandle{count_.load(std::memory_order_relaxed) - 1};
+}
+
+void KernelRegistry::add(KernelName name, Space space, KernelSource source) const {
+  const std::lock_guard lock(mutex_);
+  if (!find(name)) {
+    append(name, std::move(space), std::move(source));
+  }
+}
+
+void KernelRegistry::append(KernelName name, Space space, KernelSource source) const {
   const std::uint32_t index = count_.load(std::memory_order_relaxed);
   if (index == kMaxKernels) {
     throw Error(
         fmt::format("cannot open kernel '{}': a dispatcher holds at most {} kernels", name.text(), kMaxKernels));
   }
-  Space space = Space::load(kernel_file(spaces_, name.text(), ".json"));
-  publish(index, std::move(space), KernelSource::load(kernel_file(kernels_, name.text(), ".cu")));
+  publish(index, std::move(space), std::move(source));
   hashes_[index].store(name.hash(), std::memory_order_relaxed);
   const char* const letters = name.text().data();  // only its address is looked at
   opened_by_[index].store(letters, std::memory_order_relaxed);
   count_.store(index + 1, std::memory_order_release);
-  return KernelHandle{index};
 }
 
 const TunedKernel& KernelRegistry::at(KernelHandle handle) const noexcept {

@@ -29,6 +29,10 @@ class KernelRegistry {
 
   /// Throws Error (SpaceError) if `NAME.json` or `NAME.cu` is missing or wrong.
   [[nodiscard]] KernelHandle open(KernelName name) const;
+  /// Adds a kernel that is not in those files, for its plans alone; a second time nothing happens. `name` is that of
+  /// the space, and must outlive the registry.
+  void add(KernelName name, Space space, KernelSource source) const;
+  [[nodiscard]] const std::filesystem::path& kernels_folder() const noexcept { return kernels_; }
   /// `handle` came from `open`. After a `replace` it is the kernel with its new winners.
   [[nodiscard]] const TunedKernel& at(KernelHandle handle) const noexcept;
   /// See `missing_compilers` in planner.hpp; only of kernels whose source is there.
@@ -40,6 +44,7 @@ class KernelRegistry {
   [[nodiscard]] std::optional<KernelHandle> find(KernelName name) const noexcept;
   [[nodiscard]] std::vector<Winner> winners_of(const std::string& name) const;
   void publish(std::size_t index, Space space, KernelSource source) const;
+  void append(KernelName name, Space space, KernelSource source) const;
 
   std::filesystem::path kernels_;
   std::filesystem::path spaces_;

@@ -48,6 +48,8 @@ class Executor {
   /// Operations that the processor has computed so far. What runs between two equal numbers was launched on the device
   /// as a whole, and can be recorded.
   [[nodiscard]] std::uint64_t computed() const noexcept { return computed_; }
+  /// Operations that were launched, or recorded to be, on the device so far.
+  [[nodiscard]] std::uint64_t launched() const noexcept { return launched_; }
 
   /// From now on `observer` is told of every operation before it runs, as a problem of its kernel, wherever it runs; an
   /// empty one ends that. What a graph repeats is not told again.
@@ -110,6 +112,7 @@ class Executor {
     if (!fell_back(Op::kName)) {
       try {
         ops::launch(*dispatcher_, op);
+        ++launched_;
         return;
       } catch (const Error& error) {
         require_replaceable(error);
@@ -151,6 +154,7 @@ class Executor {
   bool told_of_lacking_ = false;  // code, by a bundle
   std::vector<std::string> told_of_;
   std::uint64_t computed_ = 0;
+  std::uint64_t launched_ = 0;
   OperationObserver observer_;
   const Executor* reports_to_ = nullptr;
   std::vector<PlannedLaunch>* planned_ = nullptr;  // where operations are only noted

@@ -9,26 +9,11 @@
 #include "runtime/device/device_failure.hpp"
 
 namespace pascaline {
-
-// The first candidate is "single", which fits everywhere. The one that saves most launches is taken, of equal ones the
-// first.
-std::size_t FusionPlan::decide(Executor& executor, const PlaceKey& key, std::span<const Candidate> candidates) {
-  const Candidate& single = candidates.front();
-  const Candidate* best = &single;
-  const auto launches = [](const Candidate& candidate) {
-    return static_cast<double>(candidate.launches.size()) + candidate.extra_launches;
-  };
-  for (const Candidate& candidate : candidates) {
-    if (launches(candidate) < launches(*best) && can_run(executor, key, single, candidate)) {
-      best = &candidate;
-    }
-  }
-  return best->index;
-}
+namespace {
 
 // Whether all that the candidate launches and "single" does not is ready for it: of one that is not, nothing is ever
 // launched.
-bool FusionPlan::can_run(Executor& executor, const PlaceKey& key, const Candidate& single, const Candidate& candidate) {
+bool can_run(Executor& executor, const PlaceKey& key, const PlaceCandidate& single, const PlaceCandidate& candidate) {
   for (const Executor::PlannedLaunch& launch : candidate.launches) {
     const bool is_single = std::ranges::any_of(single.launches, [&](const Executor::PlannedLaunch& other) {
       return same_place(launch.problem, other.problem);
@@ -53,6 +38,26 @@ bool FusionPlan::can_run(Executor& executor, const PlaceKey& key, const Candidat
     }
   }
   return true;
+}
+
+}  // namespace
+
+void FusionPlan::count_uses() noexcept {
+  for (auto& [key, decision] : decisions_) {
+    decision.uses = 0;
+  }
+}
+
+void FusionPlan::forget() noexcept {
+  order_.clear();
+  decisions_.clear();
+  present_ = nullptr;
+}
+
+PlaceChoice FusionPlan::choose(Executor& executor, const PlaceKey& key, std::span<const PlaceCandidate> candidates) {
+  return chooser_.choose(key, candidates, [&](const PlaceCandidate& candidate) {
+    return can_run(executor, key, candidates.front(), candidate);
+  });
 }
 
 }  // namespace pascaline

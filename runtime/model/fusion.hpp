@@ -1,11 +1,16 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "runtime/model/executor.hpp"
+#include "runtime/model/fusion_choice.hpp"
 #include "runtime/model/fusion_mode.hpp"
 #include "runtime/model/place_list.hpp"
 
@@ -17,24 +22,46 @@ namespace pascaline {
 /// Places and their alternatives are in places.hpp, where it also says how to add one.
 class FusionPlan {
  public:
-  explicit FusionPlan(Fusion fusion) : fusion_(fusion) {}
+  /// What was decided of a place.
+  struct Decision {
+    PlaceKey key;
+    const char* what;  ///< the place, for people
+    std::vector<PlaceCandidate> candidates;
+    PlaceChoice choice;
+    std::uint64_t uses = 0;  ///< times that it was computed since `count_uses`
+  };
+
+  explicit FusionPlan(Fusion fusion, FusionFile file = {}, const Dispatcher* dispatcher = nullptr)
+      : chooser_(fusion, std::move(file), dispatcher) {}
 
   /// Computes the place; does not wait on a device. An alternative that cannot be built there is not used, with one
   /// warning. Throws as Executor::run.
   template <typename Place>
   void run(LinearLayers& linear, const Place& place) {
     const PlaceList<Place>& list = place.list();
-    list.alternatives[choice(linear, place, list)].run(linear, place);
+    Executor& executor = linear.executor();
+    if (executor.on_processor()) {  // which has nothing to launch
+      list.alternatives[0].run(linear, place);
+      return;
+    }
+    Decision& decision = decided(linear, place, list);
+    ++decision.uses;
+    present_ = &decision;
+    const std::size_t index = decision.candidates[decision.choice.candidate].index;
+    list.alternatives[index].run(linear, place);
+    present_ = nullptr;
   }
 
+  /// All that was decided, in the order of first use.
+  [[nodiscard]] std::vector<const Decision*> decisions() const { return {order_.begin(), order_.end()}; }
+  /// Uses are counted from now on.
+  void count_uses() noexcept;
+  /// The place whose operations run at the moment, if one's do: for those who observe launches.
+  [[nodiscard]] const Decision* present() const noexcept { return present_; }
+  /// Places are decided again: for after `Dispatcher::reload`.
+  void forget() noexcept;
+
  private:
-  /// What is known of an alternative when one is chosen.
-  struct Candidate {
-    std::size_t index = 0;
-    const char* name = nullptr;
-    double extra_launches = 0;
-    std::vector<Executor::PlannedLaunch> launches;
-  };
   struct Hash {
     std::size_t operator()(const PlaceKey& key) const noexcept { return place_hash(key); }
   };
@@ -44,38 +71,36 @@ class FusionPlan {
 
   // Finding what was decided before allocates nothing.
   template <typename Place>
-  std::size_t choice(LinearLayers& linear, const Place& place, const PlaceList<Place>& list) {
+  Decision& decided(LinearLayers& linear, const Place& place, const PlaceList<Place>& list) {
     Executor& executor = linear.executor();
-    if (fusion_ == Fusion::off || executor.on_processor() || list.alternatives.size() < 2) {
-      return 0;
-    }
     if (executor.fallbacks() != fallbacks_) {  // what has fallen back is not to be part of anything
-      chosen_.clear();
+      forget();
       fallbacks_ = executor.fallbacks();
     }
     const PlaceKey key = place.key();
-    if (const auto found = chosen_.find(key); found != chosen_.end()) {
+    if (const auto found = decisions_.find(key); found != decisions_.end()) {
       return found->second;
     }
-    std::vector<Candidate> candidates;
+    Decision decision{key, list.what, {}, {}};
     for (std::size_t i = 0; i < list.alternatives.size(); ++i) {
       const Alternative<Place>& alternative = list.alternatives[i];
       if (alternative.fits(key)) {
-        candidates.push_back({i, alternative.name, alternative.extra_launches(key),
-                              executor.launches_of([&] { alternative.run(linear, place); })});
+        decision.candidates.push_back({i, alternative.name, alternative.what, alternative.extra_launches(key),
+                                       executor.launches_of([&] { alternative.run(linear, place); })});
       }
     }
-    const std::size_t index = decide(executor, key, candidates);
-    chosen_.emplace(key, index);
-    return index;
+    decision.choice = choose(executor, key, decision.candidates);
+    Decision& kept = decisions_.emplace(key, std::move(decision)).first->second;
+    order_.push_back(&kept);
+    return kept;
   }
-  [[nodiscard]] std::size_t decide(Executor& executor, const PlaceKey& key, std::span<const Candidate> candidates);
-  [[nodiscard]] bool can_run(Executor& executor, const PlaceKey& key, const Candidate& single,
-                             const Candidate& candidate);
+  [[nodiscard]] PlaceChoice choose(Executor& executor, const PlaceKey& key, std::span<const PlaceCandidate> candidates);
 
-  Fusion fusion_;
-  std::unordered_map<PlaceKey, std::size_t, Hash, Same> chosen_;
-  std::size_t fallbacks_ = 0;  // of the executor, when all that was chosen
+  FusionChooser chooser_;
+  std::unordered_map<PlaceKey, Decision, Hash, Same> decisions_;
+  std::vector<const Decision*> order_;
+  const Decision* present_ = nullptr;
+  std::size_t fallbacks_ = 0;  // of the executor, when all that was decided
 };
 
 }  // namespace pascaline

@@ -6,7 +6,9 @@
 #include <numeric>
 
 #include "core/error.hpp"
+#include "runtime/dispatch/identity.hpp"
 #include "runtime/model/memory_plan.hpp"
+#include "runtime/model/model_places.hpp"
 #include "runtime/model/requirements.hpp"
 #include "runtime/model/tensor_memory.hpp"
 
@@ -101,7 +103,11 @@ Model::Model(Executor& executor, ModelConfig config, WeightSource& weights, cons
       host_cache_(cache_of(processor_ ? &processor_->executor : nullptr, config_.text, options_,
                            plan_.placement.count(Place::processor))),
       linear_(executor),
-      fusion_(options.fusion),
+      fusion_(options.fusion,
+              plan_for_model(options.fusion_file, device_row(executor.device().info()),
+                             places_of_model(config_, weights_, options_.cache),
+                             [&](const std::string& text) { executor.warn(text); }),
+              executor.dispatcher()),
       stream_(),
       decoder_(side(Place::device), side(Place::processor), config_.text, weights_.text, plan_.placement,
                weights_.blocks.empty() ? nullptr : &stream_.emplace(executor.memory(), weights_), options_.context,
@@ -134,6 +140,8 @@ DecoderSide Model::side(Place place) {
   return processor_ ? DecoderSide{&processor_->linear, &processor_->fusion, host_cache_ ? &*host_cache_ : nullptr}
                     : DecoderSide{};
 }
+
+std::vector<Problem> Model::places() const { return places_of_model(config_, weights_, options_.cache); }
 
 ModelMemory Model::memory() const {
   const std::uint64_t tower = tower_ ? tower_->bytes() : 0;

@@ -103,11 +103,20 @@ class Model {
   /// Appends the token chosen last, which must have been since the last `append`, and chooses the next. Throws Error at
   /// the end of the context, and if the logits are not numbers: then no token is chosen.
   [[nodiscard]] std::int32_t step();
+  /// Kernels that the last step launched, or that its graph holds; 0 before the first.
+  [[nodiscard]] std::uint64_t launches_of_step() const noexcept { return launches_of_step_; }
   /// Whether steps are launched as a graph.
   [[nodiscard]] bool uses_graph() const noexcept { return static_cast<bool>(step_graph_); }
 
   /// The next steps choose their kernels again: for after `Dispatcher::reload`.
-  void forget_graph() noexcept { launched_capacity_ = recorded_capacity_ = 0; }
+  void forget_graph() noexcept {
+    launched_capacity_ = recorded_capacity_ = 0;
+    fusion_.forget();
+  }
+  /// Its places, see `places_of_model`.
+  [[nodiscard]] std::vector<Problem> places() const;
+  /// How its places on the device are computed.
+  [[nodiscard]] FusionPlan& fusion() noexcept { return fusion_; }
 
  private:
   void run_chunk(const Prompt& prompt, const PromptPositions& positions, const ImageFeatures& features,
@@ -149,6 +158,7 @@ class Model {
   Graph step_graph_;
   std::int64_t launched_capacity_ = 0;  // of the cache when a step was last launched as it is, all of it on the device
   int failed_recordings_ = 0;
+  std::uint64_t launches_of_step_ = 0;
   std::int64_t recorded_capacity_ = 0;  // of the cache when the graph was made
 };
 

@@ -27,6 +27,7 @@ struct ModelOptions {
   std::int64_t chunk = 1024;  ///< most tokens of a pass over the layers
   bool graphs = true;         ///< record a decoding step and launch it as one
   Fusion fusion = Fusion::automatic;
+  FusionFile fusion_file{};      ///< with automatic: a plan that goes before all else
   ModelRequest request{};        ///< that there must be memory for from the beginning
   PlacementOptions placement{};  ///< of the model between a device and the processor
 

@@ -66,12 +66,14 @@ TextPass Model::next_pass() const {
 }
 
 void Model::run_step() {
+  const std::uint64_t launched = executor_->launched();
   const TextPass pass = next_pass();
   const TensorView logits(logits_memory_.data(), ElementType::float32, {1, config_.text.vocab});
   decoder_.forward(pass);
   decoder_.project(0, 1, logits);
   sampler_.launch(reshaped(logits, {config_.text.vocab}));
   executor_->run(ops::Advance{pass.length, pass.slots, pass.positions});
+  launches_of_step_ = executor_->launched() - launched;
 }
 
 std::int32_t Model::step() {

@@ -41,7 +41,9 @@ PlaceKey AttentionPlace::key() const {
              {"KV_HEADS", k_cache.shape[1]},
              {"HEAD_DIM", k_cache.shape[2]},
              {"KEYS", k_cache.shape[0]},
-             {"QK_NORM", qk_norm}},
+             {"QK_NORM", qk_norm},
+             {"SECTION_H", section_h},
+             {"SECTION_W", section_w}},
             {{"QKV", qkv_weight.type}, {"OUTPUT", output.type}, {"CACHE", k_cache.type}}};
   }
   return {"place_prompt_attention",
@@ -51,7 +53,9 @@ PlaceKey AttentionPlace::key() const {
            {"KV_HEADS", k_cache.shape[1]},
            {"HEAD_DIM", k_cache.shape[2]},
            {"KEYS", cached + rows()},
-           {"QK_NORM", qk_norm}},
+           {"QK_NORM", qk_norm},
+           {"SECTION_H", section_h},
+           {"SECTION_W", section_w}},
           {{"QKV", qkv_weight.type}, {"OUTPUT", output.type}, {"CACHE", k_cache.type}}};
 }
 

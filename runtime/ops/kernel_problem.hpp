@@ -44,6 +44,16 @@ class KernelProblem {
     set_types(types, std::make_index_sequence<kTypes>());
   }
 
+  /// One more; there must be room for it.
+  void add(const NamedDimension& dimension) noexcept {
+    dimension_names_[dimensions_] = dimension.name;
+    values_[dimensions_++] = dimension.value;
+  }
+  void add(const NamedType& type) noexcept {
+    type_names_[types_count_] = type.name;
+    types_[types_count_++] = type.type;
+  }
+
   [[nodiscard]] KernelName kernel() const noexcept { return kernel_; }
   [[nodiscard]] std::span<const std::int64_t> dimensions() const noexcept { return {values_.data(), dimensions_}; }
   [[nodiscard]] std::span<const ElementType> types() const noexcept { return {types_.data(), types_count_}; }

@@ -53,6 +53,7 @@ class CudaDevice final : public Device {
   void synchronize() override;
   [[nodiscard]] double time_launch_us(const Kernel& kernel, const Geometry& geometry, std::span<void* const> arguments,
                                       bool cold_cache) override;
+  [[nodiscard]] double time_launch_us(const Graph& graph, bool cold_cache) override;
   [[nodiscard]] double time_canary_us() override;
   [[nodiscard]] Sensors read_sensors() noexcept override { return nvml_ ? nvml_->read() : Sensors{}; }
   void reset() override;
@@ -323,6 +324,12 @@ double CudaDevice::time_launch_us(const Kernel& kernel, const Geometry& geometry
   check_not_recording("time a launch");
   timing().prepare(cold_cache);
   return time_us([&] { launch(kernel, geometry, arguments); });
+}
+
+double CudaDevice::time_launch_us(const Graph& graph, bool cold_cache) {
+  check_not_recording("time a graph");
+  timing().prepare(cold_cache);
+  return time_us([&] { launch(graph); });
 }
 
 double CudaDevice::time_canary_us() {

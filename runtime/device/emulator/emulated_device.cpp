@@ -207,16 +207,13 @@ class EmulatedDevice final : public Device {
 
   [[nodiscard]] double time_launch_us(const Kernel& kernel, const Geometry& geometry, std::span<void* const> arguments,
                                       bool cold_cache) override {
-    using Clock = std::chrono::steady_clock;
     state_.check_not_recording("time a launch");
-    if (cold_cache) {
-      evict_caches();
-    }
-    const Clock::time_point begin = Clock::now();
-    launch(kernel, geometry, arguments);
-    const Clock::time_point end = Clock::now();
-    synchronize();
-    return std::chrono::duration<double, std::micro>(end - begin).count();
+    return time_us(cold_cache, [&] { launch(kernel, geometry, arguments); });
+  }
+
+  [[nodiscard]] double time_launch_us(const Graph& graph, bool cold_cache) override {
+    state_.check_not_recording("time a graph");
+    return time_us(cold_cache, [&] { launch(graph); });
   }
 
   [[nodiscard]] double time_canary_us() override {
@@ -239,6 +236,19 @@ class EmulatedDevice final : public Device {
   void release_graph(void* handle) noexcept override { delete static_cast<EmulatedGraph*>(handle); }
 
  private:
+  template <typename Start>
+  double time_us(bool cold_cache, const Start& start) {
+    using Clock = std::chrono::steady_clock;
+    if (cold_cache) {
+      evict_caches();
+    }
+    const Clock::time_point begin = Clock::now();
+    start();
+    const Clock::time_point end = Clock::now();
+    synchronize();
+    return std::chrono::duration<double, std::micro>(end - begin).count();
+  }
+
   void run(const EmulatedModule& module, const Geometry& geometry, std::span<void* const> arguments) {
     if (auto failure = runner_.run({&module.entry(), geometry, arguments})) {
       state_.fail(fmt::format("kernel {} failed on the emulated device: {}", module.function(), *failure));

@@ -84,6 +84,7 @@ class FakeDevice : public Device {
   [[nodiscard]] double time_launch_us(const Kernel&, const Geometry&, std::span<void* const>, bool) override {
     return 1;
   }
+  [[nodiscard]] double time_launch_us(const Graph&, bool) override { return 1; }
   [[nodiscard]] double time_canary_us() override { return 1; }
   [[nodiscard]] Sensors read_sensors() noexcept override { return {}; }
   void reset() override {}

@@ -59,6 +59,10 @@ class RelayDevice : public Device {
     ++timed;
     return time_us ? time_us(timed) : host_->time_launch_us(kernel, geometry, arguments, cold);
   }
+  [[nodiscard]] double time_launch_us(const Graph& graph, bool cold) override {
+    ++timed;
+    return time_us ? time_us(timed) : host_->time_launch_us(graph, cold);
+  }
   [[nodiscard]] double time_canary_us() override {
     ++canaries;
     return canary_us ? canary_us() : 100.0;
