@@ -18,6 +18,7 @@
 #include "core/util/suggestion.hpp"
 #include "report/report.hpp"
 #include "runtime/device/device.hpp"
+#include "runtime/model/place_space.hpp"
 
 namespace pascaline::cli {
 namespace {
@@ -129,6 +130,9 @@ Space KernelOptions::load_space(const std::string& name) const {
   if (why_no_kernel_name(name)) {
     throw UsageError(fmt::format(
         "'{}' is not a kernel name; give the stem of its .cu, and its folders with --kernels and --spaces", name));
+  }
+  if (is_place(name)) {
+    return place_space(name);
   }
   const auto file = kernel_file(spaces(), name, ".json");
   try {

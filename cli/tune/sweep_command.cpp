@@ -22,6 +22,7 @@
 #include "core/util/duration.hpp"
 #include "runtime/device/compile.hpp"
 #include "runtime/device/compilers.hpp"
+#include "runtime/model/place_space.hpp"
 #include "tuner/monitor/sensor_trace.hpp"
 #include "tuner/portfolio/portfolio_file.hpp"
 #include "tuner/sweep/plan_record.hpp"
@@ -143,6 +144,7 @@ void set_sweep(const SweepCommandOptions& options, SweepOptions& sweep) {
   sweep.target = options.device.target;
   sweep.nvrtc = options.device.nvrtc;
   sweep.kernels = options.kernel.kernels();
+  sweep.spaces = options.kernel.spaces();
   sweep.cache = options.device.cache_path();
   sweep.measure.cold_cache = !options.warm_cache;
   sweep.command_line = command_line();
@@ -162,8 +164,10 @@ SweepWork new_work(SweepCommandOptions& options) {
 std::vector<PlannedKernel> planned_kernels(const SweepCommandOptions& options, const std::vector<Space>& spaces) {
   std::vector<PlannedKernel> kernels;
   for (const Space& space : spaces) {
-    const auto file = kernel_file(options.kernel.kernels(), space.kernel, ".cu");
-    kernels.push_back({space.kernel, KernelSource::load(file).hash, space.hash});
+    const auto folder = options.kernel.kernels();
+    const KernelSource source = is_place(space.kernel) ? place_source(space.kernel, folder)
+                                                       : KernelSource::load(kernel_file(folder, space.kernel, ".cu"));
+    kernels.push_back({space.kernel, source.hash, space.hash});
   }
   return kernels;
 }

@@ -5,15 +5,18 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <set>
 #include <unordered_map>
 #include <utility>
 
+#include "cli/model/model_observation.hpp"
 #include "cli/model/model_workload.hpp"
 #include "core/error.hpp"
 #include "core/space/code_words.hpp"
 #include "core/util/counted.hpp"
 #include "core/workload.hpp"
+#include "runtime/model/place_space.hpp"
 
 namespace pascaline::cli {
 namespace {
@@ -192,14 +195,107 @@ SweepWork from_workload(const Workload& workload, const SweepCommandOptions& opt
   return work;
 }
 
+// Places are wanted unless only kernels were asked for, or some types or sizes.
+bool wants_places(const SweepCommandOptions& options) {
+  return options.types.empty() && options.symbols.empty() &&
+         (options.kernels.empty() || std::any_of(options.kernels.begin(), options.kernels.end(),
+                                                 [](const std::string& kernel) { return is_place(kernel); }));
+}
+
+bool is_wanted(const SweepCommandOptions& options, const std::string& kernel) {
+  return options.kernels.empty() ||
+         std::find(options.kernels.begin(), options.kernels.end(), kernel) != options.kernels.end();
+}
+
+// The problem of the work, added if it is not there; nothing where its kernel is not wanted or has no space.
+SweepProblem* wanted_problem(SweepWork& work, const SweepCommandOptions& options, const Problem& problem) {
+  const auto known = std::find_if(work.problems.begin(), work.problems.end(),
+                                  [&](const SweepProblem& one) { return one.problem == problem; });
+  if (known != work.problems.end()) {
+    return &*known;
+  }
+  const bool has_space = is_place(problem.kernel) ||
+                         std::filesystem::exists(kernel_file(options.kernel.spaces(), problem.kernel, ".json"));
+  if (!is_wanted(options, problem.kernel) || !has_space) {
+    return nullptr;
+  }
+  if (std::none_of(work.spaces.begin(), work.spaces.end(),
+                   [&](const Space& space) { return space.kernel == problem.kernel; })) {
+    work.spaces.push_back(options.kernel.load_space(problem.kernel));
+  }
+  return &work.problems.emplace_back(SweepProblem{problem, 0, ""});
+}
+
+bool is_known(const SweepWork& work, const Problem& problem) {
+  return std::any_of(work.problems.begin(), work.problems.end(),
+                     [&](const SweepProblem& one) { return one.problem == problem; });
+}
+
+// Each way to compute a place needs its kernels tuned to be compared. What the model launches as nothing is measured is
+// in the work already; these count for its places and in no phase.
+void add_alternatives(SweepWork& work, const SweepCommandOptions& options, const ObservedPlace& place) {
+  std::map<std::string, std::pair<Problem, std::int64_t>> added;  // launches of one place, by text
+  for (const PlaceCandidate& candidate : place.candidates) {
+    std::map<std::string, std::int64_t> launches;
+    for (const Executor::PlannedLaunch& launch : candidate.launches) {
+      const Problem problem = launch.problem.named();
+      auto& [kept, count] = added[problem.text()];
+      kept = problem;
+      count = std::max(count, ++launches[problem.text()]);
+    }
+  }
+  for (const auto& [text, entry] : added) {
+    const auto& [problem, count] = entry;
+    const bool is_new = !is_known(work, problem);
+    SweepProblem* const wanted = wanted_problem(work, options, problem);
+    if (wanted != nullptr && (is_new || wanted->phases.empty())) {
+      wanted->count += static_cast<double>(place.uses * count);
+      wanted->label = "in another way to compute a place";
+    }
+  }
+}
+
+void add_places(SweepWork& work, const SweepCommandOptions& options, const ModelCommandOptions& model) {
+  const ObservedModel observed = open_observed(model, options.sizes);
+  std::vector<ObservedPlace> places;
+  for (const ModelPass& pass : observed.passes) {
+    if (!options.phases.empty() &&
+        std::find(options.phases.begin(), options.phases.end(), phase_of(pass)) == options.phases.end()) {
+      continue;
+    }
+    for (const ObservedPlace& place : observe_places(*observed.session, pass).places) {
+      if (place.candidates.size() > 1) {
+        add_alternatives(work, options, place);
+        places.push_back(place);
+      }
+    }
+  }
+  for (const ObservedPlace& place : places) {  // behind all kernels
+    if (SweepProblem* const wanted = wanted_problem(work, options, place.key.named())) {
+      wanted->count += static_cast<double>(place.uses);
+      wanted->label = place.what;
+    }
+  }
+}
+
 // Asking what the model launches takes neither its weights nor the device.
-SweepWork from_model(const SweepCommandOptions& options, const std::string& device) {
+SweepWork from_model(const SweepCommandOptions& given, const std::string& device) {
+  SweepCommandOptions options = given;
+  std::erase_if(options.kernels, [](const std::string& kernel) { return is_place(kernel); });
+  const bool only_places = options.kernels.empty() && !given.kernels.empty();
   ModelCommandOptions model = options.model;
   model.device = device;
   model.untuned = true;  // what is launched does not depend on winners
   const ModelWorkload observed = observe_workload(model, options.sizes, "model");
   const Workload workload = Workload::parse(observed.text, "the workload of " + model_name(model.folder));
-  SweepWork work = from_workload(workload, options);
+  SweepWork work = only_places ? SweepWork() : from_workload(workload, options);
+  if (wants_places(given)) {
+    add_places(work, given, model);
+  }
+  if (work.problems.empty()) {
+    throw Error(fmt::format("{} has no place with several ways to compute it that fits --kernel and --phase",
+                            model_name(model.folder)));
+  }
   std::vector<std::string> notes{
       fmt::format("{}, on {}: {} to tune", model.folder, observed.device, counted(work.problems.size(), "problem"))};
   for (const WorkloadPhase& phase : workload.phases) {

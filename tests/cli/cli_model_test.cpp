@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <fstream>
 #include <limits>
 #include <map>
 #include <set>
@@ -524,6 +525,92 @@ TEST_F(CliModelTest, SweepTunesWhatTheModelLaunches) {
   EXPECT_EQ(norms, (std::map<std::string, double>{{"prompt", 5}, {"token", 5}, {"image", 5}}))
       << "two a layer, and the last one";
   EXPECT_EQ(store.winners("", nullptr).size(), plan.problems.size());
+}
+
+// Alternatives of a place as trials, with finals; then what `explain` says of them, and a plan that is given.
+TEST_F(CliModelTest, SweepOfAModelMeasuresItsPlaces) {
+  const std::string database = (folder_ / "tuned.db").string();
+  ProgramSetting setting;
+  setting.environment = {{"PASCALINE_CACHE_DIR", PASCALINE_TEST_CACHE}};
+  const std::vector<std::string> about{
+      "--model",         model_,       "--device",     "emulator", "--context", "64",
+      "--prompt-tokens", "8",          "--image-size", "16",       "24",        "--weights",
+      "float32",         "--kv-cache", "float32",      "--db",     database};
+  const auto run = [&](std::vector<std::string> words, const std::vector<std::string>& more) {
+    words.insert(words.end(), about.begin(), about.end());
+    words.insert(words.end(), more.begin(), more.end());
+    return run_program(folder_.path(), words, setting);
+  };
+  const std::vector<std::string> quick{"--kernel",
+                                       "place_decode_attention",
+                                       "--trials",
+                                       "1",
+                                       "--warm-cache",
+                                       "--min-samples",
+                                       "3",
+                                       "--max-samples",
+                                       "5",
+                                       "--rounds",
+                                       "4",
+                                       "--json"};
+  const json summary = json_of(run({"sweep"}, quick));
+  EXPECT_EQ(summary["problems_done"], 1) << summary;
+  const std::string place = [&] {
+    const Store store(database, OpenMode::read_only);
+    const std::vector<Winner> winners = store.winners("place_decode_attention", nullptr);
+    EXPECT_EQ(winners.size(), 1U);
+    std::set<std::string> tried;
+    for (const StoredTrial& stored : store.trials({})) {
+      EXPECT_TRUE(stored.trial.status == TrialStatus::ok || stored.trial.status == TrialStatus::rejected)
+          << stored.trial.reason;
+      tried.insert(stored.trial.config.text());
+    }
+    EXPECT_TRUE(tried.contains("ALTERNATIVE=single")) << "though one trial was asked for, all are compared";
+    EXPECT_TRUE(tried.contains("ALTERNATIVE=rotated"));
+    EXPECT_TRUE(tried.contains("ALTERNATIVE=normed")) << "rejected: it does not fit these types";
+    return winners.empty() ? std::string() : winners.front().trial.problem.text();
+  }();
+  // What was measured is not measured again; the finals are.
+  const json again = json_of(run({"sweep"}, quick));
+  EXPECT_EQ(again["trials"], 0) << again;
+
+  const json explained = json_of(run({"explain"}, {"--json"}));
+  const auto entry = std::find_if(explained["places"].begin(), explained["places"].end(),
+                                  [&](const json& one) { return one["place"] == place; });
+  ASSERT_NE(entry, explained["places"].end()) << explained;
+  EXPECT_EQ((*entry)["origin"], "exact") << *entry;
+  EXPECT_EQ((*entry)["alternatives"].size(), 2U) << "those that fit: " << *entry;
+  for (const json& alternative : (*entry)["alternatives"]) {
+    EXPECT_GT(alternative["time_us"].get<double>(), 0) << *entry;
+  }
+  const ProgramResult text = run({"explain"}, {});
+  EXPECT_EQ(text.exit_code, 0) << text.error;
+  EXPECT_NE(text.out.find("a token's attention"), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("with every operation by itself"), std::string::npos) << text.out;
+
+  json plan = explained;
+  for (json& one : plan["places"]) {
+    one["alternative"] = "single";
+  }
+  const std::string file = (folder_ / "plan.json").string();
+  std::ofstream(file) << plan.dump();
+  const json forced = json_of(run({"explain"}, {"--fusion", file, "--json"}));
+  for (const json& one : forced["places"]) {
+    EXPECT_TRUE(one["origin"] == "file" || one["origin"] == "only") << one;
+    EXPECT_EQ(one["alternative"], "single") << one;
+  }
+  for (const json& pass : forced["passes"]) {
+    EXPECT_EQ(pass["launches"], pass["single_launches"]) << pass;
+  }
+  plan["device"]["name"] = "another";
+  std::ofstream(file) << plan.dump();
+  const ProgramResult foreign = run({"explain"}, {"--fusion", file, "--json"});
+  EXPECT_EQ(foreign.exit_code, 0) << foreign.error;
+  EXPECT_NE(foreign.error.find("is a plan for another, not for"), std::string::npos) << foreign.error;
+  plan["places"][0]["alternative"] = "doubled";
+  std::ofstream(file) << plan.dump();
+  expect_fault(run({"explain"}, {"--fusion", file}), 1, {"plan.json: /places/0", "no alternative 'doubled'"});
+  expect_fault(run({"explain"}, {"--fusion", (folder_ / "nosuch.json").string()}), 1, {"nosuch.json"});
 }
 
 // What is launched does not depend on what the weights hold.

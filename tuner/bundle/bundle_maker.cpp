@@ -7,9 +7,11 @@
 
 #include "core/error.hpp"
 #include "core/space/code_words.hpp"
+#include "core/util/counted.hpp"
 #include "core/version.hpp"
 #include "runtime/dispatch/identity.hpp"
 #include "runtime/dispatch/planner.hpp"
+#include "runtime/model/place_space.hpp"
 #include "tuner/bundle/bundle_plan.hpp"
 #include "tuner/compile/compile_pool.hpp"
 #include "tuner/compile/compile_variants.hpp"
@@ -72,7 +74,18 @@ class BundleMaker {
     for (std::size_t i = 0; i < kernels_.size(); ++i) {
       plan_kernel(kernels_[i], problems[i]);
     }
+    const auto places = std::count_if(target_.winners.begin(), target_.winners.end(),
+                                      [](const Winner& winner) { return is_place(winner.kernel.name); });
+    if (places > 0) {
+      warn(
+          fmt::format("the winners of {} of models are left out: a bundle has kernels only, and with it places are "
+                      "computed as is estimated, or as --fusion FILE says",
+                      counted(places, "place")));
+    }
     for (const Winner& winner : target_.winners) {
+      if (is_place(winner.kernel.name)) {
+        continue;
+      }
       if (!std::binary_search(names.begin(), names.end(), winner.kernel.name)) {
         warn(fmt::format("the winner of {} is left out: its kernel is not in {}", winner.trial.problem.text(),
                          options_.spaces.string()));

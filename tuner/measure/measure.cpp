@@ -165,10 +165,20 @@ TimeSummary scaled_summary(const std::vector<Sample>& samples, double clock_scal
   return summary;
 }
 
-Sample take_sample(DeviceMonitor& monitor, const Kernel& kernel, const Geometry& geometry,
-                   std::span<void* const> arguments, bool cold_cache) {
+namespace {
+
+TimedWork work_of(Device& device, const Kernel& kernel, const Geometry& geometry, std::span<void* const> arguments) {
+  return {[&device, &kernel, &geometry, arguments] { device.launch(kernel, geometry, arguments); },
+          [&device, &kernel, &geometry, arguments](bool cold_cache) {
+            return device.time_launch_us(kernel, geometry, arguments, cold_cache);
+          }};
+}
+
+}  // namespace
+
+Sample take_sample(DeviceMonitor& monitor, const TimedWork& work, bool cold_cache) {
   Sample sample;
-  sample.time_us = monitor.device().time_launch_us(kernel, geometry, arguments, cold_cache);
+  sample.time_us = work.time_us(cold_cache);
   sample.mark = monitor.check();
   const Sensors& sensors = monitor.last_sensors();
   sample.temperature_c = sensors.temperature_c;
@@ -177,15 +187,23 @@ Sample take_sample(DeviceMonitor& monitor, const Kernel& kernel, const Geometry&
   return sample;
 }
 
+Sample take_sample(DeviceMonitor& monitor, const Kernel& kernel, const Geometry& geometry,
+                   std::span<void* const> arguments, bool cold_cache) {
+  return take_sample(monitor, work_of(monitor.device(), kernel, geometry, arguments), cold_cache);
+}
+
+Measured measure(DeviceMonitor& monitor, const TimedWork& work, const MeasureOptions& options, double best_us) {
+  for (int i = 0; i < options.warm_up && !monitor.time_is_up(); ++i) {
+    work.launch();
+  }
+  monitor.device().synchronize();
+  Sampling sampling(monitor, options, best_us);
+  return sampling.run([&] { return take_sample(monitor, work, options.cold_cache); });
+}
+
 Measured measure(DeviceMonitor& monitor, const Kernel& kernel, const Geometry& geometry,
                  std::span<void* const> arguments, const MeasureOptions& options, double best_us) {
-  Device& device = monitor.device();
-  for (int i = 0; i < options.warm_up && !monitor.time_is_up(); ++i) {
-    device.launch(kernel, geometry, arguments);
-  }
-  device.synchronize();
-  Sampling sampling(monitor, options, best_us);
-  return sampling.run([&] { return take_sample(monitor, kernel, geometry, arguments, options.cold_cache); });
+  return measure(monitor, work_of(monitor.device(), kernel, geometry, arguments), options, best_us);
 }
 
 }  // namespace pascaline

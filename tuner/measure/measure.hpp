@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -35,10 +36,21 @@ struct Measured {
   std::string unfit;
 };
 
+/// What is measured: it is launched, or launched, waited for and timed in microseconds, with cold caches or not.
+struct TimedWork {
+  std::function<void()> launch;
+  std::function<double(bool cold_cache)> time_us;
+};
+
 /// One timed launch with the readings beside it and the governor's verdict.
+[[nodiscard]] Sample take_sample(DeviceMonitor& monitor, const TimedWork& work, bool cold_cache);
+/// The same of a kernel.
 [[nodiscard]] Sample take_sample(DeviceMonitor& monitor, const Kernel& kernel, const Geometry& geometry,
                                  std::span<void* const> arguments, bool cold_cache);
 
+/// Times work as the next one times launches of a kernel.
+[[nodiscard]] Measured measure(DeviceMonitor& monitor, const TimedWork& work, const MeasureOptions& options,
+                               double best_us);
 /// Times launches until the median's interval is narrow enough or a limit is reached. `best_us` is the best median
 /// so far, 0 if none. Once the time is up, as few as three samples are enough. Throws what Device::time_launch_us
 /// throws.

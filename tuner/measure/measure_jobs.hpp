@@ -11,6 +11,7 @@
 #include "core/space/space.hpp"
 #include "core/trial.hpp"
 #include "core/util/deadline.hpp"
+#include "runtime/dispatch/dispatcher.hpp"
 #include "tuner/measure/measure.hpp"
 #include "tuner/monitor/governor.hpp"
 #include "tuner/sweep/finals.hpp"
@@ -23,6 +24,7 @@ struct MeasureClientOptions {
   std::string target;             ///< empty: the device's own architecture
   std::filesystem::path program;  ///< the pascaline executable
   std::filesystem::path sensors;  ///< a trace that stands for the card's sensors; empty: the card's own
+  DispatcherOptions kernels{};    ///< of places of models
   MeasureOptions measure;
   GovernorOptions governor;
   double kernel_timeout_s = 60;  ///< of a launch while nothing is known of how long they take

@@ -10,6 +10,7 @@
 #include "core/error.hpp"
 #include "core/util/parallel.hpp"
 #include "runtime/device/compile.hpp"
+#include "runtime/model/place_space.hpp"
 #include "tuner/ipc/frames.hpp"
 #include "tuner/ipc/worker_process.hpp"
 #include "tuner/measure/measure_messages.hpp"
@@ -83,6 +84,7 @@ class MeasureServer {
   std::unique_ptr<Device> device_;
   TargetPlan plan_;
   MeasureOptions measure_;
+  DispatcherOptions kernels_;
   std::optional<DeviceMonitor> monitor_;
   std::optional<Space> space_;
   std::optional<BoundSpace> bound_;
@@ -95,6 +97,14 @@ void MeasureServer::setup(const json& message) {
   const auto start = Clock::now();
   device_ = open_device(message.at("device").get<std::string>());
   plan_ = plan_target(device_->info(), message.at("target").get<std::string>());
+  if (!message.at("database").is_null()) {
+    kernels_.database = message.at("database").get<std::string>();
+  }
+  kernels_.kernels = message.at("kernels").get<std::string>();
+  kernels_.spaces = message.at("spaces").get<std::string>();
+  kernels_.nvrtc = message.at("nvrtc").get<std::string>();
+  kernels_.cache = message.at("cache").get<std::string>();
+  kernels_.target = message.at("target").get<std::string>();
   message.at("measure").get_to(measure_);
   const auto governor = message.at("governor").get<GovernorOptions>();
   const auto trace = message.at("sensors").get<std::string>();
@@ -129,7 +139,12 @@ void MeasureServer::problem(const json& message) {
     reference = message.at("reference").get<Binary>();
   }
   try {
-    runner_.emplace(*monitor_, *bound_, std::move(reference), measure_, message.at("seed").get<std::uint64_t>());
+    const auto seed = message.at("seed").get<std::uint64_t>();
+    if (is_place(space_->kernel)) {
+      runner_.emplace(*monitor_, *bound_, kernels_, measure_, seed);
+    } else {
+      runner_.emplace(*monitor_, *bound_, std::move(reference), measure_, seed);
+    }
     runner_->prepare();
   } catch (const DeviceLostError&) {
     throw;
@@ -139,6 +154,13 @@ void MeasureServer::problem(const json& message) {
     return;
   } catch (const EmulatorError& error) {
     writer_.send({{"is", "refused"}, {"reason", error.what()}});
+    runner_.reset();
+    return;
+  } catch (const Error& error) {
+    if (!is_place(space_->kernel)) {
+      throw;
+    }
+    writer_.send({{"is", "refused"}, {"reason", error.what()}});  // no kernel, or no memory, for its operations
     runner_.reset();
     return;
   }

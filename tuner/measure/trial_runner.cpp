@@ -7,6 +7,7 @@
 #include "core/error.hpp"
 #include "core/util/hash.hpp"
 #include "core/util/statistics.hpp"
+#include "runtime/model/place_space.hpp"
 #include "tuner/measure/trial_setup.hpp"
 
 namespace pascaline {
@@ -29,6 +30,23 @@ TrialRunner::TrialRunner(DeviceMonitor& monitor, const BoundSpace& space, std::o
       options_(options),
       seed_(seed) {}
 
+TrialRunner::TrialRunner(DeviceMonitor& monitor, const BoundSpace& place, DispatcherOptions kernels,
+                         MeasureOptions options, std::uint64_t seed)
+    : TrialRunner(monitor, place, std::nullopt, options, seed) {
+  kernels_ = std::move(kernels);
+}
+
+TimedWork TrialRunner::Ready::work(Device& device) {
+  if (arguments) {
+    return {[this, &device] { device.launch(kernel, geometry, arguments->pointers()); },
+            [this, &device](bool cold_cache) {
+              return device.time_launch_us(kernel, geometry, arguments->pointers(), cold_cache);
+            }};
+  }
+  return {[this, &device] { device.launch(graph); },
+          [this, &device](bool cold_cache) { return device.time_launch_us(graph, cold_cache); }};
+}
+
 void TrialRunner::phase(std::string_view name) const {
   if (phase_) {
     phase_(name);
@@ -36,10 +54,16 @@ void TrialRunner::phase(std::string_view name) const {
 }
 
 void TrialRunner::prepare() {
-  if (data_) {
+  if (data_ || place_) {
     return;
   }
   phase("inputs");
+  if (kernels_) {
+    auto place = std::make_unique<PlaceBench>(*device_, *kernels_, space_->problem(), seed_);
+    place->prepare();
+    place_ = std::move(place);
+    return;
+  }
   data_.emplace(*device_, *space_, reference_ ? device_->load(*reference_) : Kernel());
   data_->draw(seed_);
   draws_ms_ += data_->draw_ms();
@@ -59,6 +83,14 @@ void TrialRunner::refresh_inputs() {
 TrialRunner::Ready TrialRunner::make_ready(const Config& config, const Binary& binary) {
   prepare();
   phase("load");
+  if (place_) {
+    const std::string alternative = alternative_of(config);
+    if (const auto why = place_->build(alternative)) {
+      throw EmulatorError(why->second);
+    }
+    place_->run(alternative);
+    return {config, Kernel(), Geometry(), std::nullopt, place_->record(alternative)};
+  }
   return {config, device_->load(binary), space_->geometry(space_->space().launch, config),
           LaunchArguments(*device_, *space_, config, data_->buffers())};
 }
@@ -74,7 +106,11 @@ Trial TrialRunner::run(const Config& config, const Compiled& compiled, double be
     prepare();  // what fails here is the problem's or the machine's fault, not the configuration's
     trial.status = TrialStatus::launch_failed;
     try {
-      load_verify_measure(trial, compiled.result.binary, best_us);
+      if (place_) {
+        build_and_time_place(trial, best_us);
+      } else {
+        load_verify_measure(trial, compiled.result.binary, best_us);
+      }
     } catch (const CudaError& error) {
       trial.reason = error.what();
       recover();
@@ -112,7 +148,7 @@ void TrialRunner::load_verify_measure(Trial& trial, const Binary& binary, double
 void TrialRunner::time(Trial& trial, Ready& ready, double best_us) {
   phase("measure");
   const auto start = Clock::now();
-  Measured measured = measure(*monitor_, ready.kernel, ready.geometry, ready.arguments.pointers(), options_, best_us);
+  Measured measured = measure(*monitor_, ready.work(*device_), options_, best_us);
   trial.measure_ms = ms_since(start);
   trial.samples = std::move(measured.samples);
   trial.canary_us = measured.canary_us;
@@ -131,16 +167,16 @@ void TrialRunner::time(Trial& trial, Ready& ready, double best_us) {
 // Sets the reason and returns false if the kernel computes something else or writes where it must not.
 bool TrialRunner::verify(Trial& trial, Ready& ready) {
   data_->poison_outputs();
-  ready.arguments.refill_scratch(*device_, 0xFF);
+  ready.arguments->refill_scratch(*device_, 0xFF);
   phase("launch");
-  device_->launch(ready.kernel, ready.geometry, ready.arguments.pointers());
+  device_->launch(ready.kernel, ready.geometry, ready.arguments->pointers());
   device_->synchronize();
   phase("check");
   if (const std::string name = data_->damaged_guard(); !name.empty()) {
     trial.reason = fmt::format("wrote outside of buffer '{}'", name);
     return false;
   }
-  for (const LaunchArguments::Scratch& scratch : ready.arguments.scratch()) {
+  for (const LaunchArguments::Scratch& scratch : ready.arguments->scratch()) {
     if (!device_->guards_intact(scratch.buffer)) {
       trial.reason =
           fmt::format("wrote outside of scratch buffer '{}'", space_->space().arguments[scratch.argument].name);
@@ -161,9 +197,38 @@ bool TrialRunner::verify(Trial& trial, Ready& ready) {
   return true;
 }
 
+// A place is verified before its chain is recorded, which must have run once.
+void TrialRunner::build_and_time_place(Trial& trial, double best_us) {
+  const auto start = Clock::now();
+  phase("load");
+  const std::string alternative = alternative_of(trial.config);
+  if (const auto why = place_->build(alternative)) {
+    trial.status = why->first;
+    trial.reason = why->second;
+    return;
+  }
+  phase("launch");
+  place_->run(alternative);
+  phase("check");
+  const PlaceTensors::Difference difference = place_->difference();
+  trial.max_error = difference.error;
+  trial.verify_ms = ms_since(start);
+  if (!(difference.error <= place_->tolerance())) {
+    trial.status = TrialStatus::wrong_result;
+    trial.reason = fmt::format(
+        "differs from the operations by themselves by {:.3g} of the largest value, above the "
+        "tolerance {:.3g}, at {}",
+        difference.error, place_->tolerance(), difference.where);
+    return;
+  }
+  Ready ready{trial.config, Kernel(), Geometry(), std::nullopt, place_->record(alternative)};
+  time(trial, ready, best_us);
+}
+
 // After a launch that failed the context may be lost, and with it every buffer.
 void TrialRunner::recover() {
   data_.reset();
+  place_.reset();
   try {
     device_->reset();
   } catch (const DeviceLostError&) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,6 +11,7 @@
 #include "core/trial.hpp"
 #include "tuner/compile/compile_pool.hpp"
 #include "tuner/measure/measure.hpp"
+#include "tuner/measure/place_bench.hpp"
 #include "tuner/measure/problem_data.hpp"
 #include "tuner/monitor/device_monitor.hpp"
 
@@ -22,6 +24,10 @@ class TrialRunner {
   /// the device uses one. Buffers, inputs and the reference's results are made for the first configuration that needs
   /// them.
   TrialRunner(DeviceMonitor& monitor, const BoundSpace& space, std::optional<Binary> reference, MeasureOptions options,
+              std::uint64_t seed);
+  /// The same of a place of a model, whose configurations are its alternatives: chains of launches that the
+  /// dispatcher's kernels make, compared with what the operations by themselves give.
+  TrialRunner(DeviceMonitor& monitor, const BoundSpace& place, DispatcherOptions kernels, MeasureOptions options,
               std::uint64_t seed);
 
   /// Has `told` called with "load", "inputs", "launch" (before the launch that is verified), "check" and "measure" as
@@ -49,8 +55,12 @@ class TrialRunner {
   struct Ready {
     Config config;
     Kernel kernel;
-    Geometry geometry;
-    LaunchArguments arguments;
+    Geometry geometry{};
+    std::optional<LaunchArguments> arguments{};
+    Graph graph{};  ///< of a place's chain, instead of a kernel
+
+    /// It must stay where it is.
+    [[nodiscard]] TimedWork work(Device& device);
   };
   /// Loads a configuration for timing; throws what Device::load throws.
   [[nodiscard]] Ready make_ready(const Config& config, const Binary& binary);
@@ -71,6 +81,7 @@ class TrialRunner {
   void refresh_inputs();
   void load_verify_measure(Trial& trial, const Binary& binary, double best_us);
   bool verify(Trial& trial, Ready& ready);
+  void build_and_time_place(Trial& trial, double best_us);
   void time(Trial& trial, Ready& ready, double best_us);
 
   DeviceMonitor* monitor_;
@@ -80,7 +91,9 @@ class TrialRunner {
   MeasureOptions options_;
   std::uint64_t seed_;
   std::optional<ProblemData> data_;
-  double trials_ms_ = 0;  ///< spent on trials so far
+  std::optional<DispatcherOptions> kernels_;  ///< of a place
+  std::unique_ptr<PlaceBench> place_;         ///< once it was needed
+  double trials_ms_ = 0;                      ///< spent on trials so far
   bool lost_ = false;
   bool gave_up_ = false;
   bool cut_short_ = false;

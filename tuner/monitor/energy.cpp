@@ -62,7 +62,7 @@ std::optional<double> power_w(DeviceMonitor& monitor) {
 
 }  // namespace
 
-std::optional<double> measure_energy_mj(DeviceMonitor& monitor, TrialRunner::Ready& ready, double time_us,
+std::optional<double> measure_energy_mj(DeviceMonitor& monitor, const TimedWork& work, double time_us,
                                         double window_ms) {
   Device& device = monitor.device();
   if (!(window_ms > 0) || !power_w(monitor)) {
@@ -82,7 +82,7 @@ std::optional<double> measure_energy_mj(DeviceMonitor& monitor, TrialRunner::Rea
       batch = static_cast<int>(std::clamp(batch_us / std::max(time_us, 1e-3), 1.0, kMaxLaunches));
     }
     for (int launch = 0; launch < batch; ++launch) {
-      device.launch(ready.kernel, ready.geometry, ready.arguments.pointers());
+      work.launch();
     }
     const double queued_s = monitor.now_s();
     const std::optional<double> now_w = power_w(monitor);

@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "tuner/measure/trial_runner.hpp"
+#include "tuner/measure/measure.hpp"
 #include "tuner/monitor/device_monitor.hpp"
 
 namespace pascaline {
@@ -11,7 +11,7 @@ namespace pascaline {
 /// average over a second, has read the same for half a second (two seconds at most), then reads it about every 20 ms
 /// for `window_ms` and integrates it by trapezoids. Nothing if the card does not report its power. `time_us` is what a
 /// launch takes. Throws what Device::launch and Device::synchronize throw.
-[[nodiscard]] std::optional<double> measure_energy_mj(DeviceMonitor& monitor, TrialRunner::Ready& ready, double time_us,
+[[nodiscard]] std::optional<double> measure_energy_mj(DeviceMonitor& monitor, const TimedWork& work, double time_us,
                                                       double window_ms);
 
 }  // namespace pascaline

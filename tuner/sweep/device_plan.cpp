@@ -7,12 +7,17 @@
 #include "core/error.hpp"
 #include "core/space/code_words.hpp"
 #include "runtime/dispatch/identity.hpp"
+#include "runtime/model/place_space.hpp"
 #include "tuner/compile/compile_variants.hpp"
 
 namespace pascaline {
 namespace {
 
 constexpr int kMaxRetries = 3;
+// Of the time that there is at first, for the last finals of a model's places; and guesses of what these take.
+constexpr double kMostPlacesShare = 0.4;
+constexpr double kPlaceFinalsSeconds = 2;
+constexpr double kOtherFinalsSeconds = 15;
 
 CompilePoolOptions pool_options(const SweepOptions& options, const TargetPlan& target, const CompilerAxis& compilers,
                                 std::size_t jobs) {
@@ -42,11 +47,19 @@ std::vector<CompilerInfo> sweep_compilers(const SweepOptions& options, const Tar
 
 std::vector<SweepKernel> load_kernels(const std::vector<Space>& spaces, const SweepOptions& options,
                                       const DeviceInfo& info, const CompilerAxis& compilers,
-                                      std::deque<Space>& searched) {
+                                      const CompilerAxis& first_compiler, std::deque<Space>& searched) {
   std::vector<SweepKernel> kernels;
   for (const Space& space : spaces) {
     SweepKernel kernel;
     kernel.own_space = &space;
+    if (is_place(space.kernel)) {  // each of its kernels is built by the compiler of its winner
+      kernel.space = &space;
+      kernel.compilers = &first_compiler;
+      kernel.source = place_source(space.kernel, options.kernels);
+      kernel.is_place = true;
+      kernels.push_back(std::move(kernel));
+      continue;
+    }
     kernel.space = compilers.several() ? &searched.emplace_back(compilers.searched(space)) : &space;
     kernel.compilers = &compilers;
     kernel.source = KernelSource::load(kernel_file(options.kernels, space.kernel, ".cu"));
@@ -64,7 +77,8 @@ DevicePlan::DevicePlan(const std::vector<Space>& spaces, const SweepOptions& opt
       info_(info),
       target_(plan_target(info, options.target)),
       compilers_(sweep_compilers(options, target_, info, left_out_)),
-      kernels_(load_kernels(spaces, options, info, compilers_, searched_)),
+      first_compiler_({compilers_.compilers().front()}),
+      kernels_(load_kernels(spaces, options, info, compilers_, first_compiler_, searched_)),
       pool_(pool_options(options, target_, compilers_, jobs)) {}
 
 std::vector<ToolkitRow> DevicePlan::toolkits() const {
@@ -123,6 +137,9 @@ void DevicePlan::store_rows(Store& store, const Tasks& tasks, const std::functio
     for (const std::int64_t toolkit : toolkits_) {
       context.toolkit = toolkit;
       task->contexts.push_back(context);
+      if (task->kernel.is_place) {
+        break;
+      }
     }
   }
 }
@@ -135,10 +152,10 @@ void DevicePlan::recall(SweepRecorder& recorder, SweepTask& task, const std::str
   for (std::size_t i = 0; i < task.contexts.size(); ++i) {
     const ContextIds& context = task.contexts[i];
     for (const LeftAttempt& attempt : recorder.persist([&](Store& store) { return store.left_attempts(context); })) {
-      left_configs.push_back(compilers_.with(attempt.config, i));
+      left_configs.push_back(task.kernel.compilers->with(attempt.config, i));
     }
     for (Store::Known& entry : recorder.persist([&](Store& store) { return store.known_trials(context, run); })) {
-      entry.config = compilers_.with(entry.config, i);
+      entry.config = task.kernel.compilers->with(entry.config, i);
       known.push_back(std::move(entry));
     }
     decided =
@@ -206,7 +223,7 @@ std::vector<RelatedProblem> DevicePlan::measured_before(const SweepTask& task) c
     }
     const auto compiler = toolkit == toolkits_.end() ? 0 : static_cast<std::size_t>(toolkit - toolkits_.begin());
     for (const auto& [config, time_us] : key.times_us) {
-      related[place].times_us.emplace_back(compilers_.with(config, compiler), time_us);
+      related[place].times_us.emplace_back(task.kernel.compilers->with(config, compiler), time_us);
     }
   }
   return related;
@@ -242,6 +259,38 @@ CompileRequest DevicePlan::request(const SweepTask& task, const Config& config) 
   return made;
 }
 
+// What stands for the code of a place's alternative, whose kernels are compiled where they are measured.
+Compiled DevicePlan::place_code(std::uint64_t id, const SweepTask& task, const Config& config) const {
+  Compiled compiled;
+  compiled.id = id;
+  compiled.result.ok = true;
+  compiled.result.binary.kind = BinaryKind::host_object;
+  compiled.result.binary.target = target_.architecture;
+  compiled.result.binary.function = task.kernel.space->kernel;
+  compiled.result.binary.code = alternative_of(config);
+  return compiled;
+}
+
+void DevicePlan::compile(Job job, bool urgent) {
+  if (job.task->kernel.is_place) {
+    place_codes_.push_back(place_code(next_id_, *job.task, job.config));
+    jobs_.emplace(next_id_++, std::move(job));
+    return;
+  }
+  CompileRequest made =
+      job.purpose == Purpose::reference ? reference_request(*job.task) : request(*job.task, job.config);
+  submit(std::move(job), std::move(made), urgent);
+}
+
+std::optional<Compiled> DevicePlan::next_compiled() {
+  if (!place_codes_.empty()) {
+    Compiled compiled = std::move(place_codes_.front());
+    place_codes_.pop_front();
+    return compiled;
+  }
+  return pool_.wait(std::chrono::milliseconds(0));
+}
+
 void DevicePlan::submit(Job job, CompileRequest request, bool urgent) {
   jobs_.emplace(next_id_, std::move(job));
   pool_.submit(next_id_++, std::move(request), urgent);
@@ -263,7 +312,7 @@ std::optional<Config> DevicePlan::propose(SweepTask& task) const {
 
 void DevicePlan::compile_reference(SweepTask& task) {
   task.reference.stage = TaskReference::Stage::compiling;
-  submit({&task, Purpose::reference, task.search.bound().default_config()}, reference_request(task), true);
+  compile({&task, Purpose::reference, task.search.bound().default_config()}, true);
 }
 
 // A compiler's crash costs a configuration of the search its trial. The reference costs the whole problem, and a
@@ -274,8 +323,7 @@ bool DevicePlan::try_again(const Job& job, TrialStatus status) {
   }
   Job again = job;
   ++again.tries;
-  submit(std::move(again),
-         job.purpose == Purpose::reference ? reference_request(*job.task) : request(*job.task, job.config), true);
+  compile(std::move(again), true);
   return true;
 }
 
@@ -293,7 +341,7 @@ void DevicePlan::fill_from(SweepTask& task, std::size_t most_open) {
     if (!config) {
       return;
     }
-    submit({&task, Purpose::search, *config}, request(task, *config), false);
+    compile({&task, Purpose::search, *config}, false);
   }
 }
 
@@ -320,7 +368,7 @@ void DevicePlan::fill_with_default(SweepTask& task) {
     return;
   }
   if (const std::optional<Config> config = propose(task)) {
-    submit({&task, Purpose::search, *config}, request(task, *config), true);
+    compile({&task, Purpose::search, *config}, true);
   }
 }
 
@@ -363,8 +411,19 @@ std::vector<SweepTask*> DevicePlan::in_order(std::optional<double> left_s) const
   }
   const std::vector<SearchProgress> all = progress();
   const AttainedRates rates = attained_rates(all);
-  // What was put off comes behind what was not looked at, and last of all where it would be put off once more.
+  // Places of a model come when all kernels were looked at, and once more at the end, with the winners that there are
+  // then. What was put off comes behind what was not looked at, and last of all where it would be put off once more.
+  const bool kernels_untried = std::any_of(tasks_.begin(), tasks_.end(), [](const auto& task) {
+    return !task->kernel.is_place && task->untried() && task->put_off_s == 0;
+  });
+  const bool at_the_end = left_s && *left_s <= places_need_s();
   const auto rank = [&](const SweepTask* task) {
+    if (task->kernel.is_place) {
+      const bool fresh = !task->looked_at && task->put_off_s == 0;
+      const bool again = task->looked_at && !task->came_again && at_the_end;
+      const int place_rank = fresh && !kernels_untried ? -2 : again ? -1 : 3;
+      return std::pair(place_rank, static_cast<double>(task->index));
+    }
     const bool hopeless = !task->looked_at && task->put_off_s > 0 && left_s && *left_s < 2 * task->put_off_s;
     const bool fresh = !task->looked_at && task->put_off_s == 0;
     return std::pair(fresh ? 0 : hopeless ? 2 : 1, -expected_gain(all[task->index], rates));
@@ -374,11 +433,22 @@ std::vector<SweepTask*> DevicePlan::in_order(std::optional<double> left_s) const
   return waiting;
 }
 
+// For the last finals of places, and for those of the problem that a device is at then.
+double DevicePlan::places_need_s() const {
+  double need_s = kOtherFinalsSeconds;
+  for (const auto& task : tasks_) {
+    need_s += task->kernel.is_place && !task->state.over() ? kPlaceFinalsSeconds + 3 * task->spent_s : 0;
+  }
+  return std::min(need_s, kMostPlacesShare * first_left_s_);
+}
+
 SweepTask* DevicePlan::next_task(std::optional<double> left_s) {
+  first_left_s_ = std::max(first_left_s_, left_s.value_or(0));
   const std::vector<SweepTask*> waiting = in_order(left_s);
   if (waiting.empty()) {
     return nullptr;
   }
+  waiting.front()->came_again = waiting.front()->compared;
   waiting.front()->state.take();
   return waiting.front();
 }
@@ -409,7 +479,7 @@ void DevicePlan::take_reference(SweepTask& task, Compiled compiled) {
 
 std::vector<DevicePlan::Outcome> DevicePlan::take_compiled() {
   std::vector<Outcome> outcomes;
-  while (auto compiled = pool_.wait(std::chrono::milliseconds(0))) {
+  while (auto compiled = next_compiled()) {
     const auto found = jobs_.find(compiled->id);
     const Job job = std::move(found->second);
     jobs_.erase(found);
@@ -436,7 +506,7 @@ void DevicePlan::gather_finalists(SweepTask& task) {
   task.finalists.clear();
   for (auto& [config, binary] : task.search.finalists()) {
     if (!binary) {
-      submit({&task, Purpose::finals, config}, request(task, config), true);
+      compile({&task, Purpose::finals, config}, true);
     }
     task.finalists.emplace(config.text(), std::move(binary));
   }

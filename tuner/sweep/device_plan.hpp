@@ -91,7 +91,11 @@ class DevicePlan {
   [[nodiscard]] CompileRequest reference_request(const SweepTask& task) const;
   [[nodiscard]] const SweepKernel& kernel_of(const Problem& problem) const;
   [[nodiscard]] std::optional<Config> propose(SweepTask& task) const;
+  void compile(Job job, bool urgent);
   void submit(Job job, CompileRequest request, bool urgent);
+  [[nodiscard]] Compiled place_code(std::uint64_t id, const SweepTask& task, const Config& config) const;
+  [[nodiscard]] std::optional<Compiled> next_compiled();
+  [[nodiscard]] double places_need_s() const;
   void compile_reference(SweepTask& task);
   void fill_from(SweepTask& task, std::size_t most_open);
   [[nodiscard]] bool try_again(const Job& job, TrialStatus status);
@@ -106,6 +110,7 @@ class DevicePlan {
   TargetPlan target_;
   std::vector<std::string> left_out_{};
   CompilerAxis compilers_;
+  CompilerAxis first_compiler_;       ///< of them, of places
   std::deque<Space> searched_;        ///< the spaces with the compiler among their parameters
   std::vector<SweepKernel> kernels_;  ///< each stays where it is: tasks and requests refer to it
   CompilePool pool_;
@@ -114,6 +119,8 @@ class DevicePlan {
   std::vector<std::int64_t> toolkits_;  ///< rows, by compiler
   std::vector<std::unique_ptr<SweepTask>> tasks_;
   std::map<std::uint64_t, Job> jobs_;
+  std::deque<Compiled> place_codes_;  ///< that nobody has taken yet
+  double first_left_s_ = 0;           ///< of the time, when it was first told
   std::uint64_t next_id_ = 1;
   double compile_ms_ = 0;
 };

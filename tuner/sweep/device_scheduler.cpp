@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/device/compilers.hpp"
 #include "tuner/measure/trial_setup.hpp"
 
 namespace pascaline {
@@ -27,6 +28,11 @@ MeasureClientOptions client_options(const SweepOptions& options, const DeviceInf
   MeasureClientOptions client;
   client.device = device.id;
   client.target = options.target;
+  client.kernels.database = options.database;
+  client.kernels.kernels = options.kernels;
+  client.kernels.spaces = options.spaces;
+  client.kernels.cache = options.cache;
+  client.kernels.nvrtc = asks_for_compilers(options.nvrtc) ? "" : options.nvrtc;  // each winner is built by its own
   client.program = options.program.empty() ? "/proc/self/exe" : options.program;
   client.sensors = options.sensors;
   client.measure = options.measure;

@@ -59,15 +59,18 @@ double DeviceScheduler::finals_reserve_s(double limit_s) const {
 }
 
 void DeviceScheduler::begin_finals(bool last, std::optional<double> allowed_s) {
-  finals_.last = last;
+  // With a limit of time a place of a model is compared again at the end, when its kernels are tuned.
+  const bool twice = task_->kernel.is_place && left_s_;
+  finals_.last = last && !(twice && !task_->compared);
   finals_.cut = false;
   finals_.allowed_s = allowed_s;
   const std::string key = task_->search.finalists_key();
-  if (key.empty() || key == task_->decided_on) {
+  if (key.empty() || (key == task_->decided_on && !twice)) {
     leave_preparing();
     release_task(last);
     return;
   }
+  task_->compared = true;
   task_->decided_on = key;
   task_->state.gather();
   plan_.gather_finalists(*task_);

@@ -1,6 +1,7 @@
 #include "tuner/sweep/finals.hpp"
 
 #include <algorithm>
+#include <memory>
 
 #include "core/error.hpp"
 #include "core/util/statistics.hpp"
@@ -56,11 +57,12 @@ class Finals {
     for (std::size_t i = 0; i < left_.size(); ++i) {
       put_on(i);
       const auto& [config, binary] = finalists_[left_[i]];
-      ready_.push_back(runner_.make_ready(config, binary));
+      ready_.push_back(std::make_unique<TrialRunner::Ready>(runner_.make_ready(config, binary)));
+      work_.push_back(ready_[i]->work(runner_.device()));
       result_.trials.push_back(blank_trial(runner_.space(), config, binary));
       result_.trials.back().stage = TrialStage::finals;
       runner_.phase("launch");
-      runner_.device().launch(ready_[i].kernel, ready_[i].geometry, ready_[i].arguments.pointers());
+      work_[i].launch();
       runner_.device().synchronize();
     }
   }
@@ -137,8 +139,7 @@ class Finals {
         if (!monitor_.may_measure() && !monitor_.wait_until_fit()) {
           return false;
         }
-        result_.trials[i].samples.push_back(take_sample(monitor_, ready_[i].kernel, ready_[i].geometry,
-                                                        ready_[i].arguments.pointers(), runner_.options().cold_cache));
+        result_.trials[i].samples.push_back(take_sample(monitor_, work_[i], runner_.options().cold_cache));
       }
     }
     return true;
@@ -188,7 +189,7 @@ class Finals {
       }
       put_on(i);
       result_.trials[i].energy_mj =
-          measure_energy_mj(monitor_, ready_[i], result_.trials[i].time->median_us, options_.energy_window_ms);
+          measure_energy_mj(monitor_, work_[i], result_.trials[i].time->median_us, options_.energy_window_ms);
     }
   }
 
@@ -203,7 +204,8 @@ class Finals {
   bool cut_ = false;
   double longest_round_s_ = 0;
   FinalsResult result_;
-  std::vector<TrialRunner::Ready> ready_;
+  std::vector<std::unique_ptr<TrialRunner::Ready>> ready_;  // which stay where they are
+  std::vector<TimedWork> work_;
   std::vector<double> canaries_;
 };
 

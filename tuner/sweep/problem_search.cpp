@@ -8,6 +8,7 @@
 #include "core/error.hpp"
 #include "core/space/enumeration.hpp"
 #include "runtime/dispatch/closest_valid.hpp"
+#include "runtime/model/place_space.hpp"
 #include "tuner/measure/trial_setup.hpp"
 
 namespace pascaline {
@@ -28,8 +29,14 @@ ProblemSearch::ProblemSearch(const Space& space, SweepProblem wanted, const Devi
     : options_(options),
       compilers_(compilers != nullptr && compilers->several() ? compilers : nullptr),
       wanted_(std::move(wanted)),
+      trials_(options.trials),
+      finalists_(options.finalists),
       bound_(space, wanted_.problem, limits),
       default_config_(bound_.default_config()) {
+  if (is_place(space.kernel)) {  // all of its alternatives are tried and compared
+    trials_ = std::max(trials_, static_cast<int>(space.parameters.front().values.size()));
+    finalists_ = std::max(finalists_, static_cast<int>(space.parameters.front().values.size()));
+  }
   if (space.raw_size() <= kCountedSpace) {
     valid_ = Enumerator(bound_).for_each([](auto) { return true; });
   }
@@ -56,6 +63,15 @@ void ProblemSearch::begin_with_defaults() {
 // Then what is known to be good for some shape of the kernel, in place of a member that is not valid here the nearest
 // one that is.
 void ProblemSearch::begin_with_portfolio() {
+  if (is_place(bound_.space().kernel)) {
+    for (const Value& value : bound_.space().parameters.front().values) {
+      Config config({{kAlternativeParameter, value}});
+      if (config != default_config_) {
+        first_.push_back(std::move(config));
+      }
+    }
+    return;
+  }
   for (const Config& member : bound_.space().portfolio_for(bound_.limits())) {
     const auto config = nearest_valid(bound_, member);
     if (config && std::find(first_.begin(), first_.end(), *config) == first_.end()) {
@@ -144,7 +160,7 @@ std::optional<Config> ProblemSearch::propose_stand_in() {
 }
 
 std::optional<Config> ProblemSearch::propose() {
-  const auto within = [&] { return done_ + static_cast<int>(open_) < options_.trials; };
+  const auto within = [&] { return done_ + static_cast<int>(open_) < trials_; };
   while (!spent_ && within()) {
     Config next;
     if (auto stand_in = why_no_default_.empty() ? std::nullopt : propose_stand_in()) {
@@ -156,7 +172,7 @@ std::optional<Config> ProblemSearch::propose() {
       next = std::move(first_.front());
       first_.pop_front();
     } else {
-      spent_ = options_.searcher == kNoSearcher;
+      spent_ = options_.searcher == kNoSearcher || is_place(bound_.space().kernel);
       if (spent_) {
         break;
       }
@@ -177,7 +193,7 @@ std::optional<Config> ProblemSearch::propose() {
       return next;
     }
   }
-  spent_ = spent_ || done_ >= options_.trials;
+  spent_ = spent_ || done_ >= trials_;
   return std::nullopt;
 }
 
@@ -333,8 +349,8 @@ int ProblemSearch::remaining() const noexcept {
   if (spent_) {
     return static_cast<int>(open_);
   }
-  const int allowed = std::max(options_.trials - done_, 0);
-  if (options_.searcher == kNoSearcher) {
+  const int allowed = std::max(trials_ - done_, 0);
+  if (options_.searcher == kNoSearcher || is_place(bound_.space().kernel)) {
     return std::min(allowed, static_cast<int>(first_.size() + open_));
   }
   if (!valid_) {
@@ -369,7 +385,7 @@ void ProblemSearch::note_if_nearest(const Config& usable) {
 
 // Binaries are kept for those that may be finalists; the others can be had from the cache again.
 void ProblemSearch::keep_binary(const Config& config, const Binary& binary) {
-  const auto most = static_cast<std::size_t>(options_.finalists) + 8;
+  const auto most = static_cast<std::size_t>(finalists_) + 8;
   if (binaries_.size() > 2 * most) {
     std::set<std::string> needed{default_config_.text()};
     for (auto entry = ranking_.begin(); entry != ranking_.end() && needed.size() < most; ++entry) {
@@ -407,7 +423,7 @@ std::vector<Config> ProblemSearch::finalist_configs() const {
   std::vector<Config> chosen;
   const std::optional<Config> standard = baseline();
   for (const auto& [median_us, config] : ranking_) {
-    if (static_cast<int>(chosen.size()) >= options_.finalists) {
+    if (static_cast<int>(chosen.size()) >= finalists_) {
       break;
     }
     if (config != standard) {

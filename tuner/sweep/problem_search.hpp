@@ -134,6 +134,8 @@ class ProblemSearch {
   const SweepOptions& options_;
   const CompilerAxis* compilers_;  ///< nullptr: there is no choice of them
   SweepProblem wanted_;
+  int trials_;     ///< of this run, at most
+  int finalists_;  ///< besides the default
   BoundSpace bound_;
   Config default_config_;
   std::optional<SearchDomain> domain_;  ///< made when the searcher is

@@ -42,6 +42,7 @@ struct SweepOptions {
   /// As for find_compilers: "all" and lists of versions make the compiler a part of what is searched.
   std::string nvrtc;
   std::filesystem::path kernels;  ///< folder of .cu files
+  std::filesystem::path spaces;   ///< folder of search spaces, for kernels of models' places; empty: the installed ones
   std::filesystem::path cache;
   std::filesystem::path database;
   std::string searcher = "auto";

@@ -259,7 +259,7 @@ std::optional<double> SweepRun::expected_s() const {
         work.trials += counts ? task->search.remaining() : 0;
         work.problems += counts ? 1 : 0;
       }
-      if (work.problems == 0) {
+      if (work.problems == 0 || kernel.is_place) {  // which take little beside kernels
         continue;
       }
       const auto kernel_s = estimate_s(work, store_.trial_costs(plan->context().device, kernel.space->kernel));

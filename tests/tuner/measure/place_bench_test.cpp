@@ -1,0 +1,190 @@
+#include "tuner/measure/place_bench.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/error.hpp"
+#include "core/util/paths.hpp"
+#include "runtime/model/place_space.hpp"
+#include "tests/db/fixtures.hpp"
+#include "tuner/measure/trial_runner.hpp"
+#include "tuner/sweep/finals.hpp"
+
+namespace pascaline::testing {
+namespace {
+
+using Values = std::vector<std::pair<std::string, std::string>>;
+
+DispatcherOptions kernels() {
+  DispatcherOptions options;
+  options.cache = PASCALINE_TEST_CACHE;
+  return options;
+}
+
+// Small places of each kind, with the types that alternatives differ for.
+std::vector<Problem> small_places() {
+  std::vector<Problem> places;
+  const auto add = [&](const char* kernel, Values values) { places.push_back(place_space(kernel).problem(values)); };
+  for (const char* weight : {"float32", "q8_0"}) {
+    for (const char* cache : {"float32", "int8"}) {
+      add("place_decode_attention", {{"HIDDEN", "256"},
+                                     {"HEADS", "4"},
+                                     {"KV_HEADS", "2"},
+                                     {"HEAD_DIM", "64"},
+                                     {"KEYS", "70"},
+                                     {"QK_NORM", "1"},
+                                     {"SECTION_H", "8"},
+                                     {"SECTION_W", "8"},
+                                     {"QKV", weight},
+                                     {"OUTPUT", weight},
+                                     {"CACHE", cache}});
+    }
+    add("place_decode_mlp", {{"HIDDEN", "256"}, {"INTERMEDIATE", "512"}, {"GATE_UP", weight}, {"DOWN", weight}});
+    add("place_head", {{"ROWS", "1"}, {"HIDDEN", "256"}, {"VOCABULARY", "300"}, {"HEAD", weight}});
+    add("place_prompt_attention", {{"ROWS", "11"},
+                                   {"HIDDEN", "256"},
+                                   {"HEADS", "4"},
+                                   {"KV_HEADS", "2"},
+                                   {"HEAD_DIM", "64"},
+                                   {"KEYS", "20"},
+                                   {"QK_NORM", "0"},
+                                   {"SECTION_H", "8"},
+                                   {"SECTION_W", "8"},
+                                   {"QKV", weight},
+                                   {"OUTPUT", weight},
+                                   {"CACHE", "float32"}});
+    add("place_prompt_mlp",
+        {{"ROWS", "11"}, {"HIDDEN", "256"}, {"INTERMEDIATE", "512"}, {"GATE_UP", weight}, {"DOWN", weight}});
+    add("place_vision_attention", {{"ROWS", "12"},
+                                   {"HIDDEN", "256"},
+                                   {"HEADS", "4"},
+                                   {"HEAD_DIM", "64"},
+                                   {"SEGMENTS", "2"},
+                                   {"QKV", weight},
+                                   {"PROJECTION", weight}});
+    add("place_vision_mlp",
+        {{"ROWS", "12"}, {"HIDDEN", "256"}, {"INTERMEDIATE", "512"}, {"FC1", weight}, {"FC2", weight}});
+    for (const char* first : {"0", "1"}) {
+      add("place_merger", {{"TOKENS", "3"},
+                           {"HIDDEN", "64"},
+                           {"MERGED", "256"},
+                           {"OUT", "256"},
+                           {"MERGED_FIRST", first},
+                           {"FC1", weight},
+                           {"FC2", weight}});
+    }
+  }
+  return places;
+}
+
+class PlaceBenchTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<Device> host_ = open_device("emulator");
+};
+
+TEST_F(PlaceBenchTest, EveryAlternativeComputesWhatItsOperationsDo) {
+  for (const Problem& place : small_places()) {
+    PlaceBench bench(*host_, kernels(), place, 7);
+    bench.prepare();
+    const std::vector<std::string> known = kernels_of_place(place.kernel);
+    for (const AlternativeFacts& alternative : alternatives_of(place.kernel)) {
+      SCOPED_TRACE(fmt::format("{} as {}", place.text(), alternative.name));
+      const auto refused = bench.build(alternative.name);
+      EXPECT_EQ(refused.has_value(), !alternative.fits(place_key(place)));
+      if (refused) {
+        EXPECT_EQ(refused->first, TrialStatus::rejected) << refused->second;
+        continue;
+      }
+      for (const std::string& kernel : bench.kernels_of(alternative.name)) {
+        EXPECT_NE(std::find(known.begin(), known.end(), kernel), known.end())
+            << kernel << " belongs into the list of the place's kernels: its source is part of what was measured";
+      }
+      bench.run(alternative.name);
+      const PlaceTensors::Difference difference = bench.difference();
+      EXPECT_LE(difference.error, bench.tolerance()) << difference.where;
+      const Graph graph = bench.record(alternative.name);
+      EXPECT_GT(host_->time_launch_us(graph, false), 0);
+    }
+  }
+}
+
+TEST_F(PlaceBenchTest, OtherResultsAreSeen) {
+  PlaceTensors tensors(host_->memory(), 3);
+  const TensorView changed = tensors.changed("hidden", ElementType::float32, {4, 5}, -1, 1);
+  const TensorView written = tensors.written("out", {2, 3});
+  auto* const values = static_cast<float*>(written.data);
+  std::fill(values, values + 6, 2.0F);
+  tensors.keep_results();
+  EXPECT_EQ(tensors.difference().error, 0);
+  values[4] = 2.5F;
+  EXPECT_NEAR(tensors.difference().error, 0.25, 1e-6);
+  EXPECT_EQ(tensors.difference().where, "out[4]: 2.5 instead of 2");
+  tensors.restore();
+  const PlaceTensors::Difference poisoned = tensors.difference();
+  EXPECT_FALSE(poisoned.is_number) << "what is not written at all";
+  EXPECT_FALSE(poisoned.error <= 1);
+  std::fill(values, values + 6, 2.0F);
+  EXPECT_EQ(tensors.difference().error, 0);
+  static_cast<float*>(changed.data)[0] += 1;
+  EXPECT_GT(tensors.difference().error, 0.3);
+}
+
+// As a sweep runs them.
+TEST_F(PlaceBenchTest, TrialsOfAPlace) {
+  const Space space = place_space("place_decode_attention");
+  const BoundSpace bound(space, small_places().front(), host_->info().limits);
+  DeviceMonitor monitor(*host_, {.passive = true});
+  MeasureOptions quick;
+  quick.min_samples = quick.max_samples = 3;
+  TrialRunner runner(monitor, bound, kernels(), quick, 1);
+  Compiled code;
+  code.result.ok = true;
+  code.result.binary.kind = BinaryKind::host_object;
+  for (const char* alternative : {"single", "rotated"}) {
+    const Trial trial = runner.run(config_of_alternative(alternative), code, 0);
+    EXPECT_EQ(trial.status, TrialStatus::ok) << trial.reason;
+    EXPECT_EQ(trial.is_default, std::string(alternative) == "single");
+    ASSERT_TRUE(trial.time.has_value());
+    EXPECT_GT(trial.time->median_us, 0);
+    ASSERT_TRUE(trial.max_error.has_value());
+    EXPECT_LT(*trial.max_error, 1e-4);
+  }
+  const Trial refused = runner.run(config_of_alternative("normed"), code, 0);
+  EXPECT_EQ(refused.status, TrialStatus::rejected);
+  EXPECT_NE(refused.reason.find("does not fit"), std::string::npos) << refused.reason;
+  FinalsOptions options;
+  options.rounds = options.min_rounds = 4;
+  options.energy_window_ms = 0;
+  const auto finals =
+      run_finals(runner, {{config_of_alternative("rotated"), {}}, {config_of_alternative("single"), {}}}, options, {});
+  ASSERT_TRUE(finals.has_value());
+  EXPECT_TRUE(finals->failed.empty());
+  EXPECT_EQ(finals->trials.size(), 2U);
+}
+
+// A kernel of the alternative that does not compile costs that alternative.
+TEST_F(PlaceBenchTest, AKernelThatCannotBeBuiltIsATrialsOutcome) {
+  const TemporaryFolder folder;
+  std::filesystem::copy(data_folder("kernel_templates"), folder.path(), std::filesystem::copy_options::recursive);
+  std::ofstream(folder / "attention_decode_qkv.cu") << "#error this kernel cannot be built\n";
+  DispatcherOptions options = kernels();
+  options.kernels = folder.path();
+  PlaceBench bench(*host_, options, small_places().front(), 7);
+  bench.prepare();
+  const auto refused = bench.build("rotated");
+  ASSERT_TRUE(refused.has_value());
+  EXPECT_EQ(refused->first, TrialStatus::compile_failed);
+  EXPECT_NE(refused->second.find("attention_decode_qkv"), std::string::npos) << refused->second;
+  EXPECT_FALSE(bench.build("single").has_value());
+  EXPECT_THROW((void)bench.build("doubled"), Error);
+}
+
+}  // namespace
+}  // namespace pascaline::testing

@@ -1,0 +1,328 @@
+#include "tuner/measure/place_bench.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <string_view>
+#include <vector>
+
+#include "core/error.hpp"
+#include "runtime/device/device_failure.hpp"
+#include "runtime/model/executor.hpp"
+#include "runtime/model/linear_layers.hpp"
+#include "runtime/model/place_list.hpp"
+#include "runtime/model/place_space.hpp"
+#include "runtime/model/positions.hpp"
+
+namespace pascaline {
+namespace {
+
+constexpr double kRotaryBase = 10'000;
+
+// Of products in float32, which differ in the order of sums; with values rounded to float16, or to int8, on the way.
+double tolerance_of(const Problem& place) {
+  double tolerance = 1e-4;
+  for (const auto& [name, type] : place.types) {
+    const bool is_cache = name == "CACHE";
+    if (is_packed_format(type) || (is_cache && type == ElementType::int8)) {
+      tolerance = std::max(tolerance, 3e-2);
+    } else if (is_cache && type == ElementType::float16) {
+      tolerance = std::max(tolerance, 2e-3);
+    }
+  }
+  return tolerance;
+}
+
+TensorView norm_weight(PlaceTensors& tensors, std::int64_t width) {
+  return tensors.read(ElementType::float32, {width}, 0.5, 1.5);
+}
+
+NormWeights norm_weights(PlaceTensors& tensors, std::int64_t width) {
+  return {norm_weight(tensors, width), tensors.read(ElementType::float32, {width}, -0.5, 0.5)};
+}
+
+LinearWeights linear_weights(PlaceTensors& tensors, ElementType type, std::int64_t rows, std::int64_t columns) {
+  return {tensors.weight(type, rows, columns), tensors.read(ElementType::float32, {rows}, -0.5, 0.5)};
+}
+
+std::vector<std::int32_t> counting_from(std::int64_t first, std::int64_t count, int times = 1) {
+  std::vector<std::int32_t> values(static_cast<std::size_t>(count));
+  std::iota(values.begin(), values.end(), static_cast<std::int32_t>(first));
+  std::vector<std::int32_t> all;
+  for (int i = 0; i < times; ++i) {
+    all.insert(all.end(), values.begin(), values.end());
+  }
+  return all;
+}
+
+TensorView cache_of(PlaceTensors& tensors, const char* name, ElementType type, std::int64_t keys, std::int64_t heads,
+                    std::int64_t head_dim) {
+  const double most = type == ElementType::int8 ? 127 : 1;
+  return tensors.changed(name, type, {keys, heads, head_dim}, -most, most);
+}
+
+// The rows are the last ones of the cache: what a place meets when the context is full.
+void make(PlaceTensors& tensors, const Problem& of, AttentionPlace& place) {
+  const bool one = of.kernel == "place_decode_attention";
+  const std::int64_t rows = one ? 1 : of.dimension("ROWS");
+  const std::int64_t hidden = of.dimension("HIDDEN");
+  const std::int64_t heads = of.dimension("HEADS");
+  const std::int64_t kv_heads = of.dimension("KV_HEADS");
+  const std::int64_t head_dim = of.dimension("HEAD_DIM");
+  const std::int64_t keys = of.dimension("KEYS");
+  const ElementType cache = of.type("CACHE");
+  if (keys < rows) {
+    throw Error(fmt::format("{}: there are fewer keys than rows", of.text()));
+  }
+  place.hidden = tensors.changed("hidden", ElementType::float32, {rows, hidden}, -1, 1);
+  place.input_norm = norm_weight(tensors, hidden);
+  place.qkv_weight = tensors.weight(of.type("QKV"), (heads + 2 * kv_heads) * head_dim, hidden);
+  if (of.dimension("QK_NORM") == 1) {
+    place.q_norm = norm_weight(tensors, head_dim);
+    place.k_norm = norm_weight(tensors, head_dim);
+  }
+  const RopeTables tables = rope_tables(keys, head_dim / 2, kRotaryBase);
+  place.cosine = tensors.floats(tables.cosine, {keys, head_dim / 2});
+  place.sine = tensors.floats(tables.sine, {keys, head_dim / 2});
+  place.positions = tensors.integers(counting_from(keys - rows, rows, 3), {3, rows});
+  place.slots = tensors.integers(counting_from(keys - rows, rows), {rows});
+  place.length = tensors.integers(counting_from(keys, 1), {1});
+  place.k_cache = cache_of(tensors, "keys", cache, keys, kv_heads, head_dim);
+  place.v_cache = cache_of(tensors, "values", cache, keys, kv_heads, head_dim);
+  if (cache == ElementType::int8) {
+    place.k_scales = tensors.changed("scales of keys", ElementType::float32, {keys, kv_heads}, 0.004, 0.012);
+    place.v_scales = tensors.changed("scales of values", ElementType::float32, {keys, kv_heads}, 0.004, 0.012);
+  }
+  place.output = tensors.weight(of.type("OUTPUT"), hidden, heads * head_dim);
+  place.input = tensors.scratch({rows, hidden});
+  place.qkv = tensors.scratch({rows, heads + 2 * kv_heads, head_dim});
+  place.q = tensors.scratch({rows, heads, head_dim});
+  place.attended = tensors.scratch({rows, heads, head_dim});
+  place.cached = keys - rows;
+  place.section_h = of.dimension("SECTION_H");
+  place.section_w = of.dimension("SECTION_W");
+}
+
+void make(PlaceTensors& tensors, const Problem& of, MlpPlace& place) {
+  const std::int64_t rows = of.kernel == "place_decode_mlp" ? 1 : of.dimension("ROWS");
+  const std::int64_t hidden = of.dimension("HIDDEN");
+  const std::int64_t intermediate = of.dimension("INTERMEDIATE");
+  place.hidden = tensors.changed("hidden", ElementType::float32, {rows, hidden}, -1, 1);
+  place.post_norm = norm_weight(tensors, hidden);
+  place.gate_up = tensors.weight(of.type("GATE_UP"), 2 * intermediate, hidden);
+  place.down = tensors.weight(of.type("DOWN"), hidden, intermediate);
+  place.input = tensors.scratch({rows, hidden});
+  place.gated = tensors.scratch({rows, intermediate});
+}
+
+void make(PlaceTensors& tensors, const Problem& of, HeadPlace& place) {
+  const std::int64_t rows = of.dimension("ROWS");
+  const std::int64_t hidden = of.dimension("HIDDEN");
+  const std::int64_t vocabulary = of.dimension("VOCABULARY");
+  place.hidden = tensors.read(ElementType::float32, {rows, hidden}, -1, 1);
+  place.norm = norm_weight(tensors, hidden);
+  place.head = tensors.weight(of.type("HEAD"), vocabulary, hidden);
+  place.logits = tensors.written("logits", {rows, vocabulary});
+  place.input = tensors.scratch({rows, hidden});
+}
+
+void make(PlaceTensors& tensors, const Problem& of, VisionAttentionPlace& place) {
+  const std::int64_t rows = of.dimension("ROWS");
+  const std::int64_t hidden = of.dimension("HIDDEN");
+  const std::int64_t heads = of.dimension("HEADS");
+  const std::int64_t head_dim = of.dimension("HEAD_DIM");
+  const std::int64_t segments = of.dimension("SEGMENTS");
+  place.hidden = tensors.changed("hidden", ElementType::float32, {rows, hidden}, -1, 1);
+  place.norm = norm_weights(tensors, hidden);
+  place.qkv_weight = linear_weights(tensors, of.type("QKV"), 3 * heads * head_dim, hidden);
+  place.projection = linear_weights(tensors, of.type("PROJECTION"), hidden, heads * head_dim);
+  const RopeTables tables = rope_tables(rows, head_dim / 4, kRotaryBase);
+  place.cosine = tensors.floats(tables.cosine, {rows, head_dim / 4});
+  place.sine = tensors.floats(tables.sine, {rows, head_dim / 4});
+  place.positions = tensors.integers(counting_from(0, rows, 2), {2, rows});
+  if (segments > 1) {
+    std::vector<std::int32_t> starts;
+    for (std::int64_t i = 0; i <= segments; ++i) {
+      starts.push_back(static_cast<std::int32_t>(i * rows / segments));
+    }
+    place.segment_starts = tensors.integers(starts, {segments + 1});
+  }
+  place.normed = tensors.scratch({rows, hidden});
+  place.qkv = tensors.scratch({rows, 3, heads, head_dim});
+  place.attended = tensors.scratch({rows, heads, head_dim});
+}
+
+void make(PlaceTensors& tensors, const Problem& of, VisionMlpPlace& place) {
+  const std::int64_t rows = of.dimension("ROWS");
+  const std::int64_t hidden = of.dimension("HIDDEN");
+  const std::int64_t intermediate = of.dimension("INTERMEDIATE");
+  place.hidden = tensors.changed("hidden", ElementType::float32, {rows, hidden}, -1, 1);
+  place.norm = norm_weights(tensors, hidden);
+  place.fc1 = linear_weights(tensors, of.type("FC1"), intermediate, hidden);
+  place.fc2 = linear_weights(tensors, of.type("FC2"), hidden, intermediate);
+  place.input = tensors.scratch({rows, hidden});
+  place.wide = tensors.scratch({rows, intermediate});
+}
+
+void make(PlaceTensors& tensors, const Problem& of, MergerPlace& place) {
+  const std::int64_t tokens = of.dimension("TOKENS");
+  const std::int64_t hidden = of.dimension("HIDDEN");
+  const std::int64_t merged = of.dimension("MERGED");
+  const std::int64_t out = of.dimension("OUT");
+  if (merged % hidden != 0) {
+    throw Error(fmt::format("{}: patches are not whole parts of what is merged of them", of.text()));
+  }
+  place.merged_first = of.dimension("MERGED_FIRST") == 1;
+  place.hidden = tensors.read(ElementType::float32, {tokens * (merged / hidden), hidden}, -1, 1);
+  place.norm = norm_weights(tensors, place.merged_first ? merged : hidden);
+  place.fc1 = linear_weights(tensors, of.type("FC1"), merged, merged);
+  place.fc2 = linear_weights(tensors, of.type("FC2"), out, merged);
+  place.out = tensors.written("out", {tokens, out});
+  place.input = tensors.scratch({place.hidden.shape[0], hidden});
+  place.wide = tensors.scratch({tokens, merged});
+}
+
+}  // namespace
+
+class PlaceChains {
+ public:
+  explicit PlaceChains(Dispatcher& dispatcher) : executor_(dispatcher, nullptr), linear_(executor_) {}
+  PlaceChains(const PlaceChains&) = delete;
+  PlaceChains& operator=(const PlaceChains&) = delete;
+  virtual ~PlaceChains() = default;
+
+  virtual void run(const std::string& alternative) = 0;
+  [[nodiscard]] virtual std::vector<Executor::PlannedLaunch> launches(const std::string& alternative) = 0;
+  [[nodiscard]] const Executor& executor() const noexcept { return executor_; }
+
+ protected:
+  Executor executor_;
+  LinearLayers linear_;
+};
+
+namespace {
+
+template <typename Place>
+class ChainsOf final : public PlaceChains {
+ public:
+  ChainsOf(Dispatcher& dispatcher, PlaceTensors& tensors, const Problem& of) : PlaceChains(dispatcher) {
+    make(tensors, of, place_);
+    std::int64_t rows = place_.hidden.shape[0];
+    std::int64_t columns = 1;
+    for (const auto& [name, value] : of.dimensions) {  // any of them may be a row's length
+      columns = name == "ROWS" || name == "KEYS" || name == "VOCABULARY" ? columns : std::max(columns, value);
+    }
+    if (std::ranges::any_of(of.dimensions, [](const auto& dimension) { return dimension.first == "HEADS"; })) {
+      columns = std::max(columns, of.dimension("HEADS") * of.dimension("HEAD_DIM"));
+    }
+    if (std::ranges::any_of(of.types, [](const auto& type) { return is_packed_format(type.second); })) {
+      linear_.reserve(rows, columns);
+    }
+  }
+
+  void run(const std::string& alternative) override { named(alternative).run(linear_, place_); }
+  std::vector<Executor::PlannedLaunch> launches(const std::string& alternative) override {
+    return executor_.launches_of([&] { named(alternative).run(linear_, place_); });
+  }
+
+ private:
+  [[nodiscard]] const Alternative<Place>& named(const std::string& name) const {
+    const auto alternatives = place_.list().alternatives;
+    const auto found = std::ranges::find_if(alternatives, [&](const auto& one) { return one.name == name; });
+    if (found == alternatives.end()) {
+      throw Error(fmt::format("{} has no alternative '{}'", place_.list().name, name));
+    }
+    return *found;
+  }
+
+  Place place_;
+};
+
+std::unique_ptr<PlaceChains> make_chains(Dispatcher& dispatcher, PlaceTensors& tensors, const Problem& of) {
+  std::unique_ptr<PlaceChains> chains;
+  for_each_place([&]<typename Place>(const PlaceList<Place>& list) {
+    if (list.name == of.kernel) {
+      chains = std::make_unique<ChainsOf<Place>>(dispatcher, tensors, of);
+    }
+  });
+  return chains;
+}
+
+}  // namespace
+
+PlaceBench::PlaceBench(Device& device, const DispatcherOptions& options, const Problem& place, std::uint64_t seed)
+    : device_(&device),
+      dispatcher_(device, options),
+      place_(place_key(place).named()),
+      tolerance_(tolerance_of(place)),
+      seed_(seed) {}
+
+PlaceBench::~PlaceBench() = default;
+
+void PlaceBench::prepare() {
+  if (chains_) {
+    return;
+  }
+  auto tensors = std::make_unique<PlaceTensors>(device_->memory(), seed_);
+  auto chains = make_chains(dispatcher_, *tensors, place_);
+  tensors_ = std::move(tensors);
+  chains_ = std::move(chains);
+  try {
+    if (const auto why = build(kSingle)) {
+      throw Error(fmt::format("{}: its operations by themselves: {}", place_.text(), why->second));
+    }
+    run(kSingle);
+    tensors_->keep_results();
+  } catch (...) {
+    chains_.reset();
+    tensors_.reset();
+    throw;
+  }
+}
+
+std::optional<std::pair<TrialStatus, std::string>> PlaceBench::build(const std::string& alternative) {
+  const std::vector<AlternativeFacts> all = alternatives_of(place_.kernel);
+  const auto facts = std::ranges::find_if(all, [&](const AlternativeFacts& one) { return one.name == alternative; });
+  if (facts == all.end()) {
+    throw Error(fmt::format("{} has no alternative '{}'", place_.kernel, alternative));
+  }
+  if (!facts->fits(place_key(place_))) {
+    return std::pair(TrialStatus::rejected, std::string("it does not fit these types and sizes"));
+  }
+  try {
+    for (const Executor::PlannedLaunch& launch : chains_->launches(alternative)) {
+      (void)dispatcher_.prepare(launch.problem.named());
+    }
+  } catch (const Error& error) {
+    if (is_device_failure(error)) {
+      throw;
+    }
+    return std::pair(TrialStatus::compile_failed, std::string(error.what()));
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> PlaceBench::kernels_of(const std::string& alternative) {
+  std::vector<std::string> kernels;
+  for (const Executor::PlannedLaunch& launch : chains_->launches(alternative)) {
+    kernels.emplace_back(launch.problem.kernel().text());
+  }
+  return kernels;
+}
+
+void PlaceBench::run(const std::string& alternative) {
+  tensors_->restore();
+  chains_->run(alternative);
+  device_->synchronize();
+  if (chains_->executor().fell_back()) {
+    throw EmulatorError(fmt::format("'{}' could not be launched as a whole on the device", alternative));
+  }
+}
+
+Graph PlaceBench::record(const std::string& alternative) {
+  return device_->record([&] { chains_->run(alternative); });
+}
+
+}  // namespace pascaline
