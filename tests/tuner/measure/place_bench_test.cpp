@@ -32,7 +32,7 @@ DispatcherOptions kernels() {
 std::vector<Problem> small_places() {
   std::vector<Problem> places;
   const auto add = [&](const char* kernel, Values values) { places.push_back(place_space(kernel).problem(values)); };
-  for (const char* weight : {"float32", "q8_0", "int8_row"}) {
+  for (const char* weight : {"float32", "q8_0"}) {
     for (const char* cache : {"float32", "int8"}) {
       add("place_decode_attention", {{"HIDDEN", "256"},
                                      {"HEADS", "4"},
@@ -156,14 +156,7 @@ TEST_F(PlaceBenchTest, TrialsOfAPlace) {
     ASSERT_TRUE(trial.max_error.has_value());
     EXPECT_LT(*trial.max_error, 1e-4);
   }
-  const std::vector<Problem> places = small_places();
-  const auto of_rows = std::ranges::find_if(places, [&](const Problem& problem) {
-    return problem.kernel == space.kernel && problem.type("QKV") == ElementType::int8_row;
-  });
-  ASSERT_NE(of_rows, places.end());
-  const BoundSpace bound_rows(space, *of_rows, host_->info().limits);
-  TrialRunner of_row_scales(monitor, bound_rows, kernels(), quick, 1);
-  const Trial refused = of_row_scales.run(config_of_alternative("normed"), code, 0);
+  const Trial refused = runner.run(config_of_alternative("normed"), code, 0);
   EXPECT_EQ(refused.status, TrialStatus::rejected);
   EXPECT_NE(refused.reason.find("does not fit"), std::string::npos) << refused.reason;
   FinalsOptions options;
