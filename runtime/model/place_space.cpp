@@ -49,7 +49,7 @@ constexpr const char* kMlpBytes =
     "matrix_bytes(GATE_UP, 2 * INTERMEDIATE, HIDDEN) + matrix_bytes(DOWN, HIDDEN, INTERMEDIATE)";
 
 const std::vector<PlaceKind>& place_kinds() {
-  const std::vector<const char*> products{"matmul", "matmul_q", "matvec", "matvec_q", "quantize"};
+  const std::vector<const char*> products{"matmul", "matmul_q", "matvec", "matvec_normed", "matvec_q", "quantize"};
   const auto with_products = [&](std::initializer_list<const char*> others) {
     std::vector<const char*> all = products;
     all.insert(all.end(), others);
@@ -72,7 +72,7 @@ const std::vector<PlaceKind>& place_kinds() {
       {"place_decode_mlp",
        {{"HIDDEN", 2048}, {"INTERMEDIATE", 6144}},
        {{"GATE_UP"}, {"DOWN"}},
-       with_products({"rmsnorm"}),
+       with_products({"rmsnorm", "mlp", "mlp_q"}),
        "6 * HIDDEN * INTERMEDIATE",
        kMlpBytes},
       {"place_head",

@@ -26,6 +26,7 @@ namespace pascaline::testing {
 namespace {
 
 constexpr const char* kMlp = "place_decode_mlp HIDDEN=256 INTERMEDIATE=512 GATE_UP=q8_0 DOWN=q8_0";
+constexpr const char* kRowMlp = "place_decode_mlp HIDDEN=256 INTERMEDIATE=512 GATE_UP=int8_row DOWN=int8_row";
 constexpr const char* kFloatMlp = "place_decode_mlp HIDDEN=256 INTERMEDIATE=512 GATE_UP=float32 DOWN=float32";
 
 Problem place(const std::string& text) {
@@ -95,7 +96,7 @@ TEST(FusionFileTest, SaysWhatIsWrong) {
   EXPECT_NE(fault_of(plan_text("place_decode_mlp HIDDEN", "single")).find("is not NAME=VALUE"), std::string::npos);
   EXPECT_NE(fault_of(plan_text(kMlp, "doubled")).find("has no alternative 'doubled' (it has: single, normed"),
             std::string::npos);
-  EXPECT_NE(fault_of(plan_text(kFloatMlp, "normed")).find("cannot be computed as 'normed'"), std::string::npos);
+  EXPECT_NE(fault_of(plan_text(kRowMlp, "normed")).find("cannot be computed as 'normed'"), std::string::npos);
   const std::string doubled = fmt::format(
       R"({{"device": {{"kind": "host", "name": "x", "compute_capability": "", "sm_count": 1}},
           "places": [{{"place": "{0}", "alternative": "single"}}, {{"place": "{0}", "alternative": "normed"}}]}})",
