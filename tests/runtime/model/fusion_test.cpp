@@ -94,7 +94,7 @@ TEST(FusionFileTest, SaysWhatIsWrong) {
             std::string::npos);
   EXPECT_NE(fault_of(plan_text("place_decode_mlp HIDDEN=256", "single")).find("/places/0"), std::string::npos);
   EXPECT_NE(fault_of(plan_text("place_decode_mlp HIDDEN", "single")).find("is not NAME=VALUE"), std::string::npos);
-  EXPECT_NE(fault_of(plan_text(kMlp, "doubled")).find("has no alternative 'doubled' (it has: single, normed, whole"),
+  EXPECT_NE(fault_of(plan_text(kMlp, "doubled")).find("has no alternative 'doubled' (it has: single, normed"),
             std::string::npos);
   EXPECT_NE(fault_of(plan_text(kRowMlp, "normed")).find("cannot be computed as 'normed'"), std::string::npos);
   const std::string doubled = fmt::format(
