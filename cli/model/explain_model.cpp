@@ -13,7 +13,6 @@
 #include "cli/model/model_observation.hpp"
 #include "cli/model/model_workload.hpp"
 #include "cli/text.hpp"
-#include "core/util/counted.hpp"
 #include "core/util/shown_text.hpp"
 #include "core/util/statistics.hpp"
 #include "runtime/dispatch/identity.hpp"
@@ -143,8 +142,8 @@ void print_place(const ExplainedPlace& place, std::int64_t uses) {
 void print_text(const std::vector<ObservedPass>& passes, const std::vector<ExplainedPlace>& places) {
   for (const ObservedPass& pass : passes) {
     const std::int64_t single = pass.single_launches();
-    fmt::print("{}: {}: {} as planned, {} with every operation by itself\n", pass.name, pass.per,
-               counted(planned_launches(pass, places), "kernel"), single);
+    fmt::print("{}: {}: {} launches as planned, {} with every operation by itself\n", pass.name, pass.per,
+               planned_launches(pass, places), single);
     for (const ExplainedPlace& place : places) {
       const auto uses = place.uses.find(pass.name + ": " + pass.per);
       if (uses != place.uses.end()) {

@@ -20,6 +20,7 @@
 //  3. Add `{name, what, fits, extra_launches, run}` to the list, after "single". `fits` sees the key alone, so that a
 //     plan can be shown and checked without a model; what it needs to know and the key lacks becomes a dimension of the
 //     key (places.cpp), 0 or 1 where it is a yes or no.
+//  4. Name a kernel that the place did not launch before in place_space.cpp: its source is part of what was measured.
 // Nothing else: what is chosen, measured, stored, shown and forced by name follows from the list.
 namespace pascaline {
 

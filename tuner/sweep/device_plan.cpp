@@ -420,7 +420,8 @@ std::vector<SweepTask*> DevicePlan::in_order(std::optional<double> left_s) const
   const auto rank = [&](const SweepTask* task) {
     if (task->kernel.is_place) {
       const bool fresh = !task->looked_at && task->put_off_s == 0;
-      const int place_rank = fresh && !kernels_untried ? -1 : task->looked_at && at_the_end ? -2 : 3;
+      const bool again = task->looked_at && !task->came_again && at_the_end;
+      const int place_rank = fresh && !kernels_untried ? -2 : again ? -1 : 3;
       return std::pair(place_rank, static_cast<double>(task->index));
     }
     const bool hopeless = !task->looked_at && task->put_off_s > 0 && left_s && *left_s < 2 * task->put_off_s;
@@ -447,6 +448,7 @@ SweepTask* DevicePlan::next_task(std::optional<double> left_s) {
   if (waiting.empty()) {
     return nullptr;
   }
+  waiting.front()->came_again = waiting.front()->compared;
   waiting.front()->state.take();
   return waiting.front();
 }

@@ -89,13 +89,14 @@ struct SweepTask {
   std::vector<ContextIds> contexts{};  ///< the rows that its trials hang on, by compiler
   std::int64_t session = 0;            ///< that its trials belong to: of the device that has it, or had it last
   std::size_t index = 0;               ///< place in the plan
-  std::string fault{};     ///< of its kernel's files, for which it is left out: no valid configuration or no reference
-  bool decided = false;    ///< this run has come to a result
-  bool compared = false;   ///< finals were begun in this process
-  std::string decided_on;  ///< the finalists that were compared
-  double spent_s = 0;      ///< of a device
-  bool looked_at = false;  ///< in this run: a configuration ran, or nothing that could run was found in its turn
-  double put_off_s = 0;    ///< that it kept a device without a trial, when it last had to make room for others
+  std::string fault{};      ///< of its kernel's files, for which it is left out: no valid configuration or no reference
+  bool decided = false;     ///< this run has come to a result
+  bool compared = false;    ///< finals were begun in this process
+  bool came_again = false;  ///< and a device turned to it once more
+  std::string decided_on;   ///< the finalists that were compared
+  double spent_s = 0;       ///< of a device
+  bool looked_at = false;   ///< in this run: a configuration ran, or nothing that could run was found in its turn
+  double put_off_s = 0;     ///< that it kept a device without a trial, when it last had to make room for others
   std::map<std::string, std::optional<Binary>> finalists;  ///< for the finals; without a binary: being compiled
 
   /// A configuration of the search as it is stored.

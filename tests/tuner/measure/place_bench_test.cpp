@@ -32,7 +32,7 @@ DispatcherOptions kernels() {
 std::vector<Problem> small_places() {
   std::vector<Problem> places;
   const auto add = [&](const char* kernel, Values values) { places.push_back(place_space(kernel).problem(values)); };
-  for (const char* weight : {"float32", "q8_0", "int8_row"}) {
+  for (const char* weight : {"float32", "q8_0"}) {
     for (const char* cache : {"float32", "int8"}) {
       add("place_decode_attention", {{"HIDDEN", "256"},
                                      {"HEADS", "4"},

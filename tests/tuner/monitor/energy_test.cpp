@@ -42,7 +42,7 @@ class EnergyTest : public ::testing::Test {
     now_s_ = 0;
     reads_ = 0;
     device_.launches = 0;
-    return measure_energy_mj(monitor, ready, 1000, 500);
+    return measure_energy_mj(monitor, ready.work(device_), 1000, 500);
   }
 };
 
