@@ -53,8 +53,8 @@ KernelHandle KernelRegistry::open(KernelName name) const {
   if (const auto handle = find(name)) {
     return *handle;
   }
-  append(name, Space::load(kernel_file(spaces_, name.text(), ".json")),
-         KernelSource::load(kernel_file(kernels_, name.text(), ".cu")));
+  Space space = Space::load(kernel_file(spaces_, name.text(), ".json"));
+  append(name, std::move(space), KernelSource::load(kernel_file(kernels_, name.text(), ".cu")));
   return KernelHandle{count_.load(std::memory_order_relaxed) - 1};
 }
 
