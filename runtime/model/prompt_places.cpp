@@ -35,12 +35,14 @@ void normed_prompt_attention(LinearLayers& linear, const AttentionPlace& place) 
   linear.run(output_of(place, place.attended));
 }
 
-bool normalises_qkv(const PlaceKey& key) { return can_normalise(type_of(key, "QKV"), dimension_of(key, "ROWS")); }
+bool normalises_prompt_qkv(const PlaceKey& key) {
+  return can_normalise(type_of(key, "QKV"), dimension_of(key, "ROWS"));
+}
 
 constexpr std::array kPromptAttentions{
     Alternative<AttentionPlace>{kSingle, "each operation by itself", always, nothing_more, single_prompt_attention},
-    Alternative<AttentionPlace>{"normed", "the norm by the projection after it", normalises_qkv, more_for_normalising,
-                                normed_prompt_attention}};
+    Alternative<AttentionPlace>{"normed", "the norm by the projection after it", normalises_prompt_qkv,
+                                more_for_normalising, normed_prompt_attention}};
 
 void single_prompt_mlp(LinearLayers& linear, const MlpPlace& place) {
   linear.run_gated(post_norm_of(place), gate_up_of(place), down_of(place));
@@ -51,13 +53,13 @@ void normed_prompt_mlp(LinearLayers& linear, const MlpPlace& place) {
   linear.run(down_of(place));
 }
 
-bool normalises_gate_up(const PlaceKey& key) {
+bool normalises_prompt_gate_up(const PlaceKey& key) {
   return can_normalise(type_of(key, "GATE_UP"), dimension_of(key, "ROWS"));
 }
 
 constexpr std::array kPromptMlps{
     Alternative<MlpPlace>{kSingle, "each operation by itself", always, nothing_more, single_prompt_mlp},
-    Alternative<MlpPlace>{"normed", "the norm by the product after it", normalises_gate_up, more_for_normalising,
+    Alternative<MlpPlace>{"normed", "the norm by the product after it", normalises_prompt_gate_up, more_for_normalising,
                           normed_prompt_mlp}};
 
 }  // namespace
