@@ -9,7 +9,7 @@
 namespace pascaline {
 namespace {
 
-constexpr int kFewestSamples = Race::kMinSamples;  // that make a trial
+constexpr int kMinTrialSamples = Race::kMinSamples;  // that make a trial
 constexpr double kCanaryEverySeconds = 0.1;
 constexpr int kMaxPauses = 20;  // of one configuration: each mark leads to one, so this bounds the marked samples
 
@@ -95,7 +95,7 @@ class Sampling {
     const double spent_ms = 1000 * (monitor_.now_s() - began_s_) - waited_ms();
     measured_.dropped = race_.lost(measured_.samples, clock_scale());
     if (count >= options_.max_samples || measured_.dropped ||
-        (count >= kFewestSamples && spent_ms > options_.budget_ms)) {
+        (count >= kMinTrialSamples && spent_ms > options_.budget_ms)) {
       return true;
     }
     return count >= options_.min_samples &&
@@ -106,7 +106,7 @@ class Sampling {
     measured_.canary_us = median_of(canaries_);
     measured_.clock_scale = measured_.canary_us ? monitor_.scale_of(*measured_.canary_us) : 1.0;
     const int count = counted(measured_.samples);
-    if (measured_.gave_up || count >= std::min(kFewestSamples, options_.max_samples)) {
+    if (measured_.gave_up || count >= std::min(kMinTrialSamples, options_.max_samples)) {
       return;
     }
     if (monitor_.time_is_up()) {
