@@ -252,9 +252,7 @@ int run(const Options& options) {
   return 0;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int command(int argc, char** argv) {
   Options options;
   CLI::App app("Block-sparse attention against dense attention");
   app.add_option("--device", options.device, "cuda:N, emulator or cpu")->capture_default_str();
@@ -267,10 +265,16 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   CLI11_PARSE(app, argc, argv);
+  return run(options);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
   try {
-    return run(options);
+    return command(argc, argv);
   } catch (const std::exception& error) {
-    fmt::print(stderr, "sparse_attention: {}\n", error.what());
+    std::fprintf(stderr, "sparse_attention: %s\n", error.what());
     return 1;
   }
 }
