@@ -156,7 +156,7 @@ void print_text(const std::vector<ObservedPass>& passes, const std::vector<Expla
 
 }  // namespace
 
-void explain_model(ModelCommandOptions model, PassCommandOptions sizes, bool as_json) {
+void explain_model(const ModelCommandOptions& model, PassCommandOptions sizes, bool as_json) {
   const SessionOptions given = model.session_options();
   // What the model may launch does not depend on winners; which of it is chosen is asked here.
   ModelCommandOptions followed = model;

@@ -83,7 +83,7 @@ int explain_places(const ExplainCommandOptions& options) {
   model.kernel_cache = options.device.cache;
   model.kernels_folder = options.kernel.kernels_folder;
   model.spaces_folder = options.kernel.spaces_folder;
-  explain_model(std::move(model), options.sizes, options.as_json);
+  explain_model(model, options.sizes, options.as_json);
   return kSuccess;
 }
 
