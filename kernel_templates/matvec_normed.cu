@@ -34,8 +34,7 @@
 #define PREFETCH 0  // 1: the next loads are on their way while those before are multiplied
 #endif
 #ifndef STAGE
-#define STAGE \
-  1  // 1: normalised rows lie in shared memory where there is room; 0: they are made of A where they are read
+#define STAGE 1  // 1: normalised rows lie in shared memory where there is room; 0: made of A where they are read
 #endif
 #ifndef REDUCE_PTX
 #define REDUCE_PTX 0  // 1: a step of a reduction is one piece of inline PTX
