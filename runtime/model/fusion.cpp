@@ -30,6 +30,9 @@ bool can_run(Executor& executor, const PlaceKey& key, const PlaceCandidate& sing
       if (is_device_failure(error) || executor.device().recording()) {
         throw;
       }
+      if (dynamic_cast<const MissingCodeError*>(&error) != nullptr) {
+        return false;  // a bundle need not have the code of every way
+      }
       executor.warn_once(
           launch.operation,
           fmt::format("{} cannot be built for {}; {} is computed without it, not as \"{}\": {}", launch.operation,

@@ -36,7 +36,9 @@ class WorkloadTotals : public ::testing::TestWithParam<std::string> {
     }
     return total;
   }
-  [[nodiscard]] double products(const std::string& phase) const { return flops({"matmul", "matvec"}, phase); }
+  [[nodiscard]] double products(const std::string& phase) const {
+    return flops({"matmul", "matvec", "matvec_normed", "mlp"}, phase);
+  }
 
   Workload workload_ =
       Workload::load(data_folder("search_spaces") / "workloads" / ("qwen3-vl-2b-" + GetParam() + ".json"));

@@ -228,18 +228,33 @@ PlannedCodes plan_codes(const TunedKernel& kernel, const std::vector<ToolkitRow>
 
 void share_products(std::vector<Problem>& matmul, std::vector<Problem>& matvec, const Space& matvec_space) {
   const auto rows = [](Problem& problem) -> std::int64_t& { return problem.dimensions.front().second; };
+  // What only matmul does (norms, rotation) is a dimension of it alone, 0 where it is not asked for.
+  const auto is_of_matvec = [&](const std::pair<std::string, std::int64_t>& dimension) {
+    return std::ranges::any_of(matvec_space.dimensions,
+                               [&](const Dimension& known) { return known.name == dimension.first; });
+  };
   const std::vector<Problem> few = matvec;
   std::int64_t most = 0;
   for (Problem problem : matmul) {
     most = std::max(most, rows(problem));
+    if (std::ranges::any_of(problem.dimensions,
+                            [&](const auto& dimension) { return !is_of_matvec(dimension) && dimension.second != 0; })) {
+      continue;
+    }
+    std::erase_if(problem.dimensions, [&](const auto& dimension) { return !is_of_matvec(dimension); });
     problem.kernel = matvec_space.kernel;
     rows(problem) = std::min(rows(problem), matvec_space.dimensions.front().maximum);
     matvec.push_back(std::move(problem));
   }
-  const std::string kernel = matmul.empty() ? "" : matmul.front().kernel;
+  const Problem form = matmul.empty() ? Problem{} : matmul.front();
   for (Problem problem : few) {
     if (most > 0) {
-      problem.kernel = kernel;
+      problem.kernel = form.kernel;
+      for (const auto& dimension : form.dimensions) {
+        if (!is_of_matvec(dimension)) {
+          problem.dimensions.emplace_back(dimension.first, 0);
+        }
+      }
       rows(problem) = most;
       matmul.push_back(std::move(problem));
     }

@@ -261,7 +261,9 @@ TEST(SumBounds, TheLargestOfManyRoundingErrorsIsWithin) {
 TEST(SumBounds, EveryShippedSpaceThatTellsOfSumsIsLookedAt) {
   std::vector<std::string> summing;
   for (const auto& entry : std::filesystem::directory_iterator(data_folder("search_spaces"))) {
-    if (entry.path().extension() == ".json" && Space::load(entry.path()).summation) {
+    // Statistics are looked at with the norms that consist of them.
+    if (entry.path().extension() == ".json" && entry.path().stem() != "row_statistics" &&
+        Space::load(entry.path()).summation) {
       summing.push_back(entry.path().stem().string());
     }
   }

@@ -69,8 +69,9 @@ Kind measure_kind() {
   GovernorOptions governor;
   governor.passive = true;
   const nlohmann::json setup{
-      {"do", "setup"},        {"device", "emulator"}, {"target", ""},        {"measure", MeasureOptions()},
-      {"governor", governor}, {"sensors", ""},        {"ends_at_s", nullptr}};
+      {"do", "setup"},        {"device", "emulator"}, {"target", ""},         {"measure", MeasureOptions()},
+      {"governor", governor}, {"sensors", ""},        {"ends_at_s", nullptr}, {"database", nullptr},
+      {"kernels", ""},        {"spaces", ""},         {"nvrtc", ""},          {"cache", ""}};
   const std::string space = bytes_of(std::string(PASCALINE_SOURCE_DIR) + "/search_spaces/softmax.json");
   const std::vector<std::pair<std::string, std::string>> values{{"ROWS", "2"}, {"WIDTH", "64"}, {"STORAGE", "float32"}};
   const nlohmann::json problem{{"do", "problem"},  {"space", space},       {"name", "softmax.json"},

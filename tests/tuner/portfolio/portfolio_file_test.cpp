@@ -86,7 +86,9 @@ TEST_F(PortfolioFileTest, EveryShippedMemberIsValidForAShape) {
       for (const WorkloadProblem& each : expand(workload, plain)) {
         std::vector<std::pair<std::string, std::string>> dimensions;
         for (const auto& [name, value] : each.problem.dimensions) {
-          dimensions.emplace_back(name, std::to_string(value));
+          if (std::ranges::any_of(space.dimensions, [&](const Dimension& known) { return known.name == name; })) {
+            dimensions.emplace_back(name, std::to_string(value));
+          }
         }
         problems.push_back(space.problem(dimensions));
       }
