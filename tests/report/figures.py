@@ -343,9 +343,11 @@ class Figures(unittest.TestCase):
             if entry["kernel"] != "matmul" or entry["phase"] != scope["phase"] or "alternative_of" in entry:
                 continue
             sizes = {name: eval(str(value).replace("/", "//"), {}, dict(scope["symbols"]))
-                     for name, value in ({"EPILOGUE": 0} | entry["dimensions"]).items()}
+                     for name, value in (dict.fromkeys(("EPILOGUE", "NORM", "HEAD_DIM", "POSITIONS"), 0)
+                                         | entry["dimensions"]).items()}
             storage = scope["types"]["STORAGE"]
             calls[f"matmul M={sizes['M']} N={sizes['N']} K={sizes['K']} EPILOGUE={sizes['EPILOGUE']} "
+                  f"NORM={sizes['NORM']} HEAD_DIM={sizes['HEAD_DIM']} POSITIONS={sizes['POSITIONS']} "
                   f"STORAGE={storage} WEIGHT={storage}"] += entry["count"]
         return calls
 

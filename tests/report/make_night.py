@@ -157,7 +157,7 @@ class Night:
 
 
 def matmul_problem(night, kernel, m, n, k, storage):
-    dimensions = {"M": m, "N": n, "K": k, "EPILOGUE": 0}
+    dimensions = {"M": m, "N": n, "K": k, "EPILOGUE": 0, "NORM": 0, "HEAD_DIM": 0, "POSITIONS": 0}
     size = 4 if storage == "float32" else 2
     return night.problem(kernel, dimensions, {"STORAGE": storage, "WEIGHT": storage}, 2.0 * m * n * k,
                          size * (m * k + n * k + m * n))
