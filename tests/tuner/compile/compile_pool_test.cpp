@@ -64,7 +64,7 @@ class CompilePoolTest : public ::testing::Test {
   }
   static std::map<std::uint64_t, Compiled> collect(CompilePool& pool, std::size_t count) {
     std::map<std::uint64_t, Compiled> out;
-    const auto end = std::chrono::steady_clock::now() + seconds(60);
+    const auto end = std::chrono::steady_clock::now() + seconds(240);
     while (out.size() < count && std::chrono::steady_clock::now() < end) {
       if (auto compiled = pool.wait(milliseconds(200))) {
         const std::uint64_t id = compiled->id;

@@ -80,11 +80,11 @@ TEST_F(KernelFaultsTest, CompilerShortOfMemoryIsACrashThatMoreMemoryMends) {
   }
   write_space({kRight, kNeedsMemory}, {64});
   use_cold_cache();
-  const ProgramResult capped = run(command({"--compile-memory", "400"}));
+  const ProgramResult capped = run(command({"--compile-memory", "400", "--compile-timeout", "240"}));
   EXPECT_EQ(capped.exit_code, 0) << capped.error;
   expect_complete(2);
   expect_all(kNeedsMemory, 1, TrialStatus::crashed, "it may use 400 MiB of memory");
-  const ProgramResult free = run(command({"--compile-memory", "0", "--retry-failed"}));
+  const ProgramResult free = run(command({"--compile-memory", "0", "--retry-failed", "--compile-timeout", "240"}));
   EXPECT_EQ(free.exit_code, 0) << free.error;
   EXPECT_EQ(trial_count(), 3U);
   EXPECT_EQ(statuses()[TrialStatus::ok], 2) << "the compiler's end must not have been kept in the cache";
