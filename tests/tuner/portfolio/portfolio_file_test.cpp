@@ -85,9 +85,10 @@ TEST_F(PortfolioFileTest, EveryShippedMemberIsValidForAShape) {
       const Space plain = Space::load(folder / (space.kernel.substr(0, space.kernel.size() - 2) + ".json"));
       for (const WorkloadProblem& each : expand(workload, plain)) {
         std::vector<std::pair<std::string, std::string>> dimensions;
-        for (const auto& [name, value] : each.problem.dimensions) {
-          if (std::ranges::any_of(space.dimensions, [&](const Dimension& known) { return known.name == name; })) {
-            dimensions.emplace_back(name, std::to_string(value));
+        for (const auto& dimension : each.problem.dimensions) {
+          if (std::ranges::any_of(space.dimensions,
+                                  [&](const Dimension& known) { return known.name == dimension.first; })) {
+            dimensions.emplace_back(dimension.first, std::to_string(dimension.second));
           }
         }
         problems.push_back(space.problem(dimensions));
