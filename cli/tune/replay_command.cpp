@@ -156,6 +156,11 @@ json as_json(const std::vector<ReplayResult>& results, const std::vector<ReplayS
     json entry = details(result.ratios, result.score);
     entry["evaluations_to_3_percent"] = finite(result.evaluations_to_3_percent);
     entry["proposal_ms"] = result.proposal_ms;
+    if (result.sampling) {
+      entry["sampling_ms_to_1_percent"] = {{"all", finite(result.sampling->all_ms)},
+                                           {"precision", finite(result.sampling->precision_ms)},
+                                           {"race", finite(result.sampling->race_ms)}};
+    }
     by_space[result.space][result.searcher] = std::move(entry);
   }
   out["spaces"] = std::move(spaces);
@@ -208,6 +213,33 @@ void print_table(const std::vector<ReplayResult>& results, const std::vector<Rep
       options.repeats);
 }
 
+std::string duration_text(double time_ms) { return std::isfinite(time_ms) ? fmt::format("{:.1f}", time_ms) : "never"; }
+
+void print_sampling(const std::vector<ReplayResult>& results) {
+  std::vector<std::vector<std::string>> rows{{"space", "searcher", "all ms", "precision ms", "race ms", "all / race"}};
+  std::size_t without = 0;
+  for (const ReplayResult& result : results) {
+    if (!result.sampling) {
+      ++without;
+      continue;
+    }
+    const SamplingTimes& times = *result.sampling;
+    const double ratio = times.all_ms / times.race_ms;
+    rows.push_back({result.space, result.searcher, duration_text(times.all_ms), duration_text(times.precision_ms),
+                    duration_text(times.race_ms), std::isfinite(ratio) ? fmt::format("{:.2f}", ratio) : "-"});
+  }
+  if (rows.size() > 1) {
+    fmt::print("\n{}", aligned_columns(rows));
+    fmt::print(
+        "\nlaunches of configurations until the best found is within 1 % of the optimum (median of the repeats): all "
+        "that were recorded, as many as a median known to 1 % needs, or until a configuration is found slower\n");
+  }
+  if (without > 0) {
+    fmt::print(stderr, "--race: {} of {} results left out, as no single launches of their spaces are recorded\n",
+               without, results.size());
+  }
+}
+
 int run_replay(ReplayCommandOptions options) {
   ReplayOptions& replay_options = options.replay;
   std::sort(replay_options.budgets.begin(), replay_options.budgets.end());
@@ -239,6 +271,9 @@ int run_replay(ReplayCommandOptions options) {
     fmt::print("{}\n", as_json(results, summaries, options).dump(1));
   } else {
     print_table(results, summaries, replay_options);
+    if (replay_options.race) {
+      print_sampling(results);
+    }
   }
   return interrupted() ? kInterrupted : kSuccess;
 }
@@ -280,6 +315,9 @@ void add_replay_command(CLI::App& app, Action& action) {
       ->transform(whole_number(1, 1024));
   command->add_option("-k,--kernel", options->filter.kernel, "Only this kernel of a database");
   command->add_flag("--no-score", options->no_score, "Stop at the last of --evaluations, which is faster");
+  command->add_flag("--race", replay_options.race,
+                    "Also: time of launches until within 1 %, with and without dropping configurations that are slower "
+                    "(where single launches are recorded)");
   command->add_flag("--json", options->as_json,
                     "Print JSON: searcher, evaluations, geometric mean over the spaces of the median ratio; the same "
                     "for each of `spaces`; quartiles and scores under `details`");
@@ -289,6 +327,7 @@ void add_replay_command(CLI::App& app, Action& action) {
       "Examples:\n"
       "  pascaline replay convolution.json.gz --searcher all --repeats 100\n"
       "  pascaline replay recorded/ --searcher auto,random --no-score --json | jq .auto\n"
+      "  pascaline replay convolution.json.gz --searcher auto --no-score --race\n"
       "  pascaline replay ~/.local/share/pascaline/tuned.db --kernel matmul --batch 16");
   command->callback([&action, options] { action = [options] { return run_replay(*options); }; });
 }

@@ -91,15 +91,10 @@ class Sampling {
   [[nodiscard]] double clock_scale() const { return canaries_.empty() ? 1.0 : monitor_.scale_of(canaries_.back()); }
 
   [[nodiscard]] bool done() {
-    const int count = counted(measured_.samples);
     const double spent_ms = 1000 * (monitor_.now_s() - began_s_) - waited_ms();
-    measured_.dropped = race_.lost(measured_.samples, clock_scale());
-    if (count >= options_.max_samples || measured_.dropped ||
-        (count >= kMinTrialSamples && spent_ms > options_.budget_ms)) {
-      return true;
-    }
-    return count >= options_.min_samples &&
-           relative_half_width(summarize(measured_.samples)) <= options_.target_half_width;
+    const SamplingVerdict verdict = judge_samples(measured_.samples, clock_scale(), spent_ms, options_, race_);
+    measured_.dropped = verdict == SamplingVerdict::dropped;
+    return verdict != SamplingVerdict::more;
   }
 
   void conclude() {
@@ -139,6 +134,17 @@ class Sampling {
 };
 
 }  // namespace
+
+SamplingVerdict judge_samples(const std::vector<Sample>& samples, double clock_scale, double spent_ms,
+                              const MeasureOptions& options, const Race& race) {
+  if (race.lost(samples, clock_scale)) {
+    return SamplingVerdict::dropped;
+  }
+  const int count = counted(samples);
+  const bool limited = count >= options.max_samples || (count >= kMinTrialSamples && spent_ms > options.budget_ms);
+  const auto is_known = [&] { return relative_half_width(summarize(samples)) <= options.target_half_width; };
+  return limited || (count >= options.min_samples && is_known()) ? SamplingVerdict::enough : SamplingVerdict::more;
+}
 
 void mark_drifted(std::vector<Sample>& samples, std::size_t begin) {
   for (std::size_t i = begin; i < samples.size(); ++i) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <span>
@@ -43,6 +44,17 @@ struct Measured {
   /// Not empty if the kernel itself makes the card throttle, so that too few samples count: one line, why.
   std::string unfit;
 };
+
+/// Whether a configuration needs more samples.
+enum class SamplingVerdict : std::uint8_t {
+  more,
+  enough,   ///< the median is known as well as asked for, or a limit is reached
+  dropped,  ///< slower than the best so far
+};
+
+/// The verdict after `samples`, which took `spent_ms` and are to be multiplied by `clock_scale`.
+[[nodiscard]] SamplingVerdict judge_samples(const std::vector<Sample>& samples, double clock_scale, double spent_ms,
+                                            const MeasureOptions& options, const Race& race);
 
 /// What is measured: it is launched, or launched, waited for and timed in microseconds, with cold caches or not.
 struct TimedWork {

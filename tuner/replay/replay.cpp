@@ -10,6 +10,7 @@
 #include <thread>
 #include <tuple>
 
+#include "tuner/replay/recorded_race.hpp"
 #include "tuner/replay/score.hpp"
 
 namespace pascaline {
@@ -58,6 +59,34 @@ ReplayRun run_once(const RecordedDomain& space, const ScoreScale& scale, const s
   return run;
 }
 
+std::optional<SamplingTimes> race_once(const RecordedDomain& space, const std::string& searcher,
+                                       const ReplayOptions& options, std::uint64_t seed) {
+  if (!options.race || !has_samples(space)) {
+    return std::nullopt;
+  }
+  RecordedRace race;
+  race.searcher = searcher;
+  race.seed = seed;
+  race.trials = static_cast<std::size_t>(options.budgets.back());
+  const auto time_of = [&](SampleRule rule) { return sampling_ms_to_1_percent(space, race, rule); };
+  return SamplingTimes{time_of(SampleRule::all), time_of(SampleRule::precision), time_of(SampleRule::race)};
+}
+
+std::optional<SamplingTimes> median_times(const std::vector<ReplayRun>& runs) {
+  if (!runs.front().sampling) {
+    return std::nullopt;
+  }
+  const auto middle = [&](double SamplingTimes::*field) {
+    std::vector<double> times;
+    for (const ReplayRun& run : runs) {
+      times.push_back((*run.sampling).*field);
+    }
+    return quartiles(std::move(times)).median;
+  };
+  return SamplingTimes{middle(&SamplingTimes::all_ms), middle(&SamplingTimes::precision_ms),
+                       middle(&SamplingTimes::race_ms)};
+}
+
 double best_after(const ReplayRun& run, int evaluations) {
   return run.best_us.empty() ? std::numeric_limits<double>::infinity()
                              : run.best_us[std::min(run.best_us.size(), static_cast<std::size_t>(evaluations)) - 1];
@@ -91,6 +120,7 @@ ReplayResult result_of(const Task& task, const std::string& name, const Recorded
                                                : static_cast<double>(near - run.best_us.begin() + 1));
   }
   result.evaluations_to_3_percent = quartiles(std::move(needed)).median;
+  result.sampling = median_times(task.runs);
   result.proposal_ms = task.spent_ms / static_cast<double>(std::max<std::size_t>(1, task.evaluations));
   return result;
 }
@@ -160,6 +190,7 @@ class ReplayPool {
     ReplayRun run = run_once(domains_[task.space], scales_[task.space], options_.searchers[task.searcher], options_,
                              options_.seed + repeat);
     const std::chrono::duration<double, std::milli> spent = std::chrono::steady_clock::now() - started;
+    run.sampling = race_once(domains_[task.space], options_.searchers[task.searcher], options_, options_.seed + repeat);
     const std::lock_guard lock(mutex_);
     task.spent_ms += spent.count();
     task.evaluations += run.best_us.size();

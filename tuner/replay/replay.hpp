@@ -20,12 +20,21 @@ struct ReplayOptions {
   std::size_t batch = 1;   ///< proposals that are out at once
   std::size_t jobs = 1;    ///< threads
   bool score = true;       ///< also the score over time, whose budget may be far over the largest of `budgets`
+  bool race = false;       ///< also how long launches take until near the optimum, where single launches are recorded
+};
+
+/// By each SampleRule, what `sampling_ms_to_1_percent` tells.
+struct SamplingTimes {
+  double all_ms = 0;
+  double precision_ms = 0;
+  double race_ms = 0;
 };
 
 /// One repeat of one searcher on one space.
 struct ReplayRun {
   std::vector<double> best_us;  ///< after each evaluation; infinity before the first that worked
   std::vector<double> cost_ms;  ///< of all evaluations so far
+  std::optional<SamplingTimes> sampling{};
 };
 
 struct Quartiles {
@@ -40,11 +49,12 @@ struct Quartiles {
 struct ReplayResult {
   std::string space;
   std::string searcher;
-  std::map<int, Quartiles> ratios;      ///< budget → best found over the optimum; infinite if nothing worked
-  std::optional<double> score;          ///< P of one space
-  std::vector<double> score_curve;      ///< at equidistant points of the space's time budget
-  double proposal_ms = 0;               ///< mean time of a proposal with its observation
-  double evaluations_to_3_percent = 0;  ///< median over repeats of evaluations until within 3 % of the optimum
+  std::map<int, Quartiles> ratios;          ///< budget → best found over the optimum; infinite if nothing worked
+  std::optional<double> score;              ///< P of one space
+  std::vector<double> score_curve;          ///< at equidistant points of the space's time budget
+  double proposal_ms = 0;                   ///< mean time of a proposal with its observation
+  double evaluations_to_3_percent = 0;      ///< median over repeats of evaluations until within 3 % of the optimum
+  std::optional<SamplingTimes> sampling{};  ///< medians over repeats; infinite where most do not come there
 };
 
 /// A result over all spaces.

@@ -4,14 +4,14 @@
 #include <cmath>
 #include <numeric>
 
+#include "core/util/statistics.hpp"
+
 namespace pascaline {
 namespace {
 
 constexpr double kStartShare = 0.01;
 constexpr double kEndShare = 0.95;
 constexpr double kMaxKnots = 1e6;
-
-double median_of(std::vector<double> values) { return quartiles(std::move(values)).median; }
 
 double mean_of(const std::vector<double>& values) {
   return values.empty() ? 0 : std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
@@ -28,8 +28,8 @@ ScoreScale::ScoreScale(const RecordedDomain& space)
     all.push_back(trial.cost_ms());
     (trial.status == TrialStatus::ok ? valid : failed).push_back(trial.cost_ms());
   }
-  costs_ = median_of(all) > 0 && std::isfinite(mean_of(all));
-  const double typical_ms = costs_ ? median_of(all) : 1;
+  costs_ = median(all) > 0 && std::isfinite(mean_of(all));
+  const double typical_ms = costs_ ? median(all) : 1;
   draw_ms_ =
       costs_ ? mean_of(valid) + static_cast<double>(failed.size()) / static_cast<double>(all.size()) * mean_of(failed)
              : 1;
@@ -43,7 +43,7 @@ double ScoreScale::cost_ms(const RecordedTrial& trial) const { return costs_ ? t
 // Draws until random search is expected to have come so far from the median to the optimum.
 std::size_t ScoreScale::draws_to(double share) const {
   const double optimum = ascending_us_.front();
-  const double target = optimum + (median_of(ascending_us_) - optimum) * (1 - share);
+  const double target = optimum + (median(ascending_us_) - optimum) * (1 - share);
   const auto at = std::find_if(descending_us_.begin(), descending_us_.end(),
                                [&](double time_us) { return time_us <= target * (1 + 1e-12); });
   const auto i = static_cast<double>(at - descending_us_.begin());
@@ -94,7 +94,7 @@ double ScoreScale::found_us(const std::vector<ReplayRun>& runs, double time_ms) 
     const auto rank = std::lower_bound(ascending_us_.begin(), ascending_us_.end(), best_us) - ascending_us_.begin();
     ranks.push_back(std::min(static_cast<double>(rank), static_cast<double>(ascending_us_.size() - 1)));
   }
-  return ascending_us_[static_cast<std::size_t>(std::round(median_of(ranks)))];
+  return ascending_us_[static_cast<std::size_t>(std::round(median(ranks)))];
 }
 
 std::vector<double> ScoreScale::curve(const std::vector<ReplayRun>& runs) const {

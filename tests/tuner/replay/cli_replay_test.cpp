@@ -149,5 +149,42 @@ TEST_F(CliReplayTest, SpacesOfOneNameStayApart) {
   EXPECT_TRUE(out["spaces"].contains("one (2)")) << out["spaces"].dump();
 }
 
+// A cache of Kernel Tuner with launches of 1 ms or more, 12 of each configuration.
+std::string cache_with_launches() {
+  json cache = json::object();
+  json values = json::array();
+  for (int x = 1; x <= 20; ++x) {
+    const double time_ms = x;
+    std::vector<double> times;
+    for (int i = 0; i < 12; ++i) {
+      times.push_back(time_ms * (1 + 0.001 * (i % 3)));
+    }
+    values.push_back(x);
+    cache[std::to_string(x)] = {{"X", x}, {"time", time_ms}, {"times", times}};
+  }
+  const json file{
+      {"device_name", "a card"},        {"kernel_name", "k"},  {"problem_size", {1, 1}}, {"tune_params_keys", {"X"}},
+      {"tune_params", {{"X", values}}}, {"objective", "time"}, {"cache", cache}};
+  return file.dump();
+}
+
+TEST_F(CliReplayTest, RacesWhereLaunchesAreRecorded) {
+  const std::string cache = (folder_ / "launches.json").string();
+  write_bytes(cache, cache_with_launches());
+  const std::vector<std::string> words{cache, one_, "-s", "random", "-r", "5", "-n", "20", "--no-score", "--race"};
+  const ProgramResult table = replay(words);
+  EXPECT_EQ(table.exit_code, 0) << table.error;
+  EXPECT_NE(table.out.find("all / race"), std::string::npos) << table.out;
+  EXPECT_NE(table.error.find("--race: 1 of 2 results left out"), std::string::npos) << table.error;
+  std::vector<std::string> as_json = words;
+  as_json.emplace_back("--json");
+  const json spaces = json_of(replay(as_json))["details"]["spaces"];
+  EXPECT_FALSE(spaces["one"]["random"].contains("sampling_ms_to_1_percent"));
+  const json& times = spaces["launches"]["random"]["sampling_ms_to_1_percent"];
+  EXPECT_GT(times["race"].get<double>(), 0) << times;
+  EXPECT_LT(times["race"].get<double>(), times["precision"].get<double>()) << times;
+  EXPECT_LE(times["precision"].get<double>(), times["all"].get<double>()) << times;
+}
+
 }  // namespace
 }  // namespace pascaline::testing

@@ -52,6 +52,15 @@ RecordedSpace recorded_bowl(const std::string& name, int failing, double cost_ms
   return space;
 }
 
+void record_launches(RecordedSpace& space, int launches, double spread) {
+  for (RecordedTrial& trial : space.trials) {
+    for (int i = 0; trial.status == TrialStatus::ok && i < launches; ++i) {
+      const double place = launches > 1 ? 2.0 * i / (launches - 1) - 1 : 0;
+      trial.samples_us.push_back(trial.time_us * (1 + spread * place));
+    }
+  }
+}
+
 std::string table_of(const RecordedSpace& space) {
   std::string text;
   for (const RecordedParameter& each : space.parameters) {
