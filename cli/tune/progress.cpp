@@ -140,6 +140,11 @@ void Progress::summary(const SweepSummary& summary, const SweepOptions& options)
   if (const std::string times = trial_times_text(summary.trial_times); !times.empty()) {
     view_.line(times);
   }
+  if (summary.problems_exhausted > 0) {
+    view_.line(fmt::format("{}: no further trial was expected to be faster than the best by {:g} % (--min-gain)",
+                           counted(static_cast<std::size_t>(summary.problems_exhausted), "problem"),
+                           100 * options.min_gain));
+  }
   if (!summary.left_out.empty()) {
     view_.line(fmt::format("left out, as they cannot be tuned here ({}):", summary.left_out.size()));
     for (const std::string& problem : summary.left_out) {

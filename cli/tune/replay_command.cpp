@@ -154,6 +154,7 @@ json as_json(const std::vector<ReplayResult>& results, const std::vector<ReplayS
   for (const ReplayResult& result : results) {
     spaces[result.space][result.searcher] = medians(result.ratios);
     json entry = details(result.ratios, result.score);
+    entry["evaluations"] = result.evaluations;
     entry["evaluations_to_3_percent"] = finite(result.evaluations_to_3_percent);
     entry["proposal_ms"] = result.proposal_ms;
     if (result.sampling) {
@@ -184,7 +185,7 @@ void print_table(const std::vector<ReplayResult>& results, const std::vector<Rep
   for (const int budget : options.budgets) {
     rows[0].push_back(fmt::format("after {}", budget));
   }
-  for (const char* heading : {"score", "to 3 %", "ms"}) {
+  for (const char* heading : {"score", "trials", "to 3 %", "ms"}) {
     rows[0].emplace_back(heading);
   }
   const auto add = [&](const std::string& space, const std::string& searcher, const auto& result) {
@@ -197,6 +198,7 @@ void print_table(const std::vector<ReplayResult>& results, const std::vector<Rep
   };
   for (const ReplayResult& result : results) {
     add(result.space, result.searcher, result);
+    rows.back().push_back(fmt::format("{:.0f}", result.evaluations));
     rows.back().push_back(std::isfinite(result.evaluations_to_3_percent)
                               ? fmt::format("{:.0f}", result.evaluations_to_3_percent)
                               : "never");
@@ -204,7 +206,7 @@ void print_table(const std::vector<ReplayResult>& results, const std::vector<Rep
   }
   for (const ReplaySummary& summary : summaries) {
     add("geometric mean", summary.searcher, summary);
-    rows.back().insert(rows.back().end(), {"", ""});
+    rows.back().insert(rows.back().end(), {"", "", ""});
   }
   fmt::print("{}", aligned_columns(rows));
   fmt::print(
@@ -315,6 +317,12 @@ void add_replay_command(CLI::App& app, Action& action) {
       ->transform(whole_number(1, 1024));
   command->add_option("-k,--kernel", options->filter.kernel, "Only this kernel of a database");
   command->add_flag("--no-score", options->no_score, "Stop at the last of --evaluations, which is faster");
+  command
+      ->add_option(
+          "--min-gain", replay_options.min_gain,
+          "End a repeat where no trial is expected to be faster than the best by this fraction, and only there")
+      ->capture_default_str()
+      ->check(number_within(0, 1));
   command->add_flag("--race", replay_options.race,
                     "Also: time of launches until within 1 %, with and without dropping configurations that are slower "
                     "(where single launches are recorded)");
@@ -322,8 +330,8 @@ void add_replay_command(CLI::App& app, Action& action) {
                     "Print JSON: searcher, evaluations, geometric mean over the spaces of the median ratio; the same "
                     "for each of `spaces`; quartiles and scores under `details`");
   command->footer(
-      "Failed configurations count as evaluations. A repeat ends when the optimum is found: nothing can change "
-      "then.\n\n"
+      "Failed configurations count as evaluations. A repeat ends when the optimum is found, as nothing can change "
+      "then, or with --min-gain where a sweep would end.\n\n"
       "Examples:\n"
       "  pascaline replay convolution.json.gz --searcher all --repeats 100\n"
       "  pascaline replay recorded/ --searcher auto,random --no-score --json | jq .auto\n"

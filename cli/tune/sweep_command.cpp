@@ -123,6 +123,7 @@ int finish(const SweepSummary& summary, const SweepOptions& sweep, bool as_json)
                                       {"reused", summary.reused},
                                       {"reused_ok", summary.reused_ok},
                                       {"problems_done", summary.problems_done},
+                                      {"problems_exhausted", summary.problems_exhausted},
                                       {"not_reached", summary.not_reached},
                                       {"left_out", summary.left_out},
                                       {"phases", phases_json(summary.phases)},

@@ -52,6 +52,13 @@ void add_searching_options(CLI::App& command, SweepCommandOptions& options) {
       .add_option("-n,--trials", sweep.trials, "New trials per problem (with only --budget or --until: as many as fit)")
       ->capture_default_str()
       ->transform(whole_number(1, kUnlimitedTrials));
+  command
+      .add_option(
+          "--min-gain", sweep.min_gain,
+          "End the search of a problem (with a limit of time: put it last) where no trial is expected to be faster "
+          "than the best by this fraction; 0: never")
+      ->capture_default_str()
+      ->check(number_within(0, 1));
   command.add_option("-b,--budget", options.budget, "Total time, e.g. 8h, 90m; shared by expected speedup")
       ->check(duration(kShortestBudgetS));
   command.add_option("--until", options.until, "Time to be done by, e.g. 07:00")->check(time_of_day());

@@ -12,6 +12,7 @@
 
 #include "tuner/replay/recorded_race.hpp"
 #include "tuner/replay/score.hpp"
+#include "tuner/search/stop_rule.hpp"
 
 namespace pascaline {
 namespace {
@@ -36,8 +37,9 @@ ReplayRun run_once(const RecordedDomain& space, const ScoreScale& scale, const s
   ReplayRun run;
   double best_us = std::numeric_limits<double>::infinity();
   double cost_ms = 0;
+  StopRule stop(options.min_gain);
   const auto more = [&] {
-    return best_us > space.optimum_us() &&
+    return !stop.is_reached(*strategy) && (options.min_gain > 0 || best_us > space.optimum_us()) &&
            (run.best_us.size() < most || (options.score && cost_ms < scale.run_budget_ms()));
   };
   while (more()) {
@@ -112,6 +114,11 @@ ReplayResult result_of(const Task& task, const std::string& name, const Recorded
     }
     result.score = sum / static_cast<double>(result.score_curve.size());
   }
+  std::vector<double> made;
+  for (const ReplayRun& run : task.runs) {
+    made.push_back(static_cast<double>(run.best_us.size()));
+  }
+  result.evaluations = quartiles(std::move(made)).median;
   std::vector<double> needed;
   for (const ReplayRun& run : task.runs) {
     const auto near = std::find_if(run.best_us.begin(), run.best_us.end(),

@@ -20,6 +20,7 @@ struct ReplayOptions {
   std::size_t batch = 1;   ///< proposals that are out at once
   std::size_t jobs = 1;    ///< threads
   bool score = true;       ///< also the score over time, whose budget may be far over the largest of `budgets`
+  double min_gain = 0;     ///< a repeat ends where a sweep would (StopRule), not at the optimum; 0: at the optimum
   bool race = false;       ///< also how long launches take until near the optimum, where single launches are recorded
 };
 
@@ -53,6 +54,7 @@ struct ReplayResult {
   std::optional<double> score;              ///< P of one space
   std::vector<double> score_curve;          ///< at equidistant points of the space's time budget
   double proposal_ms = 0;                   ///< mean time of a proposal with its observation
+  double evaluations = 0;                   ///< made, median over repeats
   double evaluations_to_3_percent = 0;      ///< median over repeats of evaluations until within 3 % of the optimum
   std::optional<SamplingTimes> sampling{};  ///< medians over repeats; infinite where most do not come there
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <numeric>
 
 namespace pascaline {
@@ -19,6 +20,7 @@ constexpr double kFitAgain = 1.25;
 constexpr int kFitSteps = 12;
 constexpr double kBound = 2.0;  // standard deviations below the mean
 constexpr double kRiskWeight = 0.3;
+constexpr double kNegligible = 5;  // standard deviations slower than the best
 constexpr std::size_t kPriorSample = 256;
 constexpr double kBestByPrior = 0.05;
 
@@ -63,7 +65,10 @@ void ModelSearcher::observe(const Point& point, const Observation& observation) 
   const std::size_t index = observed_.size();
   observed_.push_back({point, usable ? std::log(observation.time_us) : 0, !usable});
   observed_rows_.push_back(row(point));
-  usable_ += usable ? 1 : 0;
+  if (usable) {
+    least_log_ = usable_ == 0 ? observed_.back().log_time : std::min(least_log_, observed_.back().log_time);
+    ++usable_;
+  }
   any_failed_ = any_failed_ || !usable;
   const auto out = std::find_if(pending_.begin(), pending_.end(), [&](const Pending& p) { return p.point == point; });
   if (posterior_ && out != pending_.end() && out->believed) {
@@ -141,6 +146,7 @@ std::optional<Point> ModelSearcher::best_by_model() {
       break;
     }
   }
+  note_improvement();
   return best ? std::optional(candidates_[*best].point) : std::nullopt;
 }
 
@@ -167,12 +173,32 @@ std::vector<double> ModelSearcher::lower_bounds() {
     const Candidate& candidate = candidates_[i];
     bounds[i] = candidate.before + expected_[i] - kBound * deviations_[i];
     if (any_failed_) {
-      const double risk =
-          std::min(1.0, (static_cast<double>(candidate.failed) + 0.05) / (static_cast<double>(candidate.near) + 0.5));
-      bounds[i] -= kRiskWeight * scale * std::log(1 - risk + 1e-3);
+      bounds[i] -= kRiskWeight * scale * std::log(1 - risk(candidate) + 1e-3);
     }
   }
   return bounds;
+}
+
+// How likely a candidate fails, by the failures near it.
+double ModelSearcher::risk(const Candidate& candidate) const {
+  return std::min(1.0, (static_cast<double>(candidate.failed) + 0.05) / (static_cast<double>(candidate.near) + 0.5));
+}
+
+// By the predictions that there are.
+void ModelSearcher::note_improvement() {
+  double most = 0;
+  for (std::size_t i = 0; i < candidates_.size(); ++i) {
+    const double faster = least_log_ - candidates_[i].before - expected_[i];
+    const double deviation = deviations_[i];
+    if (!(deviation > 0) || faster < -kNegligible * deviation || points_.seen(candidates_[i].point)) {
+      continue;
+    }
+    const double z = faster / deviation;
+    const double density = std::exp(-z * z / 2) / std::sqrt(2 * std::numbers::pi);
+    const double gain = faster * std::erfc(-z / std::numbers::sqrt2) / 2 + deviation * density;
+    most = std::max(most, gain * (any_failed_ ? 1 - risk(candidates_[i]) : 1));
+  }
+  improvement_ = most;
 }
 
 // Adds what is out as if it were as expected.

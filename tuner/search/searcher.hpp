@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -31,6 +32,9 @@ class Searcher {
   [[nodiscard]] virtual std::vector<Point> propose(std::size_t count) = 0;
   /// Told of every outcome, also of configurations it did not propose (the default, results of earlier nights).
   virtual void observe(const Point& point, const Observation& observation) = 0;
+  /// By what share of the best time the next trial is expected to be faster than it, at most, as it looked at the last
+  /// proposal; nothing where that is not known.
+  [[nodiscard]] virtual std::optional<double> expected_improvement() const { return std::nullopt; }
 };
 
 /// What is known of configurations before any is tried: a prediction of the logarithm of the time, up to a constant.

@@ -167,7 +167,7 @@ void DevicePlan::recall(SweepRecorder& recorder, SweepTask& task, const std::str
   task.looked_at = task.search.done() > 0;
   task.decided = decided;
   // A run without a time limit comes back to a problem that it has decided never.
-  if (task.decided && !options_.budget_s && !options_.until) {
+  if (task.decided && !has_time_limit(options_)) {
     task.state.finish();
   }
 }
@@ -347,7 +347,7 @@ void DevicePlan::fill_from(SweepTask& task, std::size_t most_open) {
 
 // With a time limit each problem's first look is short: what it begins with is compiled before the device turns to it.
 void DevicePlan::fill_with_defaults(const std::vector<SweepTask*>& waiting) {
-  if (!options_.budget_s && !options_.until) {
+  if (!has_time_limit(options_)) {
     return;
   }
   std::size_t most = std::max<std::size_t>(1, pool_.workers() / 2);
@@ -406,7 +406,7 @@ std::vector<SweepTask*> DevicePlan::in_order(std::optional<double> left_s) const
       waiting.push_back(task.get());
     }
   }
-  if (!options_.budget_s && !options_.until) {
+  if (!has_time_limit(options_)) {
     return waiting;
   }
   const std::vector<SearchProgress> all = progress();
@@ -421,12 +421,13 @@ std::vector<SweepTask*> DevicePlan::in_order(std::optional<double> left_s) const
     if (task->kernel.is_place) {
       const bool fresh = !task->looked_at && task->put_off_s == 0;
       const bool again = task->looked_at && !task->came_again && at_the_end;
-      const int place_rank = fresh && !kernels_untried ? -2 : again ? -1 : 3;
+      const int place_rank = fresh && !kernels_untried ? -2 : again ? -1 : 4;
       return std::pair(place_rank, static_cast<double>(task->index));
     }
     const bool hopeless = !task->looked_at && task->put_off_s > 0 && left_s && *left_s < 2 * task->put_off_s;
     const bool fresh = !task->looked_at && task->put_off_s == 0;
-    return std::pair(fresh ? 0 : hopeless ? 2 : 1, -expected_gain(all[task->index], rates));
+    const int kernel_rank = fresh ? 0 : hopeless ? 3 : task->search.little_left() ? 2 : 1;
+    return std::pair(kernel_rank, -expected_gain(all[task->index], rates));
   };
   std::stable_sort(waiting.begin(), waiting.end(),
                    [&](const SweepTask* a, const SweepTask* b) { return rank(a) < rank(b); });

@@ -128,7 +128,7 @@ void DeviceScheduler::take_task(const std::optional<Slice>& slice) {
     return;
   }
   task_->session = session_;
-  turn_ = {Clock::now(), task_->search.done(), false, Preparation::none};
+  turn_ = {Clock::now(), task_->search.done(), false, task_->search.little_left(), Preparation::none};
   if (recorder_.events().problem) {
     recorder_.events().problem(
         status_.device(), task_->search.wanted(),
@@ -176,6 +176,9 @@ void DeviceScheduler::leave_out(const std::string& reason) {
 }
 
 bool DeviceScheduler::turn_over(const std::optional<Slice>& slice) const {
+  if (slice && task_->search.little_left() && !turn_.had_little_left) {
+    return true;
+  }
   // Nothing gets many trials before all have had a few.
   return slice && ((turn_trials() >= kMinTrialsOfTurn && (slice->others_untried || turn_s() > slice->wanted_s)) ||
                    ((turn_trials() > 0 || slice->others_untried) && turn_s() > slice->longest_s));

@@ -76,7 +76,8 @@ class DeviceScheduler {
   struct Turn {
     Clock::time_point start{};
     int done_at_start = 0;
-    bool ran = false;  ///< one of its configurations, since
+    bool ran = false;              ///< one of its configurations, since
+    bool had_little_left = false;  ///< when it began
     Preparation preparation = Preparation::none;
   };
   /// Finals that are being gathered or run.

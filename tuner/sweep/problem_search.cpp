@@ -32,7 +32,8 @@ ProblemSearch::ProblemSearch(const Space& space, SweepProblem wanted, const Devi
       trials_(options.trials),
       finalists_(options.finalists),
       bound_(space, wanted_.problem, limits),
-      default_config_(bound_.default_config()) {
+      default_config_(bound_.default_config()),
+      stop_rule_(options.min_gain) {
   if (is_place(space.kernel)) {  // all of its alternatives are tried and compared
     trials_ = std::max(trials_, static_cast<int>(space.parameters.front().values.size()));
     finalists_ = std::max(finalists_, static_cast<int>(space.parameters.front().values.size()));
@@ -180,7 +181,8 @@ std::optional<Config> ProblemSearch::propose() {
         begin_search();
       }
       const std::vector<Point> proposals = searcher_->propose(1);
-      spent_ = proposals.empty();
+      little_left_ = stop_rule_.is_reached(*searcher_);
+      spent_ = proposals.empty() || (little_left_ && !has_time_limit(options_));
       if (spent_) {
         break;
       }

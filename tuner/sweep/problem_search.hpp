@@ -14,6 +14,7 @@
 #include "db/store.hpp"
 #include "tuner/compile/compile_pool.hpp"
 #include "tuner/search/searcher.hpp"
+#include "tuner/search/stop_rule.hpp"
 #include "tuner/sweep/compiler_axis.hpp"
 #include "tuner/sweep/sweep.hpp"
 
@@ -53,6 +54,9 @@ class ProblemSearch {
   [[nodiscard]] std::optional<Config> propose();
   /// Whether nothing more will be proposed.
   [[nodiscard]] bool spent() const noexcept { return spent_; }
+  /// Whether no trial is expected to be faster than the best by `SweepOptions::min_gain`; without a limit of time
+  /// nothing more is proposed then.
+  [[nodiscard]] bool little_left() const noexcept { return little_left_; }
   /// Why nothing more is proposed although nothing was usable yet: the reason for which the first configurations all
   /// did not compile. Empty otherwise.
   [[nodiscard]] const std::string& hopeless() const noexcept { return hopeless_; }
@@ -147,6 +151,8 @@ class ProblemSearch {
   std::optional<SearchDomain> domain_;  ///< made when the searcher is
   std::unique_ptr<Searcher> searcher_;
   Knowledge knowledge_;
+  StopRule stop_rule_;
+  bool little_left_ = false;
   std::vector<std::pair<Config, Observation>> recalled_;  ///< for the searcher, once there is one
   std::deque<Config> first_;                              ///< to be proposed before the searcher's
   std::set<std::string> known_;

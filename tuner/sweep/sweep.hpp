@@ -48,6 +48,9 @@ struct SweepOptions {
   std::filesystem::path database;
   std::string searcher = "auto";
   std::uint64_t seed = 1;
+  /// A search ends, or with a limit of time makes way for others, where no trial is expected to be faster than the best
+  /// by that share (StopRule); 0: it does not.
+  double min_gain = 0.0003;
   int trials = 100;                ///< a problem, beyond what is already known; kUnlimitedTrials: no limit
   bool trials_given = true;        ///< false: `trials` follows from whether there is a limit of time
   std::optional<double> budget_s;  ///< of the whole run, shared among the problems by expected speedup
@@ -70,6 +73,10 @@ struct SweepOptions {
   std::vector<std::pair<std::string, std::string>> paths;
   std::string resume_run;  ///< uuid of the run to resume; empty: a new one
 };
+
+[[nodiscard]] inline bool has_time_limit(const SweepOptions& options) {
+  return options.budget_s.has_value() || options.until.has_value();
+}
 
 /// What a sweep tells while it runs; any function may be empty.
 struct SweepEvents {
@@ -105,15 +112,16 @@ struct SweepSummary {
   int reused = 0;      ///< configurations known from earlier runs under the same key
   int reused_ok = 0;   ///< usable ones among them
   int problems_done = 0;
-  int restarts = 0;                      ///< of measurement workers
-  double wall_s = 0;                     ///< of this process
-  double busy_s = 0;                     ///< devices measuring, added up
-  double waited_s = 0;                   ///< of `busy_s`, for cards to be steady
-  double compile_s = 0;                  ///< compilers working, added up
-  TrialTimes trial_times{};              ///< where the devices' time for trials went, over the run's sessions
-  bool interrupted = false;              ///< before the plan was done
-  bool gave_up = false;                  ///< a governor did
-  std::string end_reason;                ///< why devices were lost or given up, if they were
+  int problems_exhausted = 0;  ///< of which no trial was expected to be faster by `SweepOptions::min_gain`, at the end
+  int restarts = 0;            ///< of measurement workers
+  double wall_s = 0;           ///< of this process
+  double busy_s = 0;           ///< devices measuring, added up
+  double waited_s = 0;         ///< of `busy_s`, for cards to be steady
+  double compile_s = 0;        ///< compilers working, added up
+  TrialTimes trial_times{};    ///< where the devices' time for trials went, over the run's sessions
+  bool interrupted = false;    ///< before the plan was done
+  bool gave_up = false;        ///< a governor did
+  std::string end_reason;      ///< why devices were lost or given up, if they were
   std::vector<std::string> not_reached;  ///< problems without a trial in this run, each of each kind of device
   std::vector<std::string> left_out{};   ///< "problem: reason", of problems that cannot be tuned here
   std::vector<PhaseTime> phases{};       ///< by kind of device, in the order prompt, token, image, others

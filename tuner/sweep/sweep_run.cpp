@@ -68,6 +68,8 @@ void SweepRun::sum_up() {
   });
   summary_.not_reached = not_reached();
   for (const auto& plan : plans_) {
+    summary_.problems_exhausted += static_cast<int>(
+        std::ranges::count_if(plan->tasks(), [](const auto& task) { return task->search.little_left(); }));
     const std::vector<PhaseTime> times = phase_times(*plan, recorder_);
     summary_.phases.insert(summary_.phases.end(), times.begin(), times.end());
   }

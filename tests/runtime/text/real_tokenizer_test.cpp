@@ -63,7 +63,7 @@ void expect_no_quadratic_time(const Tokenizer& tokenizer) {
     const auto start = Clock::now();
     const Ids ids = tokenizer.encode(text, AddedTokens::ignore);
     std::printf("1 MiB of '%s': %zu ids in %.0f ms\n", unit, ids.size(), milliseconds_since(start));
-    EXPECT_LT(milliseconds_since(start), 10'000.0) << unit;
+    EXPECT_LT(milliseconds_since(start), 60'000.0) << unit << ": hours if time were quadratic";
     EXPECT_EQ(tokenizer.decode(ids, SpecialTokens::keep), nfc(text)) << unit;
   }
 }

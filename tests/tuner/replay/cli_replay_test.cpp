@@ -168,6 +168,20 @@ std::string cache_with_launches() {
   return file.dump();
 }
 
+TEST_F(CliReplayTest, EndsWhereASweepWould) {
+  const auto evaluations = [&](const std::string& min_gain) {
+    const json out =
+        json_of(replay({one_, "-s", "auto", "-r", "2", "-n", "300", "--no-score", "--min-gain", min_gain, "--json"}));
+    return out["details"]["spaces"]["one"]["auto"]["evaluations"].get<double>();
+  };
+  const double few = evaluations("0.05");
+  EXPECT_GE(few, 16);
+  EXPECT_LT(few, evaluations("1e-9"));
+  const ProgramResult wrong = replay({one_, "--min-gain", "2"});
+  EXPECT_NE(wrong.exit_code, 0);
+  EXPECT_NE(wrong.error.find("--min-gain"), std::string::npos) << wrong.error;
+}
+
 TEST_F(CliReplayTest, RacesWhereLaunchesAreRecorded) {
   const std::string cache = (folder_ / "launches.json").string();
   write_bytes(cache, cache_with_launches());

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <numeric>
 #include <set>
 
 #include "core/error.hpp"
@@ -307,6 +308,36 @@ TEST_F(ProblemSearchTest, NoMoreIsProposedThanTrialsAreWanted) {
   EXPECT_FALSE(search.propose());
   EXPECT_TRUE(search.spent());
   EXPECT_EQ(search.done(), 2);
+}
+
+// A parameter more, which changes nothing.
+TEST_F(ProblemSearchTest, EndsWhereLittleIsLeftToGain) {
+  nlohmann::json large = toy_json({kRight});
+  std::vector<int> values(60);
+  std::iota(values.begin(), values.end(), 0);
+  large["parameters"].push_back({{"name", "PLAIN"}, {"values", values}, {"default", 0}});
+  const Space space = Space::parse(large.dump(), "large.json");
+  options_.searcher = "auto";
+  options_.trials = 1000;
+  const auto trials_of = [&](double min_gain, bool limited) {
+    options_.min_gain = min_gain;
+    options_.budget_s = limited ? std::optional(3600.0) : std::nullopt;
+    ProblemSearch search(space, {space.problem({{"N", "1000"}}), 1, ""}, limits_, options_);
+    int trials = 0;
+    while (const auto config = search.propose()) {
+      EXPECT_FALSE(search.compiled(*config, compiled(config->text())));
+      const auto candidate = search.take_ready();
+      EXPECT_TRUE(search.observe(trial(*config, 50), next_id_++, candidate->run_key).empty());
+      ++trials;
+    }
+    EXPECT_TRUE(search.spent());
+    EXPECT_EQ(search.little_left(), min_gain > 0);
+    return trials;
+  };
+  const int all = static_cast<int>(space.raw_size());
+  EXPECT_EQ(trials_of(0, false), all);
+  EXPECT_LT(trials_of(0.001, false), all / 3);
+  EXPECT_EQ(trials_of(0.001, true), all) << "with a limit of time it only makes way for others";
 }
 
 TEST_F(ProblemSearchTest, WhatWasOnTheDeviceComesBeforeEverything) {
