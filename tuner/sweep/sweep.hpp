@@ -50,7 +50,7 @@ struct SweepOptions {
   std::uint64_t seed = 1;
   /// A search ends, or with a limit of time makes way for others, where no trial is expected to be faster than the best
   /// by that share (StopRule); 0: it does not.
-  double min_gain = 0.0003;
+  double min_gain = 0.0001;
   int trials = 100;                ///< a problem, beyond what is already known; kUnlimitedTrials: no limit
   bool trials_given = true;        ///< false: `trials` follows from whether there is a limit of time
   std::optional<double> budget_s;  ///< of the whole run, shared among the problems by expected speedup
