@@ -144,6 +144,7 @@ struct TrialFilter {
   std::optional<TrialStatus> status{};
   std::optional<std::int64_t> session_id{};
   std::optional<std::int64_t> trial_id{};
+  bool with_energy = false;  ///< only those whose energy is known
   bool with_samples = false;
 };
 
