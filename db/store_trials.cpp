@@ -75,6 +75,7 @@ std::string select_trials(const TrialFilter& filter) {
   narrow(filter.status.has_value(), "status = ?");
   narrow(filter.session_id.has_value(), "session_id = ?");
   narrow(filter.trial_id.has_value(), "id = ?");
+  narrow(filter.with_energy, "energy_mj IS NOT NULL");
   return sql + " ORDER BY id";
 }
 

@@ -14,6 +14,7 @@
 #include "db/overview.hpp"
 #include "db/store.hpp"
 #include "report/limits.hpp"
+#include "report/pareto.hpp"
 
 namespace pascaline {
 
@@ -114,6 +115,7 @@ struct ReportProblem {
   std::vector<ReportParameter> parameters;
   std::optional<ReportHeat> heat;
   std::vector<ReportConfiguration> configurations;  ///< some of its trials
+  std::optional<ParetoProblem> pareto;              ///< of two configurations at least
   std::vector<ReportLimit> limits;                  ///< of the winner and of the default; empty if nothing was asked
 };
 

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <numeric>
 #include <tuple>
 
 #include "report/gather_parts.hpp"
+#include "report/summary.hpp"
 
 namespace pascaline {
 namespace {
@@ -78,12 +80,15 @@ void set_best(ReportProblem& problem) {
 }
 
 void add_problems(ReportDocument& document, const Store& store, const GatheredTrials& gathered,
-                  const std::vector<SessionRow>& sessions) {
+                  const std::vector<SessionRow>& sessions, const ReportOptions& options) {
   const ReportDetail detail = detail_for(gathered.problems.size(), sessions.size());
   std::unordered_map<std::int64_t, const SessionRow*> session_of;
   for (const SessionRow& session : sessions) {
     session_of[session.id] = &session;
   }
+  std::map<ParetoKey, ParetoProblem> pareto = pareto_problems(store, options.kernel, [&](const StoredTrial& stored) {
+    return is_wanted(options, stored.device) && is_wanted(options, stored.session_id);
+  });
   for (const GatheredProblem& problem : gathered.problems) {
     ReportContext& context = document.contexts[problem.context];
     ReportProblem out = problem_figures(problem, context.roofline, session_of, detail);
@@ -92,6 +97,11 @@ void add_problems(ReportDocument& document, const Store& store, const GatheredTr
     out.heat = heat_of(problem, out.parameters, order, detail.heat_parameters);
     out.configurations = shown_configurations(store, problem, order, detail);
     set_best(out);
+    const GatheredContext& of = gathered.contexts[problem.context];
+    const auto both = pareto.find(pareto_key(of.device, of.toolkit, problem.rows.kernel.source_hash, out.problem));
+    if (both != pareto.end()) {
+      out.pareto = std::move(both->second);
+    }
     kernel_of(context, gathered.contexts[problem.context], problem).problems.push_back(std::move(out));
   }
 }
@@ -121,7 +131,7 @@ void gather_all(ReportDocument& document, const Store& store, const ReportOption
       document.contexts[*session.context].spent_ms += session.row.spent_ms;
     }
   }
-  add_problems(document, store, gathered, sessions);
+  add_problems(document, store, gathered, sessions, options);
   std::for_each(document.contexts.begin(), document.contexts.end(), sort_kernels);
   number_problems(document);
 }

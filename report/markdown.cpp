@@ -11,6 +11,7 @@
 #include "report/comparison.hpp"
 #include "report/compiler_comparison.hpp"
 #include "report/markdown_parts.hpp"
+#include "report/pareto.hpp"
 #include "report/report.hpp"
 #include "report/summary.hpp"
 #include "report/text.hpp"
@@ -143,6 +144,35 @@ std::string limit_section(const DeviceSummary& group, const MeasuredRates& measu
          markdown_table("| Problem | Configuration | Estimate |\n|---|---|---|", lines) + missing_limits(missing);
 }
 
+// What is thriftier than the fastest, and at what cost, of the problems with enough of both.
+std::string energy_section(const DeviceSummary& group, const std::map<ParetoKey, ParetoProblem>& pareto) {
+  std::vector<std::string> lines;
+  for (const auto& [kernel, problems] : group.kernels) {
+    for (const auto& [text, problem] : problems) {
+      const auto found = pareto.find(pareto_key(group.device, group.toolkit, kernel.second, problem.problem));
+      if (found == pareto.end()) {
+        continue;
+      }
+      for (const ParetoPoint& point : found->second.points) {
+        if (point.on_front) {
+          lines.push_back(fmt::format("| {} | {} | {} | {} | {} |", markdown_escape(text),
+                                      short_number(point.median_us), short_number(point.energy_mj),
+                                      markdown_escape(pareto_role(found->second, point)),
+                                      markdown_escape(point.config.text())));
+        }
+      }
+      lines.push_back(
+          fmt::format("| {} | | | | {} |", markdown_escape(text), markdown_escape(pareto_sentence(found->second))));
+    }
+  }
+  if (lines.empty()) {
+    return {};
+  }
+  return "### Time and energy\n\nConfigurations that no other one beats in both.\n\n" +
+         markdown_table("| Problem | Time, µs | Energy, mJ | What it is | Configuration |\n|---|--:|--:|---|---|",
+                        lines);
+}
+
 std::string failure_section(const DeviceSummary& group, std::size_t limit) {
   using Entry = std::pair<std::pair<TrialStatus, std::string>, std::size_t>;
   std::vector<Entry> failures(group.failures.begin(), group.failures.end());
@@ -197,7 +227,8 @@ std::string overview(const std::vector<DeviceSummary>& groups) {
       lines);
 }
 
-std::string group_section(const Store& store, const DeviceSummary& group, const ReportOptions& options) {
+std::string group_section(const Store& store, const DeviceSummary& group,
+                          const std::map<ParetoKey, ParetoProblem>& pareto, const ReportOptions& options) {
   std::string out =
       fmt::format("## {}, {}\n\n", markdown_escape(device_text(group)), markdown_escape(built_by_text(group)));
   out += fmt::format("{} from {} to {}: {}.\n\n", counted(total(group), "trial"), utc_time(group.first_unix_ms),
@@ -205,7 +236,8 @@ std::string group_section(const Store& store, const DeviceSummary& group, const 
   if (group.counts[static_cast<std::size_t>(TrialStatus::ok)] == 0) {
     out += "No configuration ran correctly here; the failures below give the reasons.\n\n";
   }
-  return out + kernel_section(group) + limit_section(group, store.measured_rates(group.device), options) +
+  return out + kernel_section(group) + energy_section(group, pareto) +
+         limit_section(group, store.measured_rates(group.device), options) +
          failure_section(group, options.max_reasons);
 }
 
@@ -224,8 +256,12 @@ std::string markdown_report(const Store& store, const ReportOptions& options, co
   }
   out += overview(groups);
   out += markdown_compilers(compare_compilers(groups));
+  const std::map<ParetoKey, ParetoProblem> pareto =
+      pareto_problems(store, options.kernel, [&](const StoredTrial& stored) {
+        return is_wanted(options, stored.device) && is_wanted(options, stored.session_id);
+      });
   for (const DeviceSummary& group : groups) {
-    out += group_section(store, group, options);
+    out += group_section(store, group, pareto, options);
   }
   out +=
       "Times are medians. The interval of a speedup is the widest that the 95 % intervals of both medians allow; the ";

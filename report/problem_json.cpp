@@ -87,6 +87,22 @@ ProblemJson configurations_json(const ReportProblem& problem) {
           {"rows", list_of(problem.configurations, configuration_json)}};
 }
 
+ProblemJson pareto_json(const ParetoProblem& pareto) {
+  const auto point_json = [](const ParetoPoint& point) {
+    return ProblemJson{{"trial", point.trial_id},
+                       {"config", json_config(point.config)},
+                       {"median_us", json_number(point.median_us)},
+                       {"energy_mj", json_number(point.energy_mj)},
+                       {"default", point.is_default},
+                       {"front", point.on_front}};
+  };
+  return {{"summary", pareto_sentence(pareto)},
+          {"time_winner", or_null(pareto.time_winner)},
+          {"energy_winner", or_null(pareto.energy_winner)},
+          {"edp_winner", or_null(pareto.edp_winner)},
+          {"points", list_of(pareto.points, point_json)}};
+}
+
 }  // namespace
 
 nlohmann::ordered_json problem_json(const ReportProblem& problem) {
@@ -120,6 +136,9 @@ nlohmann::ordered_json problem_json(const ReportProblem& problem) {
   object["parameters"] = list_of(problem.parameters, parameter_json);
   object["heat"] = problem.heat ? heat_json(*problem.heat) : ProblemJson();
   object["configurations"] = configurations_json(problem);
+  if (problem.pareto) {
+    object["pareto"] = pareto_json(*problem.pareto);
+  }
   if (!problem.limits.empty()) {
     object["limits"] = list_of(problem.limits, limit_json);
   }

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/device/emulator_name.hpp"
+#include "report/pareto.hpp"
 #include "report/text.hpp"
 
 namespace pascaline {
@@ -24,7 +25,10 @@ struct Table {
 };
 
 // Columns that text leaves out where no row has anything in them.
-constexpr std::array<std::string_view, 3> kRareColumns{"energy_mj", "note", "imported_from"};
+constexpr std::array kRareColumns{std::string_view("energy_mj"),     std::string_view("sustained_us"),
+                                  std::string_view("objective"),     std::string_view("score"),
+                                  std::string_view("default_score"), std::string_view("note"),
+                                  std::string_view("imported_from")};
 
 Json number(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
 
@@ -79,26 +83,45 @@ Table sessions_table(const Store& store, const ShowOptions& options) {
   return table;
 }
 
+// In the objective's unit.
+Json score_of(const Winner& winner) {
+  const Trial& trial = winner.trial;
+  switch (winner.objective) {
+    case Objective::time:
+      return median(trial.time);
+    case Objective::energy:
+      return number(trial.energy_mj);
+    case Objective::edp:
+      return trial.energy_mj && trial.time ? Json(*trial.energy_mj * trial.time->median_us) : Json();
+    case Objective::sustained:
+      return number(trial.sustained_us);
+  }
+  return {};
+}
+
 Table winners_table(const Store& store, const ShowOptions& options) {
-  Table table{{"trial", "device", "compiler", "target", "problem", "default_us", "best_us", "speedup", "confidence",
-               "config", "source", "decided", "energy_mj", "baseline", "note"},
-              {},
-              "no winners"};
-  for (const Winner& winner : store.winners(options.filter.kernel, nullptr)) {
+  Table table{
+      {"trial", "device", "compiler", "target", "problem", "default_us", "best_us", "speedup", "confidence", "config",
+       "source", "decided", "objective", "score", "default_score", "energy_mj", "sustained_us", "baseline", "note"},
+      {},
+      "no winners"};
+  for (const Winner& winner : store.winners(options.filter.kernel, nullptr, options.objective)) {
     const std::string problem = winner.trial.problem.text();
     if (!options.filter.problem.empty() && problem != options.filter.problem) {
       continue;
     }
+    const bool by_time = winner.objective == Objective::time;
     const bool comparable = winner.baseline && winner.trial.time && winner.trial.time->median_us > 0;
-    table.rows.push_back({winner.trial_id, clean_line(winner.device.name),
-                          clean_line(winner.toolkit.compiler + " " + winner.toolkit.version),
-                          clean_line(shown_architecture(winner.toolkit.target)), clean_line(problem),
-                          median(winner.baseline), median(winner.trial.time),
-                          comparable ? Json(winner.baseline->median_us / winner.trial.time->median_us) : Json(),
-                          winner.confidence, clean_line(winner.trial.config.text()),
-                          clean_line(winner.kernel.source_hash.substr(0, 8)), utc_time(winner.decided_unix_ms),
-                          number(winner.trial.energy_mj), baseline_text(store, winner),
-                          note(store, winner.trial_id, winner.trial)});
+    table.rows.push_back(
+        {winner.trial_id, clean_line(winner.device.name),
+         clean_line(winner.toolkit.compiler + " " + winner.toolkit.version),
+         clean_line(shown_architecture(winner.toolkit.target)), clean_line(problem), median(winner.baseline),
+         median(winner.trial.time),
+         comparable ? Json(winner.baseline->median_us / winner.trial.time->median_us) : Json(), winner.confidence,
+         clean_line(winner.trial.config.text()), clean_line(winner.kernel.source_hash.substr(0, 8)),
+         utc_time(winner.decided_unix_ms), by_time ? Json() : Json(name_of(winner.objective)),
+         by_time ? Json() : score_of(winner), number(winner.baseline_score), number(winner.trial.energy_mj),
+         number(winner.trial.sustained_us), baseline_text(store, winner), note(store, winner.trial_id, winner.trial)});
     if (is_full(table, options)) {
       break;
     }
@@ -112,7 +135,7 @@ double sort_time(const StoredTrial& stored) {
 
 Table trials_table(const Store& store, const ShowOptions& options) {
   Table table{{"id", "session", "device", "compiler", "target", "problem", "status", "stage", "median_us", "low_us",
-               "high_us", "registers", "occupancy", "config", "reason", "energy_mj", "note"},
+               "high_us", "registers", "occupancy", "config", "reason", "energy_mj", "sustained_us", "note"},
               {},
               "no trials"};
   std::vector<StoredTrial> trials = store.trials(options.filter);
@@ -128,7 +151,7 @@ Table trials_table(const Store& store, const ShowOptions& options) {
                           trial.time ? Json(trial.time->low_us) : Json(),
                           trial.time ? Json(trial.time->high_us) : Json(), trial.resources.registers, trial.occupancy,
                           clean_line(trial.config.text()), clean_line(trial.reason), number(trial.energy_mj),
-                          note(store, stored.id, trial)});
+                          number(trial.sustained_us), note(store, stored.id, trial)});
     if (is_full(table, options)) {
       break;
     }
@@ -193,10 +216,7 @@ void append_line(std::string& out, std::string line) {
   out += line + "\n";
 }
 
-}  // namespace
-
-std::string show_text(const Store& store, const ShowOptions& options) {
-  Table table = make_table(store, options);
+std::string table_text(Table table) {
   if (table.rows.empty()) {
     return table.when_empty + "\n";
   }
@@ -218,7 +238,81 @@ std::string show_text(const Store& store, const ShowOptions& options) {
   return out;
 }
 
+std::vector<ParetoProblem> chosen_pareto(const Store& store, const ShowOptions& options) {
+  std::vector<ParetoProblem> chosen;
+  for (auto& [key, problem] : pareto_problems(store, options.filter.kernel)) {
+    const bool wanted = options.filter.problem.empty() || problem.problem.text() == options.filter.problem;
+    if (wanted && (options.limit == 0 || chosen.size() < options.limit)) {
+      chosen.push_back(std::move(problem));
+    }
+  }
+  return chosen;
+}
+
+std::string compiler_text(const ToolkitRow& toolkit) {
+  return clean_line(fmt::format("{} {} for {}", toolkit.compiler, toolkit.version, shown_architecture(toolkit.target)));
+}
+
+std::string pareto_text(const Store& store, const ShowOptions& options) {
+  const std::vector<ParetoProblem> problems = chosen_pareto(store, options);
+  if (problems.empty()) {
+    return "no problem has two configurations whose time and energy are both known; `pascaline sweep --objective "
+           "energy` "
+           "measures them on a card that reports its power\n";
+  }
+  std::string out;
+  for (const ParetoProblem& problem : problems) {
+    Table table{{"trial", "median_us", "energy_mj", "front", "is", "config"}, {}, ""};
+    for (const ParetoPoint& point : problem.points) {
+      table.rows.push_back({point.trial_id, point.median_us, point.energy_mj, point.on_front ? "yes" : "no",
+                            pareto_role(problem, point), clean_line(point.config.text())});
+    }
+    out += fmt::format("{}{} on {}, {}, source {}\n", out.empty() ? "" : "\n", clean_line(problem.problem.text()),
+                       clean_line(problem.device.name), compiler_text(problem.toolkit),
+                       clean_line(problem.kernel.source_hash.substr(0, 8)));
+    out += table_text(std::move(table)) + pareto_sentence(problem) + "\n";
+  }
+  return out;
+}
+
+Json trial_or_null(const std::optional<std::int64_t>& trial) { return trial ? Json(*trial) : Json(); }
+
+Json pareto_list(const Store& store, const ShowOptions& options) {
+  Json list = Json::array();
+  for (const ParetoProblem& problem : chosen_pareto(store, options)) {
+    Json points = Json::array();
+    for (const ParetoPoint& point : problem.points) {
+      points.push_back({{"trial", point.trial_id},
+                        {"median_us", point.median_us},
+                        {"energy_mj", point.energy_mj},
+                        {"front", point.on_front},
+                        {"default", point.is_default},
+                        {"config", clean_line(point.config.text())}});
+    }
+    list.push_back({{"problem", clean_line(problem.problem.text())},
+                    {"device", clean_line(problem.device.name)},
+                    {"compiler", clean_line(problem.toolkit.compiler + " " + problem.toolkit.version)},
+                    {"target", clean_line(shown_architecture(problem.toolkit.target))},
+                    {"source", clean_line(problem.kernel.source_hash.substr(0, 8))},
+                    {"time_winner", trial_or_null(problem.time_winner)},
+                    {"energy_winner", trial_or_null(problem.energy_winner)},
+                    {"edp_winner", trial_or_null(problem.edp_winner)},
+                    {"summary", pareto_sentence(problem)},
+                    {"points", std::move(points)}});
+  }
+  return list;
+}
+
+}  // namespace
+
+std::string show_text(const Store& store, const ShowOptions& options) {
+  return options.what == ShowWhat::pareto ? pareto_text(store, options) : table_text(make_table(store, options));
+}
+
 nlohmann::json show_json(const Store& store, const ShowOptions& options) {
+  if (options.what == ShowWhat::pareto) {
+    return pareto_list(store, options);
+  }
   const Table table = make_table(store, options);
   Json rows = Json::array();
   for (const auto& row : table.rows) {

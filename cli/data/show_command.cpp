@@ -13,6 +13,8 @@
 namespace pascaline::cli {
 namespace {
 
+constexpr std::string_view kAllObjectives = "all";
+
 struct ShowCommandOptions {
   std::string what = "winners";
   std::string database;
@@ -21,6 +23,8 @@ struct ShowCommandOptions {
   std::string status;
   std::int64_t session = 0;
   std::size_t limit = 20;
+  std::string objective{name_of(Objective::time)};
+  bool pareto = false;
   bool as_json = false;
 };
 
@@ -56,6 +60,10 @@ int show(const ShowCommandOptions& options) {
   wanted.what = options.what == "sessions" ? ShowWhat::sessions
                 : options.what == "trials" ? ShowWhat::trials
                                            : ShowWhat::winners;
+  if (options.pareto) {
+    wanted.what = ShowWhat::pareto;
+  }
+  wanted.objective = options.objective == kAllObjectives ? std::nullopt : objective_from(options.objective);
   wanted.limit = options.limit;
   wanted.filter.kernel = options.kernel;
   wanted.filter.problem = problem_text(options);
@@ -93,14 +101,25 @@ void add_show_command(CLI::App& app, Action& action) {
                       "Only trials with this status: ok, rejected, compile_failed, launch_failed, wrong_result, "
                       "timed_out, crashed");
   command->add_option("--session", options->session, "Only this session")->transform(whole_number(0));
-  command->add_option("-n,--limit", options->limit, "Rows at most; 0: all")
+  std::vector<std::string> objectives{std::string(kAllObjectives)};
+  for (const Objective objective : kObjectives) {
+    objectives.emplace_back(name_of(objective));
+  }
+  command->add_option("--objective", options->objective, "Winners by this objective (sweep --objective), or all")
+      ->capture_default_str()
+      ->check(one_of(std::move(objectives)));
+  command->add_flag("--pareto", options->pareto,
+                    "Of each shape the configurations whose time and energy are both known, and which of them no other "
+                    "one beats in both");
+  command->add_option("-n,--limit", options->limit, "Rows at most, with --pareto shapes; 0: all")
       ->capture_default_str()
       ->transform(whole_number(0));
   command->add_flag("--json", options->as_json, "Print JSON");
   command->footer(
       "What was measured of devices themselves is shown by pascaline probe --show.\n\n"
       "Examples:\n  pascaline show\n  pascaline show trials --kernel matmul --limit 10\n"
-      "  pascaline show trials --status wrong_result --json\n  pascaline show sessions --db tuned.db");
+      "  pascaline show trials --status wrong_result --json\n  pascaline show sessions --db tuned.db\n"
+      "  pascaline show --pareto --kernel matmul");
   command->callback([&action, options] { action = [options] { return show(*options); }; });
 }
 

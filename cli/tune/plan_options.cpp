@@ -43,6 +43,7 @@ OptionWords options_of(const SweepPlan& plan) {
   add(!plan.nvrtc.empty(), "--nvrtc", plan.nvrtc);
   add(plan.trials.has_value(), "--trials", whole(plan.trials.value_or(0)));
   add(plan.budget_s.has_value(), "--budget", seconds(plan.budget_s.value_or(0)));
+  add(plan.objective != Objective::time, "--objective", std::string(name_of(plan.objective)));
   add(plan.retry_failed, "--retry-failed", "");
   add(!plan.cold_cache, "--warm-cache", "");
   add(plan.max_temperature_c.has_value(), "--max-temperature", number(plan.max_temperature_c.value_or(0)));

@@ -22,6 +22,7 @@ constexpr std::size_t kLongestLabel = 1000;
 const std::map<std::string, std::set<std::string>> kReplaces{
     {"--device", {"--devices"}},
     {"--until", {"--until-unix"}},
+    {"--objective", {"--finalists"}},  // which have another default each
 };
 // What every resuming command says for itself.
 const std::set<std::string> kOwn{"--resume", "--db"};
@@ -139,6 +140,7 @@ SweepCommandOptions resumed_options(const StoredRun& run, const CLI::App& comman
     refuse_run(run, error.what());
   }
   options.trials_given = app.count("--trials") > 0;
+  options.finalists_given = app.count("--finalists") > 0;
   if (!given.contains("--until")) {
     options.until_unix_s = run.plan.until_unix_s;
   }

@@ -102,6 +102,18 @@ void set_governor(const std::string& max_temperature, const std::vector<std::str
   }
 }
 
+// After the governor: work is sustained once it is as warm as the preheating waits for, and no warmer than allowed.
+void set_objective(const SweepCommandOptions& options, SweepOptions& sweep) {
+  ObjectiveOptions& objective = sweep.finals.objective;
+  objective = objective_options(objective_from(options.objective).value_or(Objective::time));
+  objective.sustain_first_s = sweep.governor.preheat_limit_s;
+  objective.sustain_again_s = std::min(objective.sustain_again_s, objective.sustain_first_s);
+  objective.max_temperature_c = sweep.governor.limit_c;
+  if (needs_power(objective.objective) && !options.finalists_given) {
+    sweep.finalists = kFinalistsByEnergy;
+  }
+}
+
 nlohmann::json trial_time_json(const TrialTimes& times) {
   nlohmann::json parts = nlohmann::json::object();
   for_each_part(times, [&](std::string name, double part_ms) {
@@ -163,6 +175,7 @@ void set_sweep(const SweepCommandOptions& options, SweepOptions& sweep) {
   sweep.trials_given = options.trials_given;
   set_limits(options, sweep);
   set_governor(options.max_temperature, options.tolerated, sweep.governor);
+  set_objective(options, sweep);
   sweep.compile_memory_bytes = std::stoull(options.compile_memory) << 20U;
 }
 
@@ -275,7 +288,7 @@ void add_sweep_command(CLI::App& app, Action& action) {
   command->footer(
       "The default configuration is measured first and is always a finalist: only a configuration that is "
       "significantly\n"
-      "faster replaces it.\n"
+      "faster replaces it. So it is by --objective, whose winner is stored beside that by time.\n"
       "What the database knows under the same key (source, device, compiler, driver) is not measured again.\n"
       "Ctrl-C finishes the trial in flight; a second one stops at once. `--resume` continues after either, after\n"
       "kill -9 and after a power cut. `pascaline status` shows a running sweep in another terminal.\n\nExamples:\n"
@@ -283,9 +296,11 @@ void add_sweep_command(CLI::App& app, Action& action) {
       "  pascaline sweep --model Qwen3-VL-2B-Instruct --until 07:00\n"
       "  pascaline sweep --model Qwen3-VL-2B-Instruct --devices all --kernel matmul --kernel matvec --budget 8h\n"
       "  pascaline sweep --nvrtc all --kernel matmul --budget 1h\n"
+      "  pascaline sweep --model Qwen3-VL-2B-Instruct --until 07:00 --objective energy\n"
       "  pascaline sweep --resume");
   command->callback([&action, command, options] {
     options->trials_given = command->count("--trials") > 0;
+    options->finalists_given = command->count("--finalists") > 0;
     action = [command, options] { return sweep(*options, *command); };
   });
 }

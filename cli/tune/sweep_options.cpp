@@ -43,6 +43,17 @@ void add_searching_options(CLI::App& command, SweepCommandOptions& options) {
                   searchers_help() + "; none: only the default and the portfolio are tried")
       ->capture_default_str()
       ->check(one_of(std::move(searchers)));
+  std::vector<std::string> objectives;
+  for (const Objective objective : kObjectives) {
+    objectives.emplace_back(name_of(objective));
+  }
+  command
+      .add_option(
+          "--objective", options.objective,
+          "What winners are decided by in the finals: time (always decided), energy a launch, edp (energy times "
+          "time), or sustained (time once the card is as warm as steady work makes it)")
+      ->capture_default_str()
+      ->check(one_of(std::move(objectives)));
   command
       .add_option("--portfolio", options.portfolio,
                   "File with the configurations that searches begin with after the default, or none (default: those of "
@@ -130,7 +141,9 @@ void add_measuring_options(CLI::App& command, SweepOptions& sweep, bool& warm_ca
       ->check(number_within(0, 0.5));
   command
       .add_option("--finalists", sweep.finalists,
-                  "Best configurations measured again against the default in the finals")
+                  fmt::format("Best configurations measured again against the default in the finals (by energy or edp: "
+                              "{} unless given)",
+                              kFinalistsByEnergy))
       ->capture_default_str()
       ->transform(whole_number(1, 100));
   command.add_option("--rounds", sweep.finals.rounds, "Rounds of the finals")

@@ -27,6 +27,7 @@ struct SweepCommandOptions {
   DeviceOptions device;
   SweepOptions sweep;
   std::string workload;
+  std::string objective{name_of(Objective::time)};
   std::string portfolio;  ///< a file, "none", or empty: that of the search space
   std::vector<std::string> phases;
   std::vector<std::string> types;
@@ -43,6 +44,7 @@ struct SweepCommandOptions {
   std::vector<std::string> tolerated;
   bool resume = false;
   bool trials_given = false;
+  bool finalists_given = false;
   bool warm_cache = false;
   bool quiet = false;
   bool as_json = false;

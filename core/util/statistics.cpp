@@ -152,6 +152,38 @@ double sign_test_p(std::span<const double> a, std::span<const double> b) {
   return std::min(1.0, 2.0 * cumulative);
 }
 
+double student_t_p(double t, int degrees) {
+  if (std::isnan(t) || degrees < 1) {
+    return 1.0;
+  }
+  if (std::isinf(t)) {
+    return 0.0;
+  }
+  constexpr double kPi = 3.14159265358979323846;
+  const double angle = std::atan(std::abs(t) / std::sqrt(static_cast<double>(degrees)));
+  const double cosine = std::cos(angle);
+  const bool odd = degrees % 2 == 1;
+  double term = odd ? cosine : 1.0;
+  double sum = degrees == 1 ? 0.0 : term;
+  for (int k = odd ? 3 : 2; k <= degrees - 2; k += 2) {
+    term *= cosine * cosine * static_cast<double>(k - 1) / k;
+    sum += term;
+  }
+  const double inside = odd ? 2 / kPi * (angle + std::sin(angle) * sum) : std::sin(angle) * sum;
+  return std::clamp(1.0 - inside, 0.0, 1.0);
+}
+
+double moved(std::span<const double> values) {
+  const std::size_t half = values.size() / 2;
+  if (half == 0) {
+    return 0;
+  }
+  const auto mean = [half](std::span<const double> part) {
+    return std::accumulate(part.begin(), part.end(), 0.0) / static_cast<double>(half);
+  };
+  return 2 * std::abs(mean(values.last(half)) - mean(values.first(half)));
+}
+
 std::vector<double> holm_adjusted(std::span<const double> p_values) {
   std::vector<double> p(p_values.begin(), p_values.end());
   std::replace_if(

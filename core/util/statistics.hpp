@@ -31,6 +31,14 @@ namespace pascaline {
 /// approximation above; pairs that tie or hold a NaN are left out; 1 if none is left.
 [[nodiscard]] double sign_test_p(std::span<const double> a, std::span<const double> b);
 
+/// Two-sided p-value of a value of Student's t with that many degrees of freedom, by the finite series for whole
+/// degrees (Abramowitz and Stegun, 26.7.3 and 26.7.4); 1 for a NaN or fewer than one degree.
+[[nodiscard]] double student_t_p(double t, int degrees);
+
+/// How far values moved from the first to the last: twice the way from the earlier half's mean to the later's, so that
+/// a value that flickers between two has not moved. 0 for fewer than two.
+[[nodiscard]] double moved(std::span<const double> values);
+
 /// p-values adjusted for being looked at together, in the order given (S. Holm, A simple sequentially rejective
 /// multiple test procedure, Scandinavian Journal of Statistics 6, 1979): calling those at or below 0.05 significant is
 /// wrong for any of them at most once in 20 times, however the tests depend on each other. A NaN counts as 1.

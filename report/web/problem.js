@@ -20,6 +20,7 @@ function problemPage(id, trials) {
     problemTiles(entry),
     problemFacts(entry),
     limitsPart(entry),
+    paretoPart(entry),
     section('How it was searched', problemSearches(entry)),
     section('Configurations', explorerPart(entry)),
     section('Parallel coordinates', coordinatesPart(entry)),

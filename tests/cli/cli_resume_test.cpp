@@ -159,6 +159,17 @@ TEST_F(CliResumeTest, OptionThatIsGivenAnewReplacesTheStoredOneHoweverItWasWritt
 }
 
 // Paths in a file of unknown origin: nothing is written, read or compiled where they lead.
+TEST_F(CliResumeTest, ObjectiveStaysAndAnotherOneBringsItsOwnNumberOfFinalists) {
+  SweepPlan plan = toy_plan();
+  plan.objective = Objective::energy;
+  plan.finalists = 7;
+  interrupted(plan);
+  expect_fault(resume(), 1, {"--objective energy", "does not report its power"});
+  EXPECT_EQ(resume({"--objective", "time"}).exit_code, 0);
+  EXPECT_EQ(stored_plan().objective, Objective::time);
+  EXPECT_EQ(stored_plan().finalists, 5);
+}
+
 TEST_F(CliResumeTest, PathsOfTheDatabaseAreNeverOpened) {
   std::filesystem::create_directories(folder_ / "foreign");
   std::filesystem::create_directories(folder_ / "here");

@@ -78,6 +78,34 @@ TEST_F(CliTest, SensorTraceIsReadBeforeAnythingElse) {
   EXPECT_FALSE(std::filesystem::exists(database_));
 }
 
+TEST_F(CliTest, ObjectiveThatTheDeviceCannotTellIsRefusedBeforeAnythingElse) {
+  expect_fault(run(sweep({"--objective", "beauty"})), 2, {"--objective", "beauty"});
+  expect_fault(run({"show", "--objective", "beauty"}), 2, {"--objective", "beauty"});
+  for (const char* objective : {"energy", "edp"}) {
+    const ProgramResult result = run(sweep({"--objective", objective}));
+    expect_fault(result, 1, {std::string("--objective ") + objective, "emulator", "does not report its power"});
+    EXPECT_EQ(std::count(result.error.begin(), result.error.end(), '\n'), 1) << result.error;
+  }
+  EXPECT_FALSE(std::filesystem::exists(database_));
+}
+
+TEST_F(CliTest, ObjectiveThatCannotBeDecidedIsToldAndTheSweepEndsWell) {
+  write_bytes(folder_ / "trace.json", R"([{"at_s": 0, "power_w": 50}])");
+  const ProgramResult result = run(sweep({"--trials", "1", "--objective", "edp", "--preheat", "0", "--sensors",
+                                          (folder_ / "trace.json").string()}));
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_NE(result.out.find("no winner by edp: the card's power reading is stuck at 50 W"), std::string::npos)
+      << result.out;
+  const Store store(database_, OpenMode::read_only);
+  EXPECT_EQ(store.winners("", nullptr, std::nullopt).size(), 1U) << "that by time";
+  const SweepPlan plan = store.plan(store.sessions().at(0).run_uuid).value();
+  EXPECT_EQ(plan.objective, Objective::edp);
+  EXPECT_EQ(plan.finalists, 12);
+  const ProgramResult pareto = run({"show", "--pareto", "--db", database_});
+  EXPECT_EQ(pareto.exit_code, 0);
+  EXPECT_NE(pareto.out.find("no problem has two configurations"), std::string::npos) << pareto.out;
+}
+
 TEST_F(CliTest, OneTrialIsOneTrialAndLinesEndWithoutBlanks) {
   const ProgramResult result = run(sweep({"--trials", "1"}));
   ASSERT_EQ(result.exit_code, 0) << result.error;

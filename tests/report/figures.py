@@ -115,7 +115,7 @@ class Figures(unittest.TestCase):
         winner = self.one(
             "SELECT t.id, t.median_us, t.low_us, t.high_us, t.sample_count, t.config, t.energy_mj, "
             "w.baseline_median_us, w.baseline_low_us, w.baseline_high_us, w.baseline_count, w.confidence FROM winners w "
-            "JOIN trials t ON t.id = w.trial_id WHERE " + KEY.replace("t.", "w."), **key)
+            "JOIN trials t ON t.id = w.trial_id WHERE w.objective = 'time' AND " + KEY.replace("t.", "w."), **key)
         default = winner and [winner[f"baseline_{name}"] for name in ("median_us", "low_us", "high_us", "count")]
         if not winner:
             row = self.one(f"SELECT median_us, low_us, high_us, sample_count FROM trials t WHERE {KEY} AND is_default "

@@ -59,6 +59,10 @@ void to_json(json& out, TrialStatus status) { out = name_of(status); }
 
 void from_json(const json& in, TrialStatus& status) { status = known(trial_status_from(in.get<std::string>()), in); }
 
+void to_json(json& out, Objective objective) { out = name_of(objective); }
+
+void from_json(const json& in, Objective& objective) { objective = known(objective_from(in.get<std::string>()), in); }
+
 void to_json(json& out, TrialStage stage) { out = name_of(stage); }
 
 void from_json(const json& in, TrialStage& stage) { stage = known(trial_stage_from(in.get<std::string>()), in); }

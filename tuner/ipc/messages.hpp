@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/binary.hpp"
+#include "core/objective.hpp"
 #include "core/trial.hpp"
 #include "runtime/device/device.hpp"
 
@@ -34,6 +35,8 @@ void to_json(nlohmann::json& json, TrialStatus status);
 void from_json(const nlohmann::json& json, TrialStatus& status);
 void to_json(nlohmann::json& json, TrialStage stage);
 void from_json(const nlohmann::json& json, TrialStage& stage);
+void to_json(nlohmann::json& json, Objective objective);
+void from_json(const nlohmann::json& json, Objective& objective);
 /// A trial without its problem, which both sides know.
 void to_json(nlohmann::json& json, const Trial& trial);
 void from_json(const nlohmann::json& json, Trial& trial);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 namespace pascaline {
@@ -55,18 +56,24 @@ bool is_steady(const std::vector<PowerReading>& readings) {
   return std::abs(later.sum_w / later.count - earlier_w) <= kSteadyWithin * earlier_w;
 }
 
-std::optional<double> power_w(DeviceMonitor& monitor) {
-  const auto power = monitor.read_sensors().power_w;
-  return power && *power > 0 && std::isfinite(*power) ? power : std::nullopt;
-}
+std::optional<double> power_w(DeviceMonitor& monitor) { return sane_power_w(monitor.read_sensors()); }
 
 }  // namespace
 
+std::optional<double> sane_power_w(const Sensors& sensors) {
+  return sensors.power_w && *sensors.power_w > 0 && std::isfinite(*sensors.power_w) ? sensors.power_w : std::nullopt;
+}
+
 std::optional<double> measure_energy_mj(DeviceMonitor& monitor, const TimedWork& work, double time_us,
                                         double window_ms) {
+  return measure_energy_window(monitor, work, time_us, window_ms).energy_mj;
+}
+
+EnergyWindow measure_energy_window(DeviceMonitor& monitor, const TimedWork& work, double time_us, double window_ms) {
   Device& device = monitor.device();
+  EnergyWindow window;
   if (!(window_ms > 0) || !power_w(monitor)) {
-    return std::nullopt;
+    return window;
   }
   const double begun_s = monitor.now_s();
   std::vector<PowerReading> readings;
@@ -102,10 +109,15 @@ std::optional<double> measure_energy_mj(DeviceMonitor& monitor, const TimedWork&
       begin_s = now_s;
     }
     if (begin_s && now_s >= *begin_s + window_ms / 1000) {
+      window.whole = launches > 0;
       break;
     }
   }
-  return launches > 0 ? std::optional(1000 * energy_j / launches) : std::nullopt;
+  if (launches > 0) {
+    window.energy_mj = 1000 * energy_j / launches;
+    window.changed = span_of(readings, -std::numeric_limits<double>::infinity(), readings.back().at_s).changes;
+  }
+  return window;
 }
 
 }  // namespace pascaline

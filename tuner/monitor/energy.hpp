@@ -7,11 +7,25 @@
 
 namespace pascaline {
 
+/// Launches back to back with the card's power read beside them.
+struct EnergyWindow {
+  std::optional<double> energy_mj;  ///< a launch; nothing if there was no power
+  bool whole = false;               ///< power was reported until the end
+  bool changed = false;             ///< of its readings any two differed: one that never changes is an old one
+};
+
 /// Millijoules a launch, idle power included: runs the kernel back to back, waits until the card's power, which it may
 /// average over a second, has read the same for half a second (two seconds at most), then reads it about every 20 ms
 /// for `window_ms` and integrates it by trapezoids. Nothing if the card does not report its power. `time_us` is what a
 /// launch takes. Throws what Device::launch and Device::synchronize throw.
+[[nodiscard]] EnergyWindow measure_energy_window(DeviceMonitor& monitor, const TimedWork& work, double time_us,
+                                                 double window_ms);
+
+/// Its energy, whether or not the power was there to the end and changed.
 [[nodiscard]] std::optional<double> measure_energy_mj(DeviceMonitor& monitor, const TimedWork& work, double time_us,
                                                       double window_ms);
+
+/// A power that can be one, in watts: what a card reports that measures none is nothing.
+[[nodiscard]] std::optional<double> sane_power_w(const Sensors& sensors);
 
 }  // namespace pascaline

@@ -6,7 +6,6 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <numeric>
 
 #include "core/util/statistics.hpp"
 
@@ -28,20 +27,6 @@ std::optional<double> sane(std::optional<double> value, double most) {
 }
 
 bool off(double value, double level, double tolerance) { return std::abs(value - level) > tolerance * level; }
-
-double mean(std::vector<double>::const_iterator begin, std::vector<double>::const_iterator end) {
-  return std::accumulate(begin, end, 0.0) / static_cast<double>(end - begin);
-}
-
-// How far values moved from the first to the last: twice the way from the earlier half's mean to the later's. A sensor
-// of whole degrees that flickers between two of them has not moved.
-double moved(const std::vector<double>& values) {
-  const auto half = static_cast<std::ptrdiff_t>(values.size() / 2);
-  if (half == 0) {
-    return 0;
-  }
-  return 2 * std::abs(mean(values.end() - half, values.end()) - mean(values.begin(), values.begin() + half));
-}
 
 bool within(const std::vector<double>& values, double tolerance) {
   const auto [low, high] = std::minmax_element(values.begin(), values.end());

@@ -149,6 +149,7 @@ void DevicePlan::recall(SweepRecorder& recorder, SweepTask& task, const std::str
   std::vector<Store::Known> known;
   std::vector<Config> left_configs;
   bool decided = false;
+  bool by_objective = false;
   for (std::size_t i = 0; i < task.contexts.size(); ++i) {
     const ContextIds& context = task.contexts[i];
     for (const LeftAttempt& attempt : recorder.persist([&](Store& store) { return store.left_attempts(context); })) {
@@ -158,8 +159,12 @@ void DevicePlan::recall(SweepRecorder& recorder, SweepTask& task, const std::str
       entry.config = task.kernel.compilers->with(entry.config, i);
       known.push_back(std::move(entry));
     }
-    decided =
-        decided || (!run.empty() && recorder.persist([&](Store& store) { return store.decided_in_run(context, run); }));
+    const auto decided_by = [&](Objective objective) {
+      return !run.empty() &&
+             recorder.persist([&](Store& store) { return store.decided_in_run(context, run, objective); });
+    };
+    decided = decided || decided_by(Objective::time);
+    by_objective = by_objective || decided_by(options_.finals.objective.objective);
   }
   task.search.recall(known, left_configs);
   task.search.ask_before_search(
@@ -167,7 +172,7 @@ void DevicePlan::recall(SweepRecorder& recorder, SweepTask& task, const std::str
   task.looked_at = task.search.done() > 0;
   task.decided = decided;
   // A run without a time limit comes back to a problem that it has decided never.
-  if (task.decided && !has_time_limit(options_)) {
+  if (task.decided && by_objective && !has_time_limit(options_)) {
     task.state.finish();
   }
 }

@@ -128,6 +128,8 @@ class DeviceScheduler {
   void decide_without_finals();
   [[nodiscard]] bool decided_in_finals(const Config& config) const;
   void announce(const FinalsResult& result, const std::vector<std::int64_t>& ids);
+  void announce_by_objective(const FinalsResult& result, const std::vector<std::int64_t>& ids);
+  [[nodiscard]] double objective_s() const;
   void announce_others(const FinalsResult& result, const std::vector<std::int64_t>& ids);
 
   DevicePlan& plan_;

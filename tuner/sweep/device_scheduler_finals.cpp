@@ -13,6 +13,7 @@ namespace {
 constexpr double kShareOfFinals = 0.2;         // of the whole time, where that is enough for any finals
 constexpr double kLargestShareOfFinals = 0.5;  // where it is not
 constexpr double kEnergySeconds = 7;           // of winner and baseline
+constexpr double kContenders = 3;              // by another objective, at least to be hoped for
 constexpr double kDecisionSeconds = 0.3;
 constexpr double kAnswerSeconds = 0.3;  // from the worker's last launch to its decision in the database
 
@@ -36,6 +37,12 @@ FinalsNeed DeviceScheduler::finals_need() const {
   return need;
 }
 
+// Of windows by another objective, the fewest that decide anything.
+double DeviceScheduler::objective_s() const {
+  const ObjectiveOptions& objective = options_.finals.objective;
+  return kContenders * objective.min_rounds * window_seconds(objective, options_.finals.energy_window_ms);
+}
+
 // The best and the baseline, just often enough to tell them apart.
 double DeviceScheduler::min_finals_s() const {
   const std::string key = task_->search.finalists_key();
@@ -53,7 +60,7 @@ double DeviceScheduler::finals_reserve_s(double limit_s) const {
   }
   const FinalsNeed need = finals_need();
   const double all_s = finals_seconds(need, {need.launch_s.size(), need.rounds}) + kDecisionSeconds +
-                       (status_.tells_power() ? kEnergySeconds : 0);
+                       std::max(status_.tells_power() ? kEnergySeconds : 0, objective_s());
   const double most_s = std::max(kShareOfFinals * limit_s, std::min(least_s, kLargestShareOfFinals * limit_s));
   return std::min(all_s, most_s);
 }
@@ -84,7 +91,9 @@ bool DeviceScheduler::fit_in_time(FinalsJob& job, std::size_t& most) {
   }
   const double allowed_s = std::min(*finals_.allowed_s, left_s_.value_or(*finals_.allowed_s)) - kAnswerSeconds;
   const FinalsNeed need = finals_need();
-  const auto fit = fit_finals(need, allowed_s);
+  // What the other objective needs is left to it where rounds are enough without.
+  auto fit = fit_finals(need, allowed_s - objective_s());
+  fit = fit ? fit : fit_finals(need, allowed_s);
   if (!fit) {
     return false;
   }
@@ -177,7 +186,8 @@ void DeviceScheduler::on_finals(const FinalsDone& done) {
       return;
     }
   }
-  if (finals_.cut && finals_.shared) {
+  const bool objective_later = done.result && done.result->by_objective && done.result->by_objective->out_of_time;
+  if ((finals_.cut || objective_later) && finals_.shared) {
     release_for_later();
   } else {
     release_task(finals_.last);
@@ -233,6 +243,9 @@ void DeviceScheduler::announce(const FinalsResult& result, const std::vector<std
   const ContextIds context = task_->stored(result.trials[result.winner].config).context;
   recorder_.persist(
       [&](Store& store) { store.set_winner(context, ids[result.winner], result.baseline, result.confidence); });
+  if (result.by_objective) {
+    announce_by_objective(result, ids);
+  }
   if (!task_->decided) {
     task_->decided = true;
     ++recorder_.summary().problems_done;
@@ -249,6 +262,48 @@ void DeviceScheduler::announce(const FinalsResult& result, const std::vector<std
     told.baseline_why = result.baseline ? task_->search.why_no_default() : "";
     recorder_.events().winner(status_.device(), task_->search.wanted(), told, task_->search.done());
   }
+}
+
+// As `announce_others` and `announce` by time.
+void DeviceScheduler::announce_by_objective(const FinalsResult& result, const std::vector<std::int64_t>& ids) {
+  const ObjectiveDecision& decision = *result.by_objective;
+  if (decision.out_of_time && finals_.shared) {
+    return;  // there may be time when all problems were looked at
+  }
+  if (!decision.undecided.empty()) {
+    recorder_.note(fmt::format("{}: {}: no winner by {}: {}", status_.device(), task_->search.wanted().problem.text(),
+                               name_of(decision.objective), decision.undecided));
+    return;
+  }
+  const auto store_decision = [&](const ObjectiveDecision& decided, std::optional<std::size_t> baseline) {
+    const ContextIds context = task_->stored(result.trials[decided.winner].config).context;
+    recorder_.persist([&](Store& store) {
+      store.set_winner(context, ids[decided.winner],
+                       baseline ? result.trials[*baseline].time : std::optional<TimeSummary>{}, decided.confidence,
+                       decided.objective, decided.baseline_score);
+    });
+  };
+  const CompilerAxis& compilers = *task_->kernel.compilers;
+  const Config standard = task_->own_bound.default_config();
+  for (std::size_t compiler = 0; compiler < compilers.count(); ++compiler) {
+    if (compiler == compilers.index_of(result.trials[decision.winner].config)) {
+      continue;
+    }
+    ObjectiveDecision among{decision.objective};
+    std::optional<std::size_t> baseline;
+    for (const Contender& contender : decision.contenders) {
+      const Config& config = result.trials[contender.trial].config;
+      if (compilers.index_of(config) == compiler) {
+        baseline = config == compilers.with(standard, compiler) ? std::optional(contender.trial) : baseline;
+        among.contenders.push_back(contender);
+      }
+    }
+    if (baseline) {
+      decide_objective(among, result.trials, baseline, options_.finals.objective);
+      store_decision(among, baseline);
+    }
+  }
+  store_decision(decision, result.baseline_trial);
 }
 
 bool DeviceScheduler::decided_in_finals(const Config& config) const {

@@ -1,12 +1,16 @@
 #include "tuner/sweep/finals.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <memory>
+#include <numeric>
 
 #include "core/error.hpp"
 #include "core/util/statistics.hpp"
 #include "tuner/measure/trial_setup.hpp"
 #include "tuner/monitor/energy.hpp"
+#include "tuner/monitor/sustained.hpp"
 
 namespace pascaline {
 namespace {
@@ -37,6 +41,9 @@ class Finals {
     if (time_rounds()) {
       summarize_trials();
       decide_finals(result_, cut_ ? options_up_to(result_.rounds) : options_);
+      if (options_.objective.objective != Objective::time) {
+        decide_by_objective();
+      }
       take_energies();
     } else {
       result_.out_of_time = cut_;
@@ -180,7 +187,7 @@ class Finals {
   // stands, whether or not the card stays fit for this and there is time.
   void take_energies() {
     for (std::size_t i = 0; i < ready_.size() && options_.energy_window_ms > 0; ++i) {
-      if (i != result_.winner && i != result_.baseline_trial) {
+      if ((i != result_.winner && i != result_.baseline_trial) || result_.trials[i].energy_mj) {
         continue;
       }
       if (!monitor_.has_time_for(kLongestEnergySeconds + options_.energy_window_ms / 1000) ||
@@ -191,6 +198,145 @@ class Finals {
       result_.trials[i].energy_mj =
           measure_energy_mj(monitor_, work_[i], result_.trials[i].time->median_us, options_.energy_window_ms);
     }
+  }
+
+  // Those near the fastest, which come first, and the baseline.
+  [[nodiscard]] std::vector<std::size_t> contenders() const {
+    std::vector<std::size_t> order(result_.trials.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    const auto time_us = [this](std::size_t i) { return result_.trials[i].time->median_us; };
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return time_us(a) < time_us(b); });
+    const double longest_us = options_.objective.contender_factor * time_us(order.front());
+    std::erase_if(order, [&](std::size_t i) { return time_us(i) > longest_us && i != result_.baseline_trial; });
+    return order;
+  }
+
+  // The slowest go first where there is no time for all, the fastest and the baseline never.
+  void fit_contenders(std::vector<std::size_t>& order, double window_s) const {
+    const auto fits = [&] {
+      const double all_s = window_s * options_.objective.min_rounds * static_cast<double>(order.size());
+      return monitor_.has_time_for(first_window_s() + all_s);
+    };
+    for (std::size_t i = order.size(); i-- > 1 && !fits();) {
+      if (order[i] != result_.baseline_trial) {
+        order.erase(order.begin() + static_cast<std::ptrdiff_t>(i));
+      }
+    }
+    if (!fits()) {
+      order.clear();
+    }
+  }
+
+  // What the first window takes beyond later ones.
+  [[nodiscard]] double first_window_s() const {
+    const ObjectiveOptions& objective = options_.objective;
+    return objective.objective == Objective::sustained
+               ? std::max(0.0, objective.sustain_first_s - objective.sustain_again_s)
+               : 0;
+  }
+
+  void decide_by_objective() {
+    ObjectiveDecision& decision = result_.by_objective.emplace();
+    decision.objective = options_.objective.objective;
+    const double window_s = window_seconds(options_.objective, options_.energy_window_ms);
+    std::vector<std::size_t> order = contenders();
+    fit_contenders(order, window_s);
+    if (order.empty()) {
+      decision.out_of_time = true;
+      decision.undecided = "there was no time left for it";
+      return;
+    }
+    for (const std::size_t i : order) {
+      decision.contenders.push_back({i, {}});
+    }
+    measure_contenders(decision, window_s);
+    if (!decision.undecided.empty()) {
+      return;
+    }
+    for (const Contender& contender : decision.contenders) {
+      Trial& trial = result_.trials[contender.trial];
+      (needs_power(decision.objective) ? trial.energy_mj : trial.sustained_us) =
+          score_of(needs_power(decision.objective) ? Objective::energy : decision.objective, contender, trial);
+    }
+    decide_objective(decision, result_.trials, result_.baseline_trial, options_.objective);
+  }
+
+  // Rounds begin with another contender each: what one leaves of its heat is not always the same one's.
+  void measure_contenders(ObjectiveDecision& decision, double window_s) {
+    std::vector<Contender>& contenders = decision.contenders;
+    const double round_s = window_s * static_cast<double>(contenders.size());
+    for (int round = 0; round < options_.objective.max_rounds; ++round) {
+      if (round >= options_.objective.min_rounds &&
+          (!monitor_.has_time_for(round_s) || objective_is_settled(decision, result_.trials, options_.objective))) {
+        return;
+      }
+      for (std::size_t turn = 0; turn < contenders.size(); ++turn) {
+        Contender& contender = contenders[(static_cast<std::size_t>(round) + turn) % contenders.size()];
+        const auto value = measure_window(contender.trial, round == 0 && turn == 0, decision.undecided);
+        if (!value) {
+          drop_last_round(decision, static_cast<std::size_t>(round));
+          return;
+        }
+        contender.values.push_back(*value);
+      }
+    }
+  }
+
+  // Where the time was up in the middle of a round, those before may be enough.
+  void drop_last_round(ObjectiveDecision& decision, std::size_t rounds) const {
+    decision.out_of_time = monitor_.time_is_up();
+    if (static_cast<int>(rounds) < options_.objective.min_rounds || !decision.out_of_time) {
+      return;
+    }
+    decision.out_of_time = false;
+    decision.undecided.clear();
+    for (Contender& contender : decision.contenders) {
+      contender.values.resize(rounds);
+    }
+  }
+
+  std::optional<double> measure_window(std::size_t i, bool first, std::string& why_not) {
+    put_on(i);
+    const double time_us = result_.trials[i].time->median_us;
+    return needs_power(options_.objective.objective) ? energy_window(i, time_us, why_not)
+                                                     : sustained_window(i, time_us, first, why_not);
+  }
+
+  std::optional<double> energy_window(std::size_t i, double time_us, std::string& why_not) {
+    if (!monitor_.wait_until_fit()) {
+      why_not = "the card did not become fit to be measured on: " + monitor_.reason();
+      return std::nullopt;
+    }
+    const EnergyWindow window = measure_energy_window(monitor_, work_[i], time_us, options_.energy_window_ms);
+    if (!window.energy_mj || !window.whole) {
+      why_not = "the card stopped reporting its power";
+      return std::nullopt;
+    }
+    if (!window.changed) {
+      why_not = fmt::format("the card's power reading is stuck at {:.3g} W",
+                            sane_power_w(monitor_.read_sensors()).value_or(0));
+      return std::nullopt;
+    }
+    return window.energy_mj;
+  }
+
+  std::optional<double> sustained_window(std::size_t i, double time_us, bool first, std::string& why_not) {
+    const ObjectiveOptions& objective = options_.objective;
+    SustainedOptions sustained;
+    sustained.limit_s = first ? objective.sustain_first_s : objective.sustain_again_s;
+    sustained.window_s = objective.sustain_window_s;
+    sustained.max_temperature_c = objective.max_temperature_c;
+    if (!tells_heat(monitor_.read_sensors())) {
+      why_not = "the card stopped reporting its temperature and its clock";
+      return std::nullopt;
+    }
+    const SustainedWindow window = measure_sustained(monitor_, work_[i], time_us, sustained, [&] { put_on(i); });
+    why_not = window.why_not;
+    if (window.median_us && !window.steady) {
+      result_.trials[i].reason =
+          fmt::format("temperature, clock or launches still moved after {:.0f} s of this work", sustained.limit_s);
+    }
+    return window.median_us;
   }
 
   TrialRunner& runner_;

@@ -8,6 +8,7 @@
 
 #include "core/trial.hpp"
 #include "tuner/measure/trial_runner.hpp"
+#include "tuner/sweep/objective_decision.hpp"
 
 namespace pascaline {
 
@@ -20,6 +21,7 @@ struct FinalsOptions {
   double p_value = 0.01;     ///< two-sided, of all looks together; above it a difference is a tie
   double tie_width = 0.005;  ///< relative: medians known this well and no farther apart are a tie without more rounds
   double energy_window_ms = 500;  ///< of the run that an energy is taken from; 0: no energy
+  ObjectiveOptions objective{};   ///< what else than time they are compared by; time: nothing else
   /// Text of the configuration that stands for the default where that is not usable; empty: none does.
   std::string stand_in{};
 };
@@ -42,10 +44,11 @@ struct FinalsResult {
   std::vector<Trial> failed;            ///< finalists that did not run any more, with the reason
   bool tie = false;                     ///< others are not significantly slower than the fastest; a rule decided
   int rounds = 0;                       ///< that were undisturbed
-  bool gave_up = false;        ///< the card did not become fit: nothing is decided, and none of it must be stored
-  bool out_of_time = false;    ///< too few rounds fitted in (DeviceMonitor::set_end_s); otherwise as with `gave_up`
-  bool from_search = false;    ///< nothing was timed in turn: see `decide_from_search`
-  std::string compiler{};      ///< of the winner, "nvrtc 12.9"; empty where there was no choice
+  bool gave_up = false;      ///< the card did not become fit: nothing is decided, and none of it must be stored
+  bool out_of_time = false;  ///< too few rounds fitted in (DeviceMonitor::set_end_s); otherwise as with `gave_up`
+  bool from_search = false;  ///< nothing was timed in turn: see `decide_from_search`
+  std::optional<ObjectiveDecision> by_objective{};  ///< where finals were to decide by another objective, too
+  std::string compiler{};                           ///< of the winner, "nvrtc 12.9"; empty where there was no choice
   std::string baseline_why{};  ///< why the default is not the baseline; empty if it is, or there is none
 };
 
@@ -54,8 +57,9 @@ inline constexpr int kFewestFinalsRounds = 2;
 
 /// Re-times finalists interleaved until one is significantly the fastest, a tie is certain, or the next round would not
 /// be over in time (DeviceMonitor::set_end_s), decides (`decide_finals`), and then, if there is time, takes the energy
-/// of the winner and the baseline. Finalists that fail now are left out and the finals begin again; nothing if none is
-/// left or the device is lost.
+/// of the winner and the baseline; or, where another objective is asked for, measures its contenders in turn and
+/// decides by that as well (`decide_objective`). What was decided by time stands whatever comes of it. Finalists that
+/// fail now are left out and the finals begin again; nothing if none is left or the device is lost.
 [[nodiscard]] std::optional<FinalsResult> run_finals(TrialRunner& runner,
                                                      const std::vector<std::pair<Config, Binary>>& finalists,
                                                      const FinalsOptions& options, const FinalsEvents& events = {});

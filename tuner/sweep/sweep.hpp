@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/objective.hpp"
 #include "core/space/space.hpp"
 #include "core/trial.hpp"
 #include "db/overview.hpp"
@@ -30,6 +31,9 @@ struct SweepProblem {
   std::string label;                 ///< names in the workload, possibly empty
   std::vector<PhaseCalls> phases{};  ///< the calls by phase of the model; empty: there are no phases
 };
+
+/// Finalists besides the default where the objective is by the card's power: the fastest need not be the thriftiest.
+inline constexpr int kFinalistsByEnergy = 12;
 
 inline constexpr int kUnlimitedTrials = 1'000'000'000;
 
@@ -61,7 +65,7 @@ struct SweepOptions {
   std::filesystem::path program;  ///< the pascaline executable, for workers; empty: this process's own
   int finalists = 5;              ///< besides the default
   MeasureOptions measure;
-  FinalsOptions finals;
+  FinalsOptions finals;  ///< with the objective: a device that does not report what it takes is refused at once
   GovernorOptions governor;
   std::filesystem::path sensors;  ///< a trace that stands for the card's sensors; empty: the card's own
   double kernel_timeout_s = 60;   ///< of one launch while nothing is known of how long they take

@@ -14,6 +14,9 @@
 #include "core/util/duration.hpp"
 #include "core/version.hpp"
 #include "runtime/dispatch/identity.hpp"
+#include "tuner/monitor/energy.hpp"
+#include "tuner/monitor/sensor_trace.hpp"
+#include "tuner/monitor/sustained.hpp"
 #include "tuner/sweep/budget.hpp"
 #include "tuner/sweep/plan_record.hpp"
 #include "tuner/sweep/sweep.hpp"
@@ -34,6 +37,7 @@ std::string options_json(const SweepOptions& options) {
                       {"trials", options.trials},
                       {"jobs", options.jobs},
                       {"finalists", options.finalists},
+                      {"objective", name_of(options.finals.objective.objective)},
                       {"cold_cache", options.measure.cold_cache},
                       {"folder", std::filesystem::current_path().string()}};
   if (options.budget_s) {
@@ -63,6 +67,11 @@ std::vector<DeviceInfo> find_devices(const std::vector<std::string>& ids) {
   return chosen;
 }
 
+Sensors sensors_at_the_start(const DeviceInfo& device, const SweepOptions& options) {
+  return options.sensors.empty() ? open_device(device.id)->read_sensors()
+                                 : SensorTrace::load(options.sensors).at(0).sensors;
+}
+
 bool same_model(const DeviceInfo& a, const DeviceInfo& b) {
   return same_identity(device_row(a), device_row(b)) && a.driver_version == b.driver_version &&
          a.limits.l2_bytes == b.limits.l2_bytes;
@@ -86,6 +95,28 @@ std::vector<std::unique_ptr<DevicePlan>> make_plans(const std::vector<Space>& sp
 }
 
 }  // namespace
+
+void require_sensors_of_objective(const SweepOptions& options) {
+  const Objective objective = options.finals.objective.objective;
+  if (objective == Objective::time) {
+    return;
+  }
+  for (const DeviceInfo& device : find_devices(options.devices)) {
+    const Sensors sensors = sensors_at_the_start(device, options);
+    if (needs_power(objective) && !sane_power_w(sensors)) {
+      throw Error(fmt::format(
+          "--objective {}: {} ({}) does not report its power, so there is no energy to measure; `pascaline devices` "
+          "shows what it reports: leave --objective out, or use --objective sustained where it reports a temperature",
+          name_of(objective), device.id, device.name));
+    }
+    if (objective == Objective::sustained && !tells_heat(sensors)) {
+      throw Error(
+          fmt::format("--objective sustained: {} ({}) reports neither its temperature nor its clock, so nothing tells "
+                      "when it is steady; `pascaline devices` shows what it reports: leave --objective out",
+                      device.id, device.name));
+    }
+  }
+}
 
 SweepRun::SweepRun(const std::vector<Space>& spaces, const std::vector<SweepProblem>& problems,
                    const SweepOptions& options, const SweepEvents& events, const std::atomic<bool>& stop)
@@ -311,8 +342,10 @@ void SweepRun::tell_plan() {
                              : options_.searcher == kNoSearcher ? std::string("defaults and portfolios only")
                                                                 : std::string("as many trials as fit");
   const std::size_t kernels = plans_.front()->kernels().size();
-  recorder_.note(fmt::format("plan: {}{}, {}, then finals; {}", counted(problems, "problem"),
-                             kernels > 1 ? fmt::format(" of {} kernels", kernels) : "", trials, time));
+  const Objective by = options_.finals.objective.objective;
+  const std::string objective = by == Objective::time ? "" : fmt::format(" by time and by {}", name_of(by));
+  recorder_.note(fmt::format("plan: {}{}, {}, then finals{}; {}", counted(problems, "problem"),
+                             kernels > 1 ? fmt::format(" of {} kernels", kernels) : "", trials, objective, time));
 }
 
 }  // namespace pascaline

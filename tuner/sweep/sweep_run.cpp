@@ -344,6 +344,7 @@ void SweepRun::end_failed() noexcept {
 
 SweepSummary run_sweep(const std::vector<Space>& spaces, const std::vector<SweepProblem>& problems,
                        const SweepOptions& options, const SweepEvents& events, const std::atomic<bool>& stop) {
+  require_sensors_of_objective(options);
   SweepRun run(spaces, problems, options, events, stop);
   return run.run();
 }

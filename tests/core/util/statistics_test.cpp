@@ -200,6 +200,29 @@ TEST(SignTest, ManyPairsWithoutADifferenceAreNotSignificant) {
   }
 }
 
+TEST(StudentTest, AgreesWithTables) {
+  // Two-sided 5 % and 1 % points.
+  for (const auto& [degrees, at_5, at_1] :
+       {std::tuple(1, 12.7062, 63.6567), std::tuple(2, 4.30265, 9.92484), std::tuple(3, 3.18245, 5.84091),
+        std::tuple(4, 2.77645, 4.60409), std::tuple(7, 2.36462, 3.49948), std::tuple(10, 2.22814, 3.16927)}) {
+    EXPECT_NEAR(student_t_p(at_5, degrees), 0.05, 1e-5) << degrees;
+    EXPECT_NEAR(student_t_p(-at_1, degrees), 0.01, 1e-5) << degrees;
+  }
+  EXPECT_EQ(student_t_p(0, 5), 1);
+  EXPECT_EQ(student_t_p(std::numeric_limits<double>::infinity(), 5), 0);
+  EXPECT_EQ(student_t_p(std::nan(""), 5), 1);
+  EXPECT_EQ(student_t_p(100, 0), 1);
+}
+
+TEST(MovedTest, IsTheWayFromBeginToEnd) {
+  EXPECT_EQ(moved(std::vector<double>{}), 0);
+  EXPECT_EQ(moved(std::vector<double>{5}), 0);
+  EXPECT_NEAR(moved(std::vector<double>{0, 1, 2, 3}), 4, 1e-12);
+  EXPECT_NEAR(moved(std::vector<double>{4, 3, 2, 1, 0}), 6, 1e-12)
+      << "the middle one of an odd number is in neither half";
+  EXPECT_NEAR(moved(std::vector<double>{60, 61, 60, 61}), 0, 1e-12) << "flickering is standing still";
+}
+
 TEST(HolmTest, SmallestIsHeldToTheStrictestLevel) {
   const std::vector<double> adjusted = holm_adjusted(std::vector<double>{0.04, 0.01, 0.03});
   ASSERT_EQ(adjusted.size(), 3U);

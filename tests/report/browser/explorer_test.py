@@ -19,6 +19,22 @@ class ExplorerTest(BrowserTest):
                             "[...row.children].map((cell) => cell.innerText))")
         return {line[0]: line[1:] for line in lines}
 
+    def test_time_and_energy_are_plotted_where_both_are_known(self):
+        pareto = self.problem["pareto"]
+        self.assertIn("Time and energy", self.texts("h2"))
+        self.assertIn("20.0 % less energy", self.one("main").text)
+        self.draw_all()
+        drawn = self.script("""
+            return [...liveCharts].filter((chart) => chart.config.type === 'scatter')
+                .flatMap((chart) => chart.data.datasets).map((set) => [set.label, set.data.length])""")
+        front = sum(point["front"] for point in pareto["points"])
+        self.assertIn(["Not beaten in both", front], drawn)
+        self.assertIn(["Beaten in both", len(pareto["points"]) - front], drawn)
+        document = sample_document.full()
+        del document["contexts"][0]["kernels"][0]["problems"][3]["pareto"]
+        self.open("#/problem/3", self.write(document, "no_energy.html"))
+        self.assertNotIn("Time and energy", self.texts("h2"))
+
     def tick(self, trial):
         self.script("[...document.querySelectorAll('input[type=checkbox]')].find((box) => "
                     "box.dataset.focus === 'choose ' + arguments[0]).click()", trial)

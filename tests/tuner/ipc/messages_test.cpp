@@ -155,6 +155,33 @@ TEST(MessagesTest, OptionsKeepEveryValue) {
   EXPECT_EQ(finals.p_value, 0.02);
   EXPECT_EQ(finals.tie_width, 0.006);
   EXPECT_EQ(finals.energy_window_ms, 501);
+  EXPECT_EQ(finals.objective.objective, Objective::time);
+
+  const ObjectiveOptions objective = through(ObjectiveOptions{Objective::edp, 1.6, 4, 9, 0.02, 0.006, 61, 21, 3, 75.5});
+  EXPECT_EQ(objective.objective, Objective::edp);
+  EXPECT_EQ(objective.contender_factor, 1.6);
+  EXPECT_EQ(objective.min_rounds, 4);
+  EXPECT_EQ(objective.max_rounds, 9);
+  EXPECT_EQ(objective.p_value, 0.02);
+  EXPECT_EQ(objective.tie_width, 0.006);
+  EXPECT_EQ(objective.sustain_first_s, 61);
+  EXPECT_EQ(objective.sustain_again_s, 21);
+  EXPECT_EQ(objective.sustain_window_s, 3);
+  EXPECT_EQ(objective.max_temperature_c, 75.5);
+
+  const ObjectiveDecision decision =
+      through(ObjectiveDecision{Objective::sustained, {{2, {1.5, 2.5}}}, 2, 3.5, 4.5, 0.9, true, true, "no time"});
+  EXPECT_EQ(decision.objective, Objective::sustained);
+  ASSERT_EQ(decision.contenders.size(), 1U);
+  EXPECT_EQ(decision.contenders[0].trial, 2U);
+  EXPECT_EQ(decision.contenders[0].values, (std::vector<double>{1.5, 2.5}));
+  EXPECT_EQ(decision.winner, 2U);
+  EXPECT_EQ(decision.score, 3.5);
+  EXPECT_EQ(decision.baseline_score, 4.5);
+  EXPECT_EQ(decision.confidence, 0.9);
+  EXPECT_TRUE(decision.tie);
+  EXPECT_TRUE(decision.out_of_time);
+  EXPECT_EQ(decision.undecided, "no time");
 
   const GovernorOptions sent{true, 4, 9, 75.5, 0.03, 0.04, 0.006, 61, 4, 2, 11, 901, kThermalThrottleBits};
   const GovernorOptions governor = through(sent);

@@ -33,7 +33,8 @@ class EnergyTest : public ::testing::Test {
       return sensors;
     };
   }
-  [[nodiscard]] std::optional<double> energy_mj() {
+  template <typename Measure>
+  [[nodiscard]] auto measured(const Measure& measure) {
     DeviceMonitorHooks hooks;
     hooks.now_s = [this] { return now_s_; };
     DeviceMonitor monitor(device_, {.passive = true}, hooks);
@@ -42,7 +43,15 @@ class EnergyTest : public ::testing::Test {
     now_s_ = 0;
     reads_ = 0;
     device_.launches = 0;
-    return measure_energy_mj(monitor, ready.work(device_), 1000, 500);
+    return measure(monitor, ready.work(device_));
+  }
+  [[nodiscard]] std::optional<double> energy_mj() {
+    return measured(
+        [](DeviceMonitor& monitor, const TimedWork& work) { return measure_energy_mj(monitor, work, 1000, 500); });
+  }
+  [[nodiscard]] EnergyWindow window() {
+    return measured(
+        [](DeviceMonitor& monitor, const TimedWork& work) { return measure_energy_window(monitor, work, 1000, 500); });
   }
 };
 
@@ -96,6 +105,21 @@ TEST_F(EnergyTest, TheKernelRunsWhileAReadingTakesLong) {
     return flicker(50, now_s);
   };
   EXPECT_NEAR(energy_mj().value(), 50, 1);
+}
+
+TEST_F(EnergyTest, WindowTellsWhetherPowerStayedAndMoved) {
+  power_w_ = [](double now_s) { return flicker(50, now_s); };
+  EXPECT_TRUE(window().whole);
+  EXPECT_TRUE(window().changed);
+  power_w_ = [](double) { return 50; };
+  EXPECT_TRUE(window().whole);
+  EXPECT_FALSE(window().changed) << "the very same for seconds";
+  EXPECT_NEAR(window().energy_mj.value(), 50, 1e-6);
+  power_w_ = [](double now_s) { return now_s < 0.8 ? std::optional(flicker(50, now_s)) : std::nullopt; };
+  EXPECT_TRUE(window().energy_mj);
+  EXPECT_FALSE(window().whole) << "gone before its end";
+  power_w_ = [](double) { return 0; };
+  EXPECT_FALSE(window().energy_mj) << "a card that measures none";
 }
 
 TEST_F(EnergyTest, NothingWithoutPower) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/util/statistics.hpp"
 #include "tests/tuner/measure/relay_device.hpp"
@@ -166,6 +167,123 @@ TEST_F(RunFinalsTest, EnergyOfWinnerAndDefaultIsPowerTimesTime) {
   }
   options_.energy_window_ms = 0;
   EXPECT_FALSE(run({finalist(32), finalist(64)})->trials[0].energy_mj);
+}
+
+// Whoever runs draws a power of its own, whose last digits are never still.
+class ObjectiveFinalsTest : public RunFinalsTest {
+ protected:
+  std::vector<double> watts_{50, 50, 50};
+  std::function<std::optional<double>(double)> power_w_ = [this](double now_s) {
+    return watts_[runs_.empty() ? 0 : runs_.back()] * (1 + 1e-3 * std::sin(1000 * now_s));
+  };
+
+  ObjectiveFinalsTest() {
+    device_.sensors = [this] {
+      Sensors sensors = sensors_;
+      sensors.power_w = power_w_(now_s_);
+      return sensors;
+    };
+    device_.on_launch = [this] { now_s_ += 1e-6 * launch_us_[runs_.back()]; };
+    time_us_ = [this](std::size_t finalist) { return noisy(launch_us_[finalist]); };
+    options_.objective = objective_options(Objective::energy);
+  }
+  std::vector<double> launch_us_{1000, 1100, 1300};
+};
+
+TEST_F(ObjectiveFinalsTest, TheThriftiestIsDecidedBesideTheFastest) {
+  watts_ = {60, 40, 50};  // 60, 44 and 65 mJ
+  const auto result = run({finalist(32), finalist(128), finalist(64)});
+  ASSERT_TRUE(result && result->by_objective);
+  EXPECT_EQ(result->winner, 0U);
+  EXPECT_EQ(result->by_objective->undecided, "");
+  EXPECT_EQ(result->by_objective->winner, 1U);
+  EXPECT_NEAR(result->by_objective->score, 44, 0.5);
+  EXPECT_NEAR(result->by_objective->baseline_score.value(), 65, 0.6);
+  EXPECT_NEAR(result->trials[0].energy_mj.value(), 60, 0.6) << "every contender's is kept";
+  EXPECT_NEAR(result->trials[1].energy_mj.value(), 44, 0.5);
+  EXPECT_NEAR(result->trials[2].energy_mj.value(), 65, 0.6);
+  for (const Contender& contender : result->by_objective->contenders) {
+    EXPECT_GE(contender.values.size(), 3U);
+    EXPECT_LE(contender.values.size(), 8U);
+  }
+}
+
+TEST_F(ObjectiveFinalsTest, OnlyThoseNearTheFastestContendAndTheDefaultAlways) {
+  launch_us_ = {1000, 1600, 1700};
+  const auto result = run({finalist(32), finalist(128), finalist(64)});
+  ASSERT_TRUE(result && result->by_objective);
+  ASSERT_EQ(result->by_objective->contenders.size(), 2U);
+  EXPECT_EQ(result->by_objective->contenders[0].trial, 0U);
+  EXPECT_TRUE(result->trials[result->by_objective->contenders[1].trial].is_default);
+  EXPECT_FALSE(result->trials[1].energy_mj);
+}
+
+TEST_F(ObjectiveFinalsTest, PowerThatVanishesLeavesItUndecidedAndTheTimeDecided) {
+  power_w_ = [](double now_s) { return now_s < 3 ? std::optional(50 + std::sin(1000 * now_s)) : std::nullopt; };
+  const auto result = run({finalist(32), finalist(128), finalist(64)});
+  ASSERT_TRUE(result && result->by_objective);
+  EXPECT_EQ(result->by_objective->undecided, "the card stopped reporting its power");
+  EXPECT_FALSE(result->by_objective->out_of_time);
+  EXPECT_EQ(result->winner, 0U);
+  EXPECT_GT(result->confidence, 0.99);
+}
+
+TEST_F(ObjectiveFinalsTest, PowerThatSticksLeavesItUndecided) {
+  power_w_ = [](double now_s) { return now_s < 3 ? 50 + std::sin(1000 * now_s) : 51.5; };
+  const auto result = run({finalist(32), finalist(128), finalist(64)});
+  ASSERT_TRUE(result && result->by_objective);
+  EXPECT_EQ(result->by_objective->undecided, "the card's power reading is stuck at 51.5 W");
+  EXPECT_EQ(result->winner, 0U);
+}
+
+TEST_F(ObjectiveFinalsTest, WhereTimeIsShortFewerContendAndWithTooLittleNone) {
+  end_s_ = 0.7 + 2 * 3 * 2.5;
+  auto result = run({finalist(32), finalist(128), finalist(64)});
+  ASSERT_TRUE(result && result->by_objective);
+  EXPECT_EQ(result->by_objective->contenders.size(), 2U) << "the fastest and the default";
+  EXPECT_EQ(result->by_objective->undecided, "");
+  EXPECT_LE(now_s_, *end_s_);
+  now_s_ = 0;
+  end_s_ = 5;
+  result = run({finalist(32), finalist(128), finalist(64)});
+  ASSERT_TRUE(result && result->by_objective);
+  EXPECT_TRUE(result->by_objective->out_of_time);
+  EXPECT_NE(result->by_objective->undecided, "");
+  EXPECT_EQ(result->winner, 0U);
+}
+
+TEST_F(ObjectiveFinalsTest, SustainedGoesByTheTimeOfWarmWork) {
+  options_.objective = objective_options(Objective::sustained);
+  options_.energy_window_ms = 0;
+  sensors_.temperature_c = 70;
+  // Cold the first is the fastest; at work for a while it throttles.
+  bool warm = false;
+  time_us_ = [&](std::size_t finalist) { return noisy(warm && finalist == 0 ? 1250 : launch_us_[finalist]); };
+  int launches = 0;
+  device_.on_launch = [&] {
+    now_s_ += 1e-6 * launch_us_[runs_.back()];
+    warm = ++launches > 100;
+  };
+  const auto result = run({finalist(32), finalist(128), finalist(64)});
+  ASSERT_TRUE(result && result->by_objective);
+  EXPECT_EQ(result->winner, 0U);
+  EXPECT_EQ(result->by_objective->undecided, "");
+  EXPECT_EQ(result->by_objective->contenders.size(), 3U);
+  EXPECT_EQ(result->by_objective->winner, 1U);
+  EXPECT_NEAR(result->trials[0].sustained_us.value(), 1250, 10);
+  EXPECT_NEAR(result->trials[1].sustained_us.value(), 1100, 10);
+  EXPECT_NEAR(result->by_objective->baseline_score.value(), 1300, 10);
+  EXPECT_FALSE(result->trials[1].energy_mj);
+}
+
+TEST_F(ObjectiveFinalsTest, SustainedWorkBeyondTheUsersLimitIsNotDecided) {
+  options_.objective = objective_options(Objective::sustained);
+  options_.objective.max_temperature_c = 65;
+  sensors_.temperature_c = 70;
+  const auto result = run({finalist(32), finalist(64)});
+  ASSERT_TRUE(result && result->by_objective);
+  EXPECT_NE(result->by_objective->undecided.find("--max-temperature"), std::string::npos);
+  EXPECT_EQ(result->winner, 0U);
 }
 
 // A round of three finalists takes nine milliseconds.

@@ -1,0 +1,159 @@
+#include "report/pareto.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <tuple>
+#include <utility>
+
+namespace pascaline {
+namespace {
+
+bool has_point(const Trial& trial) {
+  return trial.status == TrialStatus::ok && trial.time && trial.time->median_us > 0 && trial.energy_mj &&
+         *trial.energy_mj > 0 && std::isfinite(*trial.energy_mj);
+}
+
+// Of a configuration the latest trial counts; trials come in any order.
+void add_point(ParetoProblem& problem, const StoredTrial& stored) {
+  const Trial& trial = stored.trial;
+  ParetoPoint point{stored.id, trial.config, trial.time->median_us, *trial.energy_mj, trial.is_default};
+  const auto known = std::find_if(problem.points.begin(), problem.points.end(),
+                                  [&](const ParetoPoint& other) { return other.config == trial.config; });
+  if (known == problem.points.end()) {
+    problem.points.push_back(std::move(point));
+  } else if (known->trial_id < point.trial_id) {
+    *known = std::move(point);
+  }
+}
+
+void mark_front(std::vector<ParetoPoint>& points) {
+  std::sort(points.begin(), points.end(), [](const ParetoPoint& a, const ParetoPoint& b) {
+    return std::tuple(a.median_us, a.energy_mj, a.trial_id) < std::tuple(b.median_us, b.energy_mj, b.trial_id);
+  });
+  double least_mj = std::numeric_limits<double>::infinity();
+  for (ParetoPoint& point : points) {
+    point.on_front = point.energy_mj < least_mj;
+    least_mj = std::min(least_mj, point.energy_mj);
+  }
+}
+
+// A winner may be an earlier trial of a configuration than its point.
+const ParetoPoint* point_of(const ParetoProblem& problem, const Config& config) {
+  const auto found = std::find_if(problem.points.begin(), problem.points.end(),
+                                  [&](const ParetoPoint& point) { return point.config == config; });
+  return found == problem.points.end() ? nullptr : &*found;
+}
+
+const ParetoPoint* point_of(const ParetoProblem& problem, const std::optional<std::int64_t>& trial) {
+  const auto found = std::find_if(problem.points.begin(), problem.points.end(),
+                                  [&](const ParetoPoint& point) { return trial && point.trial_id == *trial; });
+  return found == problem.points.end() ? nullptr : &*found;
+}
+
+void set_winners(std::map<ParetoKey, ParetoProblem>& problems, const Store& store, const std::string& kernel) {
+  for (const Winner& winner : store.winners(kernel, nullptr, std::nullopt)) {
+    const auto found =
+        problems.find(pareto_key(winner.device, winner.toolkit, winner.kernel.source_hash, winner.trial.problem));
+    if (found == problems.end()) {
+      continue;
+    }
+    const ParetoPoint* const point = point_of(found->second, winner.trial.config);
+    if (point == nullptr) {
+      continue;
+    }
+    if (winner.objective == Objective::time) {
+      found->second.time_winner = point->trial_id;
+    } else if (winner.objective == Objective::energy) {
+      found->second.energy_winner = point->trial_id;
+    } else if (winner.objective == Objective::edp) {
+      found->second.edp_winner = point->trial_id;
+    }
+  }
+}
+
+std::string change_text(double ratio, std::string_view what) {
+  const double percent = 100 * std::abs(ratio - 1);
+  return fmt::format("{:.1f} % {} {}", percent, ratio <= 1 ? "less" : "more", what);
+}
+
+}  // namespace
+
+ParetoKey pareto_key(const DeviceRow& device, const ToolkitRow& toolkit, const std::string& source_hash,
+                     const Problem& problem) {
+  return {device.kind,
+          device.name,
+          device.compute_capability,
+          std::to_string(device.sm_count),
+          toolkit.compiler,
+          toolkit.version,
+          toolkit.target,
+          toolkit.driver_version,
+          source_hash,
+          problem.text()};
+}
+
+std::map<ParetoKey, ParetoProblem> pareto_problems(const Store& store, const std::string& kernel,
+                                                   const std::function<bool(const StoredTrial&)>& is_wanted) {
+  std::map<ParetoKey, ParetoProblem> problems;
+  TrialFilter filter;
+  filter.kernel = kernel;
+  filter.status = TrialStatus::ok;
+  filter.with_energy = true;
+  store.for_each_trial(filter, [&](const StoredTrial& stored) {
+    if (!has_point(stored.trial) || (is_wanted && !is_wanted(stored))) {
+      return;
+    }
+    ParetoProblem& problem =
+        problems[pareto_key(stored.device, stored.toolkit, stored.kernel.source_hash, stored.trial.problem)];
+    if (problem.points.empty()) {
+      problem.device = stored.device;
+      problem.toolkit = stored.toolkit;
+      problem.kernel = stored.kernel;
+      problem.problem = stored.trial.problem;
+    }
+    add_point(problem, stored);
+  });
+  std::erase_if(problems, [](const auto& entry) { return entry.second.points.size() < 2; });
+  for (auto& [key, problem] : problems) {
+    mark_front(problem.points);
+  }
+  set_winners(problems, store, kernel);
+  return problems;
+}
+
+std::string pareto_role(const ParetoProblem& problem, const ParetoPoint& point) {
+  std::string text;
+  for (const auto& [is, name] :
+       {std::pair(problem.time_winner == point.trial_id, "winner by time"),
+        std::pair(problem.energy_winner == point.trial_id, "winner by energy"),
+        std::pair(problem.edp_winner == point.trial_id, "winner by edp"), std::pair(point.is_default, "default")}) {
+    text += is ? (text.empty() ? "" : ", ") + std::string(name) : "";
+  }
+  return text;
+}
+
+std::string pareto_sentence(const ParetoProblem& problem) {
+  const ParetoPoint* fastest = point_of(problem, problem.time_winner);
+  const std::string compared = fastest != nullptr ? "the winner by time" : "the fastest";
+  fastest = fastest != nullptr ? fastest : &problem.points.front();
+  const ParetoPoint* thriftiest = point_of(problem, problem.energy_winner);
+  const bool decided = thriftiest != nullptr;
+  if (!decided) {
+    thriftiest =
+        &*std::min_element(problem.points.begin(), problem.points.end(),
+                           [](const ParetoPoint& a, const ParetoPoint& b) { return a.energy_mj < b.energy_mj; });
+  }
+  const std::string undecided = decided ? "" : " No winner by energy was decided.";
+  const std::string who = decided ? "winner by energy" : "configuration with the least energy";
+  if (thriftiest == fastest) {
+    return fmt::format("The {} is {}.{}", who, compared, undecided);
+  }
+  return fmt::format("The {} uses {} at {} than {}.{}", who,
+                     change_text(thriftiest->energy_mj / fastest->energy_mj, "energy"),
+                     change_text(thriftiest->median_us / fastest->median_us, "time"), compared, undecided);
+}
+
+}  // namespace pascaline

@@ -1,0 +1,141 @@
+#include "tuner/sweep/objective_decision.hpp"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace pascaline::testing {
+namespace {
+
+/// Finalists with a median and windows each; the last is the default.
+struct MadeFinals {
+  std::vector<Trial> trials;
+  ObjectiveDecision decision;
+
+  explicit MadeFinals(Objective objective) { decision.objective = objective; }
+  void add(double time_us, std::vector<double> values, double half_width_us = 0.01) {
+    Trial trial;
+    trial.config = Config({{"NAME", static_cast<std::int64_t>(trials.size())}});
+    trial.time = TimeSummary{time_us, time_us - half_width_us, time_us + half_width_us, 30};
+    decision.contenders.push_back({trials.size(), std::move(values)});
+    trials.push_back(std::move(trial));
+  }
+  const ObjectiveDecision& decide(std::optional<std::size_t> baseline) {
+    decide_objective(decision, trials, baseline, objective_options(decision.objective));
+    return decision;
+  }
+  [[nodiscard]] bool settled() const {
+    return objective_is_settled(decision, trials, objective_options(decision.objective));
+  }
+};
+
+TEST(ObjectiveDecisionTest, TheThriftiestWinsThoughItIsNotTheFastest) {
+  MadeFinals finals(Objective::energy);
+  finals.add(10, {50, 50.2, 49.9, 50.1});
+  finals.add(11, {40, 40.1, 39.9, 40.1});
+  finals.add(12, {52, 52.1, 51.9, 52.2});
+  const ObjectiveDecision& decision = finals.decide(2);
+  EXPECT_EQ(decision.undecided, "");
+  EXPECT_EQ(decision.winner, 1U);
+  EXPECT_NEAR(decision.score, 40.02, 0.01);
+  EXPECT_NEAR(decision.baseline_score.value(), 52.05, 0.01);
+  EXPECT_GT(decision.confidence, 0.999);
+  EXPECT_FALSE(decision.tie);
+  EXPECT_TRUE(finals.settled());
+}
+
+TEST(ObjectiveDecisionTest, ADefaultThatIsNotSignificantlyWorseStays) {
+  MadeFinals finals(Objective::energy);
+  finals.add(10, {50, 46, 53, 49});
+  finals.add(12, {51, 50, 49, 52});
+  const ObjectiveDecision& decision = finals.decide(1);
+  EXPECT_EQ(decision.winner, 1U);
+  EXPECT_TRUE(decision.tie);
+  EXPECT_EQ(decision.confidence, 0.5);
+  EXPECT_EQ(decision.score, decision.baseline_score);
+  EXPECT_FALSE(finals.settled());
+}
+
+TEST(ObjectiveDecisionTest, WhatDriftsForAllAlikeHidesNoDifference) {
+  MadeFinals finals(Objective::energy);
+  finals.add(10, {40, 50, 60, 70});
+  finals.add(10, {44.1, 55, 65.9, 77});
+  EXPECT_EQ(finals.decide(1).winner, 0U) << "of each round a tenth less";
+}
+
+TEST(ObjectiveDecisionTest, LessThanATieIsNoDifferenceHoweverClear) {
+  MadeFinals finals(Objective::energy);
+  finals.add(10, {100, 100, 100, 100, 100, 100, 100, 100});
+  finals.add(10, {100.3, 100.3, 100.3, 100.3, 100.3, 100.3, 100.3, 100.3});
+  EXPECT_EQ(finals.decide(1).winner, 1U);
+  EXPECT_TRUE(finals.settled()) << "more windows would not make it one";
+}
+
+TEST(ObjectiveDecisionTest, ReadingsOfACoarseSensorAreNotKnownExactly) {
+  MadeFinals finals(Objective::energy);
+  finals.add(10, {99, 99, 99});
+  finals.add(10, {100, 100, 100});
+  EXPECT_EQ(finals.decide(1).winner, 1U) << "three windows that agree by chance";
+}
+
+TEST(ObjectiveDecisionTest, EdpIsEnergyTimesTimeAndAsUncertainAsBoth) {
+  MadeFinals finals(Objective::edp);
+  finals.add(10, {50, 50.1, 49.9, 50});  // 500
+  finals.add(14, {40, 40.1, 39.9, 40});  // 560
+  finals.add(12, {50, 50.1, 49.9, 50});  // 600
+  const ObjectiveDecision& decision = finals.decide(2);
+  EXPECT_EQ(decision.winner, 0U) << "the thriftiest takes too long";
+  EXPECT_NEAR(decision.score, 500, 0.01);
+  EXPECT_NEAR(decision.baseline_score.value(), 600, 0.01);
+
+  MadeFinals vague(Objective::edp);
+  vague.add(10, {50, 50.1, 49.9, 50}, 3);
+  vague.add(12, {50, 50.1, 49.9, 50}, 3);
+  EXPECT_EQ(vague.decide(1).winner, 1U) << "times that are hardly known decide nothing";
+}
+
+TEST(ObjectiveDecisionTest, WithoutADefaultTheFirstOfTheBestWins) {
+  MadeFinals finals(Objective::sustained);
+  finals.add(10, {10, 10, 10});
+  finals.add(10, {10, 10, 10});
+  const ObjectiveDecision& decision = finals.decide(std::nullopt);
+  EXPECT_EQ(decision.winner, 0U);
+  EXPECT_EQ(decision.confidence, 1);
+  EXPECT_FALSE(decision.baseline_score);
+}
+
+TEST(ObjectiveDecisionTest, WhatWasNotMeasuredDecidesNothing) {
+  MadeFinals finals(Objective::energy);
+  EXPECT_NE(finals.decide(std::nullopt).undecided, "");
+  finals.decision.undecided.clear();
+  finals.add(10, {10, 10, 10});
+  EXPECT_NE(finals.decide(5).undecided, "") << "the default is none of them";
+}
+
+TEST(ObjectiveDecisionTest, FalseAlarmsAreRare) {
+  std::mt19937 random(7);
+  std::normal_distribution<double> noise(0, 0.01);
+  int wrong = 0;
+  constexpr int kTimes = 2000;
+  for (int i = 0; i < kTimes; ++i) {
+    MadeFinals finals(Objective::energy);
+    for (int contender = 0; contender < 4; ++contender) {
+      std::vector<double> values;
+      for (int round = 0; round < 3; ++round) {
+        values.push_back(50 * (1 + noise(random)));
+      }
+      finals.add(10, values);
+    }
+    // As a sweep does: on from the third round until it is settled.
+    while (!finals.settled() && finals.decision.contenders[0].values.size() < 8) {
+      for (Contender& contender : finals.decision.contenders) {
+        contender.values.push_back(50 * (1 + noise(random)));
+      }
+    }
+    wrong += finals.decide(3).winner != 3 ? 1 : 0;
+  }
+  EXPECT_LE(wrong, kTimes / 100);
+}
+
+}  // namespace
+}  // namespace pascaline::testing

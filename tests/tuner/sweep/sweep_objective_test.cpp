@@ -1,0 +1,140 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "core/error.hpp"
+#include "core/util/paths.hpp"
+#include "db/sweep_plan.hpp"
+#include "tests/tuner/sweep/sweep_fixture.hpp"
+
+namespace pascaline::testing {
+namespace {
+
+/// Sweeps by another objective on the emulated device, a script standing for its sensors.
+class SweepObjectiveTest : public SweepTest {
+ protected:
+  std::vector<std::string> notes_;
+
+  void SetUp() override {
+    SweepTest::SetUp();
+    space_ = make_space({kRight});
+    options_.finalists = 1;
+    options_.governor.passive = true;
+    options_.finals.energy_window_ms = 100;
+    tune_for(Objective::energy);
+    use_sensors(kLivePower);
+    events_.note = [this](const std::string& text) { notes_.push_back(text); };
+  }
+  void tune_for(Objective objective) {
+    options_.finals.objective = objective_options(objective);
+    options_.finals.objective.max_rounds = 3;
+    options_.finals.objective.contender_factor = 1000;  // times here scatter: whatever is a finalist contends
+    options_.finals.objective.sustain_first_s = 0.2;
+    options_.finals.objective.sustain_again_s = 0.1;
+    options_.finals.objective.sustain_window_s = 0.1;
+  }
+  void use_sensors(const std::string& trace) {
+    write_file_atomically(folder_ / "trace.json", trace);
+    options_.sensors = folder_ / "trace.json";
+  }
+  [[nodiscard]] std::vector<Winner> winners(Objective objective) const {
+    return Store(database_, OpenMode::read_only).winners("toy", nullptr, objective);
+  }
+  [[nodiscard]] bool was_noted(const std::string& text) const {
+    return std::any_of(notes_.begin(), notes_.end(),
+                       [&](const std::string& note) { return note.find(text) != std::string::npos; });
+  }
+  [[nodiscard]] std::string refusal() {
+    try {
+      std::ignore = sweep();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return {};
+  }
+
+  static constexpr const char* kLivePower =
+      R"({"steps": [{"at_s": 0, "power_w": 50}, {"at_s": 0.03, "power_w": 50.05}, {"at_s": 0.07, "power_w": 49.98}],
+          "repeat_s": 0.1})";
+};
+
+TEST_F(SweepObjectiveTest, WinnerByEnergyIsStoredBesideThatByTime) {
+  const SweepSummary summary = sweep();
+  EXPECT_EQ(summary.problems_done, 1);
+  ASSERT_EQ(winners(Objective::time).size(), 1U);
+  const std::vector<Winner> by_energy = winners(Objective::energy);
+  ASSERT_EQ(by_energy.size(), 1U);
+  EXPECT_GT(by_energy[0].trial.energy_mj.value_or(0), 0);
+  EXPECT_GT(by_energy[0].baseline_score.value_or(0), 0);
+  EXPECT_GE(by_energy[0].confidence, 0.5);
+  EXPECT_TRUE(winners(Objective::edp).empty());
+  for (const StoredTrial& finalist : stored(TrialStage::finals)) {
+    EXPECT_TRUE(finalist.trial.energy_mj) << finalist.trial.config.text();
+    // 50 W over what a launch takes back to back, which is about its median.
+    EXPECT_GT(*finalist.trial.energy_mj, 0.01 * 50 * finalist.trial.time->median_us / 1000);
+  }
+  EXPECT_EQ(Store(database_, OpenMode::read_only).plan(summary.run)->objective, Objective::energy);
+  EXPECT_TRUE(was_noted("then finals by time and by energy"));
+  expect_sound();
+}
+
+TEST_F(SweepObjectiveTest, PowerThatVanishesCostsOnlyTheObjectiveAndResumingTriesItAgain) {
+  use_sensors(R"([{"at_s": 0, "power_w": 50}, {"at_s": 0.05, "power_w": null}])");
+  const SweepSummary summary = sweep();
+  EXPECT_EQ(summary.problems_done, 1);
+  EXPECT_EQ(winners(Objective::time).size(), 1U);
+  EXPECT_TRUE(winners(Objective::energy).empty());
+  EXPECT_TRUE(was_noted("no winner by energy: the card stopped reporting its power"));
+
+  use_sensors(kLivePower);
+  options_.resume_run = summary.run;
+  const std::size_t measured = stored(TrialStage::search).size();
+  EXPECT_EQ(sweep().problems_done, 1);
+  EXPECT_EQ(winners(Objective::energy).size(), 1U);
+  EXPECT_EQ(stored(TrialStage::search).size(), measured) << "nothing is searched again";
+
+  const std::size_t finals = stored(TrialStage::finals).size();
+  std::ignore = sweep();
+  EXPECT_EQ(stored(TrialStage::finals).size(), finals) << "both are decided: nothing is left to do";
+}
+
+TEST_F(SweepObjectiveTest, PowerThatSticksCostsOnlyTheObjective) {
+  use_sensors(R"([{"at_s": 0, "power_w": 50}])");
+  EXPECT_EQ(sweep().problems_done, 1);
+  EXPECT_EQ(winners(Objective::time).size(), 1U);
+  EXPECT_TRUE(winners(Objective::energy).empty());
+  EXPECT_TRUE(was_noted("no winner by energy: the card's power reading is stuck at 50 W"));
+}
+
+TEST_F(SweepObjectiveTest, SustainedWorkIsTimedWhereTemperatureOrClockIsTold) {
+  tune_for(Objective::sustained);
+  use_sensors(R"([{"at_s": 0, "temperature_c": 60}])");
+  EXPECT_EQ(sweep().problems_done, 1);
+  const std::vector<Winner> sustained = winners(Objective::sustained);
+  ASSERT_EQ(sustained.size(), 1U);
+  EXPECT_GT(sustained[0].trial.sustained_us.value_or(0), 0);
+  EXPECT_GT(sustained[0].baseline_score.value_or(0), 0);
+  EXPECT_FALSE(sustained[0].trial.energy_mj);
+  EXPECT_EQ(winners(Objective::time).size(), 1U);
+}
+
+TEST_F(SweepObjectiveTest, WhatADeviceDoesNotReportIsRefusedBeforeAnythingIsBegun) {
+  use_sensors(R"([{"at_s": 0, "temperature_c": 60}, {"at_s": 1, "power_w": 50}])");
+  for (const Objective objective : {Objective::energy, Objective::edp}) {
+    tune_for(objective);
+    const std::string message = refusal();
+    EXPECT_NE(message.find("--objective " + std::string(name_of(objective))), std::string::npos) << message;
+    EXPECT_NE(message.find("does not report its power"), std::string::npos) << message;
+    EXPECT_EQ(message.find('\n'), std::string::npos);
+  }
+  tune_for(Objective::sustained);
+  use_sensors(R"([{"at_s": 0, "power_w": 50}])");
+  EXPECT_NE(refusal().find("neither its temperature nor its clock"), std::string::npos);
+  options_.sensors.clear();  // those of the machine: it tells no power
+  tune_for(Objective::energy);
+  EXPECT_NE(refusal().find("does not report its power"), std::string::npos);
+  EXPECT_FALSE(std::filesystem::exists(database_));
+}
+
+}  // namespace
+}  // namespace pascaline::testing

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/objective.hpp"
+#include "core/trial.hpp"
+
+namespace pascaline {
+
+/// How finalists are compared by another objective than time.
+struct ObjectiveOptions {
+  Objective objective = Objective::time;
+  double contender_factor = 1.5;  ///< only finalists up to so many times as slow as the fastest, and the baseline
+  int min_rounds = 3;             ///< each contender is measured once a round, in turn, so that drift touches all alike
+  int max_rounds = 8;             ///< if it is not clear before
+  double p_value = 0.01;          ///< two-sided, of all looks and contenders together
+  double tie_width = 0.005;       ///< relative: a smaller difference is never called one
+  double sustain_first_s = 60;    ///< until the card is steady, in the first window of sustained work, at most
+  double sustain_again_s = 20;    ///< the same in later ones, which find the card warm
+  double sustain_window_s = 2;    ///< of steady work that is timed
+  std::optional<double> max_temperature_c{};  ///< of the user: work that warms the card beyond it is not sustained
+};
+
+/// For an objective, as a sweep uses them.
+[[nodiscard]] ObjectiveOptions objective_options(Objective objective);
+
+/// Seconds that a window of one contender takes at most, the first of all aside.
+[[nodiscard]] double window_seconds(const ObjectiveOptions& options, double energy_window_ms);
+
+/// What was measured of a finalist for an objective.
+struct Contender {
+  std::size_t trial = 0;       ///< index into FinalsResult::trials
+  std::vector<double> values;  ///< one a round: millijoules a launch, or microseconds a launch of sustained work
+};
+
+/// What was decided by another objective than time.
+struct ObjectiveDecision {
+  Objective objective = Objective::energy;
+  std::vector<Contender> contenders{};
+  std::size_t winner = 0;                  ///< index into FinalsResult::trials
+  double score = 0;                        ///< its value, in the objective's unit
+  std::optional<double> baseline_score{};  ///< that of what it is compared with, if there is such
+  double confidence = 0.5;   ///< that the winner is not worse than the baseline; 0.5 if it is the baseline
+  bool tie = false;          ///< others are not significantly worse than the best; a rule decided
+  bool out_of_time = false;  ///< nothing is decided, as there was too little time
+  std::string undecided{};   ///< why nothing is decided; empty if something is
+};
+
+/// A finalist's value by the objective: the geometric mean of its windows, for `edp` times its median time.
+[[nodiscard]] double score_of(Objective objective, const Contender& contender, const Trial& trial);
+
+/// Decides as finals do by time, by paired t-tests on the logarithms of the windows of each round (`edp` adds the
+/// uncertainty of both median times): the tie set is the contender with the lowest score and all that are not
+/// significantly worse. If the baseline is in it, the baseline wins. Else the first of it by the configuration's text
+/// does, of those significantly better than the baseline. `baseline`: index into trials; one that is not among the
+/// contenders leaves it undecided.
+void decide_objective(ObjectiveDecision& decision, const std::vector<Trial>& trials,
+                      std::optional<std::size_t> baseline, const ObjectiveOptions& options);
+
+/// Whether more rounds would change nothing: one contender is better than all others, or those that are not worse than
+/// the best are known to be within `tie_width` of it.
+[[nodiscard]] bool objective_is_settled(const ObjectiveDecision& decision, const std::vector<Trial>& trials,
+                                        const ObjectiveOptions& options);
+
+}  // namespace pascaline
