@@ -23,7 +23,7 @@
 #include "runtime/device/compile.hpp"
 #include "runtime/device/compilers.hpp"
 #include "runtime/model/place_space.hpp"
-#include "tuner/monitor/sensor_trace.hpp"
+#include "runtime/thermal/sensor_trace.hpp"
 #include "tuner/portfolio/portfolio_file.hpp"
 #include "tuner/sweep/plan_record.hpp"
 #include "tuner/sweep/sweep.hpp"

@@ -11,12 +11,12 @@
 #include "core/util/parallel.hpp"
 #include "runtime/device/compile.hpp"
 #include "runtime/model/place_space.hpp"
+#include "runtime/thermal/sensor_trace.hpp"
 #include "tuner/ipc/frames.hpp"
 #include "tuner/ipc/worker_process.hpp"
 #include "tuner/measure/measure_messages.hpp"
 #include "tuner/measure/trial_runner.hpp"
 #include "tuner/monitor/device_monitor.hpp"
-#include "tuner/monitor/sensor_trace.hpp"
 
 namespace pascaline {
 namespace {
