@@ -79,7 +79,9 @@ struct Trial {
   std::optional<double> canary_us;  ///< median time of the canary kernel around the samples, if there is one
   double clock_scale = 1;           ///< what the samples are multiplied by to be as if the clock had not drifted
   std::optional<double> energy_mj;  ///< millijoules a launch, where the card reports its power
-  std::int64_t shared_trial = 0;    ///< the stored trial of an identical binary whose result this is; 0: its own
+  /// Median of back-to-back launches in the thermal steady state of that work, in microseconds, if it was measured.
+  std::optional<double> sustained_us;
+  std::int64_t shared_trial = 0;  ///< the stored trial of an identical binary whose result this is; 0: its own
   double compile_ms = 0;
   double verify_ms = 0;  ///< until it is verified
   double load_ms = 0;    ///< of verify_ms, for bringing the code to the device and preparing the launch
@@ -129,6 +131,7 @@ void for_each_field(SomeTrial& trial, Visit&& visit) {
   visit("canary_us", trial.canary_us);
   visit("clock_scale", trial.clock_scale);
   visit("energy_mj", trial.energy_mj);
+  visit("sustained_us", trial.sustained_us);
 }
 
 }  // namespace pascaline

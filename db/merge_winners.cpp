@@ -55,14 +55,15 @@ struct WinnerKey {
   std::int64_t toolkit = 0;
   std::int64_t kernel = 0;
   std::int64_t problem = 0;
+  std::string objective{};
 };
 
 std::optional<Decision> decision_here(Merge& merge, const WinnerKey& key) {
   Query row = merge.to.query(
       "SELECT w.trial_id, t.stage = 'finals', w.confidence, w.decided_unix_ms, t.median_us, t.low_us, t.high_us, "
       "t.sample_count FROM winners w JOIN trials t ON t.id = w.trial_id WHERE w.device_id = ? AND w.toolkit_id = ? "
-      "AND w.kernel_id = ? AND w.problem_id = ?");
-  row.bind(key.device, key.toolkit, key.kernel, key.problem);
+      "AND w.kernel_id = ? AND w.problem_id = ? AND w.objective = ?");
+  row.bind(key.device, key.toolkit, key.kernel, key.problem, key.objective);
   return row.step() ? std::optional(read_decision(row)) : std::nullopt;
 }
 
@@ -87,11 +88,13 @@ bool is_wanted(MergeCounts& counts, const Decision& other, const std::optional<D
 void merge_winners(Merge& merge) {
   Query row = merge_read(
       merge,
-      "SELECT w.device_id, w.toolkit_id, w.kernel_id, w.problem_id, t.status = 'ok' AND t.device_id = w.device_id AND "
+      "SELECT w.device_id, w.toolkit_id, w.kernel_id, w.problem_id, w.objective, t.status = 'ok' AND t.device_id = "
+      "w.device_id AND "
       "t.toolkit_id = w.toolkit_id AND t.kernel_id = w.kernel_id AND t.problem_id = w.problem_id, w.trial_id, "
       "t.stage = 'finals', w.confidence, w.decided_unix_ms, t.median_us, t.low_us, t.high_us, t.sample_count, "
-      "w.baseline_median_us, w.baseline_low_us, w.baseline_high_us, w.baseline_count FROM winners w JOIN trials t ON "
-      "t.id = w.trial_id "
+      "w.baseline_median_us, w.baseline_low_us, w.baseline_high_us, w.baseline_count, w.baseline_score FROM winners w "
+      "JOIN "
+      "trials t ON t.id = w.trial_id "
       "ORDER BY w.decided_unix_ms, w.trial_id");
   while (merge_next(merge, row)) {
     WinnerKey key;
@@ -99,6 +102,10 @@ void merge_winners(Merge& merge) {
     key.toolkit = merged_id(merge, merge.toolkits, row.integer(), "toolkits");
     key.kernel = merged_id(merge, merge.kernels, row.integer(), "kernels");
     key.problem = merged_id(merge, merge.problems, row.integer(), "problems");
+    key.objective = row.text();
+    if (!objective_from(key.objective)) {
+      merge_damaged(merge, "a winner has an objective that this program does not know");
+    }
     if (!row.flag()) {
       merge_damaged(merge, "a winner is not an `ok` trial of its key");
     }
@@ -108,12 +115,14 @@ void merge_winners(Merge& merge) {
       continue;
     }
     Query replace = merge.to.query(
-        "INSERT OR REPLACE INTO winners (device_id, toolkit_id, kernel_id, problem_id, trial_id, confidence, "
-        "decided_unix_ms, baseline_median_us, baseline_low_us, baseline_high_us, baseline_count) VALUES "
-        "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
-    replace.bind(key.device, key.toolkit, key.kernel, key.problem, other.trial, other.confidence,
+        "INSERT OR REPLACE INTO winners (device_id, toolkit_id, kernel_id, problem_id, objective, trial_id, "
+        "confidence, "
+        "decided_unix_ms, baseline_median_us, baseline_low_us, baseline_high_us, baseline_count, baseline_score) "
+        "VALUES "
+        "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+    replace.bind(key.device, key.toolkit, key.kernel, key.problem, key.objective, other.trial, other.confidence,
                  other.decided_unix_ms);
-    row.copy_to(replace, 8, 4);
+    row.copy_to(replace, 9, 5);
     replace.run();
   }
 }

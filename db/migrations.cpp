@@ -16,13 +16,18 @@
 #include "kSchema3To4Sql.hpp"
 #include "kSchema4To5Sql.hpp"
 #include "kSchema5To6Sql.hpp"
+#include "kSchema6To7Sql.hpp"
 #include "kSchemaSql.hpp"
 
 namespace pascaline {
 namespace {
 
-constexpr std::array<Migration, 5> kMigrations{
-    {{1, kSchema1To2Sql}, {2, kSchema2To3Sql}, {3, kSchema3To4Sql}, {4, kSchema4To5Sql}, {5, kSchema5To6Sql}}};
+constexpr std::array<Migration, 6> kMigrations{{{1, kSchema1To2Sql},
+                                                {2, kSchema2To3Sql},
+                                                {3, kSchema3To4Sql},
+                                                {4, kSchema4To5Sql},
+                                                {5, kSchema5To6Sql},
+                                                {6, kSchema6To7Sql}}};
 
 bool is_empty(SQLite::Database& database) {
   return database.execAndGet("SELECT count(*) FROM sqlite_schema").getInt() == 0;

@@ -2,7 +2,7 @@
 -- Times are microseconds unless the name says otherwise; `*_unix_ms` are milliseconds since 1970, UTC.
 
 PRAGMA application_id = 1348563811;  -- "Pasc"
-PRAGMA user_version = 6;
+PRAGMA user_version = 7;
 
 -- Identity of a device: two cards of one model share their measurements. The UUID is kept with the session. 'foreign'
 -- is what another tuner measured on: no sweep and no dispatcher is ever on such a device.
@@ -130,7 +130,8 @@ CREATE TABLE plans (
   drift REAL NOT NULL,
   pause_limit_s REAL NOT NULL,
   tolerate_power INTEGER NOT NULL CHECK (tolerate_power IN (0, 1)),
-  tolerate_thermal INTEGER NOT NULL CHECK (tolerate_thermal IN (0, 1))
+  tolerate_thermal INTEGER NOT NULL CHECK (tolerate_thermal IN (0, 1)),
+  objective TEXT NOT NULL DEFAULT 'time' CHECK (objective IN ('time', 'energy', 'edp', 'sustained'))
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE plan_kernels (
@@ -233,6 +234,7 @@ CREATE TABLE trials (
   evict_ms REAL NOT NULL DEFAULT 0,  -- of measure_ms, for evicting caches
   sample_ms REAL NOT NULL DEFAULT 0,  -- of measure_ms, for launches that are timed
   wait_ms REAL NOT NULL DEFAULT 0,  -- of measure_ms, for the card to be fit to be measured on
+  sustained_us REAL,  -- a launch of back-to-back work in the thermal steady state
   CHECK ((status = 'ok') = (median_us IS NOT NULL)),
   CHECK ((median_us IS NULL) = (low_us IS NULL)),
   CHECK ((median_us IS NULL) = (high_us IS NULL)),
@@ -272,24 +274,28 @@ CREATE TABLE telemetry (
 
 CREATE INDEX telemetry_by_session ON telemetry (session_id, unix_ms);
 
--- The decision for each key; the trial belongs to the same key. Of several toolkits of one device, kernel and problem
--- the one decided last is that of the fastest in the last finals.
+-- The decision for each key and objective; the trial belongs to the same key. Of several toolkits of one device, kernel
+-- and problem the one decided last is that of the best in the last finals. `baseline_score` is the objective's value
+-- of the baseline (millijoules, millijoules times microseconds, microseconds of sustained work), NULL for 'time'.
 CREATE TABLE winners (
   device_id INTEGER NOT NULL REFERENCES devices (id),
   toolkit_id INTEGER NOT NULL REFERENCES toolkits (id),
   kernel_id INTEGER NOT NULL REFERENCES kernels (id),
   problem_id INTEGER NOT NULL REFERENCES problems (id),
+  objective TEXT NOT NULL DEFAULT 'time' CHECK (objective IN ('time', 'energy', 'edp', 'sustained')),
   trial_id INTEGER NOT NULL REFERENCES trials (id),
   baseline_median_us REAL,
   baseline_low_us REAL,
   baseline_high_us REAL,
   baseline_count INTEGER,
+  baseline_score REAL,
   confidence REAL NOT NULL CHECK (confidence BETWEEN 0 AND 1),
   decided_unix_ms INTEGER NOT NULL,
-  PRIMARY KEY (device_id, toolkit_id, kernel_id, problem_id),
+  PRIMARY KEY (device_id, toolkit_id, kernel_id, problem_id, objective),
   CHECK ((baseline_median_us IS NULL) = (baseline_low_us IS NULL)),
   CHECK ((baseline_median_us IS NULL) = (baseline_high_us IS NULL)),
-  CHECK ((baseline_median_us IS NULL) = (baseline_count IS NULL))
+  CHECK ((baseline_median_us IS NULL) = (baseline_count IS NULL)),
+  CHECK (baseline_score IS NULL OR objective <> 'time')
 ) STRICT, WITHOUT ROWID;
 
 -- What `pascaline probe` measured of a device. `left_out` is a JSON array of [part, reason].

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/device/probe.hpp"
+#include "core/objective.hpp"
 #include "core/trial.hpp"
 
 namespace pascaline {
@@ -78,12 +79,15 @@ struct SessionRow {
   bool alive = false;           ///< filled when read: it is running and so is its process
 };
 
-/// The best known variant of a problem on a device.
+/// The best known variant of a problem on a device, by one objective.
 struct Winner {
+  Objective objective = Objective::time;
   Trial trial;  ///< without samples
   std::int64_t trial_id = 0;
   std::optional<TimeSummary> baseline;  ///< the default configuration, measured in the same finals
-  double confidence = 0;                ///< that it is not slower than the default; 0.5 = a tie
+  /// The objective's value of the default, in the objective's unit (`unit_of`); nothing for time, which `baseline` has.
+  std::optional<double> baseline_score;
+  double confidence = 0;  ///< that it is not worse than the default by the objective; 0.5 = a tie
   KernelRow kernel;
   ToolkitRow toolkit;
   DeviceRow device;
@@ -165,7 +169,7 @@ enum class Durability : std::uint8_t { full, normal };
 /// the lock), leaves what was stored before intact and the Store usable: the call may be tried again.
 class Store {
  public:
-  static constexpr int kSchemaVersion = 6;
+  static constexpr int kSchemaVersion = 7;
 
   /// Opens (and with `create`, makes, with its folders) the database. An older schema is migrated, unless an older
   /// program is sweeping into it just now; read-only, the file stays as it is and a migrated copy in memory is read.
@@ -262,13 +266,17 @@ class Store {
   /// Costs over all versions and problems of a kernel.
   [[nodiscard]] TrialCost trial_costs(std::int64_t device_id, const std::string& kernel) const;
 
-  /// Declares the winner of a problem in a context; replaces an earlier one. It is decided later than the winners of
-  /// other toolkits, whatever the clock says. Throws StoreError unless it is an `ok` trial of that context.
+  /// Declares the winner of a problem by an objective in a context; replaces an earlier one by the same objective. It
+  /// is decided later than the winners by it of other toolkits, whatever the clock says. `baseline_score`: see Winner.
+  /// Throws StoreError unless it is an `ok` trial of that context.
   void set_winner(const ContextIds& context, std::int64_t trial_id, const std::optional<TimeSummary>& baseline,
-                  double confidence);
-  /// Winners of a kernel (empty: of every kernel) on a device with that identity (all devices if nullptr), the
-  /// newest decision first: one for each device, toolkit, kernel source and problem, outdated ones among them.
-  [[nodiscard]] std::vector<Winner> winners(const std::string& kernel, const DeviceRow* device) const;
+                  double confidence, Objective objective = Objective::time,
+                  const std::optional<double>& baseline_score = {});
+  /// Winners by an objective (nothing: by every one) of a kernel (empty: of every kernel) on a device with that
+  /// identity (all devices if nullptr), the newest decision first: one for each device, toolkit, kernel source, problem
+  /// and objective, outdated ones among them.
+  [[nodiscard]] std::vector<Winner> winners(const std::string& kernel, const DeviceRow* device,
+                                            std::optional<Objective> objective = Objective::time) const;
 
   /// What was decided for a context.
   struct Decision {
@@ -276,8 +284,9 @@ class Store {
     double best_us = 0;
     std::optional<double> baseline_us{};  ///< of what the winner was compared with
   };
-  /// Nothing if the context has no winner.
-  [[nodiscard]] std::optional<Decision> decision(const ContextIds& context) const;
+  /// Nothing if the context has no winner by that objective.
+  [[nodiscard]] std::optional<Decision> decision(const ContextIds& context,
+                                                 Objective objective = Objective::time) const;
   /// What the winner with this trial was compared with, where that is not the default configuration.
   struct StandIn {
     Config config;
@@ -286,8 +295,9 @@ class Store {
   /// Nothing if it was the default, there was nothing, or it is not known.
   [[nodiscard]] std::optional<StandIn> stand_in_of(std::int64_t winner_trial_id) const;
 
-  /// Whether the context's winner is a trial of one of the run's sessions.
-  [[nodiscard]] bool decided_in_run(const ContextIds& context, const std::string& run_uuid) const;
+  /// Whether the context's winner by that objective is a trial of one of the run's sessions.
+  [[nodiscard]] bool decided_in_run(const ContextIds& context, const std::string& run_uuid,
+                                    Objective objective = Objective::time) const;
 
   /// What `merge_database` (db/merge.hpp) does, from an open database.
   MergeCounts merge(Store& other);

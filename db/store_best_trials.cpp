@@ -92,7 +92,7 @@ void choose_winners(Connection& connection, const BestFilter& filter, Choices& c
       "SELECT w.device_id, w.toolkit_id, w.kernel_id, w.problem_id, k.target, w.decided_unix_ms, w.trial_id, "
       "w.baseline_median_us, w.baseline_low_us, w.baseline_high_us, w.baseline_count "
       "FROM winners w JOIN trials t ON t.id = w.trial_id JOIN devices d ON d.id = w.device_id "
-      "JOIN toolkits k ON k.id = w.toolkit_id JOIN problems p ON p.id = w.problem_id WHERE" +
+      "JOIN toolkits k ON k.id = w.toolkit_id JOIN problems p ON p.id = w.problem_id WHERE w.objective = 'time' AND" +
       std::string(kBestFilter));
   bind_best(row, filter);
   while (row.step()) {

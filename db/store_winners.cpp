@@ -13,21 +13,25 @@ namespace {
 
 constexpr std::int64_t kTrialsOfDecision = 300;  // of one problem, with those that other devices stored in between
 
-std::string select_winners(bool one_kernel, bool one_device) {
+std::string select_winners(bool one_kernel, bool one_device, bool one_objective) {
   std::string sql = fmt::format(
-      "SELECT w.trial_id, w.baseline_median_us, w.baseline_low_us, w.baseline_high_us, w.baseline_count, "
-      "w.confidence, w.decided_unix_ms, {}, {}, source_hash, space_hash, {} "
+      "SELECT w.trial_id, w.objective, w.baseline_median_us, w.baseline_low_us, w.baseline_high_us, w.baseline_count, "
+      "w.baseline_score, w.confidence, w.decided_unix_ms, {}, {}, source_hash, space_hash, {} "
       "FROM winners w JOIN trial_details t ON t.id = w.trial_id WHERE 1",
       kDetailDevice, kDetailToolkit, detail_trial_columns());
   sql += one_kernel ? " AND kernel = ?" : "";
   sql += one_device ? " AND device_kind = ? AND device = ? AND compute_capability = ? AND sm_count = ?" : "";
+  sql += one_objective ? " AND w.objective = ?" : "";
   return sql + " ORDER BY w.decided_unix_ms DESC, w.trial_id DESC";
 }
 
 Winner read_winner(Query& row) {
   Winner winner;
   winner.trial_id = row.integer();
+  const std::string objective = row.text();
+  winner.objective = known(objective_from(objective), objective);
   winner.baseline = read_summary(row);
+  winner.baseline_score = row.optional_real();
   winner.confidence = row.real();
   winner.decided_unix_ms = row.integer();
   winner.device = read_device(row);
@@ -42,20 +46,23 @@ Winner read_winner(Query& row) {
 }  // namespace
 
 void Store::set_winner(const ContextIds& context, std::int64_t trial_id, const std::optional<TimeSummary>& baseline,
-                       double confidence) {
+                       double confidence, Objective objective, const std::optional<double>& baseline_score) {
   impl_->connection->guard("store a winner", [&] {
     const int changed =
         impl_->connection
             ->query(
-                "INSERT OR REPLACE INTO winners (device_id, toolkit_id, kernel_id, problem_id, trial_id, "
-                "baseline_median_us, baseline_low_us, baseline_high_us, baseline_count, confidence, decided_unix_ms) "
-                "SELECT device_id, toolkit_id, kernel_id, problem_id, id, ?, ?, ?, ?, ?, max(?, 1 + coalesce((SELECT "
+                "INSERT OR REPLACE INTO winners (device_id, toolkit_id, kernel_id, problem_id, objective, trial_id, "
+                "baseline_median_us, baseline_low_us, baseline_high_us, baseline_count, baseline_score, confidence, "
+                "decided_unix_ms) "
+                "SELECT device_id, toolkit_id, kernel_id, problem_id, ?1, id, ?2, ?3, ?4, ?5, ?6, ?7, max(?8, 1 + "
+                "coalesce((SELECT "
                 "max(w.decided_unix_ms) FROM winners w WHERE w.device_id = t.device_id AND w.kernel_id = t.kernel_id "
-                "AND w.problem_id = t.problem_id AND w.toolkit_id <> t.toolkit_id), 0)) FROM trials t WHERE id = ? "
-                "AND device_id = ? AND toolkit_id = ? AND kernel_id = ? AND problem_id = ? AND status = 'ok'")
-            .bind(field(baseline, &TimeSummary::median_us), field(baseline, &TimeSummary::low_us),
-                  field(baseline, &TimeSummary::high_us), field(baseline, &TimeSummary::count), confidence,
-                  unix_ms_now(), trial_id, context.device, context.toolkit, context.kernel, context.problem)
+                "AND w.problem_id = t.problem_id AND w.toolkit_id <> t.toolkit_id AND w.objective = ?1), 0)) "
+                "FROM trials t WHERE id = ?9 "
+                "AND device_id = ?10 AND toolkit_id = ?11 AND kernel_id = ?12 AND problem_id = ?13 AND status = 'ok'")
+            .bind(name_of(objective), field(baseline, &TimeSummary::median_us), field(baseline, &TimeSummary::low_us),
+                  field(baseline, &TimeSummary::high_us), field(baseline, &TimeSummary::count), baseline_score,
+                  confidence, unix_ms_now(), trial_id, context.device, context.toolkit, context.kernel, context.problem)
             .run();
     if (changed == 0) {
       impl_->connection->fail(
@@ -68,12 +75,12 @@ void Store::set_winner(const ContextIds& context, std::int64_t trial_id, const s
   });
 }
 
-std::optional<Store::Decision> Store::decision(const ContextIds& context) const {
+std::optional<Store::Decision> Store::decision(const ContextIds& context, Objective objective) const {
   return impl_->connection->guard("read how a winner was decided", [&]() -> std::optional<Decision> {
     Query row = impl_->connection->query(
         "SELECT t.stage, t.median_us, w.baseline_median_us FROM winners w JOIN trials t ON t.id = w.trial_id "
-        "WHERE w.device_id = ? AND w.toolkit_id = ? AND w.kernel_id = ? AND w.problem_id = ?");
-    row.bind(context.device, context.toolkit, context.kernel, context.problem);
+        "WHERE w.device_id = ? AND w.toolkit_id = ? AND w.kernel_id = ? AND w.problem_id = ? AND w.objective = ?");
+    row.bind(context.device, context.toolkit, context.kernel, context.problem, name_of(objective));
     if (!row.step()) {
       return std::nullopt;
     }
@@ -115,18 +122,21 @@ std::optional<Store::StandIn> Store::stand_in_of(std::int64_t winner_trial_id) c
   });
 }
 
-bool Store::decided_in_run(const ContextIds& context, const std::string& run_uuid) const {
+bool Store::decided_in_run(const ContextIds& context, const std::string& run_uuid, Objective objective) const {
   return impl_->connection->guard("read the winner of a run", [&] {
     Query row = impl_->connection->query(
         "SELECT 1 FROM winners w JOIN trials t ON t.id = w.trial_id JOIN sessions s ON s.id = t.session_id "
-        "WHERE w.device_id = ? AND w.toolkit_id = ? AND w.kernel_id = ? AND w.problem_id = ? AND s.run_uuid = ?");
-    return row.bind(context.device, context.toolkit, context.kernel, context.problem, run_uuid).step();
+        "WHERE w.device_id = ? AND w.toolkit_id = ? AND w.kernel_id = ? AND w.problem_id = ? AND s.run_uuid = ? "
+        "AND w.objective = ?");
+    return row.bind(context.device, context.toolkit, context.kernel, context.problem, run_uuid, name_of(objective))
+        .step();
   });
 }
 
-std::vector<Winner> Store::winners(const std::string& kernel, const DeviceRow* device) const {
+std::vector<Winner> Store::winners(const std::string& kernel, const DeviceRow* device,
+                                   std::optional<Objective> objective) const {
   return impl_->connection->guard("read the winners", [&] {
-    Query row = impl_->connection->query(select_winners(!kernel.empty(), device != nullptr));
+    Query row = impl_->connection->query(select_winners(!kernel.empty(), device != nullptr, objective.has_value()));
     int index = 0;
     if (!kernel.empty()) {
       row.bind_at(++index, kernel);
@@ -136,6 +146,9 @@ std::vector<Winner> Store::winners(const std::string& kernel, const DeviceRow* d
       row.bind_at(++index, device->name);
       row.bind_at(++index, device->compute_capability);
       row.bind_at(++index, device->sm_count);
+    }
+    if (objective) {
+      row.bind_at(++index, name_of(*objective));
     }
     std::vector<Winner> winners;
     while (row.step()) {

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/objective.hpp"
 #include "core/problem.hpp"
 
 namespace pascaline {
@@ -75,6 +76,7 @@ struct SweepPlan {
   double pause_limit_s = 0;
   bool tolerate_power = false;
   bool tolerate_thermal = false;
+  Objective objective = Objective::time;
   std::vector<PlannedProblem> problems{};
   /// Options with a path, or what may be one, that the run was begun with: to be shown, never to be opened.
   std::vector<std::pair<std::string, std::string>> paths{};

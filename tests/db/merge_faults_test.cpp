@@ -161,7 +161,8 @@ TEST_F(MergeFaultsTest, DocumentsThatCannotBeRead) {
 TEST_F(MergeFaultsTest, WinnerThatIsNoTrialOfItsKeyTakesTheTrialsBackToo) {
   change_other(
       "INSERT INTO kernels VALUES (77, 'matmul', 'other');"
-      "INSERT INTO winners SELECT device_id, toolkit_id, 77, problem_id, id, NULL, NULL, NULL, NULL, 1, 1 FROM trials "
+      "INSERT INTO winners SELECT device_id, toolkit_id, 77, problem_id, 'time', id, NULL, NULL, NULL, NULL, NULL, 1, "
+      "1 FROM trials "
       "LIMIT 1");
   const std::int64_t before = count(mine_, "trials");
   expect_refused(other_, "winner");

@@ -41,14 +41,16 @@ class MergeTest : public ::testing::Test {
   }
   /// A session of one trial of that tile, in the finals (or `stage`) with an interval of that half width: the winner.
   static void decide_in(const std::filesystem::path& file, std::int64_t tile, double confidence,
-                        double half_width_us = 1, int samples = 30, TrialStage stage = TrialStage::finals) {
+                        double half_width_us = 1, int samples = 30, TrialStage stage = TrialStage::finals,
+                        Objective objective = Objective::time) {
     Store store(file, OpenMode::create, Durability::normal);
     const ContextIds context = example_context(store);
     const std::int64_t session = begin_example_session(store, context);
     Trial trial = example_trial(tile);
     trial.stage = stage;
     trial.time = TimeSummary{100, 100 - half_width_us, 100 + half_width_us, samples};
-    store.set_winner(context, store.add_trial(session, context, trial), TimeSummary{200, 190, 210, 31}, confidence);
+    store.set_winner(context, store.add_trial(session, context, trial), TimeSummary{200, 190, 210, 31}, confidence,
+                     objective, objective == Objective::time ? std::nullopt : std::optional(40.5));
     store.end_session(session, "finished");
   }
   MergeCounts merge(const std::filesystem::path& from, const std::filesystem::path& into) const {
@@ -79,7 +81,8 @@ class MergeTest : public ::testing::Test {
           "coalesce(throttle_reasons, '-') FROM telemetry JOIN sessions s ON s.id = session_id ORDER BY 1",
           "SELECT t.problem || '|' || t.device || '|' || t.sm_count || '|' || t.source_hash || '|' || t.config_text || "
           "'|' || s.uuid || '|' || w.confidence || '|' || w.decided_unix_ms || '|' || "
-          "coalesce(w.baseline_median_us, '-') FROM winners w JOIN trial_details t ON t.id = w.trial_id JOIN sessions "
+          "w.objective || '|' || coalesce(w.baseline_score, '-') || '|' || coalesce(w.baseline_median_us, '-') FROM "
+          "winners w JOIN trial_details t ON t.id = w.trial_id JOIN sessions "
           "s ON s.id = t.session_id ORDER BY 1"}) {
       SQLite::Statement row(database, sql);
       while (row.executeStep()) {

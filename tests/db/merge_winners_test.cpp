@@ -61,6 +61,35 @@ TEST_F(MergeWinnersTest, OfEqualConfidencesTheNarrowerIntervalStays) {
   EXPECT_EQ(winner_of(mine_), example_config(2));
 }
 
+TEST_F(MergeWinnersTest, EachObjectiveIsMergedByItself) {
+  decide_in(mine_, 1, 0.99);
+  decide_in(mine_, 2, 0.7, 1, 30, TrialStage::finals, Objective::energy);
+  decide_in(other_, 3, 0.9);
+  decide_in(other_, 4, 0.8, 1, 30, TrialStage::finals, Objective::energy);
+  decide_in(other_, 5, 0.6, 1, 30, TrialStage::finals, Objective::sustained);
+  const MergeCounts counts = merge();
+  EXPECT_EQ(counts.winners_kept, 1);
+  EXPECT_EQ(counts.winners_replaced, 1);
+  EXPECT_EQ(counts.winners_added, 1);
+  const Store store(mine_, OpenMode::read_only);
+  EXPECT_EQ(winner_of(mine_), example_config(1));
+  const auto by_energy = store.winners("", nullptr, Objective::energy);
+  ASSERT_EQ(by_energy.size(), 1U);
+  EXPECT_EQ(by_energy[0].trial.config, example_config(4));
+  EXPECT_EQ(by_energy[0].baseline_score, 40.5);
+  EXPECT_EQ(store.winners("", nullptr, Objective::sustained).at(0).trial.config, example_config(5));
+  EXPECT_EQ(merge().winners_known, 2) << "and the third is kept again";
+}
+
+TEST_F(MergeWinnersTest, AnObjectiveThatIsNotKnownIsDamage) {
+  decide_in(mine_, 1, 0.9);
+  decide_in(other_, 2, 0.9);
+  SQLite::Database(other_.string(), SQLite::OPEN_READWRITE)
+      .exec("PRAGMA ignore_check_constraints = 1; UPDATE winners SET objective = 'beauty'");
+  EXPECT_NE(store_error([&] { std::ignore = merge(); }).find("objective"), std::string::npos);
+  EXPECT_EQ(winner_of(mine_), example_config(1));
+}
+
 TEST_F(MergeWinnersTest, OfEqualsInBothTheNewerStays) {
   decide_in(mine_, 1, 0.9);
   decide_in(other_, 2, 0.9);

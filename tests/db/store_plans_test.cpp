@@ -34,6 +34,7 @@ TEST_F(StorePlansTest, PlanComesBackAsItWas) {
   plan.until_unix_s = 1'800'000'000;
   plan.max_temperature_c = 71.5;
   plan.retry_failed = plan.tolerate_thermal = true;
+  plan.objective = Objective::edp;
   plan.kernels.push_back({"softmax", "source-b", "space-b"});
   plan.problems.push_back({example_problem(7), 28.5, "prefill: q", {{"prompt", 28}, {"token", 0.5}}});
   plan.paths.clear();

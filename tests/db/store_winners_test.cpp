@@ -60,6 +60,53 @@ TEST_F(StoreWinnersTest, AWinnerIsDecidedLaterThanThoseOfOtherToolkitsWhateverTh
   EXPECT_EQ(store_.best_trials({}).at(0).stored.id, first);
 }
 
+TEST_F(StoreWinnersTest, EachObjectiveHasAWinnerOfItsOwnAndOnlyTheAskedOnesAreSeen) {
+  const std::int64_t fast = store_.add_trial(session_, context_, example_trial(8));
+  const std::int64_t thrifty = store_.add_trial(session_, context_, example_trial(16));
+  const TimeSummary baseline{200, 190, 210, 31};
+  store_.set_winner(context_, thrifty, baseline, 0.75, Objective::energy, 31.5);
+  EXPECT_TRUE(store_.winners("", nullptr).empty()) << "by time nothing is decided";
+  EXPECT_FALSE(store_.decision(context_));
+  store_.set_winner(context_, fast, baseline, 0.99);
+
+  ASSERT_EQ(store_.winners("matmul", nullptr).size(), 1U);
+  EXPECT_EQ(store_.winners("matmul", nullptr)[0].trial_id, fast);
+  EXPECT_EQ(store_.winners("matmul", nullptr)[0].objective, Objective::time);
+  EXPECT_FALSE(store_.winners("matmul", nullptr)[0].baseline_score);
+  const DeviceRow device = example_device();
+  const auto by_energy = store_.winners("matmul", &device, Objective::energy);
+  ASSERT_EQ(by_energy.size(), 1U);
+  EXPECT_EQ(by_energy[0].trial_id, thrifty);
+  EXPECT_EQ(by_energy[0].objective, Objective::energy);
+  EXPECT_EQ(by_energy[0].baseline_score, 31.5);
+  EXPECT_EQ(by_energy[0].confidence, 0.75);
+  expect_equal(by_energy[0].baseline, baseline);
+  EXPECT_EQ(store_.winners("", nullptr, std::nullopt).size(), 2U);
+  EXPECT_TRUE(store_.winners("", nullptr, Objective::edp).empty());
+
+  EXPECT_TRUE(store_.decision(context_, Objective::energy));
+  EXPECT_FALSE(store_.decision(context_, Objective::sustained));
+  const std::string run = store_.sessions().at(0).run_uuid;
+  EXPECT_TRUE(store_.decided_in_run(context_, run, Objective::energy));
+  EXPECT_FALSE(store_.decided_in_run(context_, run, Objective::edp));
+  EXPECT_FALSE(store_.decided_in_run(context_, "another", Objective::energy));
+  EXPECT_EQ(store_.best_trials({}).at(0).stored.id, fast) << "the best by time";
+
+  store_.set_winner(context_, fast, baseline, 0.5, Objective::energy);
+  EXPECT_EQ(store_.winners("", nullptr, Objective::energy).at(0).trial_id, fast) << "replaced";
+  EXPECT_EQ(store_.winners("", nullptr, std::nullopt).size(), 2U);
+  std::ignore = store_error([&] { store_.set_winner(context_, fast, baseline, 0.5, Objective::time, 3.0); });
+}
+
+TEST_F(StoreWinnersTest, AnObjectiveThatIsNotKnownIsNamed) {
+  store_.set_winner(context_, store_.add_trial(session_, context_, example_trial(8)), std::nullopt, 0.5);
+  SQLite::Database(store_.file().string(), SQLite::OPEN_READWRITE)
+      .exec("PRAGMA ignore_check_constraints = 1; UPDATE winners SET objective = 'beauty'");
+  const std::string message = store_error([&] { std::ignore = store_.winners("", nullptr, std::nullopt); });
+  EXPECT_NE(message.find("'beauty'"), std::string::npos) << message;
+  EXPECT_TRUE(store_.winners("", nullptr).empty());
+}
+
 TEST_F(StoreWinnersTest, WinnersOfOlderSourcesStayBehindTheNewest) {
   store_.set_winner(context_, store_.add_trial(session_, context_, example_trial(8)), std::nullopt, 1);
   ContextIds newer = context_;

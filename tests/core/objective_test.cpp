@@ -1,0 +1,28 @@
+#include "core/objective.hpp"
+
+#include <gtest/gtest.h>
+
+namespace pascaline {
+namespace {
+
+TEST(ObjectiveTest, NamesRoundTrip) {
+  for (const Objective objective : kObjectives) {
+    EXPECT_EQ(objective_from(name_of(objective)), objective);
+  }
+  EXPECT_EQ(name_of(Objective::edp), "edp");
+  EXPECT_FALSE(objective_from("power").has_value());
+  EXPECT_FALSE(objective_from("").has_value());
+  EXPECT_FALSE(objective_from("Time").has_value());
+}
+
+TEST(ObjectiveTest, OnlyEnergyNeedsPower) {
+  EXPECT_FALSE(needs_power(Objective::time));
+  EXPECT_TRUE(needs_power(Objective::energy));
+  EXPECT_TRUE(needs_power(Objective::edp));
+  EXPECT_FALSE(needs_power(Objective::sustained));
+  EXPECT_EQ(unit_of(Objective::energy), "mJ");
+  EXPECT_EQ(unit_of(Objective::sustained), "us");
+}
+
+}  // namespace
+}  // namespace pascaline
