@@ -77,7 +77,7 @@ BENCHMARK(dispatch_matmul);
 
 // Planning a shape between the tuned ones, without compiling.
 void plan_nearest(benchmark::State& state) {
-  Space space = Space::load(data_folder("search_spaces") / "matmul.json");
+  const Space space = Space::load(data_folder("search_spaces") / "matmul.json");
   const Config config = space.general_default();
   const ToolkitRow toolkit{"nvrtc", "12.9", "sm_61", "12.9"};
   KernelSource source;
@@ -91,7 +91,7 @@ void plan_nearest(benchmark::State& state) {
     winner.kernel = {"matmul", source.hash};
     winner.toolkit = toolkit;
   }
-  const TunedKernel kernel = make_tuned_kernel(std::move(space), std::move(source), std::move(winners), {toolkit});
+  const TunedKernel kernel = make_tuned_kernel(space, source, std::move(winners), {toolkit});
   Problem asked = problem(500);
   asked.dimensions[2].second = 2047;
   const DeviceLimits limits;

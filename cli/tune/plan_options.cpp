@@ -48,6 +48,7 @@ OptionWords options_of(const SweepPlan& plan) {
   add(plan.max_temperature_c.has_value(), "--max-temperature", number(plan.max_temperature_c.value_or(0)));
   add(plan.tolerate_power, "--tolerate", "power");
   add(plan.tolerate_thermal, "--tolerate", "thermal");
+  add(plan.polite, "--polite", "");
   return words;
 }
 

@@ -132,6 +132,7 @@ int finish(const SweepSummary& summary, const SweepOptions& sweep, bool as_json)
                                       {"wall_s", summary.wall_s},
                                       {"measuring_s", summary.busy_s},
                                       {"waiting_for_cards_s", summary.waited_s},
+                                      {"paused_s", summary.paused_s},
                                       {"compiling_s", summary.compile_s},
                                       {"trial_time_s", trial_time_json(summary.trial_times)},
                                       {"end_reason", summary.end_reason},

@@ -169,6 +169,28 @@ std::optional<bool> lid_closed(const fs::path& root) {
   return std::nullopt;
 }
 
+std::optional<ProcessRow> process_row(std::int64_t id, const fs::path& root) {
+  const fs::path folder = root / "proc" / std::to_string(id);
+  // "PID (name) state parent …"; the name may have brackets of its own.
+  const std::string line = first_line(folder / "stat").value_or("");
+  const std::size_t open = line.find('(');
+  const std::size_t close = line.rfind(')');
+  if (open == std::string::npos || close == std::string::npos || close < open || close + 4 >= line.size()) {
+    return std::nullopt;
+  }
+  ProcessRow row;
+  const char* const from = line.data() + close + 4;
+  if (std::from_chars(from, line.data() + line.size(), row.parent).ec != std::errc()) {
+    return std::nullopt;
+  }
+  row.name = line.substr(open + 1, close - open - 1);
+  const std::string command = first_line(folder / "cmdline").value_or("");
+  if (const std::size_t end = command.find('\0'); end != std::string::npos) {
+    row.first_argument = command.substr(end + 1, command.find('\0', end + 1) - end - 1);
+  }
+  return row;
+}
+
 std::optional<ProcessorTemperature> processor_temperature(const fs::path& root) {
   std::optional<ProcessorTemperature> nearest;
   for (const fs::path& chip : entries_of(root / "sys/class/hwmon")) {

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <string>
 
 namespace pascaline {
 
@@ -16,6 +18,16 @@ namespace pascaline {
 
 /// Whether the lid is closed; nothing if there is none, or it does not tell.
 [[nodiscard]] std::optional<bool> lid_closed(const std::filesystem::path& root = "/");
+
+/// What a process was started as.
+struct ProcessRow {
+  std::int64_t parent = 0;
+  std::string name;            ///< of its program, cut by the kernel to 15 characters
+  std::string first_argument;  ///< after the program; empty if there is none, or it is not told
+};
+
+/// Nothing if there is no such process, as far as this one can see.
+[[nodiscard]] std::optional<ProcessRow> process_row(std::int64_t id, const std::filesystem::path& root = "/");
 
 /// A processor's package: its temperature, and the one at which it must slow down.
 struct ProcessorTemperature {

@@ -54,6 +54,7 @@ SweepPlan plan_of(std::vector<PlannedKernel> kernels, const std::vector<SweepPro
   plan.pause_limit_s = options.governor.pause_limit_s;
   plan.tolerate_power = (options.governor.tolerated_throttle & kPowerThrottleBits) != 0;
   plan.tolerate_thermal = (options.governor.tolerated_throttle & kThermalThrottleBits) != 0;
+  plan.polite = options.polite.enabled;
   for (const SweepProblem& problem : problems) {
     plan.problems.push_back({problem.problem, problem.count, problem.label, problem.phases});
   }
