@@ -1,14 +1,17 @@
 #include <benchmark/benchmark.h>
 
 #include <array>
+#include <filesystem>
 #include <vector>
 
 #include "core/util/paths.hpp"
+#include "runtime/dispatch/identity.hpp"
 #include "runtime/dispatch/planner.hpp"
 #include "runtime/dispatch/prepared_table.hpp"
 #include "runtime/ops/launch.hpp"
 #include "runtime/ops/matmul.hpp"
 #include "tests/runtime/dispatch/fake_device.hpp"
+#include "tests/runtime/dispatch/scale_kernel.hpp"
 
 namespace pascaline {
 namespace {
@@ -75,9 +78,55 @@ void dispatch_matmul(benchmark::State& state) {
 }
 BENCHMARK(dispatch_matmul);
 
+// A device with sensors, as a card has them.
+class WarmDevice : public testing::FakeDevice {
+ public:
+  [[nodiscard]] Sensors read_sensors() noexcept override {
+    Sensors sensors;
+    sensors.temperature_c = 60;
+    sensors.temperature_limit_c = 83;
+    sensors.throttle_reasons = 0;
+    return sensors;
+  }
+};
+
+// Launching a problem with winners by time and by sustained time: with 0 the temperature is left alone, with 1 a thread
+// watches it.
+void launch_by_temperature(benchmark::State& state) {
+  const std::filesystem::path folder = std::filesystem::temp_directory_path() / "pascaline-dispatcher-bench";
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directories(folder);
+  testing::write_scale_kernel(folder);
+  WarmDevice device;
+  const Problem problem = testing::scale_problem(64, 20);
+  for (const auto& [objective, block] : {std::pair(Objective::time, 32), {Objective::sustained, 128}}) {
+    Winner winner = testing::scale_winner(problem, testing::scale_config(block));
+    winner.objective = objective;
+    winner.device = device_row(device.info());
+    winner.kernel.source_hash = KernelSource::load(folder / "scale.cu").hash;
+    Store store(folder / "tuned.db", OpenMode::create);
+    testing::add_winner(store, winner);
+  }
+  DispatcherOptions options;
+  options.kernels = options.spaces = folder;
+  options.database = folder / "tuned.db";
+  options.thermal.enabled = state.range(0) == 1;
+  Dispatcher dispatcher(device, options);
+  const Prepared& prepared = dispatcher.prepare(problem);
+  if (dispatcher.watches() != (state.range(0) == 1)) {
+    state.SkipWithError("it is not watched as it should be");
+  }
+  const Buffer buffer = device.allocate(4 * 64 * 20);
+  void* const buffers[] = {buffer.data(), buffer.data()};
+  for (auto _ : state) {
+    dispatcher.launch(prepared, buffers);
+  }
+}
+BENCHMARK(launch_by_temperature)->Arg(0)->Arg(1);
+
 // Planning a shape between the tuned ones, without compiling.
 void plan_nearest(benchmark::State& state) {
-  Space space = Space::load(data_folder("search_spaces") / "matmul.json");
+  const Space space = Space::load(data_folder("search_spaces") / "matmul.json");
   const Config config = space.general_default();
   const ToolkitRow toolkit{"nvrtc", "12.9", "sm_61", "12.9"};
   KernelSource source;
@@ -91,7 +140,7 @@ void plan_nearest(benchmark::State& state) {
     winner.kernel = {"matmul", source.hash};
     winner.toolkit = toolkit;
   }
-  const TunedKernel kernel = make_tuned_kernel(std::move(space), std::move(source), std::move(winners), {toolkit});
+  const TunedKernel kernel = make_tuned_kernel(space, source, std::move(winners), {toolkit});
   Problem asked = problem(500);
   asked.dimensions[2].second = 2047;
   const DeviceLimits limits;

@@ -34,7 +34,7 @@ OptionGroups sweep_groups() {
           {"How exactly to measure",
            {"--precision", "--min-samples", "--max-samples", "--sample-budget-ms", "--race-error", "--warm-cache"}},
           {"When the card is fit to be measured",
-           {"--max-temperature", "--preheat", "--drift", "--pause-limit", "--tolerate", "--sensors"}},
+           {"--max-temperature", "--preheat", "--drift", "--pause-limit", "--tolerate", "--polite", "--sensors"}},
           folder_group(),
           output_group()};
 }
@@ -52,7 +52,8 @@ OptionGroups model_groups() {
            {"--weights", "--kv-cache", "--attention", "--memory-limit", "--context", "--chunk", "--max-image-tokens",
             "--random-weights"}},
           {"A model that does not fit the device", {"--gpu-layers", "--vision", "--offload", "--plan"}},
-          {"Which kernels", {"--bundle", "--any-device", "--untuned", "--target", "--fusion", "--no-graph"}},
+          {"Which kernels",
+           {"--bundle", "--any-device", "--untuned", "--target", "--fusion", "--thermal", "--sensors", "--no-graph"}},
           folder_group(),
           output_group()};
 }

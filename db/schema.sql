@@ -131,7 +131,9 @@ CREATE TABLE plans (
   pause_limit_s REAL NOT NULL,
   tolerate_power INTEGER NOT NULL CHECK (tolerate_power IN (0, 1)),
   tolerate_thermal INTEGER NOT NULL CHECK (tolerate_thermal IN (0, 1)),
-  objective TEXT NOT NULL DEFAULT 'time' CHECK (objective IN ('time', 'energy', 'edp', 'sustained'))
+  objective TEXT NOT NULL DEFAULT 'time' CHECK (objective IN ('time', 'energy', 'edp', 'sustained')),
+  polite INTEGER NOT NULL DEFAULT 0 CHECK (polite IN (0, 1)),
+  min_gain REAL NOT NULL DEFAULT 0
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE plan_kernels (

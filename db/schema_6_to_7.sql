@@ -6,6 +6,12 @@ ALTER TABLE trials ADD COLUMN sustained_us REAL;
 -- What a run tunes for beside time; earlier ones tuned for time.
 ALTER TABLE plans ADD COLUMN objective TEXT NOT NULL DEFAULT 'time' CHECK (objective IN ('time', 'energy', 'edp', 'sustained'));
 
+-- Whether a run makes way for who uses the machine; earlier ones did not.
+ALTER TABLE plans ADD COLUMN polite INTEGER NOT NULL DEFAULT 0 CHECK (polite IN (0, 1));
+
+-- By what share of the best a trial must be expected to be faster for a search to go on; earlier ones went on.
+ALTER TABLE plans ADD COLUMN min_gain REAL NOT NULL DEFAULT 0;
+
 -- A problem may have a winner by each objective: the objective belongs to the key. Earlier ones are by time.
 CREATE TABLE winners_by_objective (
   device_id INTEGER NOT NULL REFERENCES devices (id),

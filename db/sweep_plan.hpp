@@ -77,6 +77,8 @@ struct SweepPlan {
   bool tolerate_power = false;
   bool tolerate_thermal = false;
   Objective objective = Objective::time;
+  bool polite = false;
+  double min_gain = 0;
   std::vector<PlannedProblem> problems{};
   /// Options with a path, or what may be one, that the run was begun with: to be shown, never to be opened.
   std::vector<std::pair<std::string, std::string>> paths{};

@@ -1,6 +1,7 @@
 #include "cli/model/answer_json.hpp"
 
 #include "cli/model/llama_bench.hpp"
+#include "cli/model/thermal_text.hpp"
 
 namespace pascaline::cli {
 
@@ -19,6 +20,7 @@ json answer_json(const Answer& answer, const Session& session, std::int64_t dept
           {"tokens_per_s", answer.tokens_per_second()},
           {"launches_per_token", launches > 0 ? json(launches) : json(nullptr)},
           {"llama_bench", answer_tests(answer, depth)},
+          {"thermal", thermal_json(session)},
           {"device", session.device_name()}};
 }
 

@@ -11,6 +11,7 @@
 #include "cli/model/model_options.hpp"
 #include "cli/model/model_passes.hpp"
 #include "cli/model/model_work.hpp"
+#include "cli/model/thermal_text.hpp"
 #include "core/error.hpp"
 #include "core/util/paths.hpp"
 #include "runtime/dispatch/identity.hpp"
@@ -216,7 +217,8 @@ void print_all(Session& session, const std::vector<BenchRow>& rows, const PeakRa
     }
     json out{{"device", session.device_name()},         {"copy_gb_per_s", 1e-9 * rates.bandwidth},
              {"weights_bytes", memory.weights},         {"cache_bytes", memory.cache},
-             {"activations_bytes", memory.activations}, {"passes", all}};
+             {"activations_bytes", memory.activations}, {"passes", all},
+             {"thermal", thermal_json(session)}};
     if (rates.flops) {
       out["peak_tflops"] = 1e-12 * *rates.flops;
       out["peak_tflops_measured"] = rates.flops_measured;
@@ -238,6 +240,7 @@ void print_all(Session& session, const std::vector<BenchRow>& rows, const PeakRa
   if (decoding != rows.end()) {
     fmt::print("a token takes {} launches\n", decoding->launches);
   }
+  fmt::print("{}", thermal_line(session));
 }
 
 // Float32 operations as the device was measured to do them, if the database knows, else as its clock says.
@@ -296,6 +299,7 @@ int bench_as_llama_bench(const BenchModelCommandOptions& options) {
   }
   fmt::print("{}", options.format == "llama-bench" ? llama_bench_table(*session, results)
                                                    : llama_bench_json(*session, results).dump(2) + "\n");
+  note_thermal(*session);
   return std::all_of(results.begin(), results.end(), [](const auto& result) { return result.failure.empty(); })
              ? kSuccess
              : kFault;

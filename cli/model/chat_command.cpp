@@ -9,6 +9,7 @@
 
 #include "cli/model/answer_json.hpp"
 #include "cli/model/model_options.hpp"
+#include "cli/model/thermal_text.hpp"
 #include "core/error.hpp"
 #include "core/util/counted.hpp"
 #include "core/util/shown_text.hpp"
@@ -20,7 +21,7 @@ namespace {
 constexpr const char* kHelp =
     "/image FILE  add an image to your next message\n"
     "/clear       start a new conversation\n"
-    "/stats       show how fast the last answer was and how full the context is\n"
+    "/stats       show how fast the last answer was, how full the context and how warm the card is\n"
     "/help        this list\n"
     "/quit        quit (so does end of input)\n";
 
@@ -181,6 +182,7 @@ class Conversation {
     }
     output_->note(
         fmt::format("context: {} of {} tokens\n", session_->model().length(), session_->model().options().context));
+    output_->note(thermal_line(*session_));
   }
 
   Session* session_;

@@ -5,6 +5,7 @@
 
 #include "cli/model/answer_json.hpp"
 #include "cli/model/model_options.hpp"
+#include "cli/model/thermal_text.hpp"
 #include "runtime/image/decode.hpp"
 
 namespace pascaline::cli {
@@ -96,6 +97,7 @@ int generate(const GenerateCommandOptions& options) {
     fmt::print("\n");
     std::fflush(stdout);
     note_end(answer);
+    note_thermal(*session);
   }
   return interrupted() ? kInterrupted : kSuccess;
 }

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "cli/model/plan_text.hpp"
+#include "cli/model/thermal_text.hpp"
 #include "cli/model/weights_option.hpp"
 #include "core/error.hpp"
 #include "core/util/byte_size.hpp"
@@ -43,12 +44,16 @@ const char* const kWeightsHelp =
 std::vector<std::string_view> useless_options(const ModelCommandOptions& options) {
   const std::pair<std::string_view, const std::string*> all[] = {
       {"--db", &options.database},        {"--target", &options.target},          {"--nvrtc", &options.nvrtc},
-      {"--cache", &options.kernel_cache}, {"--kernels", &options.kernels_folder}, {"--spaces", &options.spaces_folder}};
+      {"--cache", &options.kernel_cache}, {"--kernels", &options.kernels_folder}, {"--spaces", &options.spaces_folder},
+      {"--sensors", &options.sensors}};
   std::vector<std::string_view> given;
   for (const auto& [name, value] : all) {
     if (!value->empty()) {
       given.push_back(name);
     }
+  }
+  if (options.thermal != "auto") {
+    given.emplace_back("--thermal");
   }
   return given;
 }
@@ -91,6 +96,18 @@ void ModelCommandOptions::add_to(CLI::App& command) {
       ->check(byte_size());
   command.add_flag("--random-weights", random_weights, "Draw weights at random; the folder needs only config.json");
   add_fusion_to(command);
+  command
+      .add_option(
+          "--thermal", thermal,
+          "Which winners run while the card is cool, hot or throttled: by default those by time, and by sustained "
+          "time or energy where the database has some (auto); always those by time (off); or as a file says")
+      ->check(thermal_choice())
+      ->capture_default_str();
+  command
+      .add_option(
+          "--sensors", sensors,
+          "Read temperatures, clocks and throttling from this trace instead of the card (for trying things out)")
+      ->check(CLI::ExistingFile);
   command.add_flag("--no-graph", no_graph, "Launch every kernel of a decoding step by itself");
   command.parse_complete_callback([this] {
     if (device == "cpu" && !bundle.empty()) {
@@ -323,6 +340,9 @@ PromptLimits ModelCommandOptions::prompt_limits(const ModelFolder& model) const 
 std::unique_ptr<Session> ModelCommandOptions::open(ModelFolder model, const ModelRequest& request) const {
   SessionOptions options = session_options();
   options.options.request = request;
+  if (!on_processor()) {
+    options.dispatcher.thermal = thermal_options(thermal, sensors);
+  }
   return std::make_unique<Session>(std::move(model), options);
 }
 

@@ -37,6 +37,8 @@ struct ModelCommandOptions {
   bool plan = false;  ///< only say where the model's parts would be; see `show_plan`
   bool random_weights = false;
   std::string fusion = "auto";
+  std::string thermal = "auto";
+  std::string sensors;  ///< file of a trace; empty: the device's own
   std::string attention = "dense";
   bool no_graph = false;
   bool untuned = false;

@@ -6,6 +6,7 @@
 
 #include "cli/model/model_options.hpp"
 #include "cli/model/model_passes.hpp"
+#include "cli/model/thermal_text.hpp"
 #include "cli/text.hpp"
 
 namespace pascaline::cli {
@@ -124,7 +125,8 @@ int profile(const ProfileCommandOptions& given) {
     }
   }
   if (options.as_json) {
-    fmt::print("{}\n", json{{"device", session->device_name()}, {"passes", all}}.dump(2));
+    fmt::print("{}\n",
+               json{{"device", session->device_name()}, {"passes", all}, {"thermal", thermal_json(*session)}}.dump(2));
   }
   return kSuccess;
 }

@@ -64,7 +64,8 @@ std::string condition_text(const DeviceProgress& device) {
   std::string governor = device.governor;
   std::replace(governor.begin(), governor.end(), '_', ' ');
   return joined({reading(device.temperature_c, "°C"), reading(device.sm_clock_mhz, "MHz"), reading(device.power_w, "W"),
-                 joined({governor, device.governor_reason}, ": ")},
+                 joined({governor, device.governor_reason}, ": "),
+                 device.pause_reason.empty() ? "" : "paused: " + device.pause_reason},
                 "  ");
 }
 

@@ -26,6 +26,7 @@ OptionWords options_of(const SweepPlan& plan) {
                     {"--precision", number(plan.half_width)},
                     {"--sample-budget-ms", number(plan.sample_budget_ms)},
                     {"--race-error", number(plan.race_error)},
+                    {"--min-gain", number(plan.min_gain)},
                     {"--finalists", whole(plan.finalists)},
                     {"--rounds", whole(plan.rounds)},
                     {"--preheat", number(plan.preheat_s)},
@@ -49,6 +50,7 @@ OptionWords options_of(const SweepPlan& plan) {
   add(plan.max_temperature_c.has_value(), "--max-temperature", number(plan.max_temperature_c.value_or(0)));
   add(plan.tolerate_power, "--tolerate", "power");
   add(plan.tolerate_thermal, "--tolerate", "thermal");
+  add(plan.polite, "--polite", "");
   return words;
 }
 

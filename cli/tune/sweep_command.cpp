@@ -23,7 +23,7 @@
 #include "runtime/device/compile.hpp"
 #include "runtime/device/compilers.hpp"
 #include "runtime/model/place_space.hpp"
-#include "tuner/monitor/sensor_trace.hpp"
+#include "runtime/thermal/sensor_trace.hpp"
 #include "tuner/portfolio/portfolio_file.hpp"
 #include "tuner/sweep/plan_record.hpp"
 #include "tuner/sweep/sweep.hpp"
@@ -145,6 +145,7 @@ int finish(const SweepSummary& summary, const SweepOptions& sweep, bool as_json)
                                       {"wall_s", summary.wall_s},
                                       {"measuring_s", summary.busy_s},
                                       {"waiting_for_cards_s", summary.waited_s},
+                                      {"paused_s", summary.paused_s},
                                       {"compiling_s", summary.compile_s},
                                       {"trial_time_s", trial_time_json(summary.trial_times)},
                                       {"end_reason", summary.end_reason},

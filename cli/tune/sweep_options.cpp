@@ -112,6 +112,9 @@ void add_governor_options(CLI::App& command, SweepCommandOptions& options) {
       .add_option("--tolerate", options.tolerated,
                   "Count samples even while the card is throttled for power or temperature (power, thermal)")
       ->check(one_of({"power", "thermal"}));
+  command.add_flag(
+      "--polite", options.sweep.polite.enabled,
+      "Also pause while the machine is used: others compute on the GPU, it is on battery, or its lid is closed");
   command
       .add_option(
           "--sensors", options.sweep.sensors,

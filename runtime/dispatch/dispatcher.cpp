@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 
@@ -55,7 +56,25 @@ Dispatcher::Dispatcher(Device& device, const DispatcherOptions& options, DeviceM
       memory_(memory != nullptr ? memory : &device.memory()),
       supply_(device.info(), options),
       registry_(or_data(options.kernels, "kernel_templates"), or_data(options.spaces, "search_spaces"),
-                supply_.winners(), supply_.toolkits()) {}
+                supply_.winners(), supply_.toolkits()),
+      thermal_(options.thermal) {
+  warn_of_policy();
+}
+
+// A policy of the user's own that names objectives without winners does less than its words say.
+void Dispatcher::warn_of_policy() const {
+  if (!thermal_.enabled || thermal_.policy.file.empty()) {
+    return;
+  }
+  for (const Objective objective : kObjectives) {
+    if (objective != Objective::time && thermal_.policy.names(objective) && !registry_.has_winners_by(objective)) {
+      fmt::print(stderr,
+                 "pascaline: warning: {}: no winner by {} is known for this device, so the next objective of the list "
+                 "is used, or time (pascaline sweep --objective {} finds such winners)\n",
+                 clean_line(thermal_.policy.file), name_of(objective), name_of(objective));
+    }
+  }
+}
 
 Plan Dispatcher::plan(const Problem& problem) const {
   const TunedKernel& kernel = registry_.at(registry_.open(KernelName(problem.kernel)));
@@ -79,13 +98,89 @@ const Prepared& Dispatcher::prepare(const Problem& problem) {
   }
   auto prepared = std::make_unique<Prepared>(build_or_fall_back(kernel, space));
   prepared->key = std::move(key);
+  prepared->by_state.fill(prepared.get());
+  add_variants(kernel, *prepared);
   const Prepared& result = *prepared_.emplace_back(std::move(prepared));
   if (result.plan.provenance != Provenance::exact) {
     const std::lock_guard misses_lock(misses_mutex_);
     misses_.push_back({problem, result.plan.provenance, result.plan.reason});
   }
+  note_differences(result);
   table_.publish(result);
   return result;
+}
+
+// One for each state whose objectives have a winner of their own; what cannot be built leaves the winner by time.
+void Dispatcher::add_variants(const TunedKernel& kernel, Prepared& prepared) {
+  if (!thermal_.enabled) {
+    return;
+  }
+  std::map<Objective, const Prepared*> known{{Objective::time, &prepared}};  // null: there is no such winner
+  for (std::size_t state = 0; state < kThermalStates; ++state) {
+    for (const Objective objective : thermal_.policy.objectives[state]) {
+      const auto found = known.find(objective);
+      const Prepared* const variant =
+          found != known.end() ? found->second
+                               : known.emplace(objective, add_variant(kernel, objective, prepared)).first->second;
+      if (variant != nullptr) {
+        prepared.by_state[state] = variant;
+        break;
+      }
+    }
+  }
+}
+
+// Null if the problem has no winner by that objective.
+const Prepared* Dispatcher::add_variant(const TunedKernel& kernel, Objective objective, Prepared& prepared) {
+  auto plan = make_plan_by(objective, kernel, toolkits(), prepared.plan, target().limits);
+  if (!plan) {
+    return nullptr;
+  }
+  if (plan->config == prepared.plan.config && plan->toolkit == prepared.plan.toolkit) {
+    return &prepared;
+  }
+  try {
+    const BoundSpace space(kernel.space, prepared.plan.problem, target().limits);
+    auto made = std::make_unique<Prepared>(build(kernel, space, std::move(*plan)));
+    made->key = prepared.key;
+    made->by_state.fill(made.get());
+    return prepared.others.emplace_back(std::move(made)).get();
+  } catch (const Error& error) {
+    if (is_device_failure(error)) {
+      throw Error(fmt::format("cannot prepare {}: {}", prepared.plan.problem.text(), error.what()), error.code());
+    }
+    fmt::print(stderr, "pascaline: warning: {}: its winner by {} cannot be used: {}; that by time is used\n",
+               prepared.plan.problem.text(), name_of(objective), clean_line(error.what()));
+    return &prepared;
+  }
+}
+
+// The first problem that temperature matters for begins the watching.
+void Dispatcher::note_differences(const Prepared& prepared) {
+  bool differs = false;
+  for (std::size_t state = 0; state < kThermalStates; ++state) {
+    for (std::size_t other = 0; other < kThermalStates; ++other) {
+      const bool same = prepared.by_state[state] == prepared.by_state[other];
+      alike_[state][other] = alike_[state][other] && same;
+      differs = differs || !same;
+    }
+  }
+  differing_ += differs ? 1 : 0;
+  if (differs && watcher_ == nullptr) {
+    ThermalSources sources = thermal_.sources;
+    sources.period_s = thermal_.policy.period_s;
+    watcher_ =
+        std::make_unique<ThermalWatcher>(*device_, thermal_.policy.thresholds, std::move(sources), thermal_state_);
+  }
+}
+
+ThermalState Dispatcher::launches_as(ThermalState state) const noexcept {
+  const auto& alike = alike_[static_cast<std::size_t>(state)];
+  return static_cast<ThermalState>(std::find(alike.begin(), alike.end(), true) - alike.begin());
+}
+
+ThermalReport Dispatcher::thermal() const {
+  return {watcher_ ? watcher_->snapshot() : ThermalSnapshot{}, launches_, differing_};
 }
 
 Prepared Dispatcher::build_or_fall_back(const TunedKernel& kernel, const BoundSpace& space) {
@@ -159,15 +254,18 @@ void Dispatcher::launch(const Prepared& prepared, std::span<void* const> buffers
     throw Error(fmt::format("{} takes {} buffers, got {}", prepared.plan.problem.text(),
                             prepared.arguments.buffer_count(), buffers.size()));
   }
+  const std::uint8_t state = state_cell_->load(std::memory_order_relaxed);
+  const Prepared& chosen = *prepared.by_state[state];
   std::array<void*, kMaxArguments> values;
-  prepared.arguments.gather(buffers, values);
-  const std::span<void* const> arguments(values.data(), prepared.arguments.pointers().size());
-  ++prepared.launches;
+  chosen.arguments.gather(buffers, values);
+  const std::span<void* const> arguments(values.data(), chosen.arguments.pointers().size());
+  ++chosen.launches;
+  ++(*counts_)[state];
   if (observer_) [[unlikely]] {
-    observer_(prepared, device_->time_launch_us(*prepared.kernel, prepared.geometry, arguments, false));
+    observer_(chosen, device_->time_launch_us(*chosen.kernel, chosen.geometry, arguments, false));
     return;
   }
-  device_->launch(*prepared.kernel, prepared.geometry, arguments);
+  device_->launch(*chosen.kernel, chosen.geometry, arguments);
 }
 
 void Dispatcher::reload(const std::optional<std::filesystem::path>& database) {
@@ -176,6 +274,7 @@ void Dispatcher::reload(const std::optional<std::filesystem::path>& database) {
   registry_.replace(std::move(winners));
   table_.clear();
   first_since_reload_ = prepared_.size();
+  differing_ = 0;
   const std::lock_guard misses_lock(misses_mutex_);
   misses_.clear();
 }

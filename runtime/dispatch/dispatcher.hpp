@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -15,11 +17,20 @@
 #include "runtime/dispatch/kernel_supply.hpp"
 #include "runtime/dispatch/plan.hpp"
 #include "runtime/dispatch/prepared_table.hpp"
+#include "runtime/thermal/thermal_policy.hpp"
+#include "runtime/thermal/thermal_watcher.hpp"
 
 namespace pascaline {
 
 /// Called instead of a launch that it must time: with the problem and the time of this one launch.
 using LaunchObserver = std::function<void(const Prepared& prepared, double time_us)>;
+
+/// What a dispatcher did about its device's temperature so far.
+struct ThermalReport {
+  ThermalSnapshot snapshot;                              ///< cool, without switches, where nothing is watched
+  std::array<std::uint64_t, kThermalStates> launches{};  ///< by state, those of graphs among them
+  std::size_t problems = 0;                              ///< prepared ones that are launched differently in some state
+};
 
 /// Answers for every problem with the best variant known for this device, compiled and ready to launch. It takes the
 /// database or bundle as it is when constructed, or a database when `reload` is called.
@@ -28,6 +39,10 @@ using LaunchObserver = std::function<void(const Prepared& prepared, double time_
 /// `launch` use the device, which takes one thread at a time: while one thread launches, no other may launch or
 /// prepare. A problem must be prepared before its launch is recorded (`Device::record`): preparing compiles, loads and
 /// allocates. A `Device::reset` makes every Prepared useless: make a new dispatcher.
+///
+/// Where the database has winners by objectives that the thermal policy names, a prepared problem has a variant for
+/// each thermal state, and from the first such problem on a thread watches the device's sensors: `launch` looks up the
+/// state and starts that state's variant. Without such winners nothing is watched.
 class Dispatcher {
  public:
   /// Arguments a kernel may have.
@@ -45,8 +60,8 @@ class Dispatcher {
   /// or nothing can run it.
   [[nodiscard]] Plan plan(const Problem& problem) const;
   /// Lets `plan` answer for something that is tuned as a kernel is and is none; see KernelRegistry::add.
-  void add_planned(KernelName name, Space space, KernelSource source) const {
-    registry_.add(name, std::move(space), std::move(source));
+  void add_planned(KernelName name, const Space& space, const KernelSource& source) const {
+    registry_.add(name, space, source);
   }
   [[nodiscard]] const std::filesystem::path& kernels_folder() const noexcept { return registry_.kernels_folder(); }
   /// The handle of a kernel, which is read when first asked for; takes no lock once it is.
@@ -64,9 +79,33 @@ class Dispatcher {
   /// on stderr. Throws Error with all reasons if none can, and at once, with nothing prepared, if the device lacks
   /// the memory now, is lost, or records and the problem is not prepared yet; it may be called again afterwards.
   const Prepared& prepare(const Problem& problem);
-  /// Starts the kernel on the buffers that are not scratch, in argument order; does not wait. Throws as
-  /// `Device::launch`, and Error if the number of buffers is wrong.
+  /// Starts the problem's variant for the present thermal state on the buffers that are not scratch, in argument order;
+  /// does not wait. Throws as `Device::launch`, and Error if the number of buffers is wrong.
   void launch(const Prepared& prepared, std::span<void* const> buffers);
+
+  /// How warm the device is; `cool` where nothing is watched.
+  [[nodiscard]] ThermalState thermal_state() const noexcept {
+    return static_cast<ThermalState>(thermal_state_.load(std::memory_order_relaxed));
+  }
+  /// The first state in which everything prepared so far is launched as in this one: what is recorded for one of the
+  /// two serves the other. For the thread that uses the device.
+  [[nodiscard]] ThermalState launches_as(ThermalState state) const noexcept;
+  /// Runs `work`, which records launches, with all of them as in that state and none of them counted. For the thread
+  /// that uses the device.
+  template <typename Work>
+  void record_as(ThermalState state, const Work& work) {
+    const HeldState held(*this, state);
+    work();
+  }
+  /// A graph with so many launches was launched in that state.
+  void count_launches(ThermalState state, std::uint64_t launches) noexcept {
+    launches_[static_cast<std::size_t>(state)] += launches;
+  }
+  /// Whether sensors are read; see `thermal`.
+  [[nodiscard]] bool watches() const noexcept { return watcher_ != nullptr && watcher_->watches(); }
+  [[nodiscard]] const ThermalPolicy& thermal_policy() const noexcept { return thermal_.policy; }
+  /// For the thread that uses the device.
+  [[nodiscard]] ThermalReport thermal() const;
 
   /// Reads a database again, or another one: problems are planned again when they are next asked for, and compiled if
   /// their configuration changed. What was prepared or recorded before stays usable as it is. The misses start over.
@@ -92,8 +131,34 @@ class Dispatcher {
   [[nodiscard]] const std::vector<ToolkitRow>& toolkits() const noexcept { return supply_.toolkits(); }
 
  private:
+  using StateCell = std::atomic<std::uint8_t>;
+  using LaunchCounts = std::array<std::uint64_t, kThermalStates>;
+  // While it lives, launches look into another cell and count elsewhere.
+  class HeldState {
+   public:
+    HeldState(Dispatcher& dispatcher, ThermalState state) : dispatcher_(dispatcher) {
+      dispatcher_.held_state_.store(static_cast<std::uint8_t>(state), std::memory_order_relaxed);
+      dispatcher_.state_cell_ = &dispatcher_.held_state_;
+      dispatcher_.counts_ = &uncounted_;
+    }
+    HeldState(const HeldState&) = delete;
+    HeldState& operator=(const HeldState&) = delete;
+    ~HeldState() {
+      dispatcher_.state_cell_ = &dispatcher_.thermal_state_;
+      dispatcher_.counts_ = &dispatcher_.launches_;
+    }
+
+   private:
+    Dispatcher& dispatcher_;
+    LaunchCounts uncounted_{};
+  };
+
   [[nodiscard]] Prepared build(const TunedKernel& kernel, const BoundSpace& space, Plan plan);
   [[nodiscard]] Prepared build_or_fall_back(const TunedKernel& kernel, const BoundSpace& space);
+  void add_variants(const TunedKernel& kernel, Prepared& prepared);
+  [[nodiscard]] const Prepared* add_variant(const TunedKernel& kernel, Objective objective, Prepared& prepared);
+  void note_differences(const Prepared& prepared);
+  void warn_of_policy() const;
   [[nodiscard]] const Kernel& load(const TunedKernel& kernel, const BoundSpace& space, const Plan& plan);
 
   Device* device_;
@@ -113,6 +178,18 @@ class Dispatcher {
   std::vector<Miss> misses_;
 
   LaunchObserver observer_;
+
+  ThermalOptions thermal_;
+  StateCell thermal_state_{0};
+  StateCell held_state_{0};
+  const StateCell* state_cell_ = &thermal_state_;  // that launches look into
+  LaunchCounts launches_{};
+  LaunchCounts* counts_ = &launches_;
+  // Which states launch all that was ever prepared in the same way: every state, as long as nothing is.
+  std::array<std::array<bool, kThermalStates>, kThermalStates> alike_{
+      {{true, true, true}, {true, true, true}, {true, true, true}}};
+  std::size_t differing_ = 0;                // problems, since the last `reload`
+  std::unique_ptr<ThermalWatcher> watcher_;  // writes to thermal_state_: destroyed before it
 };
 
 }  // namespace pascaline

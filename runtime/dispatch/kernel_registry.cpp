@@ -53,25 +53,25 @@ KernelHandle KernelRegistry::open(KernelName name) const {
   if (const auto handle = find(name)) {
     return *handle;
   }
-  Space space = Space::load(kernel_file(spaces_, name.text(), ".json"));
-  append(name, std::move(space), KernelSource::load(kernel_file(kernels_, name.text(), ".cu")));
+  const Space space = Space::load(kernel_file(spaces_, name.text(), ".json"));
+  append(name, space, KernelSource::load(kernel_file(kernels_, name.text(), ".cu")));
   return KernelHandle{count_.load(std::memory_order_relaxed) - 1};
 }
 
-void KernelRegistry::add(KernelName name, Space space, KernelSource source) const {
+void KernelRegistry::add(KernelName name, const Space& space, const KernelSource& source) const {
   const std::lock_guard lock(mutex_);
   if (!find(name)) {
-    append(name, std::move(space), std::move(source));
+    append(name, space, source);
   }
 }
 
-void KernelRegistry::append(KernelName name, Space space, KernelSource source) const {
+void KernelRegistry::append(KernelName name, const Space& space, const KernelSource& source) const {
   const std::uint32_t index = count_.load(std::memory_order_relaxed);
   if (index == kMaxKernels) {
     throw Error(
         fmt::format("cannot open kernel '{}': a dispatcher holds at most {} kernels", name.text(), kMaxKernels));
   }
-  publish(index, std::move(space), std::move(source));
+  publish(index, space, source);
   hashes_[index].store(name.hash(), std::memory_order_relaxed);
   const char* const letters = name.text().data();  // only its address is looked at
   opened_by_[index].store(letters, std::memory_order_relaxed);
@@ -95,8 +95,9 @@ std::vector<std::string> KernelRegistry::missing_compilers() const {
     }
     try {
       const std::string hash = KernelSource::load(kernel_file(kernels_, name, ".cu")).hash;
-      std::copy_if(winners.begin(), winners.end(), std::back_inserter(of_today),
-                   [&](const Winner& winner) { return winner.kernel.source_hash == hash; });
+      std::copy_if(winners.begin(), winners.end(), std::back_inserter(of_today), [&](const Winner& winner) {
+        return winner.objective == Objective::time && winner.kernel.source_hash == hash;
+      });
     } catch (const Error&) {
       continue;  // a kernel that is not here is told of when it is asked for
     }
@@ -104,15 +105,22 @@ std::vector<std::string> KernelRegistry::missing_compilers() const {
   return pascaline::missing_compilers(of_today, here_);
 }
 
+bool KernelRegistry::has_winners_by(Objective objective) const {
+  const std::lock_guard lock(mutex_);
+  return std::any_of(winners_.begin(), winners_.end(), [&](const auto& kernel) {
+    return std::any_of(kernel.second.begin(), kernel.second.end(),
+                       [&](const Winner& winner) { return winner.objective == objective; });
+  });
+}
+
 std::vector<Winner> KernelRegistry::winners_of(const std::string& name) const {
   const auto winners = winners_.find(name);
   return winners == winners_.end() ? std::vector<Winner>{} : winners->second;
 }
 
-void KernelRegistry::publish(std::size_t index, Space space, KernelSource source) const {
+void KernelRegistry::publish(std::size_t index, const Space& space, const KernelSource& source) const {
   std::vector<Winner> winners = winners_of(space.kernel);
-  kept_.push_back(
-      std::make_unique<TunedKernel>(make_tuned_kernel(std::move(space), std::move(source), std::move(winners), here_)));
+  kept_.push_back(std::make_unique<TunedKernel>(make_tuned_kernel(space, source, std::move(winners), here_)));
   known_[index].store(kept_.back().get(), std::memory_order_release);
 }
 

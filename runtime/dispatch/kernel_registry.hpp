@@ -23,7 +23,7 @@ class KernelRegistry {
  public:
   static constexpr std::size_t kMaxKernels = 256;
 
-  /// `winners`: of every kernel, for the device in use.
+  /// `winners`: of every kernel, by any objective, for the device in use.
   KernelRegistry(std::filesystem::path kernels, std::filesystem::path spaces, std::vector<Winner> winners,
                  std::vector<ToolkitRow> here);
 
@@ -31,20 +31,22 @@ class KernelRegistry {
   [[nodiscard]] KernelHandle open(KernelName name) const;
   /// Adds a kernel that is not in those files, for its plans alone; a second time nothing happens. `name` is that of
   /// the space, and must outlive the registry.
-  void add(KernelName name, Space space, KernelSource source) const;
+  void add(KernelName name, const Space& space, const KernelSource& source) const;
   [[nodiscard]] const std::filesystem::path& kernels_folder() const noexcept { return kernels_; }
   /// `handle` came from `open`. After a `replace` it is the kernel with its new winners.
   [[nodiscard]] const TunedKernel& at(KernelHandle handle) const noexcept;
   /// See `missing_compilers` in planner.hpp; only of kernels whose source is there.
   [[nodiscard]] std::vector<std::string> missing_compilers() const;
+  /// Whether there are winners by that objective, of whatever source.
+  [[nodiscard]] bool has_winners_by(Objective objective) const;
   /// Puts others in the place of all winners; handles stay what they are.
   void replace(std::vector<Winner> winners);
 
  private:
   [[nodiscard]] std::optional<KernelHandle> find(KernelName name) const noexcept;
   [[nodiscard]] std::vector<Winner> winners_of(const std::string& name) const;
-  void publish(std::size_t index, Space space, KernelSource source) const;
-  void append(KernelName name, Space space, KernelSource source) const;
+  void publish(std::size_t index, const Space& space, const KernelSource& source) const;
+  void append(KernelName name, const Space& space, const KernelSource& source) const;
 
   std::filesystem::path kernels_;
   std::filesystem::path spaces_;

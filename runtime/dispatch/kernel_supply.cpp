@@ -96,7 +96,7 @@ std::vector<Winner> CompilerSupply::winners_in(const std::optional<std::filesyst
   if (!database) {
     return {};
   }
-  std::vector<Winner> winners = Store(*database, OpenMode::read_only).winners({}, &device_);
+  std::vector<Winner> winners = Store(*database, OpenMode::read_only).winners({}, &device_, std::nullopt);
   std::erase_if(winners, [&](const Winner& winner) { return !same_identity(winner.device, device_); });
   return winners;
 }

@@ -14,6 +14,7 @@
 #include "runtime/device/compilers.hpp"
 #include "runtime/device/cubin_cache.hpp"
 #include "runtime/device/device.hpp"
+#include "runtime/thermal/thermal_policy.hpp"
 
 namespace pascaline {
 
@@ -28,6 +29,8 @@ struct DispatcherOptions {
   /// Winners and code in one file, instead of a database, target, compiler and cache.
   std::optional<std::filesystem::path> bundle{};
   bool any_device = false;  ///< with a bundle: also on another device of its architecture than it was tuned on
+  /// With a database that has winners by other objectives than time: which are launched at which temperature.
+  ThermalOptions thermal{};
 };
 
 /// Checks of the bundle, if one is given, all that needs no device. Throws Error as `Dispatcher` does.
@@ -95,7 +98,7 @@ class KernelSupply {
   [[nodiscard]] const TargetPlan& target() const noexcept;
   /// What makes the code, or made it: at least one, that of kernels that are not tuned first.
   [[nodiscard]] const std::vector<ToolkitRow>& toolkits() const noexcept;
-  /// Of every kernel, for the device. Throws as Store does.
+  /// Of every kernel and by every objective, for the device. Throws as Store does.
   [[nodiscard]] std::vector<Winner> winners() const;
   /// The winners of another database, or none; throws Error where there is a bundle.
   [[nodiscard]] std::vector<Winner> winners_in(const std::optional<std::filesystem::path>& database) const;

@@ -204,6 +204,25 @@ bool precedes(const Winner& a, const Winner& b, const std::vector<ToolkitRow>& h
   return rank(a) < rank(b);
 }
 
+// Of winners by one objective.
+TunedKernel sort_out(Objective objective, const Space& space, const KernelSource& source, std::vector<Winner> winners,
+                     const std::vector<ToolkitRow>& here) {
+  TunedKernel kernel;
+  kernel.objective = objective;
+  for (Winner& winner : winners) {
+    if (std::string why = why_refused(winner, space, source, here.front()); !why.empty()) {
+      kernel.refused.push_back({std::move(winner.trial.problem), std::move(why)});
+    } else {
+      kernel.winners.push_back(std::move(winner));
+    }
+  }
+  std::stable_sort(kernel.winners.begin(), kernel.winners.end(),
+                   [&](const Winner& a, const Winner& b) { return precedes(a, b, here); });
+  kernel.space = space;
+  kernel.source = source;
+  return kernel;
+}
+
 }  // namespace
 
 std::vector<std::string> missing_compilers(const std::vector<Winner>& winners, const std::vector<ToolkitRow>& here) {
@@ -258,21 +277,25 @@ std::vector<std::string> missing_compilers(const std::vector<Winner>& winners, c
   return lines;
 }
 
-TunedKernel make_tuned_kernel(Space space, KernelSource source, std::vector<Winner> winners,
+TunedKernel make_tuned_kernel(const Space& space, const KernelSource& source, std::vector<Winner> winners,
                               const std::vector<ToolkitRow>& here) {
-  TunedKernel kernel;
+  std::map<Objective, std::vector<Winner>> by_objective;
   for (Winner& winner : winners) {
-    if (std::string why = why_refused(winner, space, source, here.front()); !why.empty()) {
-      kernel.refused.push_back({std::move(winner.trial.problem), std::move(why)});
-    } else {
-      kernel.winners.push_back(std::move(winner));
+    by_objective[winner.objective].push_back(std::move(winner));
+  }
+  TunedKernel kernel = sort_out(Objective::time, space, source, std::move(by_objective[Objective::time]), here);
+  for (auto& [objective, same] : by_objective) {
+    if (objective != Objective::time) {
+      kernel.others.push_back(sort_out(objective, space, source, std::move(same), here));
     }
   }
-  std::stable_sort(kernel.winners.begin(), kernel.winners.end(),
-                   [&](const Winner& a, const Winner& b) { return precedes(a, b, here); });
-  kernel.space = std::move(space);
-  kernel.source = std::move(source);
   return kernel;
+}
+
+const TunedKernel* TunedKernel::by(Objective wanted) const {
+  const auto found =
+      std::find_if(others.begin(), others.end(), [&](const TunedKernel& other) { return other.objective == wanted; });
+  return found == others.end() ? nullptr : &*found;
 }
 
 Plan make_plan(const TunedKernel& kernel, const std::vector<ToolkitRow>& here, const BoundSpace& space) {
@@ -287,6 +310,24 @@ Plan make_plan(const TunedKernel& kernel, const std::vector<ToolkitRow>& here, c
   }
   Plan plan = plan_untuned(space, {}, join(why_untuned(kernel), notes));
   plan.toolkit = here.front();
+  return plan;
+}
+
+std::optional<Plan> make_plan_by(Objective objective, const TunedKernel& kernel, const std::vector<ToolkitRow>& here,
+                                 const Plan& by_time, const DeviceLimits& limits) {
+  const TunedKernel* const other = kernel.by(objective);
+  if (other == nullptr) {
+    return std::nullopt;
+  }
+  Plan plan = make_plan(*other, here, BoundSpace(other->space, by_time.problem, limits));
+  const bool tuned = plan.provenance == Provenance::exact || plan.provenance == Provenance::nearest;
+  const bool as_near = plan.provenance == Provenance::exact || by_time.provenance == Provenance::default_config ||
+                       by_time.provenance == Provenance::fallback ||
+                       (by_time.provenance == Provenance::nearest && plan.distance <= by_time.distance);
+  if (!tuned || !as_near) {
+    return std::nullopt;
+  }
+  plan.reason = fmt::format("by {}: {}", name_of(objective), plan.reason);
   return plan;
 }
 

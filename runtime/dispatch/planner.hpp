@@ -19,17 +19,23 @@ struct RefusedWinner {
 
 /// A kernel with what has been tuned of it for one device and target. Immutable once made.
 struct TunedKernel {
+  Objective objective = Objective::time;  ///< that its winners are best at
   Space space;
   KernelSource source;
   /// Of today's source and target, in a fixed order: by problem; then those of a toolkit that is here, then of a
   /// compiler that is here with another driver, then of compilers that are not here; then the fastest.
   std::vector<Winner> winners;
   std::vector<RefusedWinner> refused;
+  /// The same of winners by other objectives than time, where there are any; each has its own copy of the space.
+  std::vector<TunedKernel> others{};
+
+  /// That of `others` with this objective; null if there is none.
+  [[nodiscard]] const TunedKernel* by(Objective wanted) const;
 };
 
-/// Sorts out which of `winners` (of the device in use) may be used with today's source and the toolkits that are here:
-/// at least one, all of one target and driver.
-[[nodiscard]] TunedKernel make_tuned_kernel(Space space, KernelSource source, std::vector<Winner> winners,
+/// Sorts out which of `winners` (of the device in use, by any objective) may be used with today's source and the
+/// toolkits that are here: at least one, all of one target and driver.
+[[nodiscard]] TunedKernel make_tuned_kernel(const Space& space, const KernelSource& source, std::vector<Winner> winners,
                                             const std::vector<ToolkitRow>& here);
 
 /// The plan for `space.problem()`: the exact winner, else the nearest one that is valid for it, else `plan_untuned`.
@@ -39,6 +45,13 @@ struct TunedKernel {
 /// reason tells that, and of a faster winner whose compiler is missing.
 /// `space` is bound to `kernel.space`. Throws Error if no configuration is valid.
 [[nodiscard]] Plan make_plan(const TunedKernel& kernel, const std::vector<ToolkitRow>& here, const BoundSpace& space);
+
+/// The plan by another objective in place of `by_time`, the plan of `kernel` for the same problem: its winner of the
+/// problem, or of one that is no farther from it than that whose winner `by_time` uses. Nothing if there is none.
+/// `limits` as those of the space that `by_time` was made for.
+[[nodiscard]] std::optional<Plan> make_plan_by(Objective objective, const TunedKernel& kernel,
+                                               const std::vector<ToolkitRow>& here, const Plan& by_time,
+                                               const DeviceLimits& limits);
 
 /// A line for each compiler that is not here and built the noticeably fastest winner of a problem under the driver in
 /// use: of how many problems, how much faster than what is used, and how to get it. `winners`: of today's sources.

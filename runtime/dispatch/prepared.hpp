@@ -1,6 +1,8 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -9,6 +11,7 @@
 #include "runtime/device/device.hpp"
 #include "runtime/dispatch/arguments.hpp"
 #include "runtime/dispatch/plan.hpp"
+#include "runtime/thermal/thermal_state.hpp"
 
 namespace pascaline {
 
@@ -25,7 +28,7 @@ struct ProblemKey {
   std::vector<ElementType> types;
 };
 
-/// A problem ready to launch. Belongs to its dispatcher and never changes, but for the count.
+/// A problem ready to launch, by its winner by time. Belongs to its dispatcher and never changes, but for the count.
 struct Prepared {
   ProblemKey key;
   Plan plan;
@@ -33,6 +36,11 @@ struct Prepared {
   const Kernel* kernel = nullptr;  ///< shared by the problems that compile to the same code
   LaunchArguments arguments;
   mutable std::uint64_t launches = 0;  ///< so far, recorded ones once; of the thread that launches
+  /// What is launched in each thermal state: itself, or one of `others`.
+  std::array<const Prepared*, kThermalStates> by_state{};
+  std::vector<std::unique_ptr<Prepared>> others;  ///< the same problem by winners by other objectives
+
+  [[nodiscard]] const Prepared& in(ThermalState state) const { return *by_state[static_cast<std::size_t>(state)]; }
 };
 
 }  // namespace pascaline

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -106,19 +107,21 @@ class Model {
   /// Kernels that the last step launched, or that its graph holds; 0 before the first.
   [[nodiscard]] std::uint64_t launches_of_step() const noexcept { return launches_of_step_; }
   /// Whether steps are launched as a graph.
-  [[nodiscard]] bool uses_graph() const noexcept { return static_cast<bool>(step_graph_); }
+  [[nodiscard]] bool uses_graph() const noexcept;
 
   /// The next steps choose their kernels again: for after `Dispatcher::reload`.
-  void forget_graph() noexcept {
-    launched_capacity_ = recorded_capacity_ = 0;
-    fusion_.forget();
-  }
+  void forget_graph() noexcept;
   /// Its places, see `places_of_model`.
   [[nodiscard]] std::vector<Problem> places() const;
   /// How its places on the device are computed.
   [[nodiscard]] FusionPlan& fusion() noexcept { return fusion_; }
 
  private:
+  // A decoding step, recorded as it is launched in one thermal state.
+  struct StepGraph {
+    Graph graph;
+    std::int64_t capacity = 0;  // of the cache when it was recorded
+  };
   void run_chunk(const Prompt& prompt, const PromptPositions& positions, const ImageFeatures& features,
                  std::int64_t first, std::int64_t count);
   void read_rows(std::int64_t first, std::int64_t count, const LogitsReader& reader);
@@ -126,7 +129,7 @@ class Model {
   void place_next();
   void require_logits() const;
   void run_step();
-  [[nodiscard]] bool graph_is_ready(std::int64_t capacity);
+  [[nodiscard]] StepGraph* ready_graph(ThermalState state, std::int64_t capacity);
   [[nodiscard]] TextPass next_pass() const;
   void check(const Prompt& prompt) const;
   [[nodiscard]] DecoderSide side(Place place);
@@ -155,11 +158,10 @@ class Model {
   std::int64_t delta_ = 0;
   bool has_logits_ = false;
   bool has_token_ = false;
-  Graph step_graph_;
+  std::array<StepGraph, kThermalStates> step_graphs_;  // by the first of the states that launch a step alike
   std::int64_t launched_capacity_ = 0;  // of the cache when a step was last launched as it is, all of it on the device
   int failed_recordings_ = 0;
   std::uint64_t launches_of_step_ = 0;
-  std::int64_t recorded_capacity_ = 0;  // of the cache when the graph was made
 };
 
 }  // namespace pascaline

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "core/error.hpp"
@@ -85,10 +86,16 @@ std::int32_t Model::step() {
         fmt::format("the context of {} tokens is full; ask for a larger one with --context", options_.context));
   }
   reserve_cache(length_ + 1);
-  Device& device = executor_->device();
   const std::int64_t capacity = cache_ ? cache_->capacity() : 0;
-  if (options_.graphs && launched_capacity_ == capacity && graph_is_ready(capacity)) {
-    device.launch(step_graph_);
+  // One look for the whole step, so that a graph is never of two states.
+  Dispatcher* const dispatcher = executor_->dispatcher();
+  const ThermalState state = dispatcher != nullptr ? dispatcher->thermal_state() : ThermalState::cool;
+  StepGraph* const ready = options_.graphs && launched_capacity_ == capacity ? ready_graph(state, capacity) : nullptr;
+  if (ready != nullptr) {
+    executor_->device().launch(ready->graph);
+    if (dispatcher != nullptr) {
+      dispatcher->count_launches(state, launches_of_step_);
+    }
   } else {
     // The first step of a capacity prepares its kernels. One of which the processor had to compute a part cannot be
     // recorded.
@@ -103,22 +110,45 @@ std::int32_t Model::step() {
   return token;
 }
 
-// Records the step if the cache has grown since. What cannot be recorded is launched as it is: once more prepared, and
-// after some failures for good.
-bool Model::graph_is_ready(std::int64_t capacity) {
-  if (recorded_capacity_ == capacity) {
-    return true;
+bool Model::uses_graph() const noexcept {
+  return std::any_of(step_graphs_.begin(), step_graphs_.end(),
+                     [](const StepGraph& step) { return static_cast<bool>(step.graph); });
+}
+
+void Model::forget_graph() noexcept {
+  launched_capacity_ = 0;
+  for (StepGraph& step : step_graphs_) {
+    step.capacity = 0;
+  }
+  fusion_.forget();
+}
+
+// Records the step if the cache has grown since, or none was launched in such a state yet: the kernels of all states
+// are prepared by then. What cannot be recorded is launched as it is: once more prepared, and after some failures for
+// good.
+Model::StepGraph* Model::ready_graph(ThermalState state, std::int64_t capacity) {
+  Dispatcher* const dispatcher = executor_->dispatcher();
+  const ThermalState as = dispatcher != nullptr ? dispatcher->launches_as(state) : ThermalState::cool;
+  StepGraph& step = step_graphs_[static_cast<std::size_t>(as)];
+  if (step.capacity == capacity) {
+    return &step;
   }
   try {
-    executor_->device().update(step_graph_, [&] { run_step(); });
+    executor_->device().update(step.graph, [&] {
+      if (dispatcher != nullptr) {
+        dispatcher->record_as(as, [&] { run_step(); });
+      } else {
+        run_step();
+      }
+    });
   } catch (const DeviceLostError&) {
     throw;
   } catch (const Error&) {
     options_.graphs = ++failed_recordings_ < kMaxFailedRecordings;
-    return false;
+    return nullptr;
   }
-  recorded_capacity_ = capacity;
-  return true;
+  step.capacity = capacity;
+  return &step;
 }
 
 }  // namespace pascaline

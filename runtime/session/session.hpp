@@ -95,6 +95,8 @@ class Session {
   [[nodiscard]] Model& model() noexcept { return *model_; }
   [[nodiscard]] const Model& model() const noexcept { return *model_; }
   [[nodiscard]] Executor& executor() noexcept { return *executor_; }
+  /// What chooses its kernels; null on the processor, and where operations are only observed.
+  [[nodiscard]] const Dispatcher* dispatcher() const noexcept { return dispatcher_.get(); }
   /// Where weights, activations, cache and scratch lie.
   [[nodiscard]] const MemoryPool& memory() const noexcept { return *memory_; }
   [[nodiscard]] const ModelFolder& folder() const noexcept { return folder_; }

@@ -145,7 +145,8 @@ TEST_F(CliResumeTest, LineThatIsShownIsMadeOfThePlanInForce) {
 
 TEST_F(CliResumeTest, OptionThatIsGivenAnewReplacesTheStoredOneHoweverItWasWritten) {
   SweepPlan plan = toy_plan("100");
-  plan.tolerate_power = true;
+  plan.tolerate_power = plan.polite = true;
+  plan.min_gain = 0.25;
   interrupted(plan);
   const ProgramResult result = resume({"--problem", "N=400", "-d", "host", "--tolerate=thermal", "-n2", "--json"});
   ASSERT_EQ(result.exit_code, 0) << result.error;
@@ -153,7 +154,8 @@ TEST_F(CliResumeTest, OptionThatIsGivenAnewReplacesTheStoredOneHoweverItWasWritt
   const SweepPlan now = stored_plan();
   ASSERT_EQ(now.problems.size(), 1U);
   EXPECT_EQ(now.problems[0].problem.text(), "toy N=400");
-  EXPECT_TRUE(now.tolerate_thermal && !now.tolerate_power && !now.cold_cache);
+  EXPECT_TRUE(now.tolerate_thermal && !now.tolerate_power && !now.cold_cache && now.polite);
+  EXPECT_EQ(now.min_gain, 0.25);
   EXPECT_EQ(now.trials, 2);
   EXPECT_EQ(now.min_samples, 3);
 }

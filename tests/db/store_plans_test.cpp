@@ -33,8 +33,9 @@ TEST_F(StorePlansTest, PlanComesBackAsItWas) {
   plan.budget_s = 28800.25;
   plan.until_unix_s = 1'800'000'000;
   plan.max_temperature_c = 71.5;
-  plan.retry_failed = plan.tolerate_thermal = true;
+  plan.retry_failed = plan.tolerate_thermal = plan.polite = true;
   plan.objective = Objective::edp;
+  plan.min_gain = 0.002;
   plan.kernels.push_back({"softmax", "source-b", "space-b"});
   plan.problems.push_back({example_problem(7), 28.5, "prefill: q", {{"prompt", 28}, {"token", 0.5}}});
   plan.paths.clear();

@@ -11,12 +11,12 @@
 #include "core/util/parallel.hpp"
 #include "runtime/device/compile.hpp"
 #include "runtime/model/place_space.hpp"
+#include "runtime/thermal/sensor_trace.hpp"
 #include "tuner/ipc/frames.hpp"
 #include "tuner/ipc/worker_process.hpp"
 #include "tuner/measure/measure_messages.hpp"
 #include "tuner/measure/trial_runner.hpp"
 #include "tuner/monitor/device_monitor.hpp"
-#include "tuner/monitor/sensor_trace.hpp"
 
 namespace pascaline {
 namespace {
@@ -100,6 +100,7 @@ void MeasureServer::setup(const json& message) {
   if (!message.at("database").is_null()) {
     kernels_.database = message.at("database").get<std::string>();
   }
+  kernels_.thermal.enabled = false;  // what is compared must be launched in the same way each time
   kernels_.kernels = message.at("kernels").get<std::string>();
   kernels_.spaces = message.at("spaces").get<std::string>();
   kernels_.nvrtc = message.at("nvrtc").get<std::string>();

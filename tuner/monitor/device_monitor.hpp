@@ -9,8 +9,8 @@
 #include <thread>
 
 #include "runtime/device/device.hpp"
+#include "runtime/thermal/sensor_trace.hpp"
 #include "tuner/monitor/governor.hpp"
-#include "tuner/monitor/sensor_trace.hpp"
 
 namespace pascaline {
 

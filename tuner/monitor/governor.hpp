@@ -9,6 +9,7 @@
 
 #include "core/trial.hpp"
 #include "runtime/device/device.hpp"
+#include "runtime/thermal/throttle_reasons.hpp"
 
 namespace pascaline {
 
@@ -22,11 +23,6 @@ enum class GovernorState : std::uint8_t {
 };
 
 [[nodiscard]] std::string_view name_of(GovernorState state) noexcept;
-
-/// NVML's clocks-throttle (event) reasons that say a card slowed down for its power: SwPowerCap, HwPowerBrakeSlowdown.
-inline constexpr std::uint64_t kPowerThrottleBits = 0x4 | 0x80;
-/// … and for its temperature: HwSlowdown, SwThermalSlowdown, HwThermalSlowdown.
-inline constexpr std::uint64_t kThermalThrottleBits = 0x8 | 0x20 | 0x40;
 
 struct GovernorOptions {
   bool passive = false;  ///< never waits and marks nothing: for devices without a clock of their own (host)

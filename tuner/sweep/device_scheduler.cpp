@@ -68,6 +68,10 @@ void DeviceScheduler::feed(bool closing, bool stopping, const std::optional<Slic
     return;
   }
   left_s_ = slice ? std::optional(slice->left_s) : std::nullopt;
+  if (!pause_reason_.empty()) {
+    take_back();
+    return;
+  }
   if (task_ == nullptr && !closing) {
     take_task(slice);
   }
@@ -91,6 +95,15 @@ void DeviceScheduler::feed(bool closing, bool stopping, const std::optional<Slic
   } else if (client_.trials_left() == 0) {
     end_search(search_over, closing, slice);
   }
+}
+
+void DeviceScheduler::pause(const std::string& reason) {
+  const Clock::time_point now = Clock::now();
+  if (!pause_reason_.empty()) {
+    turn_.start += now - paused_until_;
+  }
+  paused_until_ = now;
+  pause_reason_ = reason;
 }
 
 // The turn's trials are over: finals follow, unless nothing was tried and others wait for their first look.
@@ -337,7 +350,9 @@ void DeviceScheduler::on_ended(const MeasuringEnded& ended) {
 
 DeviceProgress DeviceScheduler::view() const {
   DeviceProgress view = status_.view(task_, plan_.tasks().size(), options_.trials < kUnlimitedTrials);
+  view.pause_reason = client_.ended() ? "" : pause_reason_;
   view.stage = client_.ended()                                           ? "lost"
+               : !pause_reason_.empty() && quiet()                       ? "paused"
                : task_ == nullptr                                        ? "idle"
                : client_.worker_process() <= 0 && client_.restarts() > 0 ? "restarting"
                : task_->state.stage() != TaskStage::searching            ? "finals"

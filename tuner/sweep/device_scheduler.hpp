@@ -43,6 +43,9 @@ class DeviceScheduler {
   /// Gives the device what there is to do. With `closing` no new trial is begun, only finals of what was measured; with
   /// `stopping` nothing at all.
   void feed(bool closing, bool stopping, const std::optional<Slice>& slice);
+  /// Leaves the device to others, with the reason, or takes it again with an empty one. What is being measured is
+  /// measured to its end; the time until then and after it is no problem's share. Call it before each `feed`.
+  void pause(const std::string& reason);
   /// The sweep's time is up: no more is begun, and what would not be over at once is ended; with `at_once` everything
   /// is. What was not decided in finals is decided from the search's trials.
   void run_out(bool at_once);
@@ -146,6 +149,8 @@ class DeviceScheduler {
   std::uint64_t next_job_ = 1;
   std::string end_reason_;
   bool gave_up_ = false;
+  std::string pause_reason_;
+  Clock::time_point paused_until_{};  ///< the last look at a pause
 };
 
 }  // namespace pascaline

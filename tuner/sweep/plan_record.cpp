@@ -55,6 +55,8 @@ SweepPlan plan_of(std::vector<PlannedKernel> kernels, const std::vector<SweepPro
   plan.tolerate_power = (options.governor.tolerated_throttle & kPowerThrottleBits) != 0;
   plan.tolerate_thermal = (options.governor.tolerated_throttle & kThermalThrottleBits) != 0;
   plan.objective = options.finals.objective.objective;
+  plan.polite = options.polite.enabled;
+  plan.min_gain = options.min_gain;
   for (const SweepProblem& problem : problems) {
     plan.problems.push_back({problem.problem, problem.count, problem.label, problem.phases});
   }

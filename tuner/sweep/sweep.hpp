@@ -19,6 +19,7 @@
 #include "db/sweep_plan.hpp"
 #include "tuner/measure/measure.hpp"
 #include "tuner/monitor/governor.hpp"
+#include "tuner/monitor/polite_watch.hpp"
 #include "tuner/sweep/finals.hpp"
 #include "tuner/sweep/sweep_view.hpp"
 
@@ -67,6 +68,7 @@ struct SweepOptions {
   MeasureOptions measure;
   FinalsOptions finals;  ///< with the objective: a device that does not report what it takes is refused at once
   GovernorOptions governor;
+  PoliteOptions polite;           ///< whether, and how, it makes way for who uses the machine
   std::filesystem::path sensors;  ///< a trace that stands for the card's sensors; empty: the card's own
   double kernel_timeout_s = 60;   ///< of one launch while nothing is known of how long they take
   double patience = 1;            ///< factor on how long a worker may be silent over all but launches
@@ -121,6 +123,7 @@ struct SweepSummary {
   double wall_s = 0;           ///< of this process
   double busy_s = 0;           ///< devices measuring, added up
   double waited_s = 0;         ///< of `busy_s`, for cards to be steady
+  double paused_s = 0;         ///< devices left to who uses the machine, added up; not of `busy_s`
   double compile_s = 0;        ///< compilers working, added up
   TrialTimes trial_times{};    ///< where the devices' time for trials went, over the run's sessions
   bool interrupted = false;    ///< before the plan was done

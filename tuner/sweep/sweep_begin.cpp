@@ -238,7 +238,8 @@ void SweepRun::add_device(DevicePlan& plan, const DeviceInfo& device) {
                    [&](const ScheduledDevice& scheduled) { return scheduled.plan == &plan; })) {
     plan.set_session(id);
   }
-  devices_.push_back({&plan, std::make_unique<DeviceScheduler>(plan, recorder_, options_, device, id, deadline_)});
+  devices_.push_back({&plan, std::make_unique<DeviceScheduler>(plan, recorder_, options_, device, id, deadline_),
+                      options_.polite.enabled ? std::make_unique<PoliteWatch>(options_.polite, device) : nullptr});
 }
 
 // What the run's earlier processes stored counts as this one's.

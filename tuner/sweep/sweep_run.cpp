@@ -1,6 +1,7 @@
 #include "tuner/sweep/sweep_run.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <poll.h>
 #include <sys/stat.h>
 
@@ -52,6 +53,7 @@ void SweepRun::sum_up() {
   for (const ScheduledDevice& scheduled : devices_) {
     summary_.busy_s += scheduled.scheduler->client().busy_ms() / 1000;
     summary_.waited_s += scheduled.scheduler->client().waited_ms() / 1000;
+    summary_.paused_s += scheduled.polite != nullptr ? scheduled.polite->paused_s() : 0;
     summary_.gave_up = summary_.gave_up || scheduled.scheduler->gave_up();
     if (!scheduled.scheduler->end_reason().empty()) {
       summary_.end_reason += (summary_.end_reason.empty() ? "" : "; ") + scheduled.scheduler->end_reason();
@@ -93,15 +95,17 @@ void SweepRun::check_any_left() const {
 }
 
 void SweepRun::work() {
+  tell_what_nobody_tells();
   for (const ScheduledDevice& scheduled : devices_) {
-    if (!scheduled.plan->all_over() && !stop_) {
+    make_way(scheduled);
+    if (!scheduled.plan->all_over() && !stop_ && (scheduled.polite == nullptr || scheduled.polite->reason().empty())) {
       scheduled.scheduler->warm_up();
     }
   }
   for (;;) {
     closing_ = closing_ || closing();  // once begun it stays: a device that is done must not begin again
     for (const auto& plan : plans_) {
-      plan->fill_pool(closing_ || stop_);
+      plan->fill_pool(closing_ || stop_ || all_paused());
     }
     take_compiled();
     feed();
@@ -122,12 +126,49 @@ void SweepRun::feed() {
     closing_ = true;
   }
   for (const ScheduledDevice& scheduled : devices_) {
+    make_way(scheduled);
     if (over_at_) {
       scheduled.scheduler->run_out(Clock::now() - *over_at_ >= kOvertime);
     } else {
       scheduled.scheduler->feed(closing_, stop_, slice(*scheduled.plan));
     }
     scheduled.scheduler->pump();
+  }
+}
+
+// Leaves the device to who uses the machine, as long as somebody does.
+void SweepRun::make_way(const ScheduledDevice& scheduled) {
+  if (scheduled.polite == nullptr) {
+    return;
+  }
+  const double now_s = std::chrono::duration<double>(Clock::now() - started_).count();
+  if (scheduled.polite->look(now_s)) {
+    const std::string& reason = scheduled.polite->reason();
+    recorder_.note(reason.empty() ? fmt::format("{}: resumed", scheduled.scheduler->device())
+                                  : fmt::format("{}: paused: {}", scheduled.scheduler->device(), reason));
+  }
+  scheduled.scheduler->pause(scheduled.polite->reason());
+}
+
+bool SweepRun::all_paused() const {
+  return std::all_of(devices_.begin(), devices_.end(), [](const ScheduledDevice& scheduled) {
+    return scheduled.polite != nullptr && !scheduled.polite->reason().empty();
+  });
+}
+
+// Once, for all devices: what politeness cannot heed here.
+void SweepRun::tell_what_nobody_tells() {
+  std::vector<std::string> all;
+  for (const ScheduledDevice& scheduled : devices_) {
+    for (const std::string& what : scheduled.polite ? scheduled.polite->not_told() : std::vector<std::string>()) {
+      if (std::find(all.begin(), all.end(), what) == all.end()) {
+        all.push_back(what);
+      }
+    }
+  }
+  if (!all.empty()) {
+    recorder_.note(fmt::format("--polite: this machine does not tell {}: the sweep does not pause for that",
+                               fmt::join(all, ", ")));
   }
 }
 

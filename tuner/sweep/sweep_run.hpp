@@ -37,6 +37,7 @@ class SweepRun {
   struct ScheduledDevice {
     DevicePlan* plan = nullptr;
     std::unique_ptr<DeviceScheduler> scheduler;
+    std::unique_ptr<PoliteWatch> polite;  ///< null: it makes way for nobody
   };
 
   [[nodiscard]] std::vector<SessionRow> earlier_sessions();
@@ -52,6 +53,9 @@ class SweepRun {
   void sum_up();
   void check_any_left() const;
   void feed();
+  void make_way(const ScheduledDevice& scheduled);
+  void tell_what_nobody_tells();
+  [[nodiscard]] bool all_paused() const;
   [[nodiscard]] bool closing() const;
   [[nodiscard]] std::vector<std::string> not_reached() const;
   [[nodiscard]] bool done(bool closing) const;

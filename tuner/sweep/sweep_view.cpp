@@ -79,7 +79,8 @@ void to_json(Json& json, const DeviceProgress& device) {
           {"sm_clock_mhz", number(device.sm_clock_mhz)},
           {"power_w", number(device.power_w)},
           {"governor", device.governor},
-          {"governor_reason", device.governor_reason}};
+          {"governor_reason", device.governor_reason},
+          {"pause_reason", device.pause_reason}};
 }
 
 void from_json(const Json& json, DeviceProgress& device) {
@@ -103,6 +104,7 @@ void from_json(const Json& json, DeviceProgress& device) {
   read(json, "power_w", device.power_w);
   read(json, "governor", device.governor);
   read(json, "governor_reason", device.governor_reason);
+  read(json, "pause_reason", device.pause_reason);
 }
 
 void to_json(Json& json, const SweepView& sweep) {

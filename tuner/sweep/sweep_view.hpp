@@ -17,7 +17,7 @@ struct DeviceProgress {
   std::string label{};            ///< where the problem comes from, e.g. "prefill: q_proj"; may be empty
   std::size_t problem_index = 0;  ///< place in the plan, from 1; 0: none
   std::size_t problem_count = 0;
-  /// "starting", "search", "finals", "waiting for the compiler", "restarting", "idle" or "lost"
+  /// "starting", "search", "finals", "waiting for the compiler", "restarting", "paused", "idle" or "lost"
   std::string stage = "starting";
   int done = 0;           ///< trials of the stage
   int planned = 0;        ///< 0: no limit
@@ -28,6 +28,7 @@ struct DeviceProgress {
   std::optional<double> power_w{};
   std::string governor{};         ///< "preheating", "measuring", "settling", "cooling" or "gave_up"; may be empty
   std::string governor_reason{};  ///< why it waits or gave up; empty while it measures
+  std::string pause_reason{};     ///< why it is left to who uses the machine; empty while it is not
   friend bool operator==(const DeviceProgress&, const DeviceProgress&) = default;
 };
 

@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <cstring>
+
 #include "core/error.hpp"
 #include "runtime/device/dynamic_library.hpp"
 
@@ -47,6 +51,33 @@ struct Nvml::Functions {
                       unsigned*) = library.function<NvmlResult (*)(NvmlDevice, unsigned*)>("nvmlDeviceGetPowerUsage");
   NvmlResult (*memory)(NvmlDevice, Memory*) =
       reinterpret_cast<NvmlResult (*)(NvmlDevice, Memory*)>(library.find("nvmlDeviceGetMemoryInfo"));
+  // As it lies in memory since version 2 of the calls, and before.
+  struct Process {
+    unsigned id;
+    unsigned long long used_memory;
+    unsigned gpu_instance;
+    unsigned compute_instance;
+  };
+  struct FirstProcess {
+    unsigned id;
+    unsigned long long used_memory;
+  };
+  using ListProcesses = NvmlResult (*)(NvmlDevice, unsigned* count, void* processes);
+  struct ProcessCall {
+    ListProcesses call = nullptr;
+    std::size_t bytes = 0;  // of an entry
+  };
+  // Of a driver's versions of a call the newest.
+  [[nodiscard]] ProcessCall newest(const char* name) const {
+    for (const char* version : {"_v3", "_v2"}) {
+      if (void* const found = library.find((std::string(name) + version).c_str())) {
+        return {reinterpret_cast<ListProcesses>(found), sizeof(Process)};
+      }
+    }
+    return {reinterpret_cast<ListProcesses>(library.find(name)), sizeof(FirstProcess)};
+  }
+  ProcessCall computing = newest("nvmlDeviceGetComputeRunningProcesses");
+  ProcessCall drawing = newest("nvmlDeviceGetGraphicsRunningProcesses");
   NvmlResult (*max_clock)(NvmlDevice, int, unsigned*) =
       reinterpret_cast<NvmlResult (*)(NvmlDevice, int, unsigned*)>(library.find("nvmlDeviceGetMaxClockInfo"));
   // Newer libraries promise only the second name.
@@ -92,6 +123,27 @@ std::optional<std::uint64_t> Nvml::used_memory() const noexcept {
     return std::nullopt;
   }
   return memory.used;
+}
+
+std::optional<std::vector<GpuProcess>> Nvml::processes() const {
+  constexpr std::size_t kMost = 256;
+  std::vector<GpuProcess> processes;
+  bool told = false;
+  for (const bool computes : {true, false}) {
+    const Functions::ProcessCall& list = computes ? functions_->computing : functions_->drawing;
+    alignas(Functions::Process) std::array<std::byte, kMost * sizeof(Functions::Process)> entries{};
+    unsigned count = kMost;
+    if (list.call == nullptr || list.call(device_, &count, entries.data()) != 0) {
+      continue;
+    }
+    told = told || computes;
+    for (std::size_t i = 0; i < std::min<std::size_t>(count, kMost); ++i) {
+      unsigned id = 0;  // which an entry begins with
+      std::memcpy(&id, entries.data() + i * list.bytes, sizeof id);
+      processes.push_back({id, computes});
+    }
+  }
+  return told ? std::optional(std::move(processes)) : std::nullopt;
 }
 
 Sensors Nvml::read() const noexcept {

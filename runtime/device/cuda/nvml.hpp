@@ -4,8 +4,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "runtime/device/device.hpp"
+#include "runtime/device/gpu_processes.hpp"
 
 namespace pascaline {
 
@@ -21,6 +23,8 @@ class Nvml {
 
   /// Bytes of the card's memory that are in use, by all processes; nothing if it does not tell.
   [[nodiscard]] std::optional<std::uint64_t> used_memory() const noexcept;
+  /// Processes with something open on the card, those that compute first; nothing if it does not tell of these.
+  [[nodiscard]] std::optional<std::vector<GpuProcess>> processes() const;
   /// What the card tells now; a reading it does not support is left out.
   [[nodiscard]] Sensors read() const noexcept;
 

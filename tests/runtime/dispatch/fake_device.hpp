@@ -20,6 +20,7 @@ class FakeDevice : public Device {
   int loads_to_refuse = 0;            ///< the next ones throw
   int allocations_to_refuse = 0;      ///< the next ones throw for want of memory
   bool is_recording = false;          ///< what `recording` says
+  Geometry last_geometry;             ///< of the last launch
   std::vector<void*> last_arguments;  ///< what the addresses of the last launch pointed to, as pointers
 
   FakeDevice() {
@@ -59,8 +60,9 @@ class FakeDevice : public Device {
     ++loads;
     return {this, this, this, {}};
   }
-  void launch(const Kernel&, const Geometry&, std::span<void* const> arguments) override {
+  void launch(const Kernel&, const Geometry& geometry, std::span<void* const> arguments) override {
     ++launches;
+    last_geometry = geometry;
     last_arguments.clear();
     for (const void* argument : arguments) {
       void* value = nullptr;

@@ -104,7 +104,7 @@ void add_winner(Store& store, const Winner& winner) {
     trial.samples.emplace_back().time_us = trial.time->median_us;
   }
   const std::int64_t trial_id = store.add_trial(id, context, trial);
-  store.set_winner(context, trial_id, trial.time, winner.confidence);
+  store.set_winner(context, trial_id, trial.time, winner.confidence, winner.objective);
   store.end_session(id, "finished");
 }
 

@@ -1,4 +1,4 @@
-#include "tuner/monitor/sensor_trace.hpp"
+#include "runtime/thermal/sensor_trace.hpp"
 
 #include <fmt/format.h>
 
@@ -24,11 +24,13 @@ void read(const JsonNode& step, const char* key, std::optional<double>& value) {
 // `moment` comes with what held before.
 void read(const JsonNode& step, SensorTrace::Moment& moment) {
   step.only_keys({"at_s", "temperature_c", "temperature_limit_c", "sm_clock_mhz", "memory_clock_mhz", "power_w",
-                  "throttle_reasons", "canary_scale", "canary_us"});
+                  "sm_clock_limit_mhz", "throttle_reasons", "canary_scale", "canary_us", "processor_c",
+                  "processor_critical_c"});
   Sensors& sensors = moment.sensors;
   read(step, "temperature_c", sensors.temperature_c);
   read(step, "temperature_limit_c", sensors.temperature_limit_c);
   read(step, "sm_clock_mhz", sensors.sm_clock_mhz);
+  read(step, "sm_clock_limit_mhz", sensors.sm_clock_limit_mhz);
   read(step, "memory_clock_mhz", sensors.memory_clock_mhz);
   read(step, "power_w", sensors.power_w);
   if (step.has("throttle_reasons")) {
@@ -50,6 +52,8 @@ void read(const JsonNode& step, SensorTrace::Moment& moment) {
   read(step, "canary_scale", scale);
   moment.canary_scale = scale.value_or(1.0);
   read(step, "canary_us", moment.canary_us);
+  read(step, "processor_c", moment.processor_c);
+  read(step, "processor_critical_c", moment.processor_critical_c);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "tuner/monitor/sensor_trace.hpp"
+#include "runtime/thermal/sensor_trace.hpp"
 
 #include <gtest/gtest.h>
 
@@ -51,6 +51,16 @@ TEST(SensorTrace, RepeatsFromItsBeginning) {
   EXPECT_EQ(trace.at(10).sensors.power_w, 1);
   EXPECT_FALSE(trace.at(13).sensors.temperature_c) << "from the start again";
   EXPECT_EQ(trace.at(34.5).sensors.power_w, 2);
+}
+
+TEST(SensorTrace, HasTheProcessorAndTheHighestClock) {
+  const SensorTrace trace = SensorTrace::parse(R"([{"at_s": 0, "processor_c": 71, "processor_critical_c": 100,
+    "sm_clock_limit_mhz": 1600}, {"at_s": 1, "processor_c": null}])",
+                                               "");
+  EXPECT_EQ(trace.at(0).processor_c, 71);
+  EXPECT_EQ(trace.at(0).sensors.sm_clock_limit_mhz, 1600);
+  EXPECT_FALSE(trace.at(1).processor_c);
+  EXPECT_EQ(trace.at(1).processor_critical_c, 100);
 }
 
 TEST(SensorTrace, AListAloneIsAScript) {

@@ -10,14 +10,16 @@
 
 namespace pascaline {
 
-/// A script of sensor readings, for trying the governor without a card that misbehaves.
+/// A script of sensor readings, for trying what reacts to them without a card that misbehaves.
 class SensorTrace {
  public:
   /// What the script says of one moment.
   struct Moment {
     Sensors sensors;
-    double canary_scale = 1;          ///< the canary takes that many times as long as it does
-    std::optional<double> canary_us;  ///< what the canary takes instead of its real time, before scaling
+    double canary_scale = 1;                     ///< the canary takes that many times as long as it does
+    std::optional<double> canary_us;             ///< what the canary takes instead of its real time, before scaling
+    std::optional<double> processor_c;           ///< as in ThermalReading
+    std::optional<double> processor_critical_c;  ///< likewise
   };
 
   /// Reads a script: `{"steps": [{"at_s": 0, "temperature_c": 45, …}, …], "repeat_s": 60}`, or the list alone. A value

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <cstdint>
+
+namespace pascaline {
+
+/// NVML's clocks-throttle (event) reasons that say a card slowed down for its power: SwPowerCap, HwPowerBrakeSlowdown.
+inline constexpr std::uint64_t kPowerThrottleBits = 0x4 | 0x80;
+/// … and for its temperature: HwSlowdown, SwThermalSlowdown, HwThermalSlowdown.
+inline constexpr std::uint64_t kThermalThrottleBits = 0x8 | 0x20 | 0x40;
+
+}  // namespace pascaline
