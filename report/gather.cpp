@@ -13,6 +13,7 @@ namespace pascaline {
 namespace {
 
 constexpr std::size_t kMaxFailures = 200;
+constexpr std::size_t kMostPoints = 200;  // of time and energy, of a problem
 
 // Where a problem goes: kernels by name, their present version first.
 ReportKernel& kernel_of(ReportContext& context, const GatheredContext& gathered, const GatheredProblem& problem) {
@@ -101,6 +102,7 @@ void add_problems(ReportDocument& document, const Store& store, const GatheredTr
     const auto both = pareto.find(pareto_key(of.device, of.toolkit, problem.rows.kernel.source_hash, out.problem));
     if (both != pareto.end()) {
       out.pareto = std::move(both->second);
+      thin_out_points(*out.pareto, kMostPoints);
     }
     kernel_of(context, gathered.contexts[problem.context], problem).problems.push_back(std::move(out));
   }

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 
 namespace pascaline {
@@ -16,16 +17,22 @@ bool has_point(const Trial& trial) {
          *trial.energy_mj > 0 && std::isfinite(*trial.energy_mj);
 }
 
-// Of a configuration the latest trial counts; trials come in any order.
-void add_point(ParetoProblem& problem, const StoredTrial& stored) {
+/// Points under construction.
+struct Gathering {
+  ParetoProblem problem;
+  std::unordered_map<std::string, std::size_t> places;  // of configurations, among the points
+};
+
+// Of a configuration the latest trial counts.
+void add_point(Gathering& gathering, const StoredTrial& stored) {
   const Trial& trial = stored.trial;
+  std::vector<ParetoPoint>& points = gathering.problem.points;
+  const auto [place, fresh] = gathering.places.try_emplace(trial.config.text(), points.size());
   ParetoPoint point{stored.id, trial.config, trial.time->median_us, *trial.energy_mj, trial.is_default};
-  const auto known = std::find_if(problem.points.begin(), problem.points.end(),
-                                  [&](const ParetoPoint& other) { return other.config == trial.config; });
-  if (known == problem.points.end()) {
-    problem.points.push_back(std::move(point));
-  } else if (known->trial_id < point.trial_id) {
-    *known = std::move(point);
+  if (fresh) {
+    points.push_back(std::move(point));
+  } else if (points[place->second].trial_id < point.trial_id) {
+    points[place->second] = std::move(point);
   }
 }
 
@@ -97,7 +104,7 @@ ParetoKey pareto_key(const DeviceRow& device, const ToolkitRow& toolkit, const s
 
 std::map<ParetoKey, ParetoProblem> pareto_problems(const Store& store, const std::string& kernel,
                                                    const std::function<bool(const StoredTrial&)>& is_wanted) {
-  std::map<ParetoKey, ParetoProblem> problems;
+  std::map<ParetoKey, Gathering> gathered;
   TrialFilter filter;
   filter.kernel = kernel;
   filter.status = TrialStatus::ok;
@@ -106,22 +113,37 @@ std::map<ParetoKey, ParetoProblem> pareto_problems(const Store& store, const std
     if (!has_point(stored.trial) || (is_wanted && !is_wanted(stored))) {
       return;
     }
-    ParetoProblem& problem =
-        problems[pareto_key(stored.device, stored.toolkit, stored.kernel.source_hash, stored.trial.problem)];
+    Gathering& gathering =
+        gathered[pareto_key(stored.device, stored.toolkit, stored.kernel.source_hash, stored.trial.problem)];
+    ParetoProblem& problem = gathering.problem;
     if (problem.points.empty()) {
       problem.device = stored.device;
       problem.toolkit = stored.toolkit;
       problem.kernel = stored.kernel;
       problem.problem = stored.trial.problem;
     }
-    add_point(problem, stored);
+    add_point(gathering, stored);
   });
-  std::erase_if(problems, [](const auto& entry) { return entry.second.points.size() < 2; });
-  for (auto& [key, problem] : problems) {
-    mark_front(problem.points);
+  std::map<ParetoKey, ParetoProblem> problems;
+  for (auto& [key, gathering] : gathered) {
+    if (gathering.problem.points.size() > 1) {
+      mark_front(gathering.problem.points);
+      problems.emplace(key, std::move(gathering.problem));
+    }
   }
   set_winners(problems, store, kernel);
   return problems;
+}
+
+void thin_out_points(ParetoProblem& problem, std::size_t most) {
+  if (problem.points.size() <= most) {
+    return;
+  }
+  const std::size_t each = problem.points.size() / most + 1;
+  std::size_t ordinary = 0;
+  std::erase_if(problem.points, [&](const ParetoPoint& point) {
+    return !point.on_front && pareto_role(problem, point).empty() && ordinary++ % each != 0;
+  });
 }
 
 std::string pareto_role(const ParetoProblem& problem, const ParetoPoint& point) {

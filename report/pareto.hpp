@@ -46,6 +46,9 @@ using ParetoKey = std::vector<std::string>;
 [[nodiscard]] std::map<ParetoKey, ParetoProblem> pareto_problems(
     const Store& store, const std::string& kernel, const std::function<bool(const StoredTrial&)>& is_wanted = {});
 
+/// Keeps about that many points: those on the front, winners and the default, and of the others evenly.
+void thin_out_points(ParetoProblem& problem, std::size_t most);
+
 /// "winner by time, default": what a point is; empty if it is nothing of the kind.
 [[nodiscard]] std::string pareto_role(const ParetoProblem& problem, const ParetoPoint& point);
 

@@ -259,6 +259,7 @@ int sweep(SweepCommandOptions options, const CLI::App& command) {
   }
   catch_interrupts();
   SweepWork work = run ? resumed_work(options, *run, command) : new_work(options);
+  require_sensors_of_objective(options.sweep);
   set_portfolios(options, work);
   LiveViewOptions view;
   view.quiet = options.quiet || options.as_json;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include <nlohmann/json.hpp>
 
 #include "report/document_json.hpp"
@@ -55,6 +57,25 @@ TEST_F(ParetoTest, OfAConfigurationTheLatestTrialCounts) {
   ASSERT_EQ(problem.points.size(), 2U);
   EXPECT_EQ(problem.points[0].trial_id, again);
   EXPECT_EQ(problem.points[0].energy_mj, 60);
+}
+
+TEST_F(ParetoTest, OfManyPointsTheFrontAndTheNamedOnesStay) {
+  const std::int64_t fast = add(1000, 10, 50);  // alone on the front
+  for (int i = 0; i < 100; ++i) {
+    add(2 + i, 100 + i, 60 + i);
+  }
+  const std::int64_t named = add(2000, 150.5, 300);
+  store_.set_winner(context_, named, std::nullopt, 1, Objective::energy);
+  ParetoProblem problem = only();
+  thin_out_points(problem, 20);
+  EXPECT_LE(problem.points.size(), 22U);
+  EXPECT_GE(problem.points.size(), 15U);
+  EXPECT_EQ(problem.points.front().trial_id, fast);
+  EXPECT_TRUE(std::any_of(problem.points.begin(), problem.points.end(),
+                          [&](const ParetoPoint& point) { return point.trial_id == named; }));
+  problem = only();
+  thin_out_points(problem, 1000);
+  EXPECT_EQ(problem.points.size(), 102U);
 }
 
 TEST_F(ParetoTest, TheSentenceTellsWhatTheWinnerByEnergySavesAndCosts) {

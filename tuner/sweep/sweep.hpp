@@ -141,6 +141,10 @@ class SweepStoppedError : public Error {
   using Error::Error;
 };
 
+/// Throws Error, naming the device and what it lacks, if one does not report what the sweep's objective takes;
+/// `run_sweep` begins with it.
+void require_sensors_of_objective(const SweepOptions& options);
+
 /// Tunes problems, each with the space of its kernel: default first, then what the searcher proposes. Worker processes
 /// compile ahead; each device is owned by another process that verifies and times; every trial is stored before it
 /// counts; then finals. What of a kernel cannot be used costs that kernel's problems and no others. `stop` ends it

@@ -18,9 +18,6 @@
 
 namespace pascaline {
 
-/// Throws Error, naming the device and what it lacks, if one does not report what the sweep's objective takes.
-void require_sensors_of_objective(const SweepOptions& options);
-
 /// One call of `run_sweep`: a single thread that feeds compilers and devices, which are processes of their own, and
 /// stores what they answer.
 class SweepRun {
