@@ -118,7 +118,7 @@ ThermalPolicy parse_thermal_policy(std::string_view text, const std::string& fil
   read_within(root, "fall_s", 0, kMostSeconds, thresholds.fall_s);
   read_within(root, "dwell_s", 0, kMostSeconds, thresholds.dwell_s);
   read_within(root, "keep_s", 0, kMostSeconds, thresholds.keep_s);
-  read_within(root, "period_s", 0.05, 5, policy.period_s);
+  read_within(root, "period_s", 0.05, 2, policy.period_s);  // looks farther apart are no evidence: ThermalMonitor
   return policy;
 }
 

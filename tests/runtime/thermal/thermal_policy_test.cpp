@@ -70,6 +70,7 @@ TEST(ThermalPolicy, RefusalsNameThePlaceInALine) {
       {R"({"processor_resume_c": 2})", "policy.json: 'processor_resume_c' (2) must be at least"},
       {R"({"limit_c": 300})", "policy.json:/limit_c: "},
       {R"({"period_s": 0})", "policy.json:/period_s: "},
+      {R"({"period_s": 3})", "policy.json:/period_s: "},
       {R"({"fall_s": 1e9})", "policy.json:/fall_s: "},
       {R"({"power_throttle": 1})", "policy.json:/power_throttle: "},
       {R"({"rise_s": 1, "rise_s": 2})", "policy.json:/rise_s: "},

@@ -12,8 +12,8 @@ namespace {
 using Json = nlohmann::json;
 
 DeviceProgress full_progress() {
-  return {"cuda:1", "NVIDIA H200", "M=512,N=2048", "prefill: q", 3,      12,    "search",   42,
-          100,      12.31,         20.1,           61.5,         1980.0, 210.0, "settling", "throttled"};
+  return {"cuda:1", "NVIDIA H200", "M=512,N=2048", "prefill: q", 3,     12,         "search",    42,          100,
+          12.31,    20.1,          61.5,           1980.0,       210.0, "settling", "throttled", "on battery"};
 }
 
 SweepView full_sweep() {
@@ -34,7 +34,7 @@ TEST(SweepViewTest, EveryMemberIsWritten) {
     without.erase(key);
     EXPECT_NE(without.get<DeviceProgress>(), full_progress()) << key;
   }
-  EXPECT_EQ(device.size(), 16U);
+  EXPECT_EQ(device.size(), 17U);
   const Json sweep = full_sweep();
   for (const auto& [key, value] : sweep.items()) {
     Json without = sweep;
