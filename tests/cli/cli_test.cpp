@@ -91,8 +91,8 @@ TEST_F(CliTest, ObjectiveThatTheDeviceCannotTellIsRefusedBeforeAnythingElse) {
 
 TEST_F(CliTest, ObjectiveThatCannotBeDecidedIsToldAndTheSweepEndsWell) {
   write_bytes(folder_ / "trace.json", R"([{"at_s": 0, "power_w": 50}])");
-  const ProgramResult result = run(sweep({"--trials", "1", "--objective", "edp", "--preheat", "0", "--sensors",
-                                          (folder_ / "trace.json").string()}));
+  const ProgramResult result = run(
+      sweep({"--trials", "1", "--objective", "edp", "--preheat", "0", "--sensors", (folder_ / "trace.json").string()}));
   ASSERT_EQ(result.exit_code, 0) << result.error;
   EXPECT_NE(result.out.find("no winner by edp: the card's power reading is stuck at 50 W"), std::string::npos)
       << result.out;

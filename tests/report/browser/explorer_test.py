@@ -24,12 +24,13 @@ class ExplorerTest(BrowserTest):
         self.assertIn("Time and energy", self.texts("h2"))
         self.assertIn("20.0 % less energy", self.one("main").text)
         self.draw_all()
-        drawn = self.script("""
-            return [...liveCharts].filter((chart) => chart.config.type === 'scatter')
-                .flatMap((chart) => chart.data.datasets).map((set) => [set.label, set.data.length])""")
-        front = sum(point["front"] for point in pareto["points"])
-        self.assertIn(["Not beaten in both", front], drawn)
-        self.assertIn(["Beaten in both", len(pareto["points"]) - front], drawn)
+        self.open_details()
+        numbers = self.script("""
+            const found = [...document.querySelectorAll('figure')].find((one) => one.innerText.startsWith('Energy against time'));
+            return [...found.querySelectorAll('tbody tr')].map((row) => [...row.cells].map((cell) => cell.innerText))""")
+        self.assertEqual(len(numbers), len(pareto["points"]))
+        self.assertEqual([row[3] for row in numbers], ["yes" if point["front"] else "no" for point in pareto["points"]])
+        self.assertEqual(sum("winner by energy" in row[4] for row in numbers), 1)
         document = sample_document.full()
         del document["contexts"][0]["kernels"][0]["problems"][3]["pareto"]
         self.open("#/problem/3", self.write(document, "no_energy.html"))
