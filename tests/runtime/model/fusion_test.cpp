@@ -124,6 +124,27 @@ TEST(FusionFileTest, OfAnotherModelOrDeviceIsIgnoredAsAWhole) {
   EXPECT_NE(told[1].find(kMlp), std::string::npos) << told[1];
 }
 
+// Not the half of it that would fit.
+TEST(FusionFileTest, OnePlaceThatTheModelLacksMakesItAnotherModels) {
+  FusionFile file = parse_fusion(plan_text(kFloatMlp, "normed"), "plan.json");
+  file.places.push_back({place(kMlp), "normed"});
+  std::vector<std::string> told;
+  const auto warn = [&](const std::string& line) { told.push_back(line); };
+  for (int turn = 0; turn < 2; ++turn) {  // whichever comes first
+    const FusionFile used = plan_for_model(file, file.device, {place(kFloatMlp)}, warn);
+    EXPECT_TRUE(used.places.empty());
+    EXPECT_TRUE(used.name.empty()) << "nothing is said to be by it";
+    std::swap(file.places.front(), file.places.back());
+  }
+  ASSERT_EQ(told.size(), 2U) << "one line each";
+  EXPECT_NE(told[0].find("nothing of it is used"), std::string::npos) << told[0];
+  // Other sizes of what the model has are no other model's.
+  const Problem head = place("place_head ROWS=1 HIDDEN=256 VOCABULARY=512 HEAD=q8_0");
+  FusionFile of_rows = parse_fusion(plan_text("place_head ROWS=5 HIDDEN=256 VOCABULARY=512 HEAD=q8_0", "single"), "p");
+  EXPECT_EQ(plan_for_model(of_rows, of_rows.device, {head}, warn).places.size(), 1U);
+  EXPECT_EQ(told.size(), 2U);
+}
+
 TEST(FusionChooserTest, WithoutMeasurementsLaunchesAreCounted) {
   const PlaceKey key = place_key(place(kMlp));
   std::vector<PlaceCandidate> both = candidates();

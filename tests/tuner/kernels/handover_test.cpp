@@ -65,10 +65,16 @@ TEST_P(HandoverTest, EndsHoweverFewBlocksRunAtTheSameTime) {
   const LaunchArguments arguments(*device, bound, config, data.buffers());
   arguments.refill_scratch(*device, 0xFF);
   Geometry geometry = bound.geometry(space.launch, config);
-  for (const unsigned workers : {1U, 2U, 3U, 16U}) {
-    GridRunner runner(workers);
+  struct Way {
+    unsigned workers;
+    std::optional<std::uint64_t> shuffle;
+  };
+  for (const auto& [workers, shuffle] :
+       {Way{1, {}}, Way{2, {}}, Way{3, {}}, Way{16, {}}, Way{1, 1}, Way{3, 2}, Way{16, 3}}) {
+    GridRunner runner(workers, shuffle);
     for (const std::uint32_t blocks : {1U, 2U, 5U, 64U, 700U}) {
-      SCOPED_TRACE(std::to_string(blocks) + " blocks, " + std::to_string(workers) + " at a time");
+      SCOPED_TRACE(std::to_string(blocks) + " blocks, " + std::to_string(workers) + " at a time" +
+                   (shuffle ? ", shuffled" : ""));
       geometry.grid = {blocks, 1, 1};
       data.poison_outputs();
       ASSERT_EQ(runner.run({&code.entry(), geometry, arguments.pointers()}), std::nullopt);
