@@ -109,6 +109,7 @@ TEST_F(CliPlaceFaultsTest, HangsCrashesAndBuffersThatDoNotFitCostTheirOwnTrial) 
        "long>(n)) = 1;\n");
   edit(spaces_ / "mlp.json", R"("access": "scratch", "extent": "M * INTERMEDIATE")",
        R"("access": "scratch", "extent": "M * INTERMEDIATE * 34359738368")");
+  write_bytes(kernels_ / "attention_projected.cu", "#error this kernel cannot be built\n");
   const std::vector<std::string> places{"--kernel", "place_decode_attention", "--kernel", "place_decode_mlp"};
   const ProgramResult first = sweep(places);
   EXPECT_EQ(first.exit_code, 0) << first.error;
@@ -119,6 +120,8 @@ TEST_F(CliPlaceFaultsTest, HangsCrashesAndBuffersThatDoNotFitCostTheirOwnTrial) 
   expect(attention, "rotated", TrialStatus::timed_out, "after 2 s in phase 'launch'");
   expect(attention, "normed", TrialStatus::crashed, "signal 11");
   expect(attention, "normed_rotated", TrialStatus::crashed, "signal 11");
+  expect(attention, "projected", TrialStatus::compile_failed, "attention_projected");
+  expect(attention, "normed_projected", TrialStatus::compile_failed, "attention_projected");
   EXPECT_EQ(winner_of("place_decode_attention"), "ALTERNATIVE=single");
   const std::map<std::string, Trial> mlp = trials_of("place_decode_mlp");
   expect(mlp, "single", TrialStatus::ok);

@@ -15,6 +15,7 @@
 #include "core/error.hpp"
 #include "core/util/paths.hpp"
 #include "core/util/sanitizer.hpp"
+#include "runtime/model/attention_choice.hpp"
 #include "runtime/model/place_space.hpp"
 #include "tests/db/fixtures.hpp"
 #include "tuner/measure/trial_runner.hpp"
@@ -29,6 +30,32 @@ DispatcherOptions kernels() {
   DispatcherOptions options;
   options.cache = PASCALINE_TEST_CACHE;
   return options;
+}
+
+// Attention to some of the keys: of `rows` rows, or one, with a choice as of `--attention`.
+Problem sparse_place(std::int64_t rows, std::int64_t keys, const char* attention, const char* weight,
+                     const char* cache) {
+  const AttentionChoice choice = parse_attention(attention);
+  Values values{{"HIDDEN", "256"},
+                {"HEADS", "4"},
+                {"KV_HEADS", "2"},
+                {"HEAD_DIM", "64"},
+                {"KEYS", std::to_string(keys)},
+                {"QK_NORM", "1"},
+                {"SECTION_H", "8"},
+                {"SECTION_W", "8"},
+                {"QKV", weight},
+                {"OUTPUT", weight},
+                {"CACHE", cache},
+                {"BLOCK", std::to_string(choice.mask.block)},
+                {"WINDOW", std::to_string(choice.mask.window)},
+                {"SINKS", std::to_string(choice.mask.sinks)},
+                {"STRIDE", std::to_string(choice.mask.stride)},
+                {"PART", std::to_string(choice.chooses_blocks() ? choice.part() : 0)}};
+  if (rows > 1) {
+    values.emplace_back("ROWS", std::to_string(rows));
+  }
+  return place_space(rows > 1 ? "place_prompt_sparse_attention" : "place_decode_sparse_attention").problem(values);
 }
 
 // Small places of each kind, with the types that alternatives differ for.
@@ -74,6 +101,15 @@ std::vector<Problem> small_places() {
                                    {"PROJECTION", weight}});
     add("place_vision_mlp",
         {{"ROWS", "12"}, {"HIDDEN", "256"}, {"INTERMEDIATE", "512"}, {"FC1", weight}, {"FC2", weight}});
+    for (const std::int64_t rows : {1, 11}) {
+      for (const char* attention : {"window=20,sinks=5", "strided=2,window=9,sinks=16,block=16", "topk=50%,block=16"}) {
+        const bool packed = std::string(weight) == "q8_0";
+        places.push_back(sparse_place(rows, 100, attention, weight, packed ? "int8" : "float32"));
+        if (!packed && attention != std::string("strided=2,window=9,sinks=16,block=16")) {
+          places.push_back(sparse_place(rows, 24, attention, weight, "float32"));  // of which nothing is left out
+        }
+      }
+    }
     for (const char* first : {"0", "1"}) {
       add("place_merger", {{"TOKENS", "3"},
                            {"HIDDEN", "64"},
