@@ -102,8 +102,8 @@ TEST_F(CliPlaceFaultsTest, HangsCrashesAndBuffersThatDoNotFitCostTheirOwnTrial) 
   if (kAddressSanitizer) {
     GTEST_SKIP() << "a crash is AddressSanitizer's report then, and its allocator aborts";
   }
-  edit(kernels_ / "attention_decode_qkv.cu", "  const int kv_head = static_cast<int>(blockIdx.x);\n",
-       "  const int kv_head = static_cast<int>(blockIdx.x);\n  for (volatile int wait = 1; wait != 0;) {\n  }\n");
+  edit(kernels_ / "attention_decode_qkv.cu", "  __shared__ Token::NewHeads heads;\n",
+       "  __shared__ Token::NewHeads heads;\n  for (volatile int wait = 1; wait != 0;) {\n  }\n");
   edit(kernels_ / "matvec_normed.cu", "  const int item = static_cast<int>(blockIdx.x);\n",
        "  const int item = static_cast<int>(blockIdx.x);\n  *reinterpret_cast<volatile int*>(static_cast<unsigned long "
        "long>(n)) = 1;\n");
