@@ -77,9 +77,12 @@ struct SparseAttentionPlace : AttentionPlace {
   TensorView scores;  ///< [KV_HEADS, blocks of ROWS, blocks of keys], float32
   TensorView lists;   ///< [KV_HEADS, blocks of ROWS, WIDTH], int32: blocks that are seen
 
+  // Of this place, never asked of it as of the other: places are passed by their own type.
+  // NOLINTBEGIN(bugprone-derived-method-shadowing-base-method)
   /// place_decode_sparse_attention (one row) or place_prompt_sparse_attention.
   [[nodiscard]] PlaceKey key() const;
   [[nodiscard]] const PlaceList<SparseAttentionPlace>& list() const noexcept;
+  // NOLINTEND(bugprone-derived-method-shadowing-base-method)
 };
 
 /// The second half of a decoder's layer, in place: `hidden += down · swiglu(gate_up · norm(hidden))`.
