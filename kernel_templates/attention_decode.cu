@@ -83,20 +83,21 @@ extern "C" __global__ void __launch_bounds__(Attention::kThreads, MIN_BLOCKS)
                      const int* __restrict__ length, OUTPUT* __restrict__ out, float* __restrict__ scales,
                      float* partials, int* counters, int keys, int kv_stride) {
   __shared__ __align__(16) Attention::Workplace work;
-  const int kv_head = static_cast<int>(blockIdx.x);
+  const AttentionShare share = AttentionShare::of_block();
+  const int kv_head = share.kv_head;
   // Read before it is known whether there is anything to do, so that latencies become one.
   float query[Attention::kGroup][Attention::kPart];
   Attention::load_queries(query, q + kv_head * Attention::kGroup * Attention::kHeadSize);
-  const Attention::Range range(*length < 0 ? 0 : *length < keys ? *length : keys);
+  const Attention::Range range(*length < 0 ? 0 : *length < keys ? *length : keys, share);
   if (!range.exists()) {
     return;
   }
   Attention::Walk walk(k + kv_head * Attention::kHeadSize, v + kv_head * Attention::kHeadSize, k_scales, v_scales,
-                       kv_stride, range.begin);
+                       kv_stride, range.begin, share);
   walk.load_keys(range.end);
   walk.load_values(range.end);
   Attention::attend_range(work, query, walk, range.begin, range.end, nullptr, nullptr);
-  Attention::finish(work, out, scales, partials, counters, range.count);
+  Attention::finish(work, share, out, scales, partials, counters, range.count);
 }
 
 #ifdef PASCALINE_REFERENCE

@@ -150,7 +150,8 @@ extern "C" __global__ void __launch_bounds__(Attention::kThreads, MIN_BLOCKS)
                             float* __restrict__ scales, float* partials, int* counters, int keys, int window, int sinks,
                             int stride, int block_log2, int lists, int width) {
   __shared__ __align__(16) Attention::Workplace work;
-  const int kv_head = static_cast<int>(blockIdx.x);
+  const AttentionShare share = AttentionShare::of_block();
+  const int kv_head = share.kv_head;
   // Read before it is known whether there is anything to do, so that latencies become one.
   float query[Attention::kGroup][Attention::kPart];
   Attention::load_queries(query, q + kv_head * Attention::kGroup * kHeadSize);
@@ -158,7 +159,7 @@ extern "C" __global__ void __launch_bounds__(Attention::kThreads, MIN_BLOCKS)
   const int* list = LISTED != 0 ? blocks + static_cast<long long>(lists > 1 ? kv_head : 0) * width : nullptr;
   Keys seen({window, sinks, stride, block_log2, width}, list, rows - 1, rows - 1);
   seen.count = rows > 0 ? seen.count : 0;
-  const Attention::Range range(seen.count);
+  const Attention::Range range(seen.count, share);
   if (!range.exists()) {
     return;
   }
@@ -166,7 +167,7 @@ extern "C" __global__ void __launch_bounds__(Attention::kThreads, MIN_BLOCKS)
   walk.load_keys(range.end);
   walk.load_values(range.end);
   Attention::attend_range(work, query, walk, range.begin, range.end, nullptr, nullptr);
-  Attention::finish(work, out, scales, partials, counters, range.count);
+  Attention::finish(work, share, out, scales, partials, counters, range.count);
 }
 
 #ifdef PASCALINE_REFERENCE

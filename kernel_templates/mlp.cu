@@ -139,18 +139,81 @@ union Shared {
   typename RowShare<Down>::Sums down;
 };
 
-// Copies what the first phase gave into shared memory.
-__device__ __forceinline__ void stage_gated(float* staged, const float* gated, int k) {
-#pragma unroll
-  for (int m = 0; m < kM; ++m) {
-#pragma unroll 4
-    for (int column = static_cast<int>(threadIdx.x) * 4; column < k; column += 4 * kThreads) {
-      float values[4];
-      load_floats<Down::kRowsAligned>(values, gated + static_cast<long long>(m) * k, column, k);
-      store_floats<true>(staged + m * staged_stride(k), column, staged_stride(k), values);
+using Products = RowShare<GateUp>;
+using Back = RowShare<Down>;
+
+// Rows of gate_up, whose sums become gated values.
+struct GatePhase {
+  Products share;
+  Shared& sums;
+  const Squares& squares;
+  const float* staged;
+  const STORAGE* x;
+  const float* norm;
+  float* gated;
+
+  __device__ __forceinline__ void begin(int item) { share.begin(item); }
+  __device__ __forceinline__ void work(int /*item*/, int turn) {
+    if constexpr (kStaged) {
+      share.multiply(sums.gate_up, turn, PlainRows<float>{staged, staged_stride(share.k), 0});
+    } else {
+      share.multiply(sums.gate_up, turn, NormedRows<STORAGE>{x, norm, share.k});
     }
   }
-}
+  __device__ __forceinline__ void finish(int item, int turn) const {
+    const int thread = static_cast<int>(threadIdx.x);
+    const int intermediate = share.n / 2;
+    const int row = item * (Products::kItemRows / 2) + thread / kM;  // of the results
+    if (thread < Products::kItemSums / 2 && row < intermediate) {
+      const int m = thread % kM;
+      const int index = thread / kM * (2 * kM) + m;
+      const float factor = squares.factor(m, share.k, kEpsilon);
+      const float gate = sums.gate_up.total(turn, index) * factor;
+      const float other = sums.gate_up.total(turn, index + kM) * factor;
+      gated[static_cast<long long>(m) * intermediate + row] = silu(gate) * other;
+    }
+  }
+};
+
+// Rows of down, whose sums are added to x.
+struct BackPhase {
+  Back share;
+  Shared& sums;
+  float* staged;
+  const float* gated;
+  const STORAGE* x;
+  STORAGE* c;
+  float residual = 0.0f;  // of the thread's result of the item
+
+  __device__ __forceinline__ bool wants(int item, long long& place) const {
+    const int thread = static_cast<int>(threadIdx.x);
+    const int row = item * Back::kItemRows + thread / kM;
+    place = static_cast<long long>(thread % kM) * share.n + row;
+    return thread < Back::kItemSums && row < share.n;
+  }
+  __device__ __forceinline__ void begin(int item) { share.begin(item); }
+  __device__ __forceinline__ void receive() const {
+    if constexpr (kDownStaged) {
+      stage_rows<kM, Down::kRowsAligned, kThreads>(staged, gated, share.k);
+      __syncthreads();
+    }
+  }
+  __device__ __forceinline__ void work(int item, int turn) {
+    long long place = 0;
+    residual = wants(item, place) ? to_float(x[place]) : 0.0f;
+    if constexpr (kDownStaged) {
+      share.multiply(sums.down, turn, PlainRows<float>{staged, staged_stride(share.k), 0});
+    } else {
+      share.multiply(sums.down, turn, PlainRows<float>{gated, share.k, 0});
+    }
+  }
+  __device__ __forceinline__ void finish(int item, int turn) const {
+    long long place = 0;
+    if (wants(item, place)) {
+      c[place] = from_float<STORAGE>(residual + sums.down.total(turn, static_cast<int>(threadIdx.x)));
+    }
+  }
+};
 
 }  // namespace
 
@@ -161,103 +224,16 @@ extern "C" __global__ void __launch_bounds__(kThreads, RESIDENT)
   __shared__ Shared sums;
   __shared__ Squares squares;
   __shared__ int drawn[2];
-  using First = RowShare<GateUp>;
-  using Second = RowShare<Down>;
-  const int thread = static_cast<int>(threadIdx.x);
-  const int first_items = (2 * intermediate + First::kItemRows - 1) / First::kItemRows;
-  const Order order{counters, first_items, first_items + (hidden + Second::kItemRows - 1) / Second::kItemRows};
-  constexpr bool kAhead = TICKETS_AHEAD != 0;
-  int ticket = order.draw();
+  const int first_items = (2 * intermediate + Products::kItemRows - 1) / Products::kItemRows;
+  const Order order{counters, first_items, first_items + (hidden + Back::kItemRows - 1) / Back::kItemRows};
+  const int ticket = order.draw();
   normalise_rows<kStaged, GateUp::kRowsAligned, kThreads>(squares, staged, x, norm, hidden);
-  if (thread == 0) {
+  if (threadIdx.x == 0) {
     drawn[0] = ticket;
   }
   __syncthreads();
-  int item = drawn[0];
-  int turn = 0;  // alternates, so that one barrier an item is enough
-
-  // Puts the next item where all find it behind a barrier; thread 0 drew it, which takes a way to the L2 and back.
-  const auto pass_on = [&] {
-    if (thread == 0) {
-      drawn[turn ^ 1] = ticket;
-    }
-  };
-  if (order.in_first(item)) {
-    First share(gate_up, 2 * intermediate, hidden);
-    share.begin(item);
-    int done = 0;
-    do {
-      if constexpr (kAhead) {
-        ticket = order.draw();
-      }
-      if constexpr (kStaged) {
-        share.multiply(sums.gate_up, turn, PlainRows<float>{staged, staged_stride(hidden), 0});
-      } else {
-        share.multiply(sums.gate_up, turn, NormedRows<STORAGE>{x, norm, hidden});
-      }
-      if constexpr (!kAhead) {
-        ticket = order.draw();
-      }
-      pass_on();
-      __syncthreads();
-      const int next = drawn[turn ^ 1];
-      if (order.in_first(next)) {
-        share.begin(next);
-      }
-      const int row = item * (First::kItemRows / 2) + thread / kM;  // of the results
-      if (thread < First::kItemSums / 2 && row < intermediate) {
-        const int m = thread % kM;
-        const int index = thread / kM * (2 * kM) + m;
-        const float factor = squares.factor(m, hidden, kEpsilon);
-        const float gate = sums.gate_up.total(turn, index) * factor;
-        const float other = sums.gate_up.total(turn, index + kM) * factor;
-        gated[static_cast<long long>(m) * intermediate + row] = silu(gate) * other;
-      }
-      item = next;
-      turn ^= 1;
-      ++done;
-    } while (order.in_first(item));
-    order.tell_done(done);
-  }
-  if (order.exists(item)) {
-    Second share(down, hidden, intermediate);
-    int part = item - first_items;
-    share.begin(part);
-    order.wait_for_first();
-    if constexpr (kDownStaged) {
-      stage_gated(staged, gated, intermediate);
-      __syncthreads();
-    }
-    do {
-      if constexpr (kAhead) {
-        ticket = order.draw();
-      }
-      const int row = part * Second::kItemRows + thread / kM;
-      const bool wanted = thread < Second::kItemSums && row < hidden;
-      const long long place = static_cast<long long>(thread % kM) * hidden + row;
-      const float residual = wanted ? to_float(x[place]) : 0.0f;
-      if constexpr (kDownStaged) {
-        share.multiply(sums.down, turn, PlainRows<float>{staged, staged_stride(intermediate), 0});
-      } else {
-        share.multiply(sums.down, turn, PlainRows<float>{gated, intermediate, 0});
-      }
-      if constexpr (!kAhead) {
-        ticket = order.draw();
-      }
-      pass_on();
-      __syncthreads();
-      item = drawn[turn ^ 1];
-      part = item - first_items;
-      if (order.exists(item)) {
-        share.begin(part);
-      }
-      if (wanted) {
-        c[place] = from_float<STORAGE>(residual + sums.down.total(turn, thread));
-      }
-      turn ^= 1;
-    } while (order.exists(item));
-  }
-  if (thread == 0) {
-    order.leave(item);
-  }
+  order.run(
+      drawn, drawn[0],
+      [&] { return GatePhase{Products(gate_up, 2 * intermediate, hidden), sums, squares, staged, x, norm, gated}; },
+      [&] { return BackPhase{Back(down, hidden, intermediate), sums, staged, gated, x, c}; });
 }

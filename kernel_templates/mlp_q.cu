@@ -321,6 +321,53 @@ struct Residuals {
   }
 };
 
+// Sums of a turn in the block's memory.
+__device__ __forceinline__ float* sums_of_turn(char* memory, int turn) {
+  return reinterpret_cast<float*>(memory + kSegmentBytes + turn * kSumBytes);
+}
+
+// Rows of gate_up, whose sums become gated values.
+struct GatePhase {
+  First share;
+  char* memory;
+  Squares& squares;
+  float* gated;
+  int hidden;
+  int intermediate;
+  bool passed = false;  // the rows have passed by once
+
+  __device__ __forceinline__ void begin(int item) { share.begin(item); }
+  __device__ __forceinline__ void work(int item, int turn) {
+    share.multiply(sums_of_turn(memory, turn), item);
+    if (!passed) {
+      share.activations.leave_squares(squares);
+      passed = true;
+    }
+  }
+  __device__ __forceinline__ void finish(int item, int turn) const {
+    store_gated(gated, sums_of_turn(memory, turn), squares, item, hidden, intermediate);
+  }
+};
+
+// Rows of down, whose sums are added to x.
+struct BackPhase {
+  Second share;
+  char* memory;
+  Residuals residuals;
+  STORAGE* c;
+
+  __device__ __forceinline__ void begin(int item) { share.begin(item); }
+  __device__ __forceinline__ void receive() const {}
+  __device__ __forceinline__ void work(int item, int turn) {
+    residuals.first_row = item * Second::kItemRows;
+    residuals.load_first();
+    share.multiply(sums_of_turn(memory, turn), item);
+  }
+  __device__ __forceinline__ void finish(int /*item*/, int turn) const {
+    residuals.add_to(c, sums_of_turn(memory, turn));
+  }
+};
+
 }  // namespace
 
 extern "C" __global__ void __launch_bounds__(kThreads, RESIDENT)
@@ -330,81 +377,21 @@ extern "C" __global__ void __launch_bounds__(kThreads, RESIDENT)
   extern __shared__ __align__(16) char memory[];
   __shared__ Squares squares;
   __shared__ int drawn[2];
-  const int thread = static_cast<int>(threadIdx.x);
   const int first_items = (2 * intermediate + First::kItemRows - 1) / First::kItemRows;
   const Order order{counters, first_items, first_items + (hidden + Second::kItemRows - 1) / Second::kItemRows};
-  int ticket = order.draw();
-  if (thread == 0) {
+  const int ticket = order.draw();
+  if (threadIdx.x == 0) {
     drawn[0] = ticket;
   }
   __syncthreads();
-  int item = drawn[0];
-  int turn = 0;  // alternates, so that one barrier an item is enough
-
-  const auto sums_of_turn = [&] { return reinterpret_cast<float*>(memory + kSegmentBytes + turn * kSumBytes); };
-  // Puts the next item where all find it behind a barrier; thread 0 drew it, which takes a way to the L2 and back.
-  const auto pass_on = [&] {
-    if (thread == 0) {
-      drawn[turn ^ 1] = ticket;
-    }
-  };
-  if (order.in_first(item)) {
-    First share(gate_up, 2 * intermediate, hidden, memory, x, norm);
-    share.begin(item);
-    int done = 0;
-    do {
-      if constexpr (kAhead) {
-        ticket = order.draw();
-      }
-      float* const sums = sums_of_turn();
-      share.multiply(sums, item);
-      if (done == 0) {  // the rows have passed by once
-        share.activations.leave_squares(squares);
-      }
-      if constexpr (!kAhead) {
-        ticket = order.draw();
-      }
-      pass_on();
-      __syncthreads();
-      const int next = drawn[turn ^ 1];
-      if (order.in_first(next)) {
-        share.begin(next);
-      }
-      store_gated(gated, sums, squares, item, hidden, intermediate);
-      item = next;
-      turn ^= 1;
-      ++done;
-    } while (order.in_first(item));
-    order.tell_done(done);
-  }
-  if (order.exists(item)) {
-    Second share(down, hidden, intermediate, memory, gated, nullptr);
-    int part = item - first_items;
-    share.begin(part);
-    order.wait_for_first();
-    do {
-      if constexpr (kAhead) {
-        ticket = order.draw();
-      }
-      Residuals residuals{x, part * Second::kItemRows, hidden};
-      residuals.load_first();
-      float* const sums = sums_of_turn();
-      share.multiply(sums, part);
-      if constexpr (!kAhead) {
-        ticket = order.draw();
-      }
-      pass_on();
-      __syncthreads();
-      item = drawn[turn ^ 1];
-      part = item - first_items;
-      if (order.exists(item)) {
-        share.begin(part);
-      }
-      residuals.add_to(c, sums);
-      turn ^= 1;
-    } while (order.exists(item));
-  }
-  if (thread == 0) {
-    order.leave(item);
-  }
+  order.run(
+      drawn, drawn[0],
+      [&] {
+        return GatePhase{
+            First(gate_up, 2 * intermediate, hidden, memory, x, norm), memory, squares, gated, hidden, intermediate};
+      },
+      [&] {
+        return BackPhase{Second(down, hidden, intermediate, memory, gated, nullptr), memory, Residuals{x, 0, hidden},
+                         c};
+      });
 }

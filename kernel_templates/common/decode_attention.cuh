@@ -1,7 +1,7 @@
 #pragma once
 
-// Attention of one query a head to the rows of a cache, by a grid of (KV_HEADS, splits) blocks: what attention_decode
-// and attention_decode_qkv share.
+// Attention of one query a head to the rows of a cache, by a grid of (KV_HEADS, splits) blocks, or by blocks that take
+// such shares in turn: what the kernels of attention of one query share.
 //
 // A block serves all query heads of one key head, so that the cache is read once. Each split takes a range of the
 // context, which is few pages of memory; what each gives (maximum, sum, sums of V) is combined by the block that comes
@@ -15,6 +15,19 @@
 #include "split.cuh"
 #include "vector.cuh"
 #include "widen.cuh"
+
+// Which of the shares a block does: of a key head, and of the ranges of the context.
+struct AttentionShare {
+  int kv_head;
+  int kv_heads;
+  int split;
+  int splits;
+
+  static __device__ __forceinline__ AttentionShare of_block() {
+    return {static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x), static_cast<int>(blockIdx.y),
+            static_cast<int>(gridDim.y)};
+  }
+};
 
 // `C` names a kernel's constants: kWarps of a block, kLanes that share a key, kBatch of keys a lane reads at a time,
 // kPtx for reductions in inline PTX, kHeadSize, kGroup query heads a key head, kVector elements of k and v that a load
@@ -280,15 +293,15 @@ struct DecodeAttention {
 
     __device__ __forceinline__ Walk(const Cache* __restrict__ k_head, const Cache* __restrict__ v_head,
                                     const float* __restrict__ k_scales, const float* __restrict__ v_scales,
-                                    int kv_stride, int begin)
-        : k_scale(k_scales), v_scale(v_scales), stride(kv_stride), scale_stride(static_cast<int>(gridDim.x)) {
+                                    int kv_stride, int begin, const AttentionShare& share)
+        : k_scale(k_scales), v_scale(v_scales), stride(kv_stride), scale_stride(share.kv_heads) {
       const int lane = static_cast<int>(threadIdx.x) % 32;
       key = begin + static_cast<int>(threadIdx.x) / 32 * kKeysPerWarp + lane / kLanes;
       const long long place = key * stride + lane % kLanes * kVector;
       k = k_head + place;
       v = v_head + place;
       if constexpr (kScaled) {
-        const long long scale = static_cast<long long>(key) * scale_stride + blockIdx.x;
+        const long long scale = static_cast<long long>(key) * scale_stride + share.kv_head;
         k_scale += scale;
         v_scale += scale;
       }
@@ -381,7 +394,7 @@ struct DecodeAttention {
   // busy; their first sums are read before it is known what they weigh. States are read plainly: the fence at the end
   // of arrived_last has dropped what L1 held of them.
   static __device__ __forceinline__ void join_splits(Workplace& work, Output& out, const float* sums,
-                                                     const OnlineSoftmax* states, int heads, int count) {
+                                                     const OnlineSoftmax* states, int heads, int splits, int count) {
     const long long stride = static_cast<long long>(heads) * kHeadSize;
     const int thread = static_cast<int>(threadIdx.x);
     const int share = thread / kQuads;
@@ -389,7 +402,7 @@ struct DecodeAttention {
     if (share < kShares) {
       rows.load(sums + thread % kQuads * 4, stride, share, count);
     }
-    join_heads<kMaxSplits>(work, states, static_cast<int>(gridDim.y), count);
+    join_heads<kMaxSplits>(work, states, splits, count);
     for (int quad = thread % kQuads; quad < kQuads && share < kShares; quad += kThreads) {
       Quad total{};
       for (int first = share; first < count; first += kAhead * kShares) {
@@ -417,33 +430,32 @@ struct DecodeAttention {
   // The block's part of the context: of `rows` rows of the cache those from `begin` to before `end`, one of `count`
   // such ranges. Splits behind the last range have nothing to do.
   struct Range {
+    int split;
     int count;
     int begin;
     int end;
 
-    __device__ __forceinline__ explicit Range(int rows) {
-      const int split = static_cast<int>(blockIdx.y);
-      const int splits = static_cast<int>(gridDim.y);
+    __device__ __forceinline__ Range(int rows, const AttentionShare& of) : split(of.split) {
       const int steps = (rows + kKeysPerStep - 1) / kKeysPerStep;
-      const int share = (steps + splits - 1) / splits;  // of a split, in steps
+      const int share = (steps + of.splits - 1) / of.splits;  // of a split, in steps
       count = steps == 0 ? 1 : (steps + share - 1) / share;
       begin = split * share * kKeysPerStep;
       end = rows - begin < share * kKeysPerStep ? rows : begin + share * kKeysPerStep;
     }
-    __device__ __forceinline__ bool exists() const { return static_cast<int>(blockIdx.y) < count; }
-    __device__ __forceinline__ bool is_last() const { return static_cast<int>(blockIdx.y) == count - 1; }
+    __device__ __forceinline__ bool exists() const { return split < count; }
+    __device__ __forceinline__ bool is_last() const { return split == count - 1; }
   };
 
   // Joins what the warps left in the workplace, then the splits, and stores the results of the block's query heads.
   // `partials` of splits·HEADS·(HEAD_DIM + 2) floats; `counters` of one int a key head, zero before and after.
-  static __device__ __forceinline__ void finish(Workplace& work, typename C::Output* __restrict__ out,
-                                                float* __restrict__ scales, float* partials, int* counters,
-                                                int ranges) {
-    const int kv_head = static_cast<int>(blockIdx.x);
-    const int split = static_cast<int>(blockIdx.y);
-    const int splits = static_cast<int>(gridDim.y);
+  static __device__ __forceinline__ void finish(Workplace& work, const AttentionShare& share,
+                                                typename C::Output* __restrict__ out, float* __restrict__ scales,
+                                                float* partials, int* counters, int ranges) {
+    const int kv_head = share.kv_head;
+    const int split = share.split;
+    const int splits = share.splits;
     const int first_column = kv_head * kGroup * kHeadSize;
-    const int heads = static_cast<int>(gridDim.x) * kGroup;
+    const int heads = share.kv_heads * kGroup;
     join_heads<kWarps>(work, work.states[0], kWarps, kWarps);
     float* sums = partials;  // [splits, HEADS, HEAD_DIM], behind them the states [HEADS, splits]
     OnlineSoftmax* states =
@@ -470,7 +482,7 @@ struct DecodeAttention {
       }
     }
     if (!alone && arrived_last(counters + kv_head, ranges)) {
-      join_splits(work, output, sums + first_column, states, heads, ranges);
+      join_splits(work, output, sums + first_column, states, heads, splits, ranges);
     }
   }
 };

@@ -53,3 +53,18 @@ __device__ __forceinline__ void normalise_rows(RowSquares<COUNT, WARP_COUNT>& sq
   }
   squares.leave(sums);
 }
+
+// Copies COUNT rows of k floats, which other blocks may have written, into shared memory, staged_stride(k) apart, by
+// all THREADS threads of the block. A barrier must follow. ALIGNED: k is a multiple of 4.
+template <int COUNT, bool ALIGNED, int THREADS>
+__device__ __forceinline__ void stage_rows(float* staged, const float* rows, int k) {
+#pragma unroll
+  for (int m = 0; m < COUNT; ++m) {
+#pragma unroll 4
+    for (int column = static_cast<int>(threadIdx.x) * 4; column < k; column += 4 * THREADS) {
+      float values[4];
+      load_floats<ALIGNED>(values, rows + static_cast<long long>(m) * k, column, k);
+      store_floats<true>(staged + m * staged_stride(k), column, staged_stride(k), values);
+    }
+  }
+}

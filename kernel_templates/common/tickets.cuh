@@ -47,12 +47,117 @@ struct Tickets {
   // By the thread that draws, with the last item that it drew, of which there is none: the last block leaves the
   // counters at zero. A block that draws no item ahead waits for nothing once it has drawn that.
   __device__ __forceinline__ void leave(int item) const {
-    const int blocks = static_cast<int>(gridDim.x);
-    const bool last = AHEAD ? atomicAdd(counters + 2, 1) == blocks - 1 : item == items + blocks - 1;
-    if (last) {
-      counters[0] = 0;
-      counters[1] = 0;
-      counters[2] = 0;
+    if constexpr (AHEAD) {
+      leave_by_count();
+    } else if (item == items + static_cast<int>(gridDim.x) - 1) {
+      clear();
     }
+  }
+
+  // What a block does of both phases, from `item` on, which all of its threads know; `drawn` is in shared memory.
+  // `make_first()` and `make_second()` make a phase, whose `begin(item)` has an item's first loads begin their way,
+  // `work(item, turn)` leaves its sums in the place of that turn, 0 or 1, and `finish(item, turn)` stores what comes of
+  // them, behind a barrier: with two places one barrier an item is enough. Items of the second phase count from 0;
+  // `receive()` of it follows the wait for the first. All threads must take part.
+  template <typename MakeFirst, typename MakeSecond>
+  __device__ __forceinline__ void run(int (&drawn)[2], int item, const MakeFirst& make_first,
+                                      const MakeSecond& make_second) const {
+    int turn = 0;
+    if (in_first(item)) {
+      auto phase = make_first();
+      phase.begin(item);
+      int done = 0;
+      do {
+        const int next = work_on(drawn, phase, item, turn);
+        if (in_first(next)) {
+          phase.begin(next);
+        }
+        phase.finish(item, turn);
+        item = next;
+        turn ^= 1;
+        ++done;
+      } while (in_first(item));
+      tell_done(done);
+    }
+    item = run_second(drawn, item, turn, make_second);
+    if (threadIdx.x == 0) {
+      leave(item);
+    }
+  }
+
+  // The same where there are at least as many blocks as items of the first phase, of which a block does one at most, by
+  // `work_once(item)`: the first phase is no loop, whose invariants would take registers. A block that is through with
+  // its item while others have not been drawn leaves the second phase to those that draw them, which have not begun.
+  // The block of the last one does not find any, so that the second phase is always done; and as before, who waits
+  // knows that all items of the first were drawn by blocks that run. `item` is the block's first draw.
+  template <typename Work, typename MakeSecond>
+  __device__ __forceinline__ void run_once(int (&drawn)[2], int item, const Work& work_once,
+                                           const MakeSecond& make_second) const {
+    if (in_first(item)) {
+      work_once(item);
+      tell_done(1);
+      if (threadIdx.x == 0) {
+        const volatile int* const next = counters;
+        drawn[1] = in_first(*next) ? items : draw();
+      }
+      __syncthreads();
+      item = drawn[1];
+    }
+    (void)run_second(drawn, item, 1, make_second);
+    if (threadIdx.x == 0) {
+      leave_by_count();
+    }
+  }
+
+ private:
+  __device__ __forceinline__ void clear() const {
+    counters[0] = 0;
+    counters[1] = 0;
+    counters[2] = 0;
+  }
+  __device__ __forceinline__ void leave_by_count() const {
+    if (atomicAdd(counters + 2, 1) == static_cast<int>(gridDim.x) - 1) {
+      clear();
+    }
+  }
+
+  // Of a block that has drawn that item; gives the last one that it drew.
+  template <typename MakeSecond>
+  __device__ __forceinline__ int run_second(int (&drawn)[2], int item, int turn, const MakeSecond& make_second) const {
+    if (exists(item)) {
+      auto phase = make_second();
+      phase.begin(item - first_phase);
+      wait_for_first();
+      phase.receive();
+      do {
+        const int next = work_on(drawn, phase, item - first_phase, turn);
+        if (exists(next)) {
+          phase.begin(next - first_phase);
+        }
+        phase.finish(item - first_phase, turn);
+        item = next;
+        turn ^= 1;
+      } while (exists(item));
+    }
+    return item;
+  }
+
+  // Gives the next item, which all threads find behind a barrier: thread 0 draws it, which takes a way to the L2 and
+  // back.
+  template <typename Phase>
+  __device__ __forceinline__ int work_on(int (&drawn)[2], Phase& phase, int item, int turn) const {
+    int ticket = 0;
+    if constexpr (AHEAD) {
+      ticket = draw();
+    }
+    phase.work(item, turn);
+    if constexpr (!AHEAD) {
+      ticket = draw();
+    }
+    if (threadIdx.x == 0) {
+      drawn[turn ^ 1] = ticket;
+    }
+    __syncthreads();
+    return drawn[turn ^ 1];
   }
 };

@@ -49,6 +49,20 @@ void require_fits(const Kernel& kernel, const Geometry& geometry, const DeviceLi
   }
 }
 
+// The failure with another message, of the same kind: whoever catches it asks whether the device is what failed.
+[[noreturn]] void throw_device_failure(const Error& error, const std::string& message) {
+  if (const auto* const memory = dynamic_cast<const OutOfMemoryError*>(&error)) {
+    throw OutOfMemoryError(message, memory->needed_bytes(), memory->free_bytes());
+  }
+  if (dynamic_cast<const DeviceLostError*>(&error) != nullptr) {
+    throw DeviceLostError(message, error.code());
+  }
+  if (dynamic_cast<const CudaError*>(&error) != nullptr) {
+    throw CudaError(message, error.code());
+  }
+  throw EmulatorError(message, error.code());
+}
+
 }  // namespace
 
 Dispatcher::Dispatcher(Device& device, const DispatcherOptions& options, DeviceMemory* memory)
@@ -201,7 +215,7 @@ Prepared Dispatcher::build_or_fall_back(const TunedKernel& kernel, const BoundSp
       return made;
     } catch (const Error& error) {
       if (is_device_failure(error)) {
-        throw Error(fmt::format("cannot prepare {}: {}", space.problem().text(), error.what()), error.code());
+        throw_device_failure(error, fmt::format("cannot prepare {}: {}", space.problem().text(), error.what()));
       }
       const bool lacks_code = dynamic_cast<const MissingCodeError*>(&error) != nullptr;
       only_lacks_code = only_lacks_code && lacks_code;

@@ -1,54 +1,14 @@
 #include <array>
 
-#include "runtime/formats/int8_activations.hpp"
 #include "runtime/model/place_list.hpp"
 #include "runtime/model/place_steps.hpp"
 #include "runtime/model/tensor_memory.hpp"
-#include "runtime/ops/attention_qkv.hpp"
+#include "runtime/ops/attention_projected.hpp"
 #include "runtime/ops/mlp.hpp"
 
 // The places of a decoding step, and the head.
 namespace pascaline {
 namespace {
-
-// Every block of threads normalises for itself. For a single row that takes no longer than it waits for its first
-// weights, but many blocks do it in turn: from so many rows of a weight on it takes longer than a launch
-// (docs/measurements.md).
-constexpr std::int64_t kMostNormedRows = 32'768;
-
-double more_for_norm(std::int64_t weight_rows) { return weight_rows > kMostNormedRows ? 2 : 0; }
-
-bool normalises(ElementType weight, std::int64_t columns) {
-  return !is_packed_format(weight) ||
-         (weight != ElementType::int8_row && ops::filled_columns(weight, columns) == columns);
-}
-
-ops::NormedMatmul joined(const ops::Rmsnorm& norm, const ops::Matmul& layer) {
-  return {.a = norm.x,
-          .norm = norm.weight,
-          .b = layer.b,
-          .c = layer.c,
-          .bias = layer.bias,
-          .residual = layer.residual,
-          .epilogue = layer.epilogue,
-          .epsilon = norm.epsilon};
-}
-
-// Where the projection after attention takes rounded rows, attention rounds its result for it.
-template <typename Attend>
-void attend_and_project(LinearLayers& linear, const AttentionPlace& place, const Attend& attend) {
-  const ops::Matmul output = output_of(place, place.attended);
-  const std::int64_t heads = place.q.shape[1];
-  const std::int64_t head_dim = place.q.shape[2];
-  if (head_dim % kActivationBlock == 0 && linear.takes_rounded_blocks(output)) {
-    const ops::QuantizedRows rounded = linear.rows_for(output);
-    attend(ops::QuantizedRows{reshaped(rounded.values, {heads, head_dim}), rounded.scales});
-    linear.run_rounded(output, rounded);
-    return;
-  }
-  attend(ops::QuantizedRows{reshaped(place.attended, {heads, head_dim}), {}});
-  linear.run(output);
-}
 
 void rotate_then_attend(LinearLayers& linear, const AttentionPlace& place) {
   linear.executor().run(rotation_of(place));
@@ -65,24 +25,8 @@ void rotate_then_attend(LinearLayers& linear, const AttentionPlace& place) {
 }
 
 void attend_rotated(LinearLayers& linear, const AttentionPlace& place) {
-  attend_and_project(linear, place, [&](const ops::QuantizedRows& to) {
-    linear.executor().run(ops::AttentionDecodeQkv{.qkv = reshaped(place.qkv, {place.qkv.shape[1], place.qkv.shape[2]}),
-                                                  .q_weight = place.q_norm,
-                                                  .k_weight = place.k_norm,
-                                                  .cosine = place.cosine,
-                                                  .sine = place.sine,
-                                                  .positions = place.positions,
-                                                  .length = place.length,
-                                                  .k_cache = place.k_cache,
-                                                  .v_cache = place.v_cache,
-                                                  .out = to.values,
-                                                  .k_scales = place.k_scales,
-                                                  .v_scales = place.v_scales,
-                                                  .scales = to.scales,
-                                                  .section_h = place.section_h,
-                                                  .section_w = place.section_w,
-                                                  .epsilon = place.epsilon});
-  });
+  attend_and_project(linear, place,
+                     [&](const ops::QuantizedRows& to) { linear.executor().run(rotated_attention_of(place, to)); });
 }
 
 void single_attention(LinearLayers& linear, const AttentionPlace& place) {
@@ -105,12 +49,45 @@ void normed_rotated_attention(LinearLayers& linear, const AttentionPlace& place)
   attend_rotated(linear, place);
 }
 
-bool normalises_qkv(const PlaceKey& key) { return normalises(type_of(key, "QKV"), dimension_of(key, "HIDDEN")); }
-
-double more_for_qkv(const PlaceKey& key) {
-  return more_for_norm((dimension_of(key, "HEADS") + 2 * dimension_of(key, "KV_HEADS")) *
-                       dimension_of(key, "HEAD_DIM"));
+void project_token(LinearLayers& linear, const AttentionPlace& place) {
+  const ops::AttentionDecodeQkv attention =
+      rotated_attention_of(place, {reshaped(place.attended, {place.q.shape[1], place.q.shape[2]}), {}});
+  linear.executor().run(ops::AttentionProjected{.qkv = attention.qkv,
+                                                .q_weight = attention.q_weight,
+                                                .k_weight = attention.k_weight,
+                                                .cosine = attention.cosine,
+                                                .sine = attention.sine,
+                                                .positions = attention.positions,
+                                                .length = attention.length,
+                                                .k_cache = attention.k_cache,
+                                                .v_cache = attention.v_cache,
+                                                .x = place.hidden,
+                                                .weight = place.output,
+                                                .c = place.hidden,
+                                                .k_scales = attention.k_scales,
+                                                .v_scales = attention.v_scales,
+                                                .section_h = attention.section_h,
+                                                .section_w = attention.section_w,
+                                                .epsilon = attention.epsilon});
 }
+
+void projected_attention(LinearLayers& linear, const AttentionPlace& place) {
+  linear.run_normed(input_norm_of(place), projection_of(place));
+  project_token(linear, place);
+}
+
+void normed_projected_attention(LinearLayers& linear, const AttentionPlace& place) {
+  linear.executor().run(joined(input_norm_of(place), projection_of(place)));
+  project_token(linear, place);
+}
+
+bool projects(const PlaceKey& key) { return ops::AttentionProjected::takes(type_of(key, "OUTPUT")); }
+bool normalises_and_projects(const PlaceKey& key) { return normalises_qkv(key) && projects(key); }
+
+// Until the ranges of the context are joined the projection waits, about as long as a launch takes, and no reason to
+// join them as long as nothing is measured.
+double more_for_projection(const PlaceKey& /*key*/) { return 1; }
+double more_for_qkv_and_projection(const PlaceKey& key) { return more_for_qkv(key) + more_for_projection(key); }
 
 constexpr std::array kDecodeAttentions{
     Alternative<AttentionPlace>{kSingle, "each operation by itself", always, nothing_more, single_attention},
@@ -120,7 +97,13 @@ constexpr std::array kDecodeAttentions{
                                 nothing_more, rotated_attention},
     Alternative<AttentionPlace>{"normed_rotated",
                                 "the norm by the product after it; norms, positions and cache by attention",
-                                normalises_qkv, more_for_qkv, normed_rotated_attention}};
+                                normalises_qkv, more_for_qkv, normed_rotated_attention},
+    Alternative<AttentionPlace>{"projected",
+                                "norms, positions, cache, attention and the projection after it in one launch",
+                                projects, more_for_projection, projected_attention},
+    Alternative<AttentionPlace>{
+        "normed_projected", "the norm by the product after it; all from norms of heads to the projection in one launch",
+        normalises_and_projects, more_for_qkv_and_projection, normed_projected_attention}};
 
 void single_mlp(LinearLayers& linear, const MlpPlace& place) {
   linear.run_gated(post_norm_of(place), gate_up_of(place), down_of(place));
@@ -143,7 +126,7 @@ void normed_mlp(LinearLayers& linear, const MlpPlace& place) {
 }
 
 bool normalises_gate_up(const PlaceKey& key) {
-  return normalises(type_of(key, "GATE_UP"), dimension_of(key, "HIDDEN"));
+  return can_normalise_row(type_of(key, "GATE_UP"), dimension_of(key, "HIDDEN"));
 }
 
 double more_for_gate_up(const PlaceKey& key) { return more_for_norm(2 * dimension_of(key, "INTERMEDIATE")); }
@@ -182,7 +165,7 @@ void normed_head(LinearLayers& linear, const HeadPlace& place) {
 }
 
 bool normalises_head(const PlaceKey& key) {
-  return dimension_of(key, "ROWS") == 1 && normalises(type_of(key, "HEAD"), dimension_of(key, "HIDDEN"));
+  return dimension_of(key, "ROWS") == 1 && can_normalise_row(type_of(key, "HEAD"), dimension_of(key, "HIDDEN"));
 }
 
 double more_for_head(const PlaceKey& key) { return more_for_norm(dimension_of(key, "VOCABULARY")); }

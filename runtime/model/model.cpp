@@ -105,7 +105,7 @@ Model::Model(Executor& executor, ModelConfig config, WeightSource& weights, cons
       linear_(executor),
       fusion_(options.fusion,
               plan_for_model(options.fusion_file, device_row(executor.device().info()),
-                             places_of_model(config_, weights_, options_.cache),
+                             places_of_model(config_, weights_, options_.cache, options_.attention),
                              [&](const std::string& text) { executor.warn(text); }),
               executor.dispatcher()),
       stream_(),
@@ -141,7 +141,9 @@ DecoderSide Model::side(Place place) {
                     : DecoderSide{};
 }
 
-std::vector<Problem> Model::places() const { return places_of_model(config_, weights_, options_.cache); }
+std::vector<Problem> Model::places() const {
+  return places_of_model(config_, weights_, options_.cache, options_.attention);
+}
 
 ModelMemory Model::memory() const {
   const std::uint64_t tower = tower_ ? tower_->bytes() : 0;

@@ -25,7 +25,8 @@ void add_once(std::vector<Problem>& places, const PlaceKey& key) {
   }
 }
 
-void add_layers(std::vector<Problem>& places, const TextConfig& config, const TextWeights& weights, ElementType cache) {
+void add_layers(std::vector<Problem>& places, const TextConfig& config, const TextWeights& weights, ElementType cache,
+                const AttentionChoice& choice) {
   for (const std::int64_t rows : {1, 2}) {
     for (const TextLayerWeights& layer : weights.layers) {
       AttentionPlace attention;
@@ -37,7 +38,7 @@ void add_layers(std::vector<Problem>& places, const TextConfig& config, const Te
       attention.k_cache = shaped({2, config.kv_heads, config.head_dim}, cache);
       attention.section_h = config.mrope_section[1];
       attention.section_w = config.mrope_section[2];
-      add_once(places, attention.key());
+      add_once(places, choice.is_dense() ? attention.key() : SparseAttentionPlace{attention, choice, {}, {}, {}}.key());
       MlpPlace mlp;
       mlp.hidden = attention.hidden;
       mlp.gate_up = layer.gate_up;
@@ -88,9 +89,10 @@ void add_tower(std::vector<Problem>& places, const VisionConfig& config, const V
 
 }  // namespace
 
-std::vector<Problem> places_of_model(const ModelConfig& config, const ModelWeights& weights, ElementType cache) {
+std::vector<Problem> places_of_model(const ModelConfig& config, const ModelWeights& weights, ElementType cache,
+                                     const AttentionChoice& attention) {
   std::vector<Problem> places;
-  add_layers(places, config.text, weights.text, cache);
+  add_layers(places, config.text, weights.text, cache, attention);
   if (config.vision) {
     add_tower(places, *config.vision, weights.vision);
   }

@@ -7,13 +7,15 @@
 #include "core/problem.hpp"
 #include "runtime/checkpoint/model_config.hpp"
 #include "runtime/checkpoint/model_weights.hpp"
+#include "runtime/model/attention_choice.hpp"
 #include "runtime/model/fusion_mode.hpp"
 
 namespace pascaline {
 
-/// The places of a model with some rows and context each: every one that it has, once.
+/// The places of a model with some rows and context each, whose tokens attend as that says: every one that it has,
+/// once.
 [[nodiscard]] std::vector<Problem> places_of_model(const ModelConfig& config, const ModelWeights& weights,
-                                                   ElementType cache);
+                                                   ElementType cache, const AttentionChoice& attention);
 
 /// The plan if it is one for this model on this device. One of another device, or with a place that this model does not
 /// have, is told to `warn` in a line and left out as a whole.

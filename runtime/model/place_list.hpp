@@ -37,6 +37,8 @@ extern const PlaceList<MlpPlace> kDecodeMlp;
 extern const PlaceList<AttentionPlace> kPromptAttention;
 extern const PlaceList<MlpPlace> kPromptMlp;
 extern const PlaceList<HeadPlace> kHead;
+extern const PlaceList<SparseAttentionPlace> kDecodeSparseAttention;
+extern const PlaceList<SparseAttentionPlace> kPromptSparseAttention;
 extern const PlaceList<VisionAttentionPlace> kVisionAttention;
 extern const PlaceList<VisionMlpPlace> kVisionMlp;
 extern const PlaceList<MergerPlace> kMerger;
@@ -45,9 +47,11 @@ extern const PlaceList<MergerPlace> kMerger;
 template <typename Visit>
 void for_each_place(Visit&& visit) {
   visit(kDecodeAttention);
+  visit(kDecodeSparseAttention);
   visit(kDecodeMlp);
   visit(kHead);
   visit(kPromptAttention);
+  visit(kPromptSparseAttention);
   visit(kPromptMlp);
   visit(kVisionAttention);
   visit(kVisionMlp);

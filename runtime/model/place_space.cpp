@@ -13,6 +13,8 @@
 #include "core/space/code_words.hpp"
 #include "core/util/hash.hpp"
 #include "runtime/model/place_list.hpp"
+#include "runtime/ops/block_choice.hpp"
+#include "runtime/ops/sparse_mask.hpp"
 
 namespace pascaline {
 namespace {
@@ -42,11 +44,26 @@ struct PlaceKind {
   const char* bytes;
 };
 
+// As if all keys were seen.
+constexpr const char* kDecodeAttentionFlops =
+    "2 * HIDDEN * (2 * HEADS + 2 * KV_HEADS) * HEAD_DIM + 4 * HEADS * HEAD_DIM * KEYS";
+constexpr const char* kPromptAttentionFlops =
+    "2 * ROWS * HIDDEN * (2 * HEADS + 2 * KV_HEADS) * HEAD_DIM + 4 * ROWS * HEADS * HEAD_DIM * KEYS";
 constexpr const char* kAttentionBytes =
     "matrix_bytes(QKV, (HEADS + 2 * KV_HEADS) * HEAD_DIM, HIDDEN) + matrix_bytes(OUTPUT, HIDDEN, HEADS * HEAD_DIM) + 2 "
     "* KEYS * KV_HEADS * HEAD_DIM * sizeof(CACHE)";
 constexpr const char* kMlpBytes =
     "matrix_bytes(GATE_UP, 2 * INTERMEDIATE, HIDDEN) + matrix_bytes(DOWN, HIDDEN, INTERMEDIATE)";
+
+// Where tokens attend to some of the keys, besides the dimensions and kernels of attention to all of them.
+std::vector<PlaceDimension> with_choice(std::vector<PlaceDimension> dimensions) {
+  dimensions.insert(dimensions.end(), {{"BLOCK", 64, false, ops::SparseMask::kMinBlock, ops::SparseMask::kMaxBlock},
+                                       {"WINDOW", 1024, false, 0},
+                                       {"SINKS", 0, false, 0},
+                                       {"STRIDE", 0, false, 0},
+                                       {"PART", 0, false, 0, ops::ChooseBlocks::kAll}});
+  return dimensions;
+}
 
 const std::vector<PlaceKind>& place_kinds() {
   const std::vector<const char*> products{"matmul", "matmul_q", "matvec", "matvec_normed", "matvec_q", "quantize"};
@@ -55,19 +72,36 @@ const std::vector<PlaceKind>& place_kinds() {
     all.insert(all.end(), others);
     return all;
   };
+  const std::vector<PlaceDimension> decode_attention{{"HIDDEN", 2048},
+                                                     {"HEADS", 16},
+                                                     {"KV_HEADS", 8},
+                                                     {"HEAD_DIM", 128},
+                                                     {"KEYS", 4096, true},
+                                                     {"QK_NORM", 1, false, 0, 1},
+                                                     {"SECTION_H", 20, false, 0},
+                                                     {"SECTION_W", 20, false, 0}};
+  const std::vector<PlaceDimension> prompt_attention{{"ROWS", 512, true, 2},
+                                                     {"HIDDEN", 2048},
+                                                     {"HEADS", 16},
+                                                     {"KV_HEADS", 8},
+                                                     {"HEAD_DIM", 128},
+                                                     {"KEYS", 512, true},
+                                                     {"QK_NORM", 1, false, 0, 1},
+                                                     {"SECTION_H", 20, false, 0},
+                                                     {"SECTION_W", 20, false, 0}};
   static const std::vector<PlaceKind> kinds{
       {"place_decode_attention",
-       {{"HIDDEN", 2048},
-        {"HEADS", 16},
-        {"KV_HEADS", 8},
-        {"HEAD_DIM", 128},
-        {"KEYS", 4096, true},
-        {"QK_NORM", 1, false, 0, 1},
-        {"SECTION_H", 20, false, 0},
-        {"SECTION_W", 20, false, 0}},
+       decode_attention,
        {{"QKV"}, {"OUTPUT"}, {"CACHE", false}},
-       with_products({"rmsnorm", "qk_norm_rope", "attention_decode", "attention_decode_qkv"}),
-       "2 * HIDDEN * (2 * HEADS + 2 * KV_HEADS) * HEAD_DIM + 4 * HEADS * HEAD_DIM * KEYS",
+       with_products({"rmsnorm", "qk_norm_rope", "attention_decode", "attention_decode_qkv", "attention_projected"}),
+       kDecodeAttentionFlops,
+       kAttentionBytes},
+      {"place_decode_sparse_attention",
+       with_choice(decode_attention),
+       {{"QKV"}, {"OUTPUT"}, {"CACHE", false}},
+       with_products({"rmsnorm", "qk_norm_rope", "pool_blocks", "score_blocks", "choose_blocks",
+                      "attention_sparse_decode", "attention_decode_qkv"}),
+       kDecodeAttentionFlops,
        kAttentionBytes},
       {"place_decode_mlp",
        {{"HIDDEN", 2048}, {"INTERMEDIATE", 6144}},
@@ -82,18 +116,17 @@ const std::vector<PlaceKind>& place_kinds() {
        "2 * ROWS * HIDDEN * VOCABULARY",
        "matrix_bytes(HEAD, VOCABULARY, HIDDEN) + 4 * ROWS * VOCABULARY"},
       {"place_prompt_attention",
-       {{"ROWS", 512, true, 2},
-        {"HIDDEN", 2048},
-        {"HEADS", 16},
-        {"KV_HEADS", 8},
-        {"HEAD_DIM", 128},
-        {"KEYS", 512, true},
-        {"QK_NORM", 1, false, 0, 1},
-        {"SECTION_H", 20, false, 0},
-        {"SECTION_W", 20, false, 0}},
+       prompt_attention,
        {{"QKV"}, {"OUTPUT"}, {"CACHE", false}},
        with_products({"rmsnorm", "row_statistics", "qk_norm_rope", "attention_prefill"}),
-       "2 * ROWS * HIDDEN * (2 * HEADS + 2 * KV_HEADS) * HEAD_DIM + 4 * ROWS * HEADS * HEAD_DIM * KEYS",
+       kPromptAttentionFlops,
+       kAttentionBytes},
+      {"place_prompt_sparse_attention",
+       with_choice(prompt_attention),
+       {{"QKV"}, {"OUTPUT"}, {"CACHE", false}},
+       with_products({"rmsnorm", "row_statistics", "qk_norm_rope", "pool_blocks", "score_blocks", "choose_blocks",
+                      "attention_sparse_prefill", "attention_prefill"}),
+       kPromptAttentionFlops,
        kAttentionBytes},
       {"place_prompt_mlp",
        {{"ROWS", 512, true, 2}, {"HIDDEN", 2048}, {"INTERMEDIATE", 6144}},

@@ -5,6 +5,11 @@
 namespace pascaline {
 namespace {
 
+// Every block of threads normalises for itself. For a single row that takes no longer than it waits for its first
+// weights, but many blocks do it in turn: from so many rows of a weight on it takes longer than a launch
+// (docs/measurements.md).
+constexpr std::int64_t kMostNormedRows = 32'768;
+
 // A row's statistics take less than the row.
 template <typename Norm>
 TensorView statistics_view(const Norm& norm, ops::RowNorm kind) {
@@ -86,6 +91,66 @@ ops::QkNormRope rotation_of(const AttentionPlace& place) {
           .k_scales = place.k_scales,
           .v_scales = place.v_scales,
           .epsilon = place.epsilon};
+}
+
+ops::AttentionPrefill prompt_attention_of(const AttentionPlace& place) {
+  const std::int64_t length = place.keys();
+  const bool scaled = ops::is_given(place.k_scales);
+  return {.q = place.q,
+          .k = rows_of(place.k_cache, 0, length),
+          .v = rows_of(place.v_cache, 0, length),
+          .out = place.attended,
+          .causal = true,
+          .k_scales = scaled ? rows_of(place.k_scales, 0, length) : place.k_scales,
+          .v_scales = scaled ? rows_of(place.v_scales, 0, length) : place.v_scales};
+}
+
+ops::AttentionDecodeQkv rotated_attention_of(const AttentionPlace& place, const ops::QuantizedRows& to) {
+  return {.qkv = reshaped(place.qkv, {place.qkv.shape[1], place.qkv.shape[2]}),
+          .q_weight = place.q_norm,
+          .k_weight = place.k_norm,
+          .cosine = place.cosine,
+          .sine = place.sine,
+          .positions = place.positions,
+          .length = place.length,
+          .k_cache = place.k_cache,
+          .v_cache = place.v_cache,
+          .out = to.values,
+          .k_scales = place.k_scales,
+          .v_scales = place.v_scales,
+          .scales = to.scales,
+          .section_h = place.section_h,
+          .section_w = place.section_w,
+          .epsilon = place.epsilon};
+}
+
+bool can_normalise_row(ElementType weight, std::int64_t columns) noexcept {
+  return !is_packed_format(weight) ||
+         (weight != ElementType::int8_row && ops::filled_columns(weight, columns) == columns);
+}
+
+double more_for_norm(std::int64_t weight_rows) noexcept { return weight_rows > kMostNormedRows ? 2 : 0; }
+
+ops::NormedMatmul joined(const ops::Rmsnorm& norm, const ops::Matmul& layer) {
+  return {.a = norm.x,
+          .norm = norm.weight,
+          .b = layer.b,
+          .c = layer.c,
+          .bias = layer.bias,
+          .residual = layer.residual,
+          .epilogue = layer.epilogue,
+          .epsilon = norm.epsilon};
+}
+
+bool normalises_qkv(const PlaceKey& key) { return can_normalise_row(type_of(key, "QKV"), dimension_of(key, "HIDDEN")); }
+
+double more_for_qkv(const PlaceKey& key) {
+  return more_for_norm((dimension_of(key, "HEADS") + 2 * dimension_of(key, "KV_HEADS")) *
+                       dimension_of(key, "HEAD_DIM"));
+}
+
+bool normalises_prompt_qkv(const PlaceKey& key) {
+  return can_normalise(type_of(key, "QKV"), dimension_of(key, "ROWS"));
 }
 
 ops::Rmsnorm post_norm_of(const MlpPlace& place) {

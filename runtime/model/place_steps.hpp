@@ -1,8 +1,11 @@
 #pragma once
 
+#include "runtime/formats/int8_activations.hpp"
 #include "runtime/model/linear_layers.hpp"
 #include "runtime/model/places.hpp"
+#include "runtime/model/tensor_memory.hpp"
 #include "runtime/ops/attention.hpp"
+#include "runtime/ops/attention_qkv.hpp"
 #include "runtime/ops/matmul.hpp"
 #include "runtime/ops/norm.hpp"
 #include "runtime/ops/normalising_matmul.hpp"
@@ -18,6 +21,38 @@ namespace pascaline {
 [[nodiscard]] ops::Matmul output_of(const AttentionPlace& place, const TensorView& attended);
 /// Heads normalised and turned; keys and values into the cache, queries into `q`.
 [[nodiscard]] ops::QkNormRope rotation_of(const AttentionPlace& place);
+
+/// Attention of several tokens to all before them.
+[[nodiscard]] ops::AttentionPrefill prompt_attention_of(const AttentionPlace& place);
+/// A token's attention, with norms, positions and cache of its queries and keys.
+[[nodiscard]] ops::AttentionDecodeQkv rotated_attention_of(const AttentionPlace& place, const ops::QuantizedRows& to);
+/// A token's attention, which `attend(to)` runs, and the product after it: where that takes rounded rows, attention
+/// rounds its result for it.
+template <typename Attend>
+void attend_and_project(LinearLayers& linear, const AttentionPlace& place, const Attend& attend) {
+  const ops::Matmul output = output_of(place, place.attended);
+  const std::int64_t heads = place.q.shape[1];
+  const std::int64_t head_dim = place.q.shape[2];
+  if (head_dim % kActivationBlock == 0 && linear.takes_rounded_blocks(output)) {
+    const ops::QuantizedRows rounded = linear.rows_for(output);
+    attend(ops::QuantizedRows{reshaped(rounded.values, {heads, head_dim}), rounded.scales});
+    linear.run_rounded(output, rounded);
+    return;
+  }
+  attend(ops::QuantizedRows{reshaped(place.attended, {heads, head_dim}), {}});
+  linear.run(output);
+}
+
+/// Whether a product of one row with a weight of that type can normalise it.
+[[nodiscard]] bool can_normalise_row(ElementType weight, std::int64_t columns) noexcept;
+/// For `extra_launches` of that: what the blocks of threads that take so many rows of a weight do again.
+[[nodiscard]] double more_for_norm(std::int64_t weight_rows) noexcept;
+/// The product that normalises its row.
+[[nodiscard]] ops::NormedMatmul joined(const ops::Rmsnorm& norm, const ops::Matmul& layer);
+/// These of the projection to queries, keys and values, for keys of places.
+[[nodiscard]] bool normalises_qkv(const PlaceKey& key);
+[[nodiscard]] double more_for_qkv(const PlaceKey& key);
+[[nodiscard]] bool normalises_prompt_qkv(const PlaceKey& key);
 
 [[nodiscard]] ops::Rmsnorm post_norm_of(const MlpPlace& place);
 [[nodiscard]] ops::Matmul gate_up_of(const MlpPlace& place);

@@ -31,36 +31,54 @@ std::int64_t dimension_of(const PlaceKey& key, const char* name) { return key.na
 
 ElementType type_of(const PlaceKey& key, const char* name) { return key.named().type(name); }
 
-PlaceKey AttentionPlace::key() const {
-  const std::int64_t heads = q.shape[1];
-  const std::int64_t qk_norm = ops::is_given(q_norm) ? 1 : 0;
-  if (rows() == 1) {
-    return {"place_decode_attention",
-            {{"HIDDEN", hidden.shape[1]},
-             {"HEADS", heads},
-             {"KV_HEADS", k_cache.shape[1]},
-             {"HEAD_DIM", k_cache.shape[2]},
-             {"KEYS", k_cache.shape[0]},
-             {"QK_NORM", qk_norm},
-             {"SECTION_H", section_h},
-             {"SECTION_W", section_w}},
-            {{"QKV", qkv_weight.type}, {"OUTPUT", output.type}, {"CACHE", k_cache.type}}};
+namespace {
+
+// Sizes and types of attention, which has that many keys.
+void add_attention(PlaceKey& key, const AttentionPlace& place, std::int64_t keys) {
+  if (place.rows() > 1) {
+    key.add({"ROWS", place.rows()});
   }
-  return {"place_prompt_attention",
-          {{"ROWS", rows()},
-           {"HIDDEN", hidden.shape[1]},
-           {"HEADS", heads},
-           {"KV_HEADS", k_cache.shape[1]},
-           {"HEAD_DIM", k_cache.shape[2]},
-           {"KEYS", cached + rows()},
-           {"QK_NORM", qk_norm},
-           {"SECTION_H", section_h},
-           {"SECTION_W", section_w}},
-          {{"QKV", qkv_weight.type}, {"OUTPUT", output.type}, {"CACHE", k_cache.type}}};
+  key.add({"HIDDEN", place.hidden.shape[1]});
+  key.add({"HEADS", place.q.shape[1]});
+  key.add({"KV_HEADS", place.k_cache.shape[1]});
+  key.add({"HEAD_DIM", place.k_cache.shape[2]});
+  key.add({"KEYS", keys});
+  key.add({"QK_NORM", ops::is_given(place.q_norm) ? 1 : 0});
+  key.add({"SECTION_H", place.section_h});
+  key.add({"SECTION_W", place.section_w});
+  key.add({"QKV", place.qkv_weight.type});
+  key.add({"OUTPUT", place.output.type});
+  key.add({"CACHE", place.k_cache.type});
+}
+
+}  // namespace
+
+std::int64_t AttentionPlace::keys() const noexcept { return rows() == 1 ? k_cache.shape[0] : cached + rows(); }
+
+PlaceKey AttentionPlace::key() const {
+  PlaceKey key(rows() == 1 ? KernelName("place_decode_attention") : KernelName("place_prompt_attention"));
+  add_attention(key, *this, keys());
+  return key;
 }
 
 const PlaceList<AttentionPlace>& AttentionPlace::list() const noexcept {
   return rows() == 1 ? kDecodeAttention : kPromptAttention;
+}
+
+PlaceKey SparseAttentionPlace::key() const {
+  PlaceKey key(rows() == 1 ? KernelName("place_decode_sparse_attention") : KernelName("place_prompt_sparse_attention"));
+  add_attention(key, *this, keys());
+  const ops::SparseMask& mask = choice.mask;
+  key.add({"BLOCK", mask.block});
+  key.add({"WINDOW", mask.window});
+  key.add({"SINKS", mask.sinks});
+  key.add({"STRIDE", mask.stride});
+  key.add({"PART", choice.chooses_blocks() ? choice.part() : 0});
+  return key;
+}
+
+const PlaceList<SparseAttentionPlace>& SparseAttentionPlace::list() const noexcept {
+  return rows() == 1 ? kDecodeSparseAttention : kPromptSparseAttention;
 }
 
 PlaceKey MlpPlace::key() const {

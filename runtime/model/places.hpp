@@ -4,6 +4,7 @@
 #include <span>
 
 #include "runtime/checkpoint/model_weights.hpp"
+#include "runtime/model/attention_choice.hpp"
 #include "runtime/model/place_key.hpp"
 #include "runtime/ops/norm_epsilon.hpp"
 #include "runtime/ops/tensor.hpp"
@@ -13,7 +14,8 @@
 //
 // To add a way to compute one:
 //  1. Write the operation (CONTRIBUTING.md, "Adding an operation").
-//  2. In the file of the place's list (decode_places.cpp, prompt_places.cpp, vision_places.cpp) write a function
+//  2. In the file of the place's list (decode_places.cpp, prompt_places.cpp, sparse_places.cpp,
+//     vision_places.cpp) write a function
 //     `void run_NAME(LinearLayers& linear, const SomePlace& place)` that does all of the place with it: what the
 //     first alternative, "single", changes must hold the same afterwards, what is marked as scratch anything. What it
 //     does not join it takes from the functions that the others are made of.
@@ -58,9 +60,29 @@ struct AttentionPlace {
   NormEpsilon epsilon = {};
 
   [[nodiscard]] std::int64_t rows() const noexcept { return hidden.shape[0]; }
+  /// Keys that may be seen: of one row those that the cache has room for.
+  [[nodiscard]] std::int64_t keys() const noexcept;
   /// place_decode_attention (one row) or place_prompt_attention.
   [[nodiscard]] PlaceKey key() const;
   [[nodiscard]] const PlaceList<AttentionPlace>& list() const noexcept;
+};
+
+/// The same where tokens attend to some of the keys before them only. Where blocks are chosen, the means of the keys of
+/// each block follow the cache, whether they are needed or not: `means` of the blocks that these rows fill change.
+struct SparseAttentionPlace : AttentionPlace {
+  AttentionChoice choice;
+  // With chosen blocks only.
+  TensorView means;  ///< [blocks of keys, KV_HEADS, HEAD_DIM], float32; changed
+  // Scratch.
+  TensorView scores;  ///< [KV_HEADS, blocks of ROWS, blocks of keys], float32
+  TensorView lists;   ///< [KV_HEADS, blocks of ROWS, WIDTH], int32: blocks that are seen
+
+  // Of this place, never asked of it as of the other: places are passed by their own type.
+  // NOLINTBEGIN(bugprone-derived-method-shadowing-base-method)
+  /// place_decode_sparse_attention (one row) or place_prompt_sparse_attention.
+  [[nodiscard]] PlaceKey key() const;
+  [[nodiscard]] const PlaceList<SparseAttentionPlace>& list() const noexcept;
+  // NOLINTEND(bugprone-derived-method-shadowing-base-method)
 };
 
 /// The second half of a decoder's layer, in place: `hidden += down · swiglu(gate_up · norm(hidden))`.

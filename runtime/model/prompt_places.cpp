@@ -2,23 +2,10 @@
 
 #include "runtime/model/place_list.hpp"
 #include "runtime/model/place_steps.hpp"
-#include "runtime/model/tensor_memory.hpp"
 
 // The places of a pass of several tokens.
 namespace pascaline {
 namespace {
-
-ops::AttentionPrefill prompt_attention_of(const AttentionPlace& place) {
-  const std::int64_t length = place.cached + place.rows();
-  const bool scaled = ops::is_given(place.k_scales);
-  return {.q = place.q,
-          .k = rows_of(place.k_cache, 0, length),
-          .v = rows_of(place.v_cache, 0, length),
-          .out = place.attended,
-          .causal = true,
-          .k_scales = scaled ? rows_of(place.k_scales, 0, length) : place.k_scales,
-          .v_scales = scaled ? rows_of(place.v_scales, 0, length) : place.v_scales};
-}
 
 void single_prompt_attention(LinearLayers& linear, const AttentionPlace& place) {
   linear.run_normed(input_norm_of(place), projection_of(place));
@@ -33,10 +20,6 @@ void normed_prompt_attention(LinearLayers& linear, const AttentionPlace& place) 
   linear.executor().run(rotation_of(place));
   linear.executor().run(prompt_attention_of(place));
   linear.run(output_of(place, place.attended));
-}
-
-bool normalises_prompt_qkv(const PlaceKey& key) {
-  return can_normalise(type_of(key, "QKV"), dimension_of(key, "ROWS"));
 }
 
 constexpr std::array kPromptAttentions{

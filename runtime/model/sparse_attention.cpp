@@ -1,11 +1,5 @@
 #include "runtime/model/sparse_attention.hpp"
 
-#include <algorithm>
-
-#include "runtime/formats/int8_activations.hpp"
-#include "runtime/model/place_steps.hpp"
-#include "runtime/model/tensor_memory.hpp"
-#include "runtime/ops/attention_sparse.hpp"
 #include "runtime/ops/block_choice.hpp"
 
 namespace pascaline {
@@ -66,89 +60,22 @@ std::uint64_t SparseAttention::shared_bytes(const TextConfig& config, const Atte
              : 0;
 }
 
-void SparseAttention::run(LinearLayers& linear, const AttentionPlace& place, std::int64_t layer) {
-  linear.run_normed(input_norm_of(place), projection_of(place));
-  linear.executor().run(rotation_of(place));
-  const ops::Matmul output = output_of(place, place.attended);
-  if (place.rows() > 1) {
-    attend_to_prompt(linear, place, layer);
-    linear.run(output);
-    return;
+void SparseAttention::run(FusionPlan& fusion, LinearLayers& linear, const AttentionPlace& attention,
+                          std::int64_t layer) const {
+  SparseAttentionPlace place{attention, choice_, {}, {}, {}};
+  if (choice_.chooses_blocks()) {
+    const std::int64_t block = choice_.mask.block;
+    const std::int64_t keys = blocks_of(place.keys(), block);
+    const std::int64_t kv_heads = place.k_cache.shape[1];
+    const std::int64_t rows = blocks_of(place.rows(), block);
+    place.means = {
+        means_[static_cast<std::size_t>(layer)].data(), ElementType::float32, {keys, kv_heads, place.k_cache.shape[2]}};
+    place.scores = {scores_.data(), ElementType::float32, {kv_heads, rows, keys}};
+    place.lists = {lists_.data(),
+                   ElementType::int32,
+                   {kv_heads, rows, ops::ChooseBlocks::width_for(place.keys(), block, choice_.part())}};
   }
-  const std::int64_t heads = place.q.shape[1];
-  const std::int64_t head_dim = place.q.shape[2];
-  if (head_dim % kActivationBlock == 0 && linear.takes_rounded_blocks(output)) {
-    const ops::QuantizedRows rounded = linear.rows_for(output);
-    attend_to_token(linear, place, layer, {reshaped(rounded.values, {heads, head_dim}), rounded.scales});
-    linear.run_rounded(output, rounded);
-    return;
-  }
-  attend_to_token(linear, place, layer, {reshaped(place.attended, {heads, head_dim}), {}});
-  linear.run(output);
-}
-
-TensorView SparseAttention::choose(LinearLayers& linear, const AttentionPlace& place, std::int64_t layer,
-                                   std::int64_t keys) {
-  if (!choice_.chooses_blocks()) {
-    return {};
-  }
-  const std::int64_t block = choice_.mask.block;
-  const std::int64_t kv_heads = place.k_cache.shape[1];
-  const std::int64_t rows = blocks_of(place.rows(), block);
-  const std::int64_t width = ops::ChooseBlocks::width_for(keys, block, choice_.part());
-  const TensorView means(means_[static_cast<std::size_t>(layer)].data(), ElementType::float32,
-                         {blocks_of(keys, block), kv_heads, place.k_cache.shape[2]});
-  const TensorView scores(scores_.data(), ElementType::float32, {kv_heads, rows, blocks_of(keys, block)});
-  const TensorView lists(lists_.data(), ElementType::int32, {kv_heads, rows, width});
-  const bool scaled = ops::is_given(place.k_scales);
-  Executor& executor = linear.executor();
-  executor.run(ops::PoolBlocks{.k = rows_of(place.k_cache, 0, keys),
-                               .length = place.length,
-                               .means = means,
-                               .block = block,
-                               .added = place.rows(),
-                               .k_scales = scaled ? rows_of(place.k_scales, 0, keys) : place.k_scales});
-  executor.run(ops::ScoreBlocks{
-      .q = place.q, .means = means, .length = place.length, .scores = scores, .keys = keys, .block = block});
-  executor.run(ops::ChooseBlocks{.scores = scores,
-                                 .length = place.length,
-                                 .blocks = lists,
-                                 .queries = place.rows(),
-                                 .keys = keys,
-                                 .block = block,
-                                 .part = choice_.part()});
-  return lists;
-}
-
-void SparseAttention::attend_to_prompt(LinearLayers& linear, const AttentionPlace& place, std::int64_t layer) {
-  const std::int64_t length = place.cached + place.rows();
-  const bool scaled = ops::is_given(place.k_scales);
-  const TensorView lists = choose(linear, place, layer, length);
-  linear.executor().run(
-      ops::AttentionSparsePrefill{.q = place.q,
-                                  .k = rows_of(place.k_cache, 0, length),
-                                  .v = rows_of(place.v_cache, 0, length),
-                                  .out = place.attended,
-                                  .blocks = lists,
-                                  .mask = choice_.mask,
-                                  .k_scales = scaled ? rows_of(place.k_scales, 0, length) : place.k_scales,
-                                  .v_scales = scaled ? rows_of(place.v_scales, 0, length) : place.v_scales});
-}
-
-void SparseAttention::attend_to_token(LinearLayers& linear, const AttentionPlace& place, std::int64_t layer,
-                                      const ops::QuantizedRows& to) {
-  const TensorView lists = choose(linear, place, layer, place.k_cache.shape[0]);
-  linear.executor().run(ops::AttentionSparseDecode{
-      .q = reshaped(place.q, {place.q.shape[1], place.q.shape[2]}),
-      .k = place.k_cache,
-      .v = place.v_cache,
-      .length = place.length,
-      .out = to.values,
-      .blocks = ops::is_given(lists) ? reshaped(lists, {lists.shape[0], lists.shape[2]}) : lists,
-      .mask = choice_.mask,
-      .k_scales = place.k_scales,
-      .v_scales = place.v_scales,
-      .scales = to.scales});
+  fusion.run(linear, place);
 }
 
 }  // namespace pascaline

@@ -6,14 +6,15 @@
 #include "runtime/checkpoint/model_config.hpp"
 #include "runtime/device/device_memory.hpp"
 #include "runtime/model/attention_choice.hpp"
+#include "runtime/model/fusion.hpp"
 #include "runtime/model/linear_layers.hpp"
 #include "runtime/model/places.hpp"
 
 namespace pascaline {
 
-/// The first half of a decoder's layers where tokens attend to some of the keys before them only: each operation by
-/// itself. One for all layers that run in a place. Where blocks are chosen it keeps the means of the keys of each
-/// block, which follow the cache: rows may be read again from any on.
+/// What layers need where tokens attend to some of the keys before them only: one for all layers that run in a place.
+/// Where blocks are chosen it keeps the means of the keys of each block, which follow the cache: rows may be read again
+/// from any on.
 class SparseAttention {
  public:
   /// Allocates all that passes of up to `rows` rows need. `memory` must outlive it. Throws OutOfMemoryError.
@@ -21,7 +22,7 @@ class SparseAttention {
                   std::int64_t rows, std::int64_t layers);
 
   /// Computes the place, of layer `layer`; does not wait on a device. Throws as Executor::run.
-  void run(LinearLayers& linear, const AttentionPlace& place, std::int64_t layer);
+  void run(FusionPlan& fusion, LinearLayers& linear, const AttentionPlace& attention, std::int64_t layer) const;
 
   [[nodiscard]] std::uint64_t bytes() const noexcept;
   /// Of the means of one layer, and of what all layers share: as it will be. 0 for patterns and dense attention.
@@ -31,13 +32,6 @@ class SparseAttention {
                                                   std::int64_t context, std::int64_t rows) noexcept;
 
  private:
-  /// Lists for the place's rows, [KV_HEADS, blocks of rows, WIDTH]; a tensor that is not there for a pattern.
-  [[nodiscard]] TensorView choose(LinearLayers& linear, const AttentionPlace& place, std::int64_t layer,
-                                  std::int64_t keys);
-  void attend_to_prompt(LinearLayers& linear, const AttentionPlace& place, std::int64_t layer);
-  void attend_to_token(LinearLayers& linear, const AttentionPlace& place, std::int64_t layer,
-                       const ops::QuantizedRows& to);
-
   AttentionChoice choice_;
   std::vector<RawBuffer> means_;  // of each layer
   RawBuffer scores_;

@@ -115,7 +115,7 @@ void LayerRunner::attend(const TextLayerWeights& layer, std::int64_t index, cons
       .section_w = config_->mrope_section[2],
       .epsilon = config_->norm_epsilon};
   if (sparse_) {
-    sparse_->run(*linear_, place, index);
+    sparse_->run(*fusion_, *linear_, place, index);
   } else {
     fusion_->run(*linear_, place);
   }

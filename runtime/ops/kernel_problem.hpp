@@ -27,7 +27,7 @@ struct NamedType {
 /// can be made for every launch.
 class KernelProblem {
  public:
-  static constexpr std::size_t kMaxDimensions = 12;
+  static constexpr std::size_t kMaxDimensions = 16;
   static constexpr std::size_t kMaxTypes = 4;
 
   explicit KernelProblem(KernelName kernel) noexcept : kernel_(kernel) {}

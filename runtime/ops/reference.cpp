@@ -9,20 +9,21 @@ namespace pascaline {
 // Each in a file NAME_reference.cpp of its own.
 using ReferenceFunction = std::remove_pointer_t<HostReference>;
 ReferenceFunction reference_advance, reference_attention_decode, reference_attention_decode_qkv,
-    reference_attention_prefill, reference_attention_sparse_decode, reference_attention_sparse_prefill,
-    reference_choose_blocks, reference_elementwise, reference_gather, reference_layernorm, reference_matmul_nt,
-    reference_matmul_q, reference_matvec_normed, reference_matvec_q, reference_mlp, reference_quantize,
-    reference_pool_blocks, reference_position_embedding, reference_qk_norm_rope, reference_rmsnorm,
-    reference_rope_vision, reference_row_statistics, reference_sample, reference_score_blocks, reference_softmax,
-    reference_transpose;
+    reference_attention_prefill, reference_attention_projected, reference_attention_sparse_decode,
+    reference_attention_sparse_prefill, reference_choose_blocks, reference_elementwise, reference_gather,
+    reference_layernorm, reference_matmul_nt, reference_matmul_q, reference_matvec_normed, reference_matvec_q,
+    reference_mlp, reference_quantize, reference_pool_blocks, reference_position_embedding, reference_qk_norm_rope,
+    reference_rmsnorm, reference_rope_vision, reference_row_statistics, reference_sample, reference_score_blocks,
+    reference_softmax, reference_transpose;
 
 namespace {
 
-constexpr std::array<std::pair<std::string_view, HostReference>, 26> kReferences{{
+constexpr std::array<std::pair<std::string_view, HostReference>, 27> kReferences{{
     {"advance", reference_advance},
     {"attention_decode", reference_attention_decode},
     {"attention_decode_qkv", reference_attention_decode_qkv},
     {"attention_prefill", reference_attention_prefill},
+    {"attention_projected", reference_attention_projected},
     {"attention_sparse_decode", reference_attention_sparse_decode},
     {"attention_sparse_prefill", reference_attention_sparse_prefill},
     {"choose_blocks", reference_choose_blocks},

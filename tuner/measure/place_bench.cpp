@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <numeric>
 #include <string_view>
@@ -15,6 +16,7 @@
 #include "runtime/model/place_list.hpp"
 #include "runtime/model/place_space.hpp"
 #include "runtime/model/positions.hpp"
+#include "runtime/ops/block_choice.hpp"
 
 namespace pascaline {
 namespace {
@@ -63,10 +65,15 @@ TensorView cache_of(PlaceTensors& tensors, const char* name, ElementType type, s
   return tensors.changed(name, type, {keys, heads, head_dim}, -most, most);
 }
 
+bool has_dimension(const Problem& of, std::string_view name) {
+  return std::ranges::any_of(of.dimensions, [&](const auto& dimension) { return dimension.first == name; });
+}
+
+std::int64_t rows_of_place(const Problem& of) { return has_dimension(of, "ROWS") ? of.dimension("ROWS") : 1; }
+
 // The rows are the last ones of the cache: what a place meets when the context is full.
 void make(PlaceTensors& tensors, const Problem& of, AttentionPlace& place) {
-  const bool one = of.kernel == "place_decode_attention";
-  const std::int64_t rows = one ? 1 : of.dimension("ROWS");
+  const std::int64_t rows = rows_of_place(of);
   const std::int64_t hidden = of.dimension("HIDDEN");
   const std::int64_t heads = of.dimension("HEADS");
   const std::int64_t kv_heads = of.dimension("KV_HEADS");
@@ -105,8 +112,46 @@ void make(PlaceTensors& tensors, const Problem& of, AttentionPlace& place) {
   place.section_w = of.dimension("SECTION_W");
 }
 
+// Means of the blocks' keys that are multiples of one row: their order by score is then that of the multiples, or its
+// reverse, whatever the queries' rounding.
+TensorView means_of(PlaceTensors& tensors, std::int64_t blocks, std::int64_t heads, std::int64_t head_dim) {
+  const std::int64_t row = heads * head_dim;
+  std::vector<float> values(static_cast<std::size_t>(blocks * row));
+  for (std::int64_t block = 0; block < blocks; ++block) {
+    constexpr std::int64_t kStep = 7919;  // a prime, so that blocks that are chosen lie apart
+    const double multiple = static_cast<double>(block * kStep % blocks + 1) / static_cast<double>(blocks);
+    for (std::int64_t i = 0; i < row; ++i) {
+      const double wave = std::sin(static_cast<double>(i) * 0.7 + 1);
+      values[static_cast<std::size_t>(block * row + i)] = static_cast<float>(multiple * wave);
+    }
+  }
+  return tensors.changed("means", values, {blocks, heads, head_dim});
+}
+
+void make(PlaceTensors& tensors, const Problem& of, SparseAttentionPlace& place) {
+  make(tensors, of, static_cast<AttentionPlace&>(place));
+  place.choice = {{of.dimension("BLOCK"), of.dimension("WINDOW"), of.dimension("SINKS"), of.dimension("STRIDE")},
+                  static_cast<double>(of.dimension("PART")) / ops::ChooseBlocks::kAll};
+  if (place.choice.is_dense() || (place.choice.mask.is_pattern() && place.choice.chooses_blocks())) {
+    throw Error(fmt::format("{}: give either a WINDOW or a PART of the blocks", of.text()));
+  }
+  if (!place.choice.chooses_blocks()) {
+    return;
+  }
+  const std::int64_t block = place.choice.mask.block;
+  const auto blocks_in = [&](std::int64_t rows) { return (rows + block - 1) / block; };
+  const std::int64_t kv_heads = of.dimension("KV_HEADS");
+  const std::int64_t keys = blocks_in(place.keys());
+  const std::int64_t rows = blocks_in(place.rows());
+  place.means = means_of(tensors, keys, kv_heads, of.dimension("HEAD_DIM"));
+  place.scores = tensors.scratch({kv_heads, rows, keys});
+  place.lists =
+      tensors.scratch({kv_heads, rows, ops::ChooseBlocks::width_for(place.keys(), block, place.choice.part())});
+  place.lists.type = ElementType::int32;  // of the same size
+}
+
 void make(PlaceTensors& tensors, const Problem& of, MlpPlace& place) {
-  const std::int64_t rows = of.kernel == "place_decode_mlp" ? 1 : of.dimension("ROWS");
+  const std::int64_t rows = rows_of_place(of);
   const std::int64_t hidden = of.dimension("HIDDEN");
   const std::int64_t intermediate = of.dimension("INTERMEDIATE");
   place.hidden = tensors.changed("hidden", ElementType::float32, {rows, hidden}, -1, 1);
@@ -211,10 +256,12 @@ class ChainsOf final : public PlaceChains {
     make(tensors, of, place_);
     std::int64_t rows = place_.hidden.shape[0];
     std::int64_t columns = 1;
-    for (const auto& [name, value] : of.dimensions) {  // any of them may be a row's length
-      columns = name == "ROWS" || name == "KEYS" || name == "VOCABULARY" ? columns : std::max(columns, value);
+    for (const auto& [name, value] : of.dimensions) {
+      if (name == "HIDDEN" || name == "INTERMEDIATE" || name == "MERGED" || name == "OUT") {
+        columns = std::max(columns, value);
+      }
     }
-    if (std::ranges::any_of(of.dimensions, [](const auto& dimension) { return dimension.first == "HEADS"; })) {
+    if (has_dimension(of, "HEADS")) {
       columns = std::max(columns, of.dimension("HEADS") * of.dimension("HEAD_DIM"));
     }
     if (std::ranges::any_of(of.types, [](const auto& type) { return is_packed_format(type.second); })) {

@@ -69,7 +69,15 @@ TensorView PlaceTensors::floats(std::span<const float> values, std::initializer_
 
 TensorView PlaceTensors::changed(const char* name, ElementType type, std::initializer_list<std::int64_t> extents,
                                  double low, double high) {
-  const TensorView tensor = read(type, extents, low, high);
+  return kept_as_changed(name, read(type, extents, low, high));
+}
+
+TensorView PlaceTensors::changed(const char* name, std::span<const float> values,
+                                 std::initializer_list<std::int64_t> extents) {
+  return kept_as_changed(name, floats(values, extents));
+}
+
+TensorView PlaceTensors::kept_as_changed(const char* name, const TensorView& tensor) {
   Result result{name, tensor, std::vector<std::byte>(bytes_of(tensor)), {}};
   memory_->download({}, result.initial, span_of(tensor));
   memory_->synchronize(StreamId{});

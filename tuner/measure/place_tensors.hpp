@@ -29,6 +29,9 @@ class PlaceTensors {
   /// Values that a place changes.
   [[nodiscard]] TensorView changed(const char* name, ElementType type, std::initializer_list<std::int64_t> extents,
                                    double low, double high);
+  /// These values, which a place changes.
+  [[nodiscard]] TensorView changed(const char* name, std::span<const float> values,
+                                   std::initializer_list<std::int64_t> extents);
   /// What a place writes and does not read.
   [[nodiscard]] TensorView written(const char* name, std::initializer_list<std::int64_t> extents);
   /// float32; nothing of it counts afterwards.
@@ -55,6 +58,7 @@ class PlaceTensors {
   };
 
   TensorView allocate(ElementType type, std::initializer_list<std::int64_t> extents);
+  TensorView kept_as_changed(const char* name, const TensorView& tensor);
   void upload(const TensorView& to, std::span<const std::byte> bytes);
   [[nodiscard]] std::vector<double> values_of(const TensorView& tensor) const;
 

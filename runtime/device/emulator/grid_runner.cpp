@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <exception>
+#include <numeric>
+#include <random>
 
 namespace pascaline {
 
-GridRunner::GridRunner(unsigned workers) : workers_(std::max(1u, workers)) {}
+GridRunner::GridRunner(unsigned workers, std::optional<std::uint64_t> shuffle)
+    : workers_(std::max(1u, workers)), shuffle_(shuffle) {}
 
 GridRunner::~GridRunner() {
   {
@@ -25,6 +28,7 @@ std::optional<std::string> GridRunner::run(const EmulatedLaunch& launch) {
   chunk_ = std::clamp<std::uint64_t>(blocks_ / (std::uint64_t{workers_} * 16), 1, 64);
   next_block_ = 0;
   failure_.reset();
+  put_in_order();
   // Static shared arrays of code under AddressSanitizer exist once, not once a worker.
   if (workers_ == 1 || blocks_ == 1 || launch.entry->address_sanitizer) {
     work(own_);
@@ -41,6 +45,14 @@ std::optional<std::string> GridRunner::run(const EmulatedLaunch& launch) {
   std::unique_lock lock(mutex_);
   done_.wait(lock, [this] { return busy_ == 0; });
   return failure_;
+}
+
+void GridRunner::put_in_order() {
+  if (shuffle_) {
+    order_.resize(blocks_);
+    std::iota(order_.begin(), order_.end(), std::uint64_t{0});
+    std::shuffle(order_.begin(), order_.end(), std::mt19937_64(*shuffle_));
+  }
 }
 
 void GridRunner::start_threads() {
@@ -78,7 +90,7 @@ void GridRunner::work(BlockExecutor& executor) {
     }
     const std::uint64_t end = std::min(first + chunk_, blocks_);
     for (std::uint64_t block = first; block < end && !failure; ++block) {
-      failure = executor.run(block);
+      failure = executor.run(shuffle_ ? order_[block] : block);
     }
   }
   next_block_ = blocks_;

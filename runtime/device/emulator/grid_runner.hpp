@@ -18,7 +18,8 @@ namespace pascaline {
 /// hardware thread in all.
 class GridRunner {
  public:
-  explicit GridRunner(unsigned workers);
+  /// `shuffle`: blocks begin in an order that follows from it; none: in ascending order, which no GPU promises either.
+  explicit GridRunner(unsigned workers, std::optional<std::uint64_t> shuffle = std::nullopt);
   GridRunner(const GridRunner&) = delete;
   GridRunner& operator=(const GridRunner&) = delete;
   ~GridRunner();
@@ -27,11 +28,13 @@ class GridRunner {
   [[nodiscard]] std::optional<std::string> run(const EmulatedLaunch& launch);
 
  private:
+  void put_in_order();
   void start_threads();
   void serve();
   void work(BlockExecutor& executor);
 
   const unsigned workers_;
+  const std::optional<std::uint64_t> shuffle_;
   BlockExecutor own_;
   std::vector<std::thread> threads_;
 
@@ -45,6 +48,7 @@ class GridRunner {
 
   const EmulatedLaunch* launch_ = nullptr;
   std::uint64_t blocks_ = 0;
+  std::vector<std::uint64_t> order_;  // of the blocks, where it is shuffled
   std::uint64_t chunk_ = 1;
   std::atomic<std::uint64_t> next_block_{0};
 };

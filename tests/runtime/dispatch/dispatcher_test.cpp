@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "core/error.hpp"
+#include "runtime/device/device_failure.hpp"
 #include "runtime/dispatch/identity.hpp"
 #include "tests/db/fixtures.hpp"
 #include "tests/runtime/dispatch/fake_device.hpp"
@@ -170,6 +171,13 @@ TEST_F(DispatcherTest, WantOfMemoryIsNoFaultOfTheConfiguration) {
   ::testing::internal::CaptureStderr();
   EXPECT_EQ(message_of([&] { (void)dispatcher.prepare(scale_problem(8, 20)); }),
             "cannot prepare scale ROWS=8 WIDTH=20 T=float32: no memory for a buffer");
+  device_.allocations_to_refuse = 1;
+  try {
+    (void)dispatcher.prepare(scale_problem(8, 20));
+    ADD_FAILURE() << "there was memory";
+  } catch (const Error& error) {
+    EXPECT_TRUE(is_device_failure(error)) << "else the operation would stay on the processor from now on";
+  }
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
   EXPECT_TRUE(dispatcher.misses().empty());
   EXPECT_EQ(dispatcher.prepare(scale_problem(8, 20)).plan.provenance, Provenance::exact);

@@ -124,6 +124,27 @@ TEST(FusionFileTest, OfAnotherModelOrDeviceIsIgnoredAsAWhole) {
   EXPECT_NE(told[1].find(kMlp), std::string::npos) << told[1];
 }
 
+// Not the half of it that would fit.
+TEST(FusionFileTest, OnePlaceThatTheModelLacksMakesItAnotherModels) {
+  FusionFile file = parse_fusion(plan_text(kFloatMlp, "normed"), "plan.json");
+  file.places.push_back({place(kMlp), "normed"});
+  std::vector<std::string> told;
+  const auto warn = [&](const std::string& line) { told.push_back(line); };
+  for (int turn = 0; turn < 2; ++turn) {  // whichever comes first
+    const FusionFile used = plan_for_model(file, file.device, {place(kFloatMlp)}, warn);
+    EXPECT_TRUE(used.places.empty());
+    EXPECT_TRUE(used.name.empty()) << "nothing is said to be by it";
+    std::swap(file.places.front(), file.places.back());
+  }
+  ASSERT_EQ(told.size(), 2U) << "one line each";
+  EXPECT_NE(told[0].find("nothing of it is used"), std::string::npos) << told[0];
+  // Other sizes of what the model has are no other model's.
+  const Problem head = place("place_head ROWS=1 HIDDEN=256 VOCABULARY=512 HEAD=q8_0");
+  FusionFile of_rows = parse_fusion(plan_text("place_head ROWS=5 HIDDEN=256 VOCABULARY=512 HEAD=q8_0", "single"), "p");
+  EXPECT_EQ(plan_for_model(of_rows, of_rows.device, {head}, warn).places.size(), 1U);
+  EXPECT_EQ(told.size(), 2U);
+}
+
 TEST(FusionChooserTest, WithoutMeasurementsLaunchesAreCounted) {
   const PlaceKey key = place_key(place(kMlp));
   std::vector<PlaceCandidate> both = candidates();
@@ -232,6 +253,7 @@ TEST_F(FusionWinnersTest, AWinnerOfOtherSourcesIsNotUsed) {
 class FusionModelTest : public FusionWinnersTest {
  protected:
   ModelConfig config_ = golden_model_a().config;
+  AttentionChoice attention_;
 
   [[nodiscard]] std::set<std::string> kernels_of_step(FusionFile file) {
     const Dispatcher dispatcher(*host_, DispatcherOptions{.cache = PASCALINE_TEST_CACHE});
@@ -241,6 +263,7 @@ class FusionModelTest : public FusionWinnersTest {
     ModelOptions options{.context = 64};
     options.weights = options.cache = ElementType::float32;
     options.fusion_file = std::move(file);
+    options.attention = attention_;
     Model model(executor, config_, source, options);
     const std::vector<std::int32_t> tokens{1, 2, 3};
     model.append({tokens, {}});
@@ -273,6 +296,47 @@ TEST_F(FusionModelTest, AFileForcesTheWayOfAPlace) {
   EXPECT_TRUE(kernels.contains("qk_norm_rope"));
   file.device.name = "another processor";
   EXPECT_TRUE(kernels_of_step(file).contains("attention_decode_qkv")) << "nothing of it is used";
+}
+
+TEST_F(FusionModelTest, LayersThatSeeSomeOfTheKeysArePlacesOfTheirOwn) {
+  attention_ = parse_attention("topk=25%,block=16");
+  std::set<std::string> kernels = kernels_of_step({});
+  EXPECT_TRUE(kernels.contains("choose_blocks"));
+  EXPECT_TRUE(kernels.contains("attention_sparse_decode"));
+  EXPECT_EQ(uses_["place_decode_sparse_attention"], static_cast<std::uint64_t>(config_.text.layers));
+  EXPECT_FALSE(uses_.contains("place_decode_attention"));
+  const auto attention =
+      std::ranges::find_if(places_, [](const Problem& one) { return one.kernel == "place_decode_sparse_attention"; });
+  ASSERT_NE(attention, places_.end());
+  EXPECT_EQ(attention->dimension("PART"), 250'000);
+  const FusionFile file{"plan.json", device_row(host_->info()), {{*attention, "single"}}};
+  EXPECT_TRUE(kernels.contains("matvec_normed")) << "as an estimate";
+  kernels = kernels_of_step(file);
+  EXPECT_TRUE(kernels.contains("choose_blocks"));
+  // A plan for another choice of keys is another model's.
+  attention_ = parse_attention("topk=50%,block=16");
+  (void)kernels_of_step(file);
+  attention_ = {};
+  (void)kernels_of_step({});
+  EXPECT_TRUE(
+      std::ranges::none_of(places_, [](const Problem& one) { return one.kernel.ends_with("sparse_attention"); }));
+}
+
+// A context that leaves nothing out needs no choice of blocks, and can be computed as if all keys were seen.
+TEST_F(FusionModelTest, AShortContextMayBeComputedAsIfAllKeysWereSeen) {
+  attention_ = parse_attention("window=40");
+  const auto decode = [&](std::int64_t keys) {
+    return place(
+        fmt::format("place_decode_sparse_attention HIDDEN=256 HEADS=4 KV_HEADS=2 HEAD_DIM=64 KEYS={} QK_NORM=1 "
+                    "SECTION_H=8 SECTION_W=8 BLOCK=64 WINDOW=40 SINKS=0 STRIDE=0 PART=0 QKV=q8_0 OUTPUT=q8_0 "
+                    "CACHE=float32",
+                    keys));
+  };
+  for (const AlternativeFacts& alternative : alternatives_of("place_decode_sparse_attention")) {
+    const bool sees_all = std::string(alternative.name).ends_with("rotated");
+    EXPECT_TRUE(alternative.fits(place_key(decode(40)))) << alternative.name;
+    EXPECT_EQ(alternative.fits(place_key(decode(41))), !sees_all) << alternative.name;
+  }
 }
 
 }  // namespace

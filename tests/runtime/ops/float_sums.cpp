@@ -322,12 +322,29 @@ void attention_of_token(const Operands& of) {
   attention({of.problem, operands, of.adder, of.outputs.subspan(4)});
 }
 
+// That, and the rows of a weight times what it gives.
+void projected_token(const Operands& of) {
+  const std::size_t width = of.size("HEADS") * of.size("HEAD_DIM");
+  std::vector<Values> token(6);
+  token[4].resize(width);
+  attention_of_token({of.problem, of.inputs, of.adder, token});
+  std::move(token.begin(), token.begin() + 4, of.outputs.begin());
+  for (std::size_t row = 0; row < of.outputs[4].size(); ++row) {
+    std::vector<float> terms(width);
+    for (std::size_t i = 0; i < width; ++i) {
+      terms[i] = static_cast<float>(token[4][i]) * of.in(12, row * width + i);
+    }
+    of.outputs[4][row] = of.in(11, row) + of.adder.add(std::move(terms));
+  }
+}
+
 using Compute = void (*)(const Operands&);
 
 const std::map<std::string, Compute>& computations() {
   static const std::map<std::string, Compute> known{{"attention_decode", attention},
                                                     {"attention_decode_qkv", attention_of_token},
                                                     {"attention_prefill", attention},
+                                                    {"attention_projected", projected_token},
                                                     {"attention_sparse_decode", attention},
                                                     {"attention_sparse_prefill", attention},
                                                     {"layernorm", layernorm},

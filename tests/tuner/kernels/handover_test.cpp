@@ -27,6 +27,7 @@ struct Handover {
   const char* kernel;
   std::vector<std::pair<std::string, std::string>> problem;
   std::vector<std::pair<std::string, std::int64_t>> parameters;  ///< that are not the default's
+  std::uint32_t fewest_blocks = 1;                               ///< that it may be launched with
 };
 
 void PrintTo(const Handover& tested, std::ostream* out) { *out << tested.name; }
@@ -65,11 +66,17 @@ TEST_P(HandoverTest, EndsHoweverFewBlocksRunAtTheSameTime) {
   const LaunchArguments arguments(*device, bound, config, data.buffers());
   arguments.refill_scratch(*device, 0xFF);
   Geometry geometry = bound.geometry(space.launch, config);
-  for (const unsigned workers : {1U, 2U, 3U, 16U}) {
-    GridRunner runner(workers);
+  struct Way {
+    unsigned workers;
+    std::optional<std::uint64_t> shuffle;
+  };
+  for (const auto& [workers, shuffle] :
+       {Way{1, {}}, Way{2, {}}, Way{3, {}}, Way{16, {}}, Way{1, 1}, Way{3, 2}, Way{16, 3}}) {
+    GridRunner runner(workers, shuffle);
     for (const std::uint32_t blocks : {1U, 2U, 5U, 64U, 700U}) {
-      SCOPED_TRACE(std::to_string(blocks) + " blocks, " + std::to_string(workers) + " at a time");
-      geometry.grid = {blocks, 1, 1};
+      SCOPED_TRACE(std::to_string(blocks) + " blocks, " + std::to_string(workers) + " at a time" +
+                   (shuffle ? ", shuffled" : ""));
+      geometry.grid = {std::max(blocks, GetParam().fewest_blocks), 1, 1};
       data.poison_outputs();
       ASSERT_EQ(runner.run({&code.entry(), geometry, arguments.pointers()}), std::nullopt);
       const ProblemData::Check check = data.check_outputs();
@@ -94,6 +101,27 @@ const Handover kHandovers[] = {
      "mlp_q",
      {{"M", "2"}, {"HIDDEN", "256"}, {"INTERMEDIATE", "256"}, {"WEIGHT", "q8_0"}},
      {{"TICKETS_AHEAD", 1}, {"PREFETCH", 1}}},
+    {"AttentionProjected",
+     "attention_projected",
+     {{"HEADS", "4"}, {"KV_HEADS", "2"}, {"HEAD_DIM", "32"}, {"KEYS", "300"}, {"POSITIONS", "300"}, {"HIDDEN", "200"}},
+     {},
+     20},  // two heads of keys, ten ranges of the context
+    {"AttentionProjectedWithTicketsAhead",
+     "attention_projected",
+     {{"HEADS", "4"},
+      {"KV_HEADS", "2"},
+      {"HEAD_DIM", "32"},
+      {"KEYS", "300"},
+      {"POSITIONS", "300"},
+      {"HIDDEN", "200"},
+      {"CACHE", "int8"},
+      {"WEIGHT", "float16"}},
+     {{"TICKETS_AHEAD", 1}, {"PREFETCH", 1}, {"KEY_LANES", 32}},
+     20},
+    {"AttentionProjectedOfOneRange",
+     "attention_projected",
+     {{"HEADS", "2"}, {"KV_HEADS", "1"}, {"HEAD_DIM", "16"}, {"KEYS", "9"}, {"POSITIONS", "9"}, {"HIDDEN", "3"}},
+     {}},
 };
 
 INSTANTIATE_TEST_SUITE_P(Kernels, HandoverTest, ::testing::ValuesIn(kHandovers),

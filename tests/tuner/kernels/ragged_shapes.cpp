@@ -206,6 +206,12 @@ Sizes attention_decode_qkv(RaggedShapes& draw) {
   return sizes;
 }
 
+Sizes attention_projected(RaggedShapes& draw) {
+  Sizes sizes = attention_decode_qkv(draw);
+  sizes.emplace_back("HIDDEN", draw.size(300));
+  return sizes;
+}
+
 Sizes norm(RaggedShapes& draw) {
   // Half of the widths are whole blocks, as int8 outputs need them.
   const std::int64_t width = draw.below(2) == 0 ? draw.size(2100) : 32 * draw.size(64);
@@ -276,6 +282,7 @@ const std::map<std::string, Draw>& draws() {
                                                  {"attention_decode", attention_decode},
                                                  {"attention_decode_qkv", attention_decode_qkv},
                                                  {"attention_prefill", attention_prefill},
+                                                 {"attention_projected", attention_projected},
                                                  {"attention_sparse_decode", attention_sparse_decode},
                                                  {"attention_sparse_prefill", attention_sparse_prefill},
                                                  {"choose_blocks", choose_blocks},

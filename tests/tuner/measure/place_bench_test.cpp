@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -12,6 +14,8 @@
 
 #include "core/error.hpp"
 #include "core/util/paths.hpp"
+#include "core/util/sanitizer.hpp"
+#include "runtime/model/attention_choice.hpp"
 #include "runtime/model/place_space.hpp"
 #include "tests/db/fixtures.hpp"
 #include "tuner/measure/trial_runner.hpp"
@@ -26,6 +30,32 @@ DispatcherOptions kernels() {
   DispatcherOptions options;
   options.cache = PASCALINE_TEST_CACHE;
   return options;
+}
+
+// Attention to some of the keys: of `rows` rows, or one, with a choice as of `--attention`.
+Problem sparse_place(std::int64_t rows, std::int64_t keys, const char* attention, const char* weight,
+                     const char* cache) {
+  const AttentionChoice choice = parse_attention(attention);
+  Values values{{"HIDDEN", "256"},
+                {"HEADS", "4"},
+                {"KV_HEADS", "2"},
+                {"HEAD_DIM", "64"},
+                {"KEYS", std::to_string(keys)},
+                {"QK_NORM", "1"},
+                {"SECTION_H", "8"},
+                {"SECTION_W", "8"},
+                {"QKV", weight},
+                {"OUTPUT", weight},
+                {"CACHE", cache},
+                {"BLOCK", std::to_string(choice.mask.block)},
+                {"WINDOW", std::to_string(choice.mask.window)},
+                {"SINKS", std::to_string(choice.mask.sinks)},
+                {"STRIDE", std::to_string(choice.mask.stride)},
+                {"PART", std::to_string(choice.chooses_blocks() ? choice.part() : 0)}};
+  if (rows > 1) {
+    values.emplace_back("ROWS", std::to_string(rows));
+  }
+  return place_space(rows > 1 ? "place_prompt_sparse_attention" : "place_decode_sparse_attention").problem(values);
 }
 
 // Small places of each kind, with the types that alternatives differ for.
@@ -71,6 +101,15 @@ std::vector<Problem> small_places() {
                                    {"PROJECTION", weight}});
     add("place_vision_mlp",
         {{"ROWS", "12"}, {"HIDDEN", "256"}, {"INTERMEDIATE", "512"}, {"FC1", weight}, {"FC2", weight}});
+    for (const std::int64_t rows : {1, 11}) {
+      for (const char* attention : {"window=20,sinks=5", "strided=2,window=9,sinks=16,block=16", "topk=50%,block=16"}) {
+        const bool packed = std::string(weight) == "q8_0";
+        places.push_back(sparse_place(rows, 100, attention, weight, packed ? "int8" : "float32"));
+        if (!packed && attention != std::string("strided=2,window=9,sinks=16,block=16")) {
+          places.push_back(sparse_place(rows, 24, attention, weight, "float32"));  // of which nothing is left out
+        }
+      }
+    }
     for (const char* first : {"0", "1"}) {
       add("place_merger", {{"TOKENS", "3"},
                            {"HIDDEN", "64"},
@@ -190,6 +229,68 @@ TEST_F(PlaceBenchTest, AKernelThatCannotBeBuiltIsATrialsOutcome) {
   EXPECT_NE(refused->second.find("attention_decode_qkv"), std::string::npos) << refused->second;
   EXPECT_FALSE(bench.build("single").has_value());
   EXPECT_THROW((void)bench.build("doubled"), Error);
+}
+
+// This process may take so many bytes of memory more, while it lives.
+class MemoryLimit {
+ public:
+  explicit MemoryLimit(std::uint64_t more) {
+    std::uint64_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    ::getrlimit(RLIMIT_AS, &before_);
+    rlimit limit = before_;
+    limit.rlim_cur = pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) + more;
+    ::setrlimit(RLIMIT_AS, &limit);
+  }
+  MemoryLimit(const MemoryLimit&) = delete;
+  MemoryLimit& operator=(const MemoryLimit&) = delete;
+  ~MemoryLimit() { ::setrlimit(RLIMIT_AS, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+// An alternative that finds no memory for its scratch costs that alternative, and those after it are measured.
+TEST_F(PlaceBenchTest, WantOfMemoryIsATrialsOutcome) {
+  if (kAddressSanitizer) {
+    GTEST_SKIP() << "AddressSanitizer reserves more addresses than any limit leaves";
+  }
+  const TemporaryFolder folder;
+  std::filesystem::copy(data_folder("search_spaces"), folder.path(), std::filesystem::copy_options::recursive);
+  std::string json = bytes_of(folder / "mlp.json");
+  const std::string extent = R"("extent": "M * INTERMEDIATE")";
+  ASSERT_NE(json.find(extent), std::string::npos);
+  json.replace(json.find(extent), extent.size(), R"("extent": "M * INTERMEDIATE * 1048576")");
+  write_bytes(folder / "mlp.json", json);
+  DispatcherOptions options = kernels();
+  options.spaces = folder.path();
+  const Space space = place_space("place_decode_mlp");
+  const Problem place = space.problem({{"HIDDEN", "256"}, {"INTERMEDIATE", "512"}});
+  {
+    PlaceBench bench(*host_, options, place, 7);
+    bench.prepare();
+    ASSERT_FALSE(bench.build("whole")) << "compiled, and 2 GiB that nobody touches are there";
+  }
+  const BoundSpace bound(space, place, host_->info().limits);
+  DeviceMonitor monitor(*host_, {.passive = true});
+  MeasureOptions quick;
+  quick.min_samples = quick.max_samples = 3;
+  TrialRunner runner(monitor, bound, options, quick, 1);
+  Compiled code;
+  code.result.ok = true;
+  code.result.binary.kind = BinaryKind::host_object;
+  runner.prepare();
+  const Trial refused = [&] {
+    const MemoryLimit limit(std::uint64_t{256} << 20U);
+    return runner.run(config_of_alternative("whole"), code, 0);
+  }();
+  EXPECT_EQ(refused.status, TrialStatus::launch_failed) << refused.reason;
+  EXPECT_NE(refused.reason.find("memory"), std::string::npos) << refused.reason;
+  EXPECT_FALSE(runner.device_lost());
+  for (const char* alternative : {"normed", "whole", "single"}) {
+    const Trial trial = runner.run(config_of_alternative(alternative), code, 0);
+    EXPECT_EQ(trial.status, TrialStatus::ok) << alternative << ": " << trial.reason;
+  }
 }
 
 }  // namespace

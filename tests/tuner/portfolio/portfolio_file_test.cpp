@@ -98,6 +98,14 @@ TEST_F(PortfolioFileTest, EveryShippedMemberIsValidForAShape) {
       problems.push_back(space.problem(
           {{"HEADS", "16"}, {"KV_HEADS", "8"}, {"HEAD_DIM", "128"}, {"KEYS", "1024"}, {"CACHE", "float16"}}));
     }
+    if (space.kernel == "attention_projected") {  // not launched unless measured, and so in no workload
+      problems.push_back(space.problem({{"HEADS", "16"},
+                                        {"KV_HEADS", "8"},
+                                        {"HEAD_DIM", "128"},
+                                        {"KEYS", "4096"},
+                                        {"HIDDEN", "2048"},
+                                        {"CACHE", "float16"}}));
+    }
     for (const WorkloadProblem& each : expand(workload, space)) {
       problems.push_back(each.problem);
     }

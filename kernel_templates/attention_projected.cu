@@ -1,0 +1,203 @@
+// One token of a model from the projection of its queries, keys and values to the residual stream behind the projection
+// after attention, in one launch: what attention_decode_qkv and a product with a residual do one after the other.
+//   attended[HEADS·HEAD_DIM] = attention as attention_decode_qkv.cu has it,
+//   c[HIDDEN] = x + weight · attended, weight[HIDDEN, HEADS·HEAD_DIM] row-major.
+//
+// float32 or float16 qkv, x and c (STORAGE), float32, float16, bfloat16 or float16x weight (WEIGHT), caches as there
+// (CACHE); sums and what attention gives in float32.
+// FLOPs: 4·HEADS·HEAD_DIM·length + 2·HIDDEN·HEADS·HEAD_DIM. Bytes: those of the keys and values that count, each once,
+// and of weight.
+// Requires: pointers aligned to 16 bytes; c may be x, other outputs overlap nothing. `attended` of HEADS·HEAD_DIM
+// floats; with splits > 1 `partials` of splits·HEADS·(HEAD_DIM + 2) floats; `arrivals` of one int a key head and
+// `counters` of kTicketCounters ints, zero before the first launch (each launch leaves them zero). splits at most 128.
+// Launch: at least KV_HEADS·splits blocks along x, of 32·WARPS threads: BLOCKS_PER_SM · SMs of them, or as many as
+// there are items if that is less. They need not all run at the same time.
+//
+// A block draws a share of attention (a key head's, of a range of the context: common/token_attention.cuh), if there is
+// one for it, then rows of the weight (common/tickets.cuh). What was drawn of the weight is on its way before the block
+// waits for the last share of attention: the weights of a layer's second half of products then come while the slowest
+// ranges are summed up.
+
+#include "common/matrix.cuh"
+#include "common/normed_rows.cuh"
+#include "common/row_share.cuh"
+#include "common/tickets.cuh"
+#include "common/token_attention.cuh"
+#include "common/types.cuh"
+
+#ifndef WARPS
+#define WARPS 8  // warps of a block
+#endif
+#ifndef BLOCKS_PER_SM
+#define BLOCKS_PER_SM 2  // blocks for each SM: sizes the grid, and the ranges of the context
+#endif
+#ifndef KEY_LANES
+#define KEY_LANES 16  // lanes of a warp that share a key
+#endif
+#ifndef BATCH
+#define BATCH 2  // keys a lane reads at a time
+#endif
+#ifndef ROWS
+#define ROWS 2  // rows of the weight a warp works on
+#endif
+#ifndef WARPS_K
+#define WARPS_K 4  // warps of a block that share the depth of the same rows
+#endif
+#ifndef VECTOR_BYTES
+#define VECTOR_BYTES 16  // bytes of weights a load takes
+#endif
+#ifndef UNROLL
+#define UNROLL 2  // loads of a row in flight
+#endif
+#ifndef PREFETCH
+#define PREFETCH 0  // 1: the next loads are on their way while those before are multiplied
+#endif
+#ifndef TICKETS_AHEAD
+#define TICKETS_AHEAD 0  // 1: a block draws its next item when it begins one, not when it is through with that
+#endif
+#ifndef REDUCE_PTX
+#define REDUCE_PTX 0  // 1: reductions over lanes as inline PTX
+#endif
+#ifndef MIN_BLOCKS
+#define MIN_BLOCKS 2  // resident blocks an SM asked of the compiler
+#endif
+#ifndef HEAD_SIZE
+#define HEAD_SIZE 128  // HEAD_DIM
+#endif
+#ifndef HEADS_PER_KEY
+#define HEADS_PER_KEY 2  // HEADS / KV_HEADS
+#endif
+#ifndef VECTOR
+#define VECTOR 4  // elements of k and v a load takes: 16 bytes where a lane has so many
+#endif
+#ifndef NORMED
+#define NORMED 1  // 1: query and key heads are normalised first
+#endif
+#ifndef EPSILON_NANO
+#define EPSILON_NANO 1000  // billionths that are added to the mean of squares
+#endif
+#ifndef STAGED
+#define STAGED 1  // 1: shared memory has room for what attention gives
+#endif
+#ifndef STORAGE
+#define STORAGE float32  // element type of qkv, x and c
+#endif
+#ifndef CACHE
+#define CACHE float32  // element type of the caches
+#endif
+#ifndef WEIGHT
+#define WEIGHT float32  // element type of weight
+#endif
+
+namespace {
+
+constexpr int kThreads = 32 * WARPS;
+constexpr bool kStaged = STAGED != 0;
+using Order = Tickets<TICKETS_AHEAD != 0>;
+
+struct Constants {
+  static constexpr int kWarps = WARPS;
+  static constexpr int kLanes = KEY_LANES;
+  static constexpr int kBatch = BATCH;
+  static constexpr bool kPtx = REDUCE_PTX != 0;
+  static constexpr int kHeadSize = HEAD_SIZE;
+  static constexpr int kGroup = HEADS_PER_KEY;
+  static constexpr int kVector = VECTOR;
+  static constexpr bool kAligned = true;
+  static constexpr bool kNewest = true;
+  static constexpr bool kNormed = NORMED != 0;
+  static constexpr float kEpsilon = static_cast<float>(EPSILON_NANO / 1e9);
+  using Storage = STORAGE;
+  using Cache = CACHE;
+  using Output = float32;
+};
+using Token = TokenAttention<Constants>;
+
+// HEADS·HEAD_DIM is a multiple of 16, the least head.
+struct Projection {
+  using Weight = WEIGHT;
+  static constexpr int kM = 1;
+  static constexpr int kRows = ROWS;
+  static constexpr int kWarpsK = WARPS_K;
+  static constexpr int kVector = VECTOR_BYTES / static_cast<int>(sizeof(WEIGHT));
+  static constexpr int kUnroll = UNROLL;
+  static constexpr bool kRowsAligned = true;
+  static constexpr int kWarps = WARPS;
+  static constexpr bool kPrefetch = PREFETCH != 0;
+  static constexpr bool kReducePtx = REDUCE_PTX != 0;
+};
+using Share = RowShare<Projection>;
+
+static_assert(BLOCKS_PER_SM >= 1, "sizes the grid");
+static_assert(WARPS % WARPS_K == 0, "the warps of a row lie in one block");
+
+// Rows of the weight, whose sums are added to x.
+struct ProjectionPhase {
+  Share share;
+  Share::Sums& sums;
+  float* staged;
+  const float* attended;
+  const STORAGE* x;
+  STORAGE* c;
+  float residual = 0.0f;  // of the thread's row of the item
+
+  __device__ __forceinline__ bool wants(int item, int& row) const {
+    row = item * Share::kItemRows + static_cast<int>(threadIdx.x);
+    return static_cast<int>(threadIdx.x) < Share::kItemRows && row < share.n;
+  }
+  __device__ __forceinline__ void begin(int item) { share.begin(item); }
+  __device__ __forceinline__ void receive() const {
+    if constexpr (kStaged) {
+      stage_rows<1, true, kThreads>(staged, attended, share.k);
+      __syncthreads();
+    }
+  }
+  __device__ __forceinline__ void work(int item, int turn) {
+    int row = 0;
+    residual = wants(item, row) ? to_float(x[row]) : 0.0f;
+    share.multiply(sums, turn, PlainRows<float>{kStaged ? staged : attended, 0, 0});
+  }
+  __device__ __forceinline__ void finish(int item, int turn) const {
+    int row = 0;
+    if (wants(item, row)) {
+      c[row] = from_float<STORAGE>(residual + sums.total(turn, static_cast<int>(threadIdx.x)));
+    }
+  }
+};
+
+}  // namespace
+
+extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
+    attention_projected(const STORAGE* __restrict__ qkv, const float* __restrict__ q_weight,
+                        const float* __restrict__ k_weight, const float* __restrict__ cosine,
+                        const float* __restrict__ sine, const int* __restrict__ positions,
+                        const int* __restrict__ length, CACHE* __restrict__ k_cache, CACHE* __restrict__ v_cache,
+                        float* __restrict__ k_scales, float* __restrict__ v_scales, const STORAGE* x,
+                        const WEIGHT* __restrict__ weight, STORAGE* c, float* attended, float* partials, int* arrivals,
+                        int* counters, int kv_heads, int splits, int hidden, int keys, int position_count,
+                        int section_h, int section_w) {
+  extern __shared__ __align__(16) float staged[];
+  __shared__ __align__(16) Token::Attention::Workplace work;
+  __shared__ Token::NewHeads heads;
+  __shared__ Share::Sums sums;
+  __shared__ int drawn[2];
+  const int first_items = kv_heads * splits;
+  const Order order{counters, first_items, first_items + (hidden + Share::kItemRows - 1) / Share::kItemRows};
+  const int ticket = order.draw();
+  if (threadIdx.x == 0) {
+    drawn[0] = ticket;
+  }
+  __syncthreads();
+  const Token token{qkv,      q_weight, k_weight,       cosine,    sine,     positions, length,
+                    k_cache,  v_cache,  k_scales,       v_scales,  attended, nullptr,   partials,
+                    arrivals, keys,     position_count, section_h, section_w};
+  order.run_once(
+      drawn, drawn[0],
+      [&](int item) {  // all key heads' shares of a range of the context, then those of the next
+        token.attend(work, heads, {item % kv_heads, kv_heads, item / kv_heads, splits});
+      },
+      [&] {
+        return ProjectionPhase{
+            Share(weight, hidden, kv_heads * Token::kGroup * Token::kHeadSize), sums, staged, attended, x, c};
+      });
+}

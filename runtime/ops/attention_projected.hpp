@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/ops/norm_epsilon.hpp"
+#include "runtime/ops/operation.hpp"
+
+namespace pascaline::ops {
+
+/// One token from the projection of its queries, keys and values to the residual stream behind the projection after
+/// attention, in one launch: what AttentionDecodeQkv and Matmul with residual do one after the other, but that what
+/// attention gives stays in float32. HEAD_DIM and numbers of heads as AttentionDecode takes them.
+struct AttentionProjected {
+  static constexpr const char* kName = "attention_projected";
+
+  TensorView qkv;               ///< [HEADS + 2·KV_HEADS, HEAD_DIM], float32 or float16
+  TensorView q_weight;          ///< [HEAD_DIM], float32; left out if heads are not normalised
+  TensorView k_weight;          ///< as q_weight
+  TensorView cosine;            ///< [POSITIONS, HEAD_DIM/2], float32
+  TensorView sine;              ///< as cosine
+  TensorView positions;         ///< [3, 1], int32, as of AttentionDecodeQkv
+  TensorView length;            ///< [1], int32, as of AttentionDecodeQkv
+  TensorView k_cache;           ///< [KEYS, KV_HEADS, HEAD_DIM], float32, float16 or int8; overlaps nothing
+  TensorView v_cache;           ///< as k_cache
+  TensorView x;                 ///< [1, HIDDEN] of qkv's type: the residual stream
+  TensorView weight;            ///< [HIDDEN, HEADS·HEAD_DIM], of any type that Matmul takes but packed formats
+  TensorView c;                 ///< as x; may be x, else overlaps nothing
+  TensorView k_scales = {};     ///< [KEYS, KV_HEADS], float32, with int8 only; overlaps nothing
+  TensorView v_scales = {};     ///< as k_scales
+  std::int64_t section_h = 20;  ///< as of QkNormRope
+  std::int64_t section_w = 20;
+  NormEpsilon epsilon = {};
+
+  template <typename Self, typename Visit>
+  static void operands(Self& self, Visit&& visit) {
+    visit("qkv", self.qkv, Use::read);
+    visit("q_weight", self.q_weight, Use::read);
+    visit("k_weight", self.k_weight, Use::read);
+    visit("cosine", self.cosine, Use::read);
+    visit("sine", self.sine, Use::read);
+    visit("positions", self.positions, Use::read);
+    visit("length", self.length, Use::read);
+    visit("k_cache", self.k_cache, Use::change);
+    visit("v_cache", self.v_cache, Use::change);
+    visit("k_scales", self.k_scales, Use::change);
+    visit("v_scales", self.v_scales, Use::change);
+    visit("x", self.x, Use::read_in_place);
+    visit("weight", self.weight, Use::read);
+    visit("C", self.c, Use::write);
+  }
+  /// Whether there are such weights.
+  [[nodiscard]] static bool takes(ElementType weight) noexcept { return !is_packed_format(weight); }
+  [[nodiscard]] bool check() const;
+  [[nodiscard]] KernelProblem problem() const;
+  /// As AttentionDecodeQkv::compute.
+  void compute() const;
+};
+
+}  // namespace pascaline::ops

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/ops/attention_checks.hpp"
+
+// Of the operations that take a token from the projection of its queries, keys and values to attention.
+namespace pascaline::ops {
+
+struct QkvSizes {
+  Heads heads;
+  Extent keys;
+  Extent positions;
+};
+
+template <typename Op>
+[[nodiscard]] QkvSizes qkv_sizes(const Op& given, std::int64_t heads) {
+  return {{{"HEADS", heads}, {"KV_HEADS", given.k_cache.shape[1]}, {"HEAD_DIM", given.qkv.shape[1]}},
+          {"KEYS", given.k_cache.shape[0]},
+          {"POSITIONS", given.cosine.shape[0]}};
+}
+
+/// Types and extents of the token, the cache and its length.
+template <typename Op>
+void check_token(const Checks& check, const Op& given, const QkvSizes& of) {
+  const TensorView& k = given.k_cache;
+  check.dense({"k_cache", &k}, {ElementType::float32, ElementType::float16, ElementType::int8},
+              {of.keys, of.heads.kv_heads, of.heads.head_dim});
+  check.dense({"v_cache", &given.v_cache}, {k.type}, {of.keys, of.heads.kv_heads, of.heads.head_dim});
+  check_scales(check, {"k_scales", &given.k_scales}, k, of.keys, of.heads.kv_heads);
+  check_scales(check, {"v_scales", &given.v_scales}, k, of.keys, of.heads.kv_heads);
+  check.dense({"qkv", &given.qkv}, {ElementType::float32, ElementType::float16},
+              {{"HEADS+2*KV_HEADS", of.heads.heads.value + 2 * of.heads.kv_heads.value}, of.heads.head_dim});
+  check.dense({"length", &given.length}, {ElementType::int32}, {{"1", 1}});
+}
+
+/// What attention needs of sizes, and what heads are normalised and turned with.
+template <typename Op>
+void check_token_sizes(const Checks& check, const Op& given, const QkvSizes& of) {
+  check_heads(check, of.heads);
+  check.at_least_one(of.keys);
+  check_rotation(check, given, {"1", 1}, of.heads.head_dim, of.positions);
+  check.at_least_one(of.positions);
+  check_sections(check, given.section_h, given.section_w, of.heads.head_dim);
+}
+
+}  // namespace pascaline::ops
