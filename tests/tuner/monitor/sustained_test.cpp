@@ -20,13 +20,13 @@ class SustainedTest : public ::testing::Test {
   double now_s_ = 0;
   int alive_ = 0;
   SustainedOptions options_;
-  std::function<Sensors(double)> sensors_ = [this](double now_s) {
+  std::function<Sensors(double)> sensors_ = [](double now_s) {
     Sensors sensors;
     sensors.temperature_c = temperature_c(now_s);
     sensors.sm_clock_mhz = 1000;
     return sensors;
   };
-  std::function<double(double)> time_us_ = [this](double now_s) {
+  std::function<double(double)> time_us_ = [](double now_s) {
     return 1000 * (1 + 0.01 * (temperature_c(now_s) - 40) / 4);
   };
 
