@@ -55,6 +55,20 @@ std::string unknown_status_text(const std::string& status) {
                      fmt::join(known, ", "));
 }
 
+// What is shown otherwise than asked for would mislead.
+void refuse_ignored(const ShowCommandOptions& options, bool objective_given) {
+  const bool winners = options.what == "winners";
+  if (objective_given && (!winners || options.pareto)) {
+    throw UsageError(fmt::format("--objective is of no use with {}: it is about winners",
+                                 options.pareto ? "--pareto" : "show " + options.what));
+  }
+  if (options.pareto && (!winners || !options.status.empty() || options.session > 0)) {
+    throw UsageError(fmt::format("--pareto is of no use with {}: it shows shapes", !winners ? "show " + options.what
+                                                                                   : options.session > 0 ? "--session"
+                                                                                                         : "--status"));
+  }
+}
+
 int show(const ShowCommandOptions& options) {
   ShowOptions wanted;
   wanted.what = options.what == "sessions" ? ShowWhat::sessions
@@ -120,7 +134,13 @@ void add_show_command(CLI::App& app, Action& action) {
       "Examples:\n  pascaline show\n  pascaline show trials --kernel matmul --limit 10\n"
       "  pascaline show trials --status wrong_result --json\n  pascaline show sessions --db tuned.db\n"
       "  pascaline show --pareto --kernel matmul");
-  command->callback([&action, options] { action = [options] { return show(*options); }; });
+  command->callback([&action, options, command] {
+    const bool objective_given = command->count("--objective") > 0;
+    action = [options, objective_given] {
+      refuse_ignored(*options, objective_given);
+      return show(*options);
+    };
+  });
 }
 
 }  // namespace pascaline::cli

@@ -16,6 +16,7 @@
 #include "cli/model/weights_option.hpp"
 #include "core/error.hpp"
 #include "core/util/byte_size.hpp"
+#include "core/util/shown_text.hpp"
 #include "runtime/device/device.hpp"
 #include "runtime/model/fusion_file.hpp"
 #include "runtime/model/requirements.hpp"
@@ -303,6 +304,9 @@ SessionOptions ModelCommandOptions::session_options() const {
   options.options.graphs = !no_graph;
   options.options.fusion = fusion == "off" ? Fusion::off : Fusion::automatic;
   if (fusion != "off" && fusion != "auto") {
+    if (!std::filesystem::exists(fusion)) {
+      throw UsageError(fmt::format("--fusion: '{}' is neither auto, off nor a file with a plan", clean_line(fusion)));
+    }
     options.options.fusion_file = load_fusion(fusion);
   }
   options.options.attention = parse_attention(attention);

@@ -237,7 +237,9 @@ void print_sampling(const std::vector<ReplayResult>& results) {
         "that were recorded, as many as a median known to 1 % needs, or until a configuration is found slower\n");
   }
   if (without > 0) {
-    fmt::print(stderr, "--race: {} of {} results left out, as no single launches of their spaces are recorded\n",
+    fmt::print(stderr,
+               "--race: left out for {} of {} pairs of space and searcher, as no single launches of these spaces are "
+               "recorded\n",
                without, results.size());
   }
 }

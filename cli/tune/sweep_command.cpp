@@ -290,7 +290,7 @@ void add_sweep_command(CLI::App& app, Action& action) {
   command->footer(
       "The default configuration is measured first and is always a finalist: only a configuration that is "
       "significantly\n"
-      "faster replaces it. So it is by --objective, whose winner is stored beside that by time.\n"
+      "faster replaces it. The same holds for --objective, whose winner is stored beside that by time.\n"
       "What the database knows under the same key (source, device, compiler, driver) is not measured again.\n"
       "Ctrl-C finishes the trial in flight; a second one stops at once. `--resume` continues after either, after\n"
       "kill -9 and after a power cut. `pascaline status` shows a running sweep in another terminal.\n\nExamples:\n"

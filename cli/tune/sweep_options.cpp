@@ -138,8 +138,9 @@ void add_measuring_options(CLI::App& command, SweepOptions& sweep, bool& warm_ca
       ->capture_default_str()
       ->check(number_within(kMinS, 1000 * kMaxS));
   command
-      .add_option("--race-error", measure.race_error,
-                  "Stop timing a configuration once it is slower than the best but for this probability; 0: never")
+      .add_option(
+          "--race-error", measure.race_error,
+          "Stop timing a configuration once it is slower than the best, with at most this chance of error; 0: never")
       ->capture_default_str()
       ->check(number_within(0, 0.5));
   command

@@ -81,7 +81,7 @@ void Dispatcher::warn_of_policy() const {
     return;
   }
   for (const Objective objective : kObjectives) {
-    if (objective != Objective::time && thermal_.policy.names(objective) && !registry_.has_winners_by(objective)) {
+    if (objective != Objective::time && thermal_.policy.file_names(objective) && !registry_.has_winners_by(objective)) {
       fmt::print(stderr,
                  "pascaline: warning: {}: no winner by {} is known for this device, so the next objective of the list "
                  "is used, or time (pascaline sweep --objective {} finds such winners)\n",

@@ -54,6 +54,7 @@ void read_states(const JsonNode& states, ThermalPolicy& policy) {
       states.fail(fmt::format("there is no state '{}'; there are: cool, hot, throttled", clean_line(name)));
     }
     policy.objectives[static_cast<std::size_t>(*state)] = objectives_at(states.at(name));
+    policy.in_file[static_cast<std::size_t>(*state)] = true;
   }
 }
 
@@ -80,10 +81,26 @@ void require_resume(const JsonNode& root, const char* resume, double resume_c, c
 
 }  // namespace
 
+namespace {
+
+bool has(const ThermalPolicy::Objectives& objectives, Objective objective) {
+  return std::find(objectives.begin(), objectives.end(), objective) != objectives.end();
+}
+
+}  // namespace
+
 bool ThermalPolicy::names(Objective objective) const noexcept {
-  return std::any_of(objectives.begin(), objectives.end(), [&](const Objectives& of_state) {
-    return std::find(of_state.begin(), of_state.end(), objective) != of_state.end();
-  });
+  return std::any_of(objectives.begin(), objectives.end(),
+                     [&](const Objectives& of_state) { return has(of_state, objective); });
+}
+
+bool ThermalPolicy::file_names(Objective objective) const noexcept {
+  for (std::size_t state = 0; state < kThermalStates; ++state) {
+    if (in_file[state] && has(objectives[state], objective)) {
+      return true;
+    }
+  }
+  return false;
 }
 
 ThermalPolicy parse_thermal_policy(std::string_view text, const std::string& file) {

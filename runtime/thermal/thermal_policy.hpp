@@ -20,12 +20,15 @@ struct ThermalPolicy {
                                                     Objectives{Objective::sustained, Objective::energy},
                                                     Objectives{Objective::sustained, Objective::energy}};
   ThermalThresholds thresholds;
-  double period_s = 0.5;  ///< between readings
-  std::string file;       ///< that it was read from; empty: the default policy
+  double period_s = 0.5;                       ///< between readings
+  std::string file;                            ///< that it was read from; empty: the default policy
+  std::array<bool, kThermalStates> in_file{};  ///< the states whose objectives the file gives
 
   [[nodiscard]] const Objectives& of(ThermalState state) const { return objectives[static_cast<std::size_t>(state)]; }
   /// Whether any state asks for it.
   [[nodiscard]] bool names(Objective objective) const noexcept;
+  /// Whether the file has any state ask for it.
+  [[nodiscard]] bool file_names(Objective objective) const noexcept;
 };
 
 /// What a dispatcher does about its device's temperature.

@@ -104,6 +104,10 @@ TEST_F(CliTest, ObjectiveThatCannotBeDecidedIsToldAndTheSweepEndsWell) {
   const ProgramResult pareto = run({"show", "--pareto", "--db", database_});
   EXPECT_EQ(pareto.exit_code, 0);
   EXPECT_NE(pareto.out.find("no problem has two configurations"), std::string::npos) << pareto.out;
+  expect_fault(run({"show", "trials", "--objective", "energy", "--db", database_}), 2, {"--objective", "show trials"});
+  expect_fault(run({"show", "--pareto", "--objective", "time", "--db", database_}), 2, {"--objective", "--pareto"});
+  expect_fault(run({"show", "--pareto", "--status", "ok", "--db", database_}), 2, {"--pareto", "--status"});
+  expect_fault(run({"show", "sessions", "--pareto", "--db", database_}), 2, {"--pareto", "show sessions"});
 }
 
 TEST_F(CliTest, OneTrialIsOneTrialAndLinesEndWithoutBlanks) {

@@ -211,13 +211,14 @@ class Finals {
     return order;
   }
 
-  // The slowest go first where there is no time for all, the fastest and the baseline never.
+  // The slowest go first where there is no time for all; the baseline never does, and something to compare it with
+  // stays.
   void fit_contenders(std::vector<std::size_t>& order, double window_s) const {
     const auto fits = [&] {
       const double all_s = window_s * options_.objective.min_rounds * static_cast<double>(order.size());
       return monitor_.has_time_for(first_window_s() + all_s);
     };
-    for (std::size_t i = order.size(); i-- > 1 && !fits();) {
+    for (std::size_t i = order.size(); i-- > 1 && order.size() > 2 && !fits();) {
       if (order[i] != result_.baseline_trial) {
         order.erase(order.begin() + static_cast<std::ptrdiff_t>(i));
       }
@@ -258,7 +259,7 @@ class Finals {
       (needs_power(decision.objective) ? trial.energy_mj : trial.sustained_us) =
           score_of(needs_power(decision.objective) ? Objective::energy : decision.objective, contender, trial);
     }
-    decide_objective(decision, result_.trials, result_.baseline_trial, options_.objective);
+    decide_objective(decision, result_.trials, result_.baseline_trial, options_.objective, result_.winner);
   }
 
   // Rounds begin with another contender each: what one leaves of its heat is not always the same one's.

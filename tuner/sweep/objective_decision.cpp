@@ -119,7 +119,8 @@ double score_of(Objective objective, const Contender& contender, const Trial& tr
 }
 
 void decide_objective(ObjectiveDecision& decision, const std::vector<Trial>& trials,
-                      std::optional<std::size_t> baseline, const ObjectiveOptions& options) {
+                      std::optional<std::size_t> baseline, const ObjectiveOptions& options,
+                      std::optional<std::size_t> by_time) {
   if (decision.contenders.empty()) {
     decision.undecided = "nothing was measured";
     return;
@@ -151,7 +152,11 @@ void decide_objective(ObjectiveDecision& decision, const std::vector<Trial>& tri
     decision.baseline_score = score(standard);
     winner = standard;
     decision.confidence = 0.5;
-    if (std::find(candidates.begin(), candidates.end(), standard) == candidates.end()) {
+    if (std::find(candidates.begin(), candidates.end(), standard) != candidates.end()) {
+      const auto fastest = std::find_if(candidates.begin(), candidates.end(),
+                                        [&](std::size_t i) { return contenders[i].trial == by_time; });
+      winner = fastest != candidates.end() ? *fastest : standard;
+    } else {
       std::erase_if(candidates, [&](std::size_t i) { return !scores.better(i, standard); });
       winner = first_by_text();
       decision.confidence = 1.0 - scores.p(winner, standard) / 2.0;

@@ -54,11 +54,13 @@ struct ObjectiveDecision {
 
 /// Decides as finals do by time, by paired t-tests on the logarithms of the windows of each round (`edp` adds the
 /// uncertainty of both median times): the tie set is the contender with the lowest score and all that are not
-/// significantly worse. If the baseline is in it, the baseline wins. Else the first of it by the configuration's text
-/// does, of those significantly better than the baseline. `baseline`: index into trials; one that is not among the
-/// contenders leaves it undecided.
+/// significantly worse. If the baseline is in it, the winner by time wins if it is in it, too, and else the baseline.
+/// If it is not, the first of the tie set by the configuration's text does, of those significantly better than the
+/// baseline. `baseline` and `by_time`: indices into trials; a baseline that is not among the contenders leaves it
+/// undecided.
 void decide_objective(ObjectiveDecision& decision, const std::vector<Trial>& trials,
-                      std::optional<std::size_t> baseline, const ObjectiveOptions& options);
+                      std::optional<std::size_t> baseline, const ObjectiveOptions& options,
+                      std::optional<std::size_t> by_time = std::nullopt);
 
 /// Whether more rounds would change nothing: one contender is better than all others, or those that are not worse than
 /// the best are known to be within `tie_width` of it.

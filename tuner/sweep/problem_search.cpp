@@ -181,7 +181,7 @@ std::optional<Config> ProblemSearch::propose() {
         begin_search();
       }
       const std::vector<Point> proposals = searcher_->propose(1);
-      little_left_ = stop_rule_.is_reached(*searcher_);
+      little_left_ = !proposals.empty() && stop_rule_.is_reached(*searcher_);
       spent_ = proposals.empty() || (little_left_ && !has_time_limit(options_));
       if (spent_) {
         break;

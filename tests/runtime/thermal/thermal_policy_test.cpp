@@ -51,6 +51,15 @@ TEST(ThermalPolicy, SaysWhichWinnersRunWhenAndWhenAStateBegins) {
   EXPECT_EQ(policy.period_s, 1);
 }
 
+TEST(ThermalPolicy, TellsWhichObjectivesTheFileItselfNames) {
+  const ThermalPolicy one = parse_thermal_policy(R"({"states": {"cool": "energy", "hot": ["edp", "time"]}})", "p.json");
+  EXPECT_TRUE(one.file_names(Objective::energy));
+  EXPECT_TRUE(one.file_names(Objective::edp));
+  EXPECT_FALSE(one.file_names(Objective::sustained)) << "though the state that is not there asks for it";
+  EXPECT_TRUE(one.names(Objective::sustained));
+  EXPECT_FALSE(parse_thermal_policy(R"({"rise_s": 0})", "p.json").file_names(Objective::sustained));
+}
+
 TEST(ThermalPolicy, RefusalsNameThePlaceInALine) {
   const std::vector<std::pair<std::string, std::string>> cases{
       {R"({"margin_c": 5)", "policy.json: not valid JSON at line 1"},

@@ -189,7 +189,7 @@ TEST_F(CliReplayTest, RacesWhereLaunchesAreRecorded) {
   const ProgramResult table = replay(words);
   EXPECT_EQ(table.exit_code, 0) << table.error;
   EXPECT_NE(table.out.find("all / race"), std::string::npos) << table.out;
-  EXPECT_NE(table.error.find("--race: 1 of 2 results left out"), std::string::npos) << table.error;
+  EXPECT_NE(table.error.find("--race: left out for 1 of 2 pairs"), std::string::npos) << table.error;
   std::vector<std::string> as_json = words;
   as_json.emplace_back("--json");
   const json spaces = json_of(replay(as_json))["details"]["spaces"];

@@ -20,8 +20,9 @@ struct MadeFinals {
     decision.contenders.push_back({trials.size(), std::move(values)});
     trials.push_back(std::move(trial));
   }
-  const ObjectiveDecision& decide(std::optional<std::size_t> baseline) {
-    decide_objective(decision, trials, baseline, objective_options(decision.objective));
+  const ObjectiveDecision& decide(std::optional<std::size_t> baseline,
+                                  std::optional<std::size_t> by_time = std::nullopt) {
+    decide_objective(decision, trials, baseline, objective_options(decision.objective), by_time);
     return decision;
   }
   [[nodiscard]] bool settled() const {
@@ -54,6 +55,19 @@ TEST(ObjectiveDecisionTest, ADefaultThatIsNotSignificantlyWorseStays) {
   EXPECT_EQ(decision.confidence, 0.5);
   EXPECT_EQ(decision.score, decision.baseline_score);
   EXPECT_FALSE(finals.settled());
+}
+
+TEST(ObjectiveDecisionTest, WhereNothingIsSignificantTheWinnerByTimeIsTaken) {
+  MadeFinals finals(Objective::energy);
+  finals.add(10, {50, 46, 53, 49});
+  finals.add(11, {49, 47, 52, 48});
+  finals.add(16, {51, 50, 49, 52});
+  EXPECT_EQ(finals.decide(2, 0).winner, 0U) << "the default is slower, and perhaps no thriftier";
+  EXPECT_EQ(finals.decide(2, 0).confidence, 0.5);
+  MadeFinals wasteful(Objective::energy);
+  wasteful.add(10, {90, 90.1, 89.9, 90});
+  wasteful.add(16, {50, 50.1, 49.9, 50});
+  EXPECT_EQ(wasteful.decide(1, 0).winner, 1U) << "the winner by time takes more";
 }
 
 TEST(ObjectiveDecisionTest, WhatDriftsForAllAlikeHidesNoDifference) {
