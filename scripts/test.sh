@@ -34,7 +34,7 @@ source scripts/common.sh
 run_tests() {
   say "Tests ($1)"
   ctest --preset "$1" --output-on-failure --no-tests=error --parallel "$jobs" "${only[@]}" "${@:2}" ||
-    failures+=("tests of preset $1")
+    failures+=("tests of preset $1" "$(sed 's/^[0-9]*:/  /' "build/$1/Testing/Temporary/LastTestsFailed.log")")
 }
 
 if $lint; then

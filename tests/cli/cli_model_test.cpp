@@ -610,7 +610,7 @@ TEST_F(CliModelTest, SweepOfAModelMeasuresItsPlaces) {
   plan["places"][0]["alternative"] = "doubled";
   std::ofstream(file) << plan.dump();
   expect_fault(run({"explain"}, {"--fusion", file}), 1, {"plan.json: /places/0", "no alternative 'doubled'"});
-  expect_fault(run({"explain"}, {"--fusion", (folder_ / "nosuch.json").string()}), 1, {"nosuch.json"});
+  expect_fault(run({"explain"}, {"--fusion", (folder_ / "nosuch.json").string()}), 2, {"nosuch.json"});
 }
 
 // What is launched does not depend on what the weights hold.
