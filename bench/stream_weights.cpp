@@ -1,8 +1,8 @@
 // Times a decoding step's matrix products over the whole language model: the weights of 28 layers, each in its own
 // memory, streamed in the model's order by the dispatcher's plans; or only those of one kind.
 //
-//   stream_weights --db tuned.db [--target sm_61] [--device cuda:0] [--weight q4_k] [--rounded] [--only gate_up]
-//   [--outputs 16896] [--tokens 20] [--graph]
+//   stream_weights --db tuned.db [--target sm_61] [--device cuda:0] [--weight q4_k] [--rounded [--float-results]]
+//   [--only gate_up] [--outputs 16896] [--tokens 20] [--graph]
 
 #include <fmt/format.h>
 
@@ -34,6 +34,7 @@ struct Options {
   std::int64_t outputs = 0;
   int tokens = 20;
   bool rounded = false;
+  bool float_results = false;
   bool graph = false;
 };
 
@@ -94,7 +95,8 @@ int run(const Options& options) {
     device->upload(buffer, draw_elements(ElementType::float32, kLongest, Fill::uniform, -1, 1, 1));
     return buffer;
   };
-  const std::vector<Linear> linears = linears_of(options.only, options.outputs, options.rounded);
+  const std::vector<Linear> linears =
+      linears_of(options.only, options.outputs, options.rounded && !options.float_results);
   const int layers = options.only == "head" ? 4 : kLayers;
   const Buffer in = activations();
   const Buffer residual = activations();
@@ -182,6 +184,7 @@ int command(int argc, char** argv) {
   app.add_option("--db", options.database);
   app.add_option("--weight", options.weight, "Type of the weights");
   app.add_flag("--rounded", options.rounded, "Activations are int8 already, and SwiGLU rounds its results");
+  app.add_flag("--float-results", options.float_results, "SwiGLU leaves its results in float32")->needs("--rounded");
   CLI::Option* const only =
       app.add_option("--only", options.only, "Only this layer: qkv, output, gate_up, down or head");
   app.add_option("--outputs", options.outputs, "So many rows of the layer's weight instead of the model's")

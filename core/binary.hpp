@@ -32,6 +32,7 @@ struct Binary {
   double compile_ms = 0;  ///< time the compiler took, 0 when it came from the cache
   bool from_cache = false;
   int max_registers = 0;  ///< register cap that must be repeated to the driver when it translates PTX; 0 = none
+  std::string translated{};  ///< of PTX, a cubin of the same for the GPU it was asked for; empty: the driver translates
 };
 
 /// Outcome of one compilation: a binary, or the reason why there is none. A kernel that does not

@@ -13,6 +13,7 @@
 #include "core/error.hpp"
 #include "core/util/hash.hpp"
 #include "runtime/device/cubin_info.hpp"
+#include "runtime/device/cuda/jit_link.hpp"
 #include "runtime/device/cuda/nvrtc.hpp"
 #include "runtime/device/emulator/emulated_device.hpp"
 
@@ -144,6 +145,14 @@ CompileResult compile_with(const Nvrtc& nvrtc, const CompileRequest& request) {
   return result;
 }
 
+std::string translated(const Binary& binary, const Translation& translation) {
+  try {
+    return JitLink(translation.library).cubin(binary.code, translation.architecture, binary.max_registers);
+  } catch (const Error&) {
+    return {};
+  }
+}
+
 }  // namespace
 
 struct Toolchain::Impl {
@@ -187,7 +196,11 @@ CompileResult Toolchain::compile(const CompileRequest& request) const {
   if (const HostCompiler* host = std::get_if<HostCompiler>(&impl_->tool)) {
     return compile_for_emulator(*host, request);
   }
-  return compile_with(*std::get<std::unique_ptr<Nvrtc>>(impl_->tool), request);
+  CompileResult result = compile_with(*std::get<std::unique_ptr<Nvrtc>>(impl_->tool), request);
+  if (result.ok && request.kind == BinaryKind::ptx && !request.translation.architecture.empty()) {
+    result.binary.translated = translated(result.binary, request.translation);
+  }
+  return result;
 }
 
 std::string Toolchain::cache_key(const CompileRequest& request) const {
@@ -206,6 +219,9 @@ std::string Toolchain::cache_key(const CompileRequest& request) const {
   }
   if (std::holds_alternative<HostCompiler>(impl_->tool)) {
     hash.add(emulator_shim_hash());
+  }
+  if (!request.translation.architecture.empty()) {
+    hash.add(request.translation.architecture).add(request.translation.library);
   }
   return hash.hex();
 }

@@ -24,6 +24,12 @@ struct KernelSource {
   static KernelSource load(const std::filesystem::path& file);
 };
 
+/// How PTX becomes code for a newer GPU before the driver is asked to.
+struct Translation {
+  std::string architecture;  ///< "sm_90"; empty: it is left to the driver
+  std::string library;       ///< path of an nvJitLink of the driver's CUDA version
+};
+
 /// Everything that decides what a compilation gives.
 struct CompileRequest {
   const KernelSource* source = nullptr;
@@ -35,6 +41,7 @@ struct CompileRequest {
   bool address_sanitizer = false;  ///< emulator only
   /// Path of the compiler, for a pool of workers that may use several; empty: its first. A Toolchain takes no notice.
   std::string compiler{};
+  Translation translation{};  ///< of PTX; where it fails, the binary has none and the driver says why
 };
 
 /// A compiler for one target architecture: an NVRTC library or the system's C++ compiler.
@@ -86,6 +93,7 @@ struct TargetPlan {
   std::string architecture;  ///< to compile for
   BinaryKind kind = BinaryKind::cubin;
   DeviceLimits limits;  ///< the device's, no looser than the target's
+  Translation translation{};  ///< where the driver would translate, and a library that does it alike was found
 };
 [[nodiscard]] TargetPlan plan_target(const DeviceInfo& device, const std::string& target);
 

@@ -30,13 +30,6 @@ bool is_version_list(std::string_view wish) {
   return std::all_of(parts.begin(), parts.end(), [](const std::string& part) { return is_nvrtc_version(part); });
 }
 
-// "12.9" of "575.57 (CUDA 12.9)" and of "12.9".
-std::string cuda_of_driver(const std::string& driver_version) {
-  constexpr std::string_view kMark = "(CUDA ";
-  const std::size_t mark = driver_version.find(kMark);
-  return mark == std::string::npos ? driver_version : driver_version.substr(mark + kMark.size());
-}
-
 /// Gathers the NVRTC libraries for a target.
 class NvrtcGatherer {
  public:
@@ -212,6 +205,13 @@ std::vector<CompilerInfo> compilers_at_hand(const TargetPlan& target, const std:
   return find_compilers(target, driver_version, nvrtc).found;
 }
 
+std::string cuda_of_driver(const std::string& driver_version) {
+  constexpr std::string_view kMark = "(CUDA ";
+  const std::size_t mark = driver_version.find(kMark);
+  const std::string cuda = mark == std::string::npos ? driver_version : driver_version.substr(mark + kMark.size());
+  return cuda.substr(0, cuda.find(')'));
+}
+
 std::string why_driver_refuses(const std::string& nvrtc_version, BinaryKind kind, const std::string& driver_version) {
   const std::string cuda = cuda_of_driver(driver_version);
   if (cuda.empty() || cuda.find_first_of("0123456789") != 0) {
@@ -219,12 +219,12 @@ std::string why_driver_refuses(const std::string& nvrtc_version, BinaryKind kind
   }
   if (kind == BinaryKind::ptx && compare_versions(nvrtc_version, cuda) > 0) {
     return fmt::format("this driver reads PTX of CUDA {} and older; update the driver to use it",
-                       cuda.substr(0, cuda.find(')')));
+                       cuda);
   }
   const std::string major = nvrtc_version.substr(0, nvrtc_version.find('.'));
   if (kind == BinaryKind::cubin && compare_versions(major + ".0", cuda) > 0) {
     return fmt::format("this driver loads code of CUDA {} and older; update the driver to use it",
-                       cuda.substr(0, cuda.find(')')));
+                       cuda);
   }
   return {};
 }

@@ -33,6 +33,9 @@ enum class MissingCompiler : std::uint8_t {
   left_out,  ///< it was there once: the others do, if there are any
 };
 
+/// "12.9" of a driver's "575.57 (CUDA 12.9)" and of "12.9".
+[[nodiscard]] std::string cuda_of_driver(const std::string& driver_version);
+
 /// Whether `--nvrtc` asks for a choice of compilers: "all", or versions separated by commas.
 [[nodiscard]] bool asks_for_compilers(std::string_view wish);
 

@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // An entry is this line, the hash of all that follows it, and the fields, each with its length.
-constexpr std::string_view kMagic = "pascaline binary 1\n";
+constexpr std::string_view kMagic = "pascaline binary 2\n";
 constexpr std::size_t kHashDigits = 32;
 
 constexpr std::array<int Resources::*, 8> kResourceMembers{
@@ -84,6 +84,7 @@ std::string encode(const CompileResult& result) {
   writer.text(binary.code);
   writer.text(binary.log);
   writer.number(binary.max_registers);
+  writer.text(binary.translated);
   for (const auto member : kResourceMembers) {
     writer.number(binary.resources.*member);
   }
@@ -112,6 +113,7 @@ std::optional<CompileResult> decode(std::string_view entry) {
   binary.code = reader.text();
   binary.log = reader.text();
   binary.max_registers = static_cast<int>(reader.number());
+  binary.translated = reader.text();
   for (const auto member : kResourceMembers) {
     binary.resources.*member = static_cast<int>(reader.number());
   }

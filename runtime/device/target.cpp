@@ -1,10 +1,13 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <utility>
 
 #include "core/device/emulator_name.hpp"
 #include "core/error.hpp"
 #include "runtime/device/compile.hpp"
+#include "runtime/device/compilers.hpp"
+#include "runtime/device/cuda/jit_link.hpp"
 
 namespace pascaline {
 namespace {
@@ -45,6 +48,9 @@ TargetPlan plan_target(const DeviceInfo& device, const std::string& target) {
   }
   plan.architecture = target;
   plan.kind = BinaryKind::ptx;
+  if (std::string library = find_jit_link(cuda_of_driver(device.driver_version)); !library.empty()) {
+    plan.translation = {device.architecture, std::move(library)};
+  }
   return plan;
 }
 

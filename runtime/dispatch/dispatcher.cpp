@@ -253,8 +253,8 @@ Prepared Dispatcher::build(const TunedKernel& kernel, const BoundSpace& space, P
 }
 
 const Kernel& Dispatcher::load(const TunedKernel& kernel, const BoundSpace& space, const Plan& plan) {
-  const CompileRequest request =
-      compile_request(space, plan.config, kernel.source, target().kind, target().architecture);
+  CompileRequest request = compile_request(space, plan.config, kernel.source, target().kind, target().architecture);
+  request.translation = target().translation;
   const std::string key = supply_.key(request, plan.toolkit);
   if (const auto known = loaded_.find(key); known != loaded_.end()) {
     return *known->second;

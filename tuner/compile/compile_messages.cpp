@@ -33,7 +33,9 @@ json request_message(std::uint64_t id, const CompileRequest& request) {
           {"kind", static_cast<int>(request.kind)},
           {"architecture", request.architecture},
           {"compiler", request.compiler},
-          {"address_sanitizer", request.address_sanitizer}};
+          {"address_sanitizer", request.address_sanitizer},
+          {"translate_for", request.translation.architecture},
+          {"translator", request.translation.library}};
 }
 
 CompileRequest request_of(const json& message) {
@@ -45,6 +47,8 @@ CompileRequest request_of(const json& message) {
   message.at("architecture").get_to(request.architecture);
   message.at("compiler").get_to(request.compiler);
   message.at("address_sanitizer").get_to(request.address_sanitizer);
+  message.at("translate_for").get_to(request.translation.architecture);
+  message.at("translator").get_to(request.translation.library);
   return request;
 }
 

@@ -8,7 +8,8 @@
 // What goes between a sweep and its compile workers, as frames (`frames.hpp`). A worker is told
 //
 //   source    file, text, hash, headers [[path, text]]      before the first request that uses it
-//   compile   id, source (a hash), function, defines, options, kind, architecture, compiler, address_sanitizer
+//   compile   id, source (a hash), function, defines, options, kind, architecture, compiler, address_sanitizer,
+//             translate_for, translator
 //
 // and answers each `compile` with one of
 //

@@ -23,7 +23,8 @@ void to_json(json& out, const Binary& binary) {
   out = {{"kind", static_cast<int>(binary.kind)}, {"target", binary.target},
          {"function", binary.function},           {"code", json::binary({binary.code.begin(), binary.code.end()})},
          {"resources", binary.resources},         {"compile_ms", binary.compile_ms},
-         {"from_cache", binary.from_cache},       {"max_registers", binary.max_registers}};
+         {"from_cache", binary.from_cache},       {"max_registers", binary.max_registers},
+         {"translated", json::binary({binary.translated.begin(), binary.translated.end()})}};
 }
 
 void from_json(const json& in, Binary& binary) {
@@ -36,6 +37,8 @@ void from_json(const json& in, Binary& binary) {
   in.at("compile_ms").get_to(binary.compile_ms);
   in.at("from_cache").get_to(binary.from_cache);
   in.at("max_registers").get_to(binary.max_registers);
+  const auto& translated = in.at("translated").get_binary();
+  binary.translated.assign(translated.begin(), translated.end());
 }
 
 void to_json(json& out, const Sample& sample) {

@@ -258,6 +258,7 @@ std::vector<Prior> DevicePlan::known_before_search(const SweepTask& task, const 
 CompileRequest DevicePlan::request(const SweepTask& task, const Config& config) const {
   CompileRequest made = compile_request(task.own_bound, compilers_.without(config), task.kernel.source, target_.kind,
                                         target_.architecture);
+  made.translation = target_.translation;
   if (compilers_.several()) {
     made.compiler = compilers_.compilers()[compilers_.index_of(config)].path;
   }

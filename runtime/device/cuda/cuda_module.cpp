@@ -8,12 +8,17 @@
 namespace pascaline {
 
 CuModule load_cuda_module(const DriverApi& driver, const Binary& binary, const std::string& device) {
+  CuModule module = nullptr;
+  // Where the driver does not take it, it translates for itself, and says why if it cannot.
+  if (!binary.translated.empty() &&
+      driver.module_load.address(&module, binary.translated.c_str(), 0, nullptr, nullptr) == 0) {
+    return module;
+  }
   std::array<char, 8192> log{};
   std::array<int, 3> options{kCuJitErrorLog, kCuJitErrorLogBytes, kCuJitMaxRegisters};
   std::array<void*, 3> values{log.data(), reinterpret_cast<void*>(log.size()),
                               reinterpret_cast<void*>(static_cast<std::uintptr_t>(binary.max_registers))};
   const unsigned count = binary.kind == BinaryKind::ptx && binary.max_registers > 0 ? 3 : 2;
-  CuModule module = nullptr;
   const CuResult result =
       driver.module_load.address(&module, binary.code.c_str(), count, options.data(), values.data());
   log.back() = '\0';

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <regex>
 #include <set>
+#include <string_view>
 
 #include "core/error.hpp"
 #include "runtime/device/cuda/nvrtc.hpp"
@@ -16,15 +16,26 @@ namespace fs = std::filesystem;
 
 constexpr int kMaxDepth = 8;
 
-bool is_nvrtc_name(const std::string& name) {
-  static const std::regex pattern(R"(libnvrtc\.so(\.[0-9]+)*)");
-  return std::regex_match(name, pattern);
-}
+/// A library's name: the stem of its file, and what the dynamic loader may know it by.
+struct Soname {
+  std::string stem;
+  std::vector<const char*> versions;
+
+  [[nodiscard]] bool is_name(const std::string& file) const {
+    constexpr std::string_view kVersion = ".0123456789";
+    return file.starts_with(stem) && file.find_first_not_of(kVersion, stem.size()) == std::string::npos;
+  }
+};
+
+const Soname kNvrtcLibrary{"libnvrtc.so", {".13", ".12", ".11.2", ""}};
+const Soname kJitLinkLibrary{"libnvJitLink.so", {".13", ".12", ""}};
 
 // Candidates in order, each file once however it is named, all with their full path: a bare name would be looked up by
 // the dynamic loader.
 class Candidates {
  public:
+  explicit Candidates(const Soname& library) : library_(library) {}
+
   void add_file(const fs::path& file) {
     std::error_code error;
     const fs::path real = fs::canonical(file, error);
@@ -40,7 +51,7 @@ class Candidates {
     }
     std::sort(entries.begin(), entries.end());
     for (const fs::path& entry : entries) {
-      if (is_nvrtc_name(entry.filename().string())) {
+      if (library_.is_name(entry.filename().string())) {
         add_file(entry);
       } else if (depth > 0 && fs::is_directory(entry, error)) {
         add_folder(entry, depth - 1);
@@ -53,14 +64,19 @@ class Candidates {
       add_folder(root / folder);
     }
   }
-  void add_soname(const char* name) {
-    if (const std::optional<DynamicLibrary> library = DynamicLibrary::try_open(name, nullptr, true)) {
-      add_file(library->path());
+  // Those that the dynamic loader finds.
+  void add_known() {
+    for (const char* version : library_.versions) {
+      const std::string name = library_.stem + version;
+      if (const std::optional<DynamicLibrary> library = DynamicLibrary::try_open(name, nullptr, true)) {
+        add_file(library->path());
+      }
     }
   }
   [[nodiscard]] std::vector<std::string> take() { return std::move(found_); }
 
  private:
+  Soname library_;
   std::vector<std::string> found_;
   std::set<std::string> seen_;
 };
@@ -87,9 +103,7 @@ void add_local_toolkits(Candidates& candidates) {
 }
 
 void add_installed_toolkits(Candidates& candidates) {
-  for (const char* soname : {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so"}) {
-    candidates.add_soname(soname);
-  }
+  candidates.add_known();
   for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
     // A relative one would be a place in whatever folder this was started in.
     if (const char* root = std::getenv(variable); root != nullptr && fs::path(root).is_absolute()) {
@@ -173,7 +187,7 @@ bool is_nvrtc_version(const std::string& wish) {
 }
 
 std::vector<std::string> nvrtc_candidates(const fs::path& wish) {
-  Candidates candidates;
+  Candidates candidates(kNvrtcLibrary);
   if (!wish.empty()) {
     add_wish(candidates, wish);
     return candidates.take();
@@ -182,6 +196,13 @@ std::vector<std::string> nvrtc_candidates(const fs::path& wish) {
       chosen != nullptr && *chosen != '\0' && !is_nvrtc_version(chosen)) {
     add_wish(candidates, chosen);
   }
+  add_local_toolkits(candidates);
+  add_installed_toolkits(candidates);
+  return candidates.take();
+}
+
+std::vector<std::string> jit_link_candidates() {
+  Candidates candidates(kJitLinkLibrary);
   add_local_toolkits(candidates);
   add_installed_toolkits(candidates);
   return candidates.take();

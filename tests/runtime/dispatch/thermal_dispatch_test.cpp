@@ -228,6 +228,9 @@ TEST_F(ThermalDispatchTest, AUsersPolicyIsWarnedOfObjectivesWithoutWinners) {
   EXPECT_EQ(warnings_of([&] { const Dispatcher dispatcher(device_, options_); }), "")
       << "the default policy is nobody's";
   options_.thermal.policy.file = "cool.json";
+  EXPECT_EQ(warnings_of([&] { const Dispatcher dispatcher(device_, options_); }), "")
+      << "what the file leaves to the defaults is not its word";
+  options_.thermal.policy.in_file[static_cast<std::size_t>(ThermalState::hot)] = true;
   const std::string warning = warnings_of([&] { const Dispatcher dispatcher(device_, options_); });
   EXPECT_TRUE(contains(warning, "cool.json: no winner by energy is known for this device")) << warning;
   EXPECT_EQ(std::count(warning.begin(), warning.end(), '\n'), 1) << warning;
