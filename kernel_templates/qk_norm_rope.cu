@@ -3,6 +3,8 @@
 // interleaved rotary embedding of both (M-RoPE), and keys and values into the cache.
 //
 // qkv[TOKENS, QKV_STRIDE]: a row is HEADS query heads, KV_HEADS key heads, KV_HEADS value heads of HEAD_DIM each.
+// With QKV_PARTS it is matrices one after another, dense, each of some of these heads of all tokens: queries, then keys
+// and values (1); queries and keys, then values (2); queries, keys, values (3).
 // q[TOKENS, HEADS, HEAD_DIM]; k_cache and v_cache [CACHE_ROWS, KV_HEADS, HEAD_DIM]: token t goes to row slots[t]; a
 // slot that is no row of the cache is skipped. positions[3, TOKENS]: T, H and W of each token; cosine and sine
 // [POSITIONS, HEAD_DIM / 2]; positions behind the tables take their last row.
@@ -54,6 +56,9 @@
 #ifndef EPSILON_NANO
 #define EPSILON_NANO 1000  // billionths that are added to the mean of squares
 #endif
+#ifndef QKV_PARTS
+#define QKV_PARTS 0  // 0: rows of all heads; else a sum of 1: queries are a matrix of their own, 2: values are
+#endif
 #ifndef STORAGE
 #define STORAGE float32  // element type of qkv and q
 #endif
@@ -73,6 +78,8 @@ constexpr bool kAligned = ROWS_ALIGNED != 0;
 constexpr int kHeadDim = HEAD_SIZE;
 constexpr bool kScaled = sizeof(CACHE) == 1;
 constexpr bool kNormed = NORMED != 0;
+constexpr bool kQueriesApart = QKV_PARTS % 2 == 1;
+constexpr bool kValuesApart = QKV_PARTS / 2 == 1;
 
 constexpr int kHalf = kHeadDim / 2;
 constexpr int kStep = kLanes * kVector;  // slots a head's threads take at a time
@@ -81,9 +88,32 @@ constexpr float kEpsilon = static_cast<float>(EPSILON_NANO / 1e9);
 static_assert(kThreads % 32 == 0 && kThreads <= 1024, "a block is whole warps");
 static_assert((kLanes & (kLanes - 1)) == 0 && kLanes <= 32, "a head stays in a warp");
 static_assert(kHeadDim % 2 == 0, "elements are rotated in pairs");
+static_assert(QKV_PARTS >= 0 && QKV_PARTS <= 3, "there is no other way to take heads apart");
 
 using Pairs = RotaryPart<kHalf, kStep, kVector>;
 constexpr int kChunks = Pairs::kChunks;
+
+// Where a token's head begins.
+__device__ __forceinline__ const STORAGE* begin_of_head(const STORAGE* qkv, int token, int head, int tokens, int heads,
+                                                        int kv_heads, int qkv_stride) {
+  if constexpr (!kQueriesApart && !kValuesApart) {
+    return qkv + static_cast<long long>(token) * qkv_stride + head * kHeadDim;
+  } else {
+    const int values = heads + kv_heads;
+    int first = 0;  // heads of the matrix that has it
+    int last = values + kv_heads;
+    if constexpr (kValuesApart) {
+      first = head < values ? first : values;
+      last = head < values ? values : last;
+    }
+    if constexpr (kQueriesApart) {
+      last = head < heads ? heads : last;
+      first = head < heads || first > heads ? first : heads;
+    }
+    const long long before = static_cast<long long>(tokens) * first + static_cast<long long>(token) * (last - first);
+    return qkv + (before + head - first) * kHeadDim;
+  }
+}
 
 }  // namespace
 
@@ -102,11 +132,11 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
   const int token = exists ? group / groups_per_token : 0;
   const int first_head = group % groups_per_token * kHeadsPerGroup;
 
-  const STORAGE* row = qkv + static_cast<long long>(token) * qkv_stride;
   Pairs pairs[kHeadsPerGroup];
 #pragma unroll
   for (int i = 0; i < kHeadsPerGroup; ++i) {
-    pairs[i].load<kAligned>(row + (first_head + i) * kHeadDim, first, exists && first_head + i < all_heads ? kHalf : 0);
+    pairs[i].load<kAligned>(begin_of_head(qkv, token, first_head + i, tokens, heads, kv_heads, qkv_stride), first,
+                            exists && first_head + i < all_heads ? kHalf : 0);
   }
   const int slot = slots[token];
   Pairs turn = {};
@@ -203,7 +233,7 @@ extern "C" __global__ void qk_norm_rope_reference(const STORAGE* __restrict__ qk
   if (token >= tokens || (head >= heads && !cached)) {
     return;
   }
-  const STORAGE* in = qkv + static_cast<long long>(token) * qkv_stride + head * kHeadDim;
+  const STORAGE* in = begin_of_head(qkv, token, head, tokens, heads, kv_heads, qkv_stride);
   const long long k_row = static_cast<long long>(slots[token]) * kv_heads + head - heads;
   const long long v_row = k_row - kv_heads;
   if (head >= heads + kv_heads) {

@@ -278,9 +278,9 @@ void Checkpoint::join_types(const ModelConfig& config) {
     const std::size_t end = first + weight.tensors.size();
     std::set<ElementType> types;
     for (std::size_t i = first; i < end; ++i) {
-      types.insert(kept_type(i, ElementType::float16));
+      types.insert(kept_type(i, ElementType::bfloat16));
     }
-    if (weight.kind() == TensorKind::matrix && types.size() > 1) {
+    if (weight.kind() == TensorKind::matrix && types.size() > weight.most_matrices) {
       const bool are_packed = std::all_of(types.begin(), types.end(), is_packed_format);
       const ElementType type = are_packed                             ? ElementType::q8_0
                                : types.contains(ElementType::float32) ? ElementType::float32

@@ -43,7 +43,7 @@ class Checkpoint {
   /// The name of the recipe that these were made with; empty without one.
   [[nodiscard]] const std::string& recipe() const noexcept { return recipe_; }
   /// The type that the matrix of that index is meant to be kept in, bfloat16 as `bfloat`. Where tensors that become one
-  /// matrix are stored in several, it is one that holds them all.
+  /// matrix, as gate and up do, are stored in several, it is one that holds them all.
   [[nodiscard]] ElementType kept_type(std::size_t index, ElementType bfloat) const;
   /// Where the rows of the tensor of that index are stored.
   [[nodiscard]] RowOrder order(std::size_t index) const { return orders_.empty() ? RowOrder() : orders_.at(index); }
@@ -68,7 +68,7 @@ class Checkpoint {
     return codings_.empty() ? RowCoding::format : codings_.at(index);
   }
   [[nodiscard]] StoredMatrix matrix(std::size_t index) const;
-  // Of weights that are made of tensors stored in several types.
+  // Of weights that need one type and are made of tensors stored in several.
   void join_types(const ModelConfig& config);
 
   std::vector<Safetensors> files_;

@@ -1,6 +1,9 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
 #include <vector>
 
 #include "runtime/ops/tensor.hpp"
@@ -10,9 +13,37 @@ namespace pascaline {
 // Weights of a model on a device, as its operations take them. Matrices are [outputs, inputs] of the type that the
 // recipe gives, everything else float32. `weight_table` says which tensors each is made of.
 
+/// A matrix in parts, each of rows of one type and in memory of its own, the rows of one below those of another.
+/// Mostly it is one.
+struct StackedMatrix {
+  static constexpr std::size_t kMost = 3;
+
+  StackedMatrix() = default;
+  StackedMatrix(const TensorView& whole) : parts{whole} {}  // NOLINT(google-explicit-*)
+
+  /// Those that are there.
+  [[nodiscard]] std::span<const TensorView> all() const noexcept {
+    std::size_t count = 1;
+    while (count < kMost && parts[count].rank != 0) {
+      ++count;
+    }
+    return {parts.data(), count};
+  }
+  /// The type of that row; of the last part for rows after all.
+  [[nodiscard]] ElementType type_of(std::int64_t row) const noexcept {
+    std::size_t part = 0;
+    for (; part + 1 < all().size() && row >= parts[part].shape[0]; ++part) {
+      row -= parts[part].shape[0];
+    }
+    return parts[part].type;
+  }
+
+  std::array<TensorView, kMost> parts;  ///< the first ones are there
+};
+
 struct TextLayerWeights {
   TensorView input_norm;  ///< [hidden]
-  TensorView qkv;         ///< [(heads + 2 · kv_heads) · head_dim, hidden]
+  StackedMatrix qkv;      ///< [(heads + 2 · kv_heads) · head_dim, hidden]
   TensorView q_norm;      ///< [head_dim]; empty where heads are not normalised
   TensorView k_norm;      ///< as q_norm
   TensorView output;      ///< [hidden, heads · head_dim]
@@ -67,9 +98,10 @@ struct VisionWeights : PatchWeights {
 };
 
 /// All weights of a part that is streamed as a whole.
-[[nodiscard]] inline std::array<TensorView*, 8> views_of(TextLayerWeights& layer) {
-  return {&layer.input_norm, &layer.qkv,       &layer.q_norm,  &layer.k_norm,
-          &layer.output,     &layer.post_norm, &layer.gate_up, &layer.down};
+[[nodiscard]] inline std::array<TensorView*, 10> views_of(TextLayerWeights& layer) {
+  auto& qkv = layer.qkv.parts;
+  return {&layer.input_norm, &qkv[0],       &qkv[1],          &qkv[2],        &layer.q_norm,
+          &layer.k_norm,     &layer.output, &layer.post_norm, &layer.gate_up, &layer.down};
 }
 [[nodiscard]] inline std::array<TensorView*, 3> views_of(PatchWeights& patches) {
   return {&patches.patch_embed.weight, &patches.patch_embed.bias, &patches.positions};

@@ -2,8 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace pascaline {
 namespace {
+
+// Products with the matrices write one after the other, each to an address that is aligned to 16 bytes whatever the
+// number of rows.
+constexpr std::int64_t kAlignedRows = 4;
 
 void add_layer(const TableWriter& layer, const TextConfig& text, TextLayerWeights& places) {
   const std::int64_t q = text.heads * text.head_dim;
@@ -35,6 +41,13 @@ void TableWriter::matrix(TensorView& place, std::vector<Part> parts, WeightLayou
   for (Part& part : parts) {
     entry.tensors.push_back({prefix_ + part.first, std::move(part.second), TensorKind::matrix});
   }
+}
+
+void TableWriter::matrix(StackedMatrix& place, std::vector<Part> parts) const {
+  matrix(place.parts.front(), std::move(parts));
+  WeightEntry& entry = table_->back();
+  const auto is_aligned = [](const TensorSpec& tensor) { return tensor.shape.front() % kAlignedRows == 0; };
+  entry.most_matrices = std::all_of(entry.tensors.begin(), entry.tensors.end(), is_aligned) ? place.parts.size() : 1;
 }
 
 void TableWriter::vector(TensorView& place, TensorKind kind, const std::string& name, Shape shape,

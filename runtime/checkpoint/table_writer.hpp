@@ -35,6 +35,8 @@ class TableWriter {
 
   /// A matrix of these tensors.
   void matrix(TensorView& place, std::vector<Part> parts, WeightLayout layout = WeightLayout::stacked) const;
+  /// The same of stacked tensors, which may be of several types.
+  void matrix(StackedMatrix& place, std::vector<Part> parts) const;
   /// Vectors, and learned positions.
   void vector(TensorView& place, TensorKind kind, const std::string& name, Shape shape,
               WeightLayout layout = WeightLayout::stacked) const;

@@ -161,6 +161,24 @@ ElementType WeightRecipe::of(const WeightEntry& weight) const {
   return type;
 }
 
+std::vector<WeightEntry> weight_table(const ModelConfig& config, ModelWeights& places, const WeightRecipe& recipe) {
+  std::vector<WeightEntry> table;
+  for (WeightEntry& entry : weight_table(config, places)) {
+    if (entry.most_matrices < entry.tensors.size()) {
+      table.push_back(std::move(entry));
+      continue;
+    }
+    TensorView* place = entry.place;
+    for (std::size_t i = 0; i < entry.tensors.size(); ++i) {
+      if (i == 0 || recipe.of(entry.tensors[i].name) != recipe.of(entry.tensors[i - 1].name)) {
+        table.push_back({place++, {}, entry.layout, entry.part});
+      }
+      table.back().tensors.push_back(entry.tensors[i]);
+    }
+  }
+  return table;
+}
+
 void WeightRecipe::require_uses(std::span<const WeightEntry> weights) const {
   std::vector<std::string> matrices;
   for (const WeightEntry& weight : weights) {

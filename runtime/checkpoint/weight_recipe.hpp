@@ -54,6 +54,11 @@ class WeightRecipe {
   bool is_own_ = false;  // of a user's file
 };
 
+/// The table of a model's weights as a recipe keeps them: stacked tensors that it gives several types are a weight for
+/// each run of one type, where the table allows that.
+[[nodiscard]] std::vector<WeightEntry> weight_table(const ModelConfig& config, ModelWeights& places,
+                                                    const WeightRecipe& recipe);
+
 /// What to say of patterns that earlier ones hide.
 [[nodiscard]] std::string hidden_patterns_text(std::string_view recipe, std::span<const std::string> patterns);
 

@@ -86,6 +86,8 @@ struct WeightEntry {
   std::vector<TensorSpec> tensors;  ///< of one kind; their rows have the same length
   WeightLayout layout = WeightLayout::stacked;
   WeightPart part = {};
+  /// Stacked tensors of several types may be kept as so many matrices, whose views go to `place` and after it.
+  std::size_t most_matrices = 1;
 
   [[nodiscard]] TensorKind kind() const { return tensors.front().kind; }
   /// Rows of all tensors together.

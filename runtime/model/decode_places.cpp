@@ -30,22 +30,22 @@ void attend_rotated(LinearLayers& linear, const AttentionPlace& place) {
 }
 
 void single_attention(LinearLayers& linear, const AttentionPlace& place) {
-  linear.run_normed(input_norm_of(place), projection_of(place));
+  project(linear, place);
   rotate_then_attend(linear, place);
 }
 
 void normed_attention(LinearLayers& linear, const AttentionPlace& place) {
-  linear.executor().run(joined(input_norm_of(place), projection_of(place)));
+  project_normalising_row(linear, place);
   rotate_then_attend(linear, place);
 }
 
 void rotated_attention(LinearLayers& linear, const AttentionPlace& place) {
-  linear.run_normed(input_norm_of(place), projection_of(place));
+  project(linear, place);
   attend_rotated(linear, place);
 }
 
 void normed_rotated_attention(LinearLayers& linear, const AttentionPlace& place) {
-  linear.executor().run(joined(input_norm_of(place), projection_of(place)));
+  project_normalising_row(linear, place);
   attend_rotated(linear, place);
 }
 
@@ -72,12 +72,12 @@ void project_token(LinearLayers& linear, const AttentionPlace& place) {
 }
 
 void projected_attention(LinearLayers& linear, const AttentionPlace& place) {
-  linear.run_normed(input_norm_of(place), projection_of(place));
+  project(linear, place);
   project_token(linear, place);
 }
 
 void normed_projected_attention(LinearLayers& linear, const AttentionPlace& place) {
-  linear.executor().run(joined(input_norm_of(place), projection_of(place)));
+  project_normalising_row(linear, place);
   project_token(linear, place);
 }
 

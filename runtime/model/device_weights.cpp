@@ -224,7 +224,7 @@ void bring(const WeightSource& source, const std::vector<WeightUpload>& uploads,
 std::uint64_t bytes_on_device(const ModelConfig& config, const WeightRecipe& matrices, const Placement* placement) {
   ModelWeights unused;
   std::uint64_t bytes = 0;
-  for (const WeightEntry& entry : weight_table(config, unused)) {
+  for (const WeightEntry& entry : weight_table(config, unused, matrices)) {
     bytes += place_of(entry.part, placement) == Place::device ? extent_of(entry, config, matrices).bytes() : 0;
   }
   return bytes;
@@ -244,7 +244,7 @@ PlacementSizes weight_sizes(const ModelConfig& config, const WeightRecipe& matri
   const std::optional<VisionParts> tower =
       config.vision ? std::optional<VisionParts>(*config.vision) : std::optional<VisionParts>();
   sizes.tower.resize(tower ? tower->count() : 0);
-  for (const WeightEntry& entry : weight_table(config, unused)) {
+  for (const WeightEntry& entry : weight_table(config, unused, matrices)) {
     const WeightExtent extent = extent_of(entry, config, matrices);
     const WeightPart where = entry.part;
     PartSize& part = where.kind == PartKind::layer       ? sizes.layers.at(where.index)
@@ -263,7 +263,7 @@ PlacementSizes weight_sizes(const ModelConfig& config, const WeightRecipe& matri
 
 ElementType layer_type(const ModelConfig& config, const WeightRecipe& matrices) {
   ModelWeights places;
-  for (const WeightEntry& entry : weight_table(config, places)) {
+  for (const WeightEntry& entry : weight_table(config, places, matrices)) {
     if (entry.place == &places.text.layers.front().gate_up) {
       return matrices.of(entry);
     }
@@ -289,7 +289,7 @@ DeviceWeights load_weights(const ModelConfig& config, WeightSource& source, cons
   DeviceWeights weights;
   const PlacementSizes sizes = weight_sizes(config, matrices);
   WeightPlacer placer(source, places, sizes, weights);
-  const std::vector<WeightEntry> table = weight_table(config, weights);
+  const std::vector<WeightEntry> table = weight_table(config, weights, matrices);
   matrices.require_uses(table);
   for (const WeightEntry& entry : table) {
     placer.place(entry, extent_of(entry, config, matrices));

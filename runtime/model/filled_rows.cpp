@@ -28,7 +28,7 @@ std::optional<std::string> filled_rows_note(const ModelConfig& config, const Wei
   std::string example;
   int count = 0;
   double zeros = 0;
-  for (const WeightEntry& entry : weight_table(config, unused)) {
+  for (const WeightEntry& entry : weight_table(config, unused, matrices)) {
     const ElementType type = matrices.of(entry);
     if (entry.kind() != TensorKind::matrix || !is_matrix_format(type)) {
       continue;

@@ -93,9 +93,20 @@ void LinearLayers::run(const ops::Matmul& layer) {
     executor_->run(layer);
     return;
   }
+  run_rounded(layer, round(layer));
+}
+
+ops::QuantizedRows LinearLayers::round(const ops::Matmul& layer) {
   const ops::QuantizedRows rounded = room_for(layer, 0);
   executor_->run(ops::Quantize{.x = layer.a, .y = rounded, .for_weight = layer.b.type});
-  run_rounded(layer, rounded);
+  return rounded;
+}
+
+bool LinearLayers::takes_same_rows(const ops::Matmul& a, const ops::Matmul& b) {
+  const std::int64_t columns = a.a.shape[1];
+  return is_packed_format(a.b.type) && is_packed_format(b.b.type) &&
+         ops::filled_columns(a.b.type, columns) == ops::filled_columns(b.b.type, columns) &&
+         ops::scale_rows(a.b.type, columns) == ops::scale_rows(b.b.type, columns);
 }
 
 void LinearLayers::run_gated(const ops::Rmsnorm& norm, const ops::Matmul& gate_up, const ops::Matmul& down) {

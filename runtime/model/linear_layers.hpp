@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <span>
 
 #include "runtime/checkpoint/model_config.hpp"
 #include "runtime/model/executor.hpp"
@@ -53,6 +55,38 @@ class LinearLayers {
     }
     run_rounded(layer, round_normed(norm, layer));
   }
+  /// The same with several layers, all of the rows of `norm.y`. What they take is made once where they take the same.
+  template <typename Norm>
+  void run_normed(const Norm& norm, std::span<const ops::Matmul> layers) {
+    if (layers.size() == 1) {
+      run_normed(norm, layers.front());
+      return;
+    }
+    bool is_normed = false;
+    std::optional<RoundedFor> rounded;
+    for (const ops::Matmul& layer : layers) {
+      const bool is_rounded = takes_whole_rows(layer) || needs_rounded_rows(layer);
+      if (is_rounded && rounded && takes_same_rows(layer, rounded->layer)) {
+        run_rounded(layer, rounded->rows);
+        continue;
+      }
+      if (takes_whole_rows(layer)) {
+        rounded = {layer, round_normed(norm, layer)};
+        run_rounded(layer, rounded->rows);
+        continue;
+      }
+      if (!is_normed) {
+        executor_->run(norm);
+        is_normed = true;
+      }
+      if (is_rounded) {
+        rounded = {layer, round(layer)};
+        run_rounded(layer, rounded->rows);
+      } else {
+        executor_->run(layer);
+      }
+    }
+  }
   /// Runs a normalisation, a layer with the epilogue swiglu, and the layer whose rows that one gives; `gate_up.c` is
   /// anything afterwards.
   void run_gated(const ops::Rmsnorm& norm, const ops::Matmul& gate_up, const ops::Matmul& down);
@@ -70,6 +104,15 @@ class LinearLayers {
   }
 
  private:
+  // Rows in the first half of the room, and the layer that they were made for.
+  struct RoundedFor {
+    ops::Matmul layer;
+    ops::QuantizedRows rows;
+  };
+  // Whether both take rounded rows of the same columns and with the same scales.
+  [[nodiscard]] static bool takes_same_rows(const ops::Matmul& a, const ops::Matmul& b);
+  // Rounds the layer's rows.
+  [[nodiscard]] ops::QuantizedRows round(const ops::Matmul& layer);
   // Whether the layer may be given rounded rows, and whether they have to be rounded before.
   [[nodiscard]] bool takes_rounded_rows(const ops::Matmul& layer) const noexcept;
   [[nodiscard]] bool needs_rounded_rows(const ops::Matmul& layer) const noexcept;

@@ -63,7 +63,7 @@ std::int64_t cached_tokens(const ModelOptions& options, bool filled_device) {
 std::string part_types(const ModelConfig& config, const WeightRecipe& weights, std::initializer_list<PartKind> kinds) {
   ModelWeights unused;
   std::vector<std::string_view> types;
-  for (const WeightEntry& entry : weight_table(config, unused)) {
+  for (const WeightEntry& entry : weight_table(config, unused, weights)) {
     if (entry.kind() == TensorKind::matrix && std::find(kinds.begin(), kinds.end(), entry.part.kind) != kinds.end() &&
         std::find(types.begin(), types.end(), name_of(weights.of(entry))) == types.end()) {
       types.push_back(name_of(weights.of(entry)));

@@ -31,7 +31,8 @@ struct PlaceDimension {
 
 struct PlaceType {
   const char* name;
-  bool of_weight = true;  // else of a cache
+  bool of_weight = true;       // else of a cache
+  const char* like = nullptr;  // where a problem does not name it, it has the type of that one
 };
 
 // What a kind of place has besides its list.
@@ -50,10 +51,15 @@ constexpr const char* kDecodeAttentionFlops =
 constexpr const char* kPromptAttentionFlops =
     "2 * ROWS * HIDDEN * (2 * HEADS + 2 * KV_HEADS) * HEAD_DIM + 4 * ROWS * HEADS * HEAD_DIM * KEYS";
 constexpr const char* kAttentionBytes =
-    "matrix_bytes(QKV, (HEADS + 2 * KV_HEADS) * HEAD_DIM, HIDDEN) + matrix_bytes(OUTPUT, HIDDEN, HEADS * HEAD_DIM) + 2 "
+    "matrix_bytes(QKV, HEADS * HEAD_DIM, HIDDEN) + matrix_bytes(K, KV_HEADS * HEAD_DIM, HIDDEN) + matrix_bytes(V, "
+    "KV_HEADS * HEAD_DIM, HIDDEN) + matrix_bytes(OUTPUT, HIDDEN, HEADS * HEAD_DIM) + 2 "
     "* KEYS * KV_HEADS * HEAD_DIM * sizeof(CACHE)";
 constexpr const char* kMlpBytes =
     "matrix_bytes(GATE_UP, 2 * INTERMEDIATE, HIDDEN) + matrix_bytes(DOWN, HIDDEN, INTERMEDIATE)";
+
+// Of queries, with those of keys and values where these are of others.
+const std::vector<PlaceType> kAttentionTypes{
+    {"QKV"}, {"K", true, "QKV"}, {"V", true, "QKV"}, {"OUTPUT"}, {"CACHE", false}};
 
 // Where tokens attend to some of the keys, besides the dimensions and kernels of attention to all of them.
 std::vector<PlaceDimension> with_choice(std::vector<PlaceDimension> dimensions) {
@@ -90,19 +96,13 @@ const std::vector<PlaceKind>& place_kinds() {
                                                      {"SECTION_H", 20, false, 0},
                                                      {"SECTION_W", 20, false, 0}};
   static const std::vector<PlaceKind> kinds{
-      {"place_decode_attention",
-       decode_attention,
-       {{"QKV"}, {"OUTPUT"}, {"CACHE", false}},
+      {"place_decode_attention", decode_attention, kAttentionTypes,
        with_products({"rmsnorm", "qk_norm_rope", "attention_decode", "attention_decode_qkv", "attention_projected"}),
-       kDecodeAttentionFlops,
-       kAttentionBytes},
-      {"place_decode_sparse_attention",
-       with_choice(decode_attention),
-       {{"QKV"}, {"OUTPUT"}, {"CACHE", false}},
+       kDecodeAttentionFlops, kAttentionBytes},
+      {"place_decode_sparse_attention", with_choice(decode_attention), kAttentionTypes,
        with_products({"rmsnorm", "qk_norm_rope", "pool_blocks", "score_blocks", "choose_blocks",
                       "attention_sparse_decode", "attention_decode_qkv"}),
-       kDecodeAttentionFlops,
-       kAttentionBytes},
+       kDecodeAttentionFlops, kAttentionBytes},
       {"place_decode_mlp",
        {{"HIDDEN", 2048}, {"INTERMEDIATE", 6144}},
        {{"GATE_UP"}, {"DOWN"}},
@@ -115,19 +115,13 @@ const std::vector<PlaceKind>& place_kinds() {
        with_products({"rmsnorm"}),
        "2 * ROWS * HIDDEN * VOCABULARY",
        "matrix_bytes(HEAD, VOCABULARY, HIDDEN) + 4 * ROWS * VOCABULARY"},
-      {"place_prompt_attention",
-       prompt_attention,
-       {{"QKV"}, {"OUTPUT"}, {"CACHE", false}},
-       with_products({"rmsnorm", "row_statistics", "qk_norm_rope", "attention_prefill"}),
-       kPromptAttentionFlops,
+      {"place_prompt_attention", prompt_attention, kAttentionTypes,
+       with_products({"rmsnorm", "row_statistics", "qk_norm_rope", "attention_prefill"}), kPromptAttentionFlops,
        kAttentionBytes},
-      {"place_prompt_sparse_attention",
-       with_choice(prompt_attention),
-       {{"QKV"}, {"OUTPUT"}, {"CACHE", false}},
+      {"place_prompt_sparse_attention", with_choice(prompt_attention), kAttentionTypes,
        with_products({"rmsnorm", "row_statistics", "qk_norm_rope", "pool_blocks", "score_blocks", "choose_blocks",
                       "attention_sparse_prefill", "attention_prefill"}),
-       kPromptAttentionFlops,
-       kAttentionBytes},
+       kPromptAttentionFlops, kAttentionBytes},
       {"place_prompt_mlp",
        {{"ROWS", 512, true, 2}, {"HIDDEN", 2048}, {"INTERMEDIATE", 6144}},
        {{"GATE_UP"}, {"DOWN"}},
@@ -248,7 +242,11 @@ Space place_space(std::string_view kernel) {
   }
   ordered_json types = ordered_json::array();
   for (const PlaceType& type : kind.types) {
-    types.push_back({{"name", type.name}, {"values", type_names(type.of_weight)}});
+    ordered_json& object =
+        types.emplace_back(ordered_json{{"name", type.name}, {"values", type_names(type.of_weight)}});
+    if (type.like != nullptr) {
+      object["like"] = type.like;
+    }
   }
   ordered_json names = ordered_json::array();
   for (const AlternativeFacts& alternative : alternatives_of(kernel)) {

@@ -1,5 +1,7 @@
 #include "runtime/model/place_steps.hpp"
 
+#include <algorithm>
+
 #include "runtime/model/tensor_memory.hpp"
 
 namespace pascaline {
@@ -10,15 +12,18 @@ namespace {
 // (docs/measurements.md).
 constexpr std::int64_t kMostNormedRows = 32'768;
 
+// Types of the weights of queries, keys and values.
+constexpr std::array kProjected{"QKV", "K", "V"};
+
 // A row's statistics take less than the row.
 template <typename Norm>
 TensorView statistics_view(const Norm& norm, ops::RowNorm kind) {
   return {norm.y.data, ElementType::float32, {static_cast<std::int64_t>(kind), norm.x.shape[0]}};
 }
 
+// A product that normalises rows whose statistics are known.
 void run_normalising(LinearLayers& linear, const ops::RowStatistics& rows, const TensorView& weight,
                      const TensorView& bias, const ops::Matmul& layer) {
-  linear.executor().run(rows);
   linear.executor().run(ops::NormalisingMatmul{.a = rows.x,
                                                .norm = weight,
                                                .norm_bias = bias,
@@ -28,6 +33,23 @@ void run_normalising(LinearLayers& linear, const ops::RowStatistics& rows, const
                                                .bias = layer.bias,
                                                .residual = layer.residual,
                                                .epilogue = layer.epilogue});
+}
+
+// Which parts the projection's result has.
+ops::QkvParts parts_of(const AttentionPlace& place) {
+  if (place.rows() == 1) {
+    return ops::QkvParts::joined;
+  }
+  const std::int64_t queries = place.q.shape[1] * place.q.shape[2];
+  int parts = 0;
+  std::int64_t end = 0;
+  for (const TensorView& part : place.qkv_weight.all()) {
+    parts |= static_cast<int>(end == 0         ? ops::QkvParts::joined
+                              : end == queries ? ops::QkvParts::queries_apart
+                                               : ops::QkvParts::values_apart);
+    end += part.shape[0];
+  }
+  return static_cast<ops::QkvParts>(parts);
 }
 
 }  // namespace
@@ -50,20 +72,48 @@ ops::RowStatistics statistics_of(const ops::Layernorm& norm) {
 }
 
 void run_normalising(LinearLayers& linear, const ops::Rmsnorm& norm, const ops::Matmul& layer) {
-  run_normalising(linear, statistics_of(norm), norm.weight, {}, layer);
+  const ops::RowStatistics rows = statistics_of(norm);
+  linear.executor().run(rows);
+  run_normalising(linear, rows, norm.weight, {}, layer);
 }
 
 void run_normalising(LinearLayers& linear, const ops::Layernorm& norm, const ops::Matmul& layer) {
-  run_normalising(linear, statistics_of(norm), norm.weight, norm.bias, layer);
+  const ops::RowStatistics rows = statistics_of(norm);
+  linear.executor().run(rows);
+  run_normalising(linear, rows, norm.weight, norm.bias, layer);
 }
 
 ops::Rmsnorm input_norm_of(const AttentionPlace& place) {
   return {.x = place.hidden, .weight = place.input_norm, .y = place.input, .epsilon = place.epsilon};
 }
 
-ops::Matmul projection_of(const AttentionPlace& place) {
-  const auto& heads = place.qkv.shape;
-  return {.a = place.input, .b = place.qkv_weight, .c = reshaped(place.qkv, {heads[0], heads[1] * heads[2]})};
+PartProducts projection_of(const AttentionPlace& place) {
+  PartProducts parts;
+  auto* to = static_cast<std::byte*>(place.qkv.data);
+  for (const TensorView& weight : place.qkv_weight.all()) {
+    const TensorView result(to, place.qkv.type, {place.rows(), weight.shape[0]});
+    parts.products[parts.count++] = {.a = place.input, .b = weight, .c = result};
+    to += bytes_of(result);
+  }
+  return parts;
+}
+
+void project(LinearLayers& linear, const AttentionPlace& place) {
+  linear.run_normed(input_norm_of(place), projection_of(place).all());
+}
+
+void project_normalising_row(LinearLayers& linear, const AttentionPlace& place) {
+  for (const ops::Matmul& part : projection_of(place).all()) {
+    linear.executor().run(joined(input_norm_of(place), part));
+  }
+}
+
+void project_normalising(LinearLayers& linear, const AttentionPlace& place) {
+  const ops::RowStatistics rows = statistics_of(input_norm_of(place));
+  linear.executor().run(rows);
+  for (const ops::Matmul& part : projection_of(place).all()) {
+    run_normalising(linear, rows, place.input_norm, {}, part);
+  }
 }
 
 ops::Matmul output_of(const AttentionPlace& place, const TensorView& attended) {
@@ -90,7 +140,8 @@ ops::QkNormRope rotation_of(const AttentionPlace& place) {
           .section_w = place.section_w,
           .k_scales = place.k_scales,
           .v_scales = place.v_scales,
-          .epsilon = place.epsilon};
+          .epsilon = place.epsilon,
+          .parts = parts_of(place)};
 }
 
 ops::AttentionPrefill prompt_attention_of(const AttentionPlace& place) {
@@ -142,7 +193,11 @@ ops::NormedMatmul joined(const ops::Rmsnorm& norm, const ops::Matmul& layer) {
           .epsilon = norm.epsilon};
 }
 
-bool normalises_qkv(const PlaceKey& key) { return can_normalise_row(type_of(key, "QKV"), dimension_of(key, "HIDDEN")); }
+bool normalises_qkv(const PlaceKey& key) {
+  const std::int64_t hidden = dimension_of(key, "HIDDEN");
+  return std::ranges::all_of(kProjected,
+                             [&](const char* part) { return can_normalise_row(type_of(key, part), hidden); });
+}
 
 double more_for_qkv(const PlaceKey& key) {
   return more_for_norm((dimension_of(key, "HEADS") + 2 * dimension_of(key, "KV_HEADS")) *
@@ -150,7 +205,8 @@ double more_for_qkv(const PlaceKey& key) {
 }
 
 bool normalises_prompt_qkv(const PlaceKey& key) {
-  return can_normalise(type_of(key, "QKV"), dimension_of(key, "ROWS"));
+  const std::int64_t rows = dimension_of(key, "ROWS");
+  return std::ranges::all_of(kProjected, [&](const char* part) { return can_normalise(type_of(key, part), rows); });
 }
 
 ops::Rmsnorm post_norm_of(const MlpPlace& place) {

@@ -1,5 +1,9 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
+#include <span>
+
 #include "runtime/formats/int8_activations.hpp"
 #include "runtime/model/linear_layers.hpp"
 #include "runtime/model/places.hpp"
@@ -14,9 +18,22 @@
 // What several ways to compute a place have in common.
 namespace pascaline {
 
-/// The normalisation of the rows, and the product with what it gives.
+/// Products of the same rows with the parts of a weight.
+struct PartProducts {
+  std::array<ops::Matmul, StackedMatrix::kMost> products;
+  std::size_t count = 0;
+
+  [[nodiscard]] std::span<const ops::Matmul> all() const noexcept { return {products.data(), count}; }
+};
+
+/// The normalisation of the rows, and the products with what it gives.
 [[nodiscard]] ops::Rmsnorm input_norm_of(const AttentionPlace& place);
-[[nodiscard]] ops::Matmul projection_of(const AttentionPlace& place);
+[[nodiscard]] PartProducts projection_of(const AttentionPlace& place);
+/// Runs both one after the other.
+void project(LinearLayers& linear, const AttentionPlace& place);
+/// The same with rows that each product normalises: of one row, or of several whose statistics are taken before.
+void project_normalising_row(LinearLayers& linear, const AttentionPlace& place);
+void project_normalising(LinearLayers& linear, const AttentionPlace& place);
 /// The product after attention, of its result in `attended`.
 [[nodiscard]] ops::Matmul output_of(const AttentionPlace& place, const TensorView& attended);
 /// Heads normalised and turned; keys and values into the cache, queries into `q`.

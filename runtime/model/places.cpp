@@ -46,7 +46,11 @@ void add_attention(PlaceKey& key, const AttentionPlace& place, std::int64_t keys
   key.add({"QK_NORM", ops::is_given(place.q_norm) ? 1 : 0});
   key.add({"SECTION_H", place.section_h});
   key.add({"SECTION_W", place.section_w});
-  key.add({"QKV", place.qkv_weight.type});
+  const std::int64_t queries = place.q.shape[1] * place.k_cache.shape[2];
+  const std::int64_t key_rows = place.k_cache.shape[1] * place.k_cache.shape[2];
+  key.add({"QKV", place.qkv_weight.type_of(0)});
+  key.add({"K", place.qkv_weight.type_of(queries)});
+  key.add({"V", place.qkv_weight.type_of(queries + key_rows)});
   key.add({"OUTPUT", place.output.type});
   key.add({"CACHE", place.k_cache.type});
 }

@@ -33,25 +33,25 @@ struct PlaceList;
 /// The first half of a decoder's layer, in place: `hidden += output · attention(rotate(qkv · norm(hidden)))`, with the
 /// keys and values of these rows into the cache.
 struct AttentionPlace {
-  TensorView hidden;      ///< [ROWS, HIDDEN], float32; changed
-  TensorView input_norm;  ///< [HIDDEN]
-  TensorView qkv_weight;  ///< [(HEADS + 2·KV_HEADS)·HEAD_DIM, HIDDEN]
-  TensorView q_norm;      ///< [HEAD_DIM]; empty where heads are not normalised
-  TensorView k_norm;      ///< as q_norm
-  TensorView cosine;      ///< [POSITIONS, HEAD_DIM/2]
-  TensorView sine;        ///< as cosine
-  TensorView positions;   ///< [3, ROWS], int32
-  TensorView slots;       ///< [ROWS], int32: rows of the cache
-  TensorView length;      ///< [1], int32: cached tokens once these are
-  TensorView k_cache;     ///< [KEYS, KV_HEADS, HEAD_DIM]; changed
-  TensorView v_cache;     ///< as k_cache
-  TensorView k_scales;    ///< [KEYS, KV_HEADS], of an int8 cache; changed
-  TensorView v_scales;    ///< as k_scales
-  TensorView output;      ///< [HIDDEN, HEADS·HEAD_DIM]: the projection after attention
+  TensorView hidden;         ///< [ROWS, HIDDEN], float32; changed
+  TensorView input_norm;     ///< [HIDDEN]
+  StackedMatrix qkv_weight;  ///< [(HEADS + 2·KV_HEADS)·HEAD_DIM, HIDDEN]: a part ends where queries or keys do
+  TensorView q_norm;         ///< [HEAD_DIM]; empty where heads are not normalised
+  TensorView k_norm;         ///< as q_norm
+  TensorView cosine;         ///< [POSITIONS, HEAD_DIM/2]
+  TensorView sine;           ///< as cosine
+  TensorView positions;      ///< [3, ROWS], int32
+  TensorView slots;          ///< [ROWS], int32: rows of the cache
+  TensorView length;         ///< [1], int32: cached tokens once these are
+  TensorView k_cache;        ///< [KEYS, KV_HEADS, HEAD_DIM]; changed
+  TensorView v_cache;        ///< as k_cache
+  TensorView k_scales;       ///< [KEYS, KV_HEADS], of an int8 cache; changed
+  TensorView v_scales;       ///< as k_scales
+  TensorView output;         ///< [HIDDEN, HEADS·HEAD_DIM]: the projection after attention
   // Scratch. Of one row no two share memory; of several `input` may share that of `q`, `qkv` that of `attended`.
-  TensorView input;     ///< [ROWS, HIDDEN]
-  TensorView qkv;       ///< [ROWS, HEADS + 2·KV_HEADS, HEAD_DIM]
-  TensorView q;         ///< [ROWS, HEADS, HEAD_DIM]
+  TensorView input;  ///< [ROWS, HIDDEN]
+  TensorView qkv;    ///< [ROWS, HEADS + 2·KV_HEADS, HEAD_DIM]; of several parts that for each part, one after another
+  TensorView q;      ///< [ROWS, HEADS, HEAD_DIM]
   TensorView attended;  ///< as q
 
   std::int64_t cached = 0;  ///< rows of the cache that count besides these; of one row `length` tells it

@@ -8,7 +8,7 @@ namespace pascaline {
 namespace {
 
 void single_prompt_attention(LinearLayers& linear, const AttentionPlace& place) {
-  linear.run_normed(input_norm_of(place), projection_of(place));
+  project(linear, place);
   linear.executor().run(rotation_of(place));
   linear.executor().run(prompt_attention_of(place));
   linear.run(output_of(place, place.attended));
@@ -16,7 +16,7 @@ void single_prompt_attention(LinearLayers& linear, const AttentionPlace& place) 
 
 // The same with rows normalised by the projection.
 void normed_prompt_attention(LinearLayers& linear, const AttentionPlace& place) {
-  run_normalising(linear, input_norm_of(place), projection_of(place));
+  project_normalising(linear, place);
   linear.executor().run(rotation_of(place));
   linear.executor().run(prompt_attention_of(place));
   linear.run(output_of(place, place.attended));

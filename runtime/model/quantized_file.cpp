@@ -108,7 +108,7 @@ class FileQuantizer {
   std::vector<StoredTensor> plan(const Checkpoint& checkpoint, const ModelConfig& config, const WeightRecipe& recipe,
                                  const QuantizeSettings& settings) {
     ModelWeights unused;
-    const std::vector<WeightEntry> table = weight_table(config, unused);
+    const std::vector<WeightEntry> table = weight_table(config, unused, recipe);
     recipe.require_uses(table);
     notes_ = FormatNotes(std::filesystem::path(recipe.name()).filename().string());
     std::vector<StoredTensor> planned;

@@ -83,22 +83,22 @@ void whole_token(LinearLayers& linear, const SparseAttentionPlace& place) {
 }
 
 void single_sparse_token(LinearLayers& linear, const SparseAttentionPlace& place) {
-  linear.run_normed(input_norm_of(place), projection_of(place));
+  project(linear, place);
   sparse_token(linear, place);
 }
 
 void normed_sparse_token(LinearLayers& linear, const SparseAttentionPlace& place) {
-  linear.executor().run(joined(input_norm_of(place), projection_of(place)));
+  project_normalising_row(linear, place);
   sparse_token(linear, place);
 }
 
 void rotated_sparse_token(LinearLayers& linear, const SparseAttentionPlace& place) {
-  linear.run_normed(input_norm_of(place), projection_of(place));
+  project(linear, place);
   whole_token(linear, place);
 }
 
 void normed_rotated_sparse_token(LinearLayers& linear, const SparseAttentionPlace& place) {
-  linear.executor().run(joined(input_norm_of(place), projection_of(place)));
+  project_normalising_row(linear, place);
   whole_token(linear, place);
 }
 
@@ -138,22 +138,22 @@ void whole_prompt(LinearLayers& linear, const SparseAttentionPlace& place) {
 }
 
 void single_sparse_prompt(LinearLayers& linear, const SparseAttentionPlace& place) {
-  linear.run_normed(input_norm_of(place), projection_of(place));
+  project(linear, place);
   sparse_prompt(linear, place);
 }
 
 void normed_sparse_prompt(LinearLayers& linear, const SparseAttentionPlace& place) {
-  run_normalising(linear, input_norm_of(place), projection_of(place));
+  project_normalising(linear, place);
   sparse_prompt(linear, place);
 }
 
 void whole_sparse_prompt(LinearLayers& linear, const SparseAttentionPlace& place) {
-  linear.run_normed(input_norm_of(place), projection_of(place));
+  project(linear, place);
   whole_prompt(linear, place);
 }
 
 void normed_whole_sparse_prompt(LinearLayers& linear, const SparseAttentionPlace& place) {
-  run_normalising(linear, input_norm_of(place), projection_of(place));
+  project_normalising(linear, place);
   whole_prompt(linear, place);
 }
 

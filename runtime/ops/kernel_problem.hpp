@@ -28,7 +28,7 @@ struct NamedType {
 class KernelProblem {
  public:
   static constexpr std::size_t kMaxDimensions = 16;
-  static constexpr std::size_t kMaxTypes = 4;
+  static constexpr std::size_t kMaxTypes = 5;
 
   explicit KernelProblem(KernelName kernel) noexcept : kernel_(kernel) {}
   template <std::size_t kDimensions>

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "core/util/parallel.hpp"
 #include "runtime/ops/reference.hpp"
@@ -36,6 +37,31 @@ void norm_and_rotate(const double* in, double* out, const double* weight, const 
   }
 }
 
+// Where a head lies in qkv: PARTS is a sum of 1, queries are a matrix of their own, and 2, values are.
+std::size_t begin_of_head(const Problem& problem, std::size_t token, std::size_t head) {
+  const auto dimension = [&](const char* name) { return static_cast<std::size_t>(problem.dimension(name)); };
+  const std::size_t parts = dimension("PARTS");
+  const std::size_t keys = dimension("HEADS");
+  const std::size_t values = keys + dimension("KV_HEADS");
+  if (parts == 0) {
+    return token * dimension("QKV_STRIDE") + head * dimension("HEAD_DIM");
+  }
+  std::vector<std::size_t> bounds{0};
+  if (parts % 2 == 1) {
+    bounds.push_back(keys);
+  }
+  if (parts / 2 == 1) {
+    bounds.push_back(values);
+  }
+  bounds.push_back(values + dimension("KV_HEADS"));
+  std::size_t part = 0;
+  while (head >= bounds[part + 1]) {
+    ++part;
+  }
+  const std::size_t first = bounds[part];
+  return (dimension("TOKENS") * first + token * (bounds[part + 1] - first) + head - first) * dimension("HEAD_DIM");
+}
+
 // Of a cache in int8: divides a head by its scale, which it returns. Nothing is rounded; see docs/search_spaces.md.
 double scale_head(double* head, std::size_t head_dim) {
   double largest = 0;
@@ -53,7 +79,8 @@ double scale_head(double* head, std::size_t head_dim) {
 
 // RMSNorm, with NORM, and interleaved rotary embedding of query and key heads, keys and values into their cache, in
 // int8 with their scales; inputs qkv, q_weight, k_weight, cosine, sine, positions, slots, the caches and their scales;
-// dimensions TOKENS, HEADS, KV_HEADS, HEAD_DIM, POSITIONS, CACHE_ROWS, SECTION_H, SECTION_W, QKV_STRIDE, NORM, EPSILON.
+// dimensions TOKENS, HEADS, KV_HEADS, HEAD_DIM, POSITIONS, CACHE_ROWS, SECTION_H, SECTION_W, QKV_STRIDE, NORM, EPSILON,
+// PARTS.
 void reference_qk_norm_rope(const Problem& problem, std::span<const std::vector<double>> inputs,
                             std::span<std::vector<double>> outputs) {
   const auto dimension = [&](const char* name) { return static_cast<std::size_t>(problem.dimension(name)); };
@@ -61,7 +88,6 @@ void reference_qk_norm_rope(const Problem& problem, std::span<const std::vector<
   const std::size_t heads = dimension("HEADS");
   const std::size_t kv_heads = dimension("KV_HEADS");
   const std::size_t head_dim = dimension("HEAD_DIM");
-  const std::size_t stride = dimension("QKV_STRIDE");
   const double epsilon = dimension("NORM") != 0 ? static_cast<double>(dimension("EPSILON")) / 1e9 : -1.0;
   const bool scaled = !inputs[9].empty();
   const std::size_t last_position = dimension("POSITIONS") - 1;
@@ -78,10 +104,9 @@ void reference_qk_norm_rope(const Problem& problem, std::span<const std::vector<
         const double position = std::max(0.0, inputs[5][axis * tokens + token]);
         rotation.positions[axis] = std::min(static_cast<std::size_t>(position), last_position);
       }
-      const double* in = inputs[0].data() + token * stride;
+      const auto in = [&](std::size_t head) { return inputs[0].data() + begin_of_head(problem, token, head); };
       for (std::size_t head = 0; head < heads; ++head) {
-        norm_and_rotate(in + head * head_dim, outputs[4].data() + (token * heads + head) * head_dim, inputs[1].data(),
-                        rotation);
+        norm_and_rotate(in(head), outputs[4].data() + (token * heads + head) * head_dim, inputs[1].data(), rotation);
       }
       const double slot = inputs[6][token];
       if (slot < 0 || slot >= static_cast<double>(dimension("CACHE_ROWS"))) {
@@ -89,10 +114,9 @@ void reference_qk_norm_rope(const Problem& problem, std::span<const std::vector<
       }
       const std::size_t row = static_cast<std::size_t>(slot) * kv_heads * head_dim;
       for (std::size_t head = 0; head < kv_heads; ++head) {
-        norm_and_rotate(in + (heads + head) * head_dim, outputs[0].data() + row + head * head_dim, inputs[2].data(),
-                        rotation);
+        norm_and_rotate(in(heads + head), outputs[0].data() + row + head * head_dim, inputs[2].data(), rotation);
       }
-      const double* values = in + (heads + kv_heads) * head_dim;
+      const double* values = in(heads + kv_heads);
       std::copy(values, values + kv_heads * head_dim, outputs[1].begin() + static_cast<std::ptrdiff_t>(row));
       for (std::size_t head = 0; scaled && head < kv_heads; ++head) {
         const std::size_t index = row / head_dim + head;

@@ -34,8 +34,13 @@ void check_shapes(const Checks& check, const QkNormRope& given, const Sizes& of)
   check.dense({"v_cache", &given.v_cache}, {given.k_cache.type}, {of.cache_rows, of.kv_heads, of.head_dim});
   check_scales(check, {"k_scales", &given.k_scales}, given.k_cache, of.cache_rows, of.kv_heads);
   check_scales(check, {"v_scales", &given.v_scales}, given.k_cache, of.cache_rows, of.kv_heads);
-  check.strided({"qkv", &given.qkv}, real,
-                {of.tokens, {"HEADS+2*KV_HEADS", of.heads.value + 2 * of.kv_heads.value}, of.head_dim});
+  const Extent all_heads{"HEADS+2*KV_HEADS", of.heads.value + 2 * of.kv_heads.value};
+  if (given.parts == QkvParts::joined) {
+    check.strided({"qkv", &given.qkv}, real, {of.tokens, all_heads, of.head_dim});
+  } else {
+    check.dense({"qkv", &given.qkv}, real, {of.tokens, all_heads, of.head_dim});
+    check.require(given.parts <= QkvParts::all_apart, "the parts are none of ops::QkvParts");
+  }
   check_rotation(check, given, of.tokens, of.head_dim, of.positions);
   check.dense({"slots", &given.slots}, {ElementType::int32}, {of.tokens});
 }
@@ -95,7 +100,8 @@ KernelProblem QkNormRope::problem() const {
            {"SECTION_W", section_w},
            {"QKV_STRIDE", row_stride(qkv)},
            {"NORM", is_given(q_weight) ? 1 : 0},
-           {"EPSILON", is_given(q_weight) ? epsilon.nano : NormEpsilon().nano}},
+           {"EPSILON", is_given(q_weight) ? epsilon.nano : NormEpsilon().nano},
+           {"PARTS", static_cast<std::int64_t>(parts)}},
           {{"STORAGE", qkv.type}, {"CACHE", k_cache.type}}};
 }
 

@@ -7,6 +7,14 @@
 
 namespace pascaline::ops {
 
+/// What products give QkNormRope: rows of all heads, or matrices one after another, each of some heads of all tokens.
+enum class QkvParts : std::uint8_t {
+  joined = 0,
+  queries_apart = 1,  ///< queries; keys and values
+  values_apart = 2,   ///< queries and keys; values
+  all_apart = 3
+};
+
 /// From the projection of queries, keys and values to attention over a cache: RMSNorm of query and key heads where
 /// there are weights for it, interleaved M-RoPE of both, keys and values into their cache. Slot j of a head is the pair
 /// of elements j and j + HEAD_DIM / 2; it turns by position H if j mod 3 = 1 and j < 3 · section_h, by W if j mod 3 = 2
@@ -33,6 +41,7 @@ struct QkNormRope {
   TensorView k_scales = {};  ///< [CACHE_ROWS, KV_HEADS], float32, with int8 only; overlaps nothing
   TensorView v_scales = {};  ///< as k_scales
   NormEpsilon epsilon = {};
+  QkvParts parts = QkvParts::joined;  ///< qkv is dense unless they are joined
 
   template <typename Self, typename Visit>
   static void operands(Self& self, Visit&& visit) {

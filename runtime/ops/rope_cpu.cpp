@@ -84,6 +84,25 @@ void store_head(float* head, const HeadTensor& to, std::int64_t index, std::int6
   cpu::store_floats(head, to.values, index * head_dim, head_dim);
 }
 
+// The element of qkv that the token's head number `head` begins with.
+std::int64_t begin_of_head(const QkNormRope& given, std::int64_t token, std::int64_t head) {
+  const std::int64_t head_dim = given.qkv.shape[2];
+  if (given.parts == QkvParts::joined) {
+    return token * row_stride(given.qkv) + head * head_dim;
+  }
+  const std::int64_t keys = given.q.shape[1];
+  const std::int64_t values = keys + given.k_cache.shape[1];
+  std::int64_t first = 0;  // heads of the matrix that has it
+  std::int64_t last = given.qkv.shape[1];
+  if (given.parts != QkvParts::queries_apart) {
+    (head < values ? last : first) = values;
+  }
+  if (given.parts != QkvParts::values_apart) {
+    head < keys ? last = keys : first = std::max(first, keys);
+  }
+  return (given.qkv.shape[0] * first + token * (last - first) + head - first) * head_dim;
+}
+
 // Normalises, given a weight, and turns `heads` heads of the token, from element `from` of qkv on, to the heads from
 // number `first` on.
 void norm_and_rotate(const QkNormRope& given, const Turn& turn, const TensorView& weight, std::int64_t heads,
@@ -110,18 +129,18 @@ void place_token(const QkNormRope& given, std::int64_t token) {
   const std::int64_t heads = given.q.shape[1];
   const std::int64_t kv_heads = given.k_cache.shape[1];
   const std::int64_t head_dim = given.qkv.shape[2];
-  const std::int64_t from = token * row_stride(given.qkv);
   const Turn turn = turn_of_token(given, token);
-  norm_and_rotate(given, turn, given.q_weight, heads, from, {given.q, kNoTensor}, token * heads);
+  norm_and_rotate(given, turn, given.q_weight, heads, begin_of_head(given, token, 0), {given.q, kNoTensor},
+                  token * heads);
   const std::int64_t slot = static_cast<const std::int32_t*>(given.slots.data)[token];
   if (slot < 0 || slot >= given.k_cache.shape[0]) {
     return;
   }
   const std::int64_t row = kv_heads * head_dim;
-  norm_and_rotate(given, turn, given.k_weight, kv_heads, from + heads * head_dim, {given.k_cache, given.k_scales},
-                  slot * kv_heads);
+  norm_and_rotate(given, turn, given.k_weight, kv_heads, begin_of_head(given, token, heads),
+                  {given.k_cache, given.k_scales}, slot * kv_heads);
   float* values = cpu::scratch(cpu::Scratch::fourth, row);
-  cpu::widen_to(given.qkv, from + heads * head_dim + row, row, values);
+  cpu::widen_to(given.qkv, begin_of_head(given, token, heads + kv_heads), row, values);
   for (std::int64_t head = 0; head < kv_heads; ++head) {
     store_head(values + head * head_dim, {given.v_cache, given.v_scales}, slot * kv_heads + head, head_dim);
   }

@@ -128,7 +128,7 @@ std::map<ElementType, std::size_t> quantized_again(const WeightSource& source, c
                                                    const WeightRecipe& wanted) {
   std::map<ElementType, std::size_t> again;
   ModelWeights unused;
-  for (const WeightEntry& weight : weight_table(config, unused)) {
+  for (const WeightEntry& weight : weight_table(config, unused, wanted)) {
     std::set<ElementType> stored;
     for (const TensorSpec& tensor : weight.tensors) {
       const auto rows = source.rows(tensor);

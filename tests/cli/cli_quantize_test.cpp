@@ -110,9 +110,13 @@ TEST_F(CliQuantizeTest, ARecipeFileSaysItForSingleTensors) {
   const std::string wrong = put("wrong.json", R"({"tensors": [{"name": "x*", "type": "q8_0"}], "others": "q4_0"})");
   expect_fault(quantize({"--weights", wrong, "--force"}), 1, {wrong, "'x*' fits no matrix of this model"});
   const std::string split =
-      put("split.json", R"({"tensors": [{"name": "*v_proj.weight", "type": "q8_0"}], "others": "q4_0"})");
+      put("split.json", R"({"tensors": [{"name": "*up_proj.weight", "type": "q8_0"}], "others": "q4_0"})");
   expect_fault(quantize({"--weights", split, "--force"}), 1, {"are one matrix here and need one type"});
   EXPECT_EQ(left(), std::set<std::string>{"quantized"});
+  const std::string values =
+      put("values.json", R"({"tensors": [{"name": "*v_proj.weight", "type": "q8_0"}], "others": "q4_0"})");
+  ASSERT_EQ(quantize({"--weights", values, "--force"}).exit_code, 0);
+  EXPECT_EQ(answer(out_, {}), answer(model_, {"--weights", values})) << "queries, keys and values of several types";
 }
 
 TEST_F(CliQuantizeTest, APatternBehindABroaderOneWarns) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <numeric>
@@ -71,6 +72,23 @@ bool has_dimension(const Problem& of, std::string_view name) {
 
 std::int64_t rows_of_place(const Problem& of) { return has_dimension(of, "ROWS") ? of.dimension("ROWS") : 1; }
 
+// Queries, keys and values: a part for each run of one type.
+StackedMatrix projection_weight(PlaceTensors& tensors, const Problem& of) {
+  const std::array types{of.type("QKV"), of.type("K"), of.type("V")};
+  const std::array heads{of.dimension("HEADS"), of.dimension("KV_HEADS"), of.dimension("KV_HEADS")};
+  StackedMatrix weight;
+  std::size_t parts = 0;
+  for (std::size_t i = 0; i < types.size();) {
+    std::int64_t rows = 0;
+    const ElementType type = types[i];
+    for (; i < types.size() && types[i] == type; ++i) {
+      rows += heads[i] * of.dimension("HEAD_DIM");
+    }
+    weight.parts[parts++] = tensors.weight(type, rows, of.dimension("HIDDEN"));
+  }
+  return weight;
+}
+
 // The rows are the last ones of the cache: what a place meets when the context is full.
 void make(PlaceTensors& tensors, const Problem& of, AttentionPlace& place) {
   const std::int64_t rows = rows_of_place(of);
@@ -85,7 +103,7 @@ void make(PlaceTensors& tensors, const Problem& of, AttentionPlace& place) {
   }
   place.hidden = tensors.changed("hidden", ElementType::float32, {rows, hidden}, -1, 1);
   place.input_norm = norm_weight(tensors, hidden);
-  place.qkv_weight = tensors.weight(of.type("QKV"), (heads + 2 * kv_heads) * head_dim, hidden);
+  place.qkv_weight = projection_weight(tensors, of);
   if (of.dimension("QK_NORM") == 1) {
     place.q_norm = norm_weight(tensors, head_dim);
     place.k_norm = norm_weight(tensors, head_dim);

@@ -213,19 +213,21 @@ class GgufWeightsTest : public ::testing::Test {
     return file;
   }
 
-  // The value's matrix may be of another type. Gives the rows of each tensor in their file form.
+  // One matrix of a layer, usually the value's, may be of another type. Gives the rows of each tensor in their file
+  // form.
   std::map<std::string, std::string> add_tensors(GgufBuilder& file, GgufType type, ElementType format,
-                                                 GgufType of_value, ElementType value_format) const {
+                                                 GgufType of_other, ElementType other_format,
+                                                 const char* other = "v_proj") const {
     std::map<std::string, std::string> all;
     const WeightSource source = hash_weights(config_);
     for (const TensorSpec& tensor : source.tensors()) {
       const std::vector<std::byte> raw = read_all(source, tensor, ElementType::float32);
       std::string bytes(reinterpret_cast<const char*>(raw.data()), raw.size());
-      const bool is_value = tensor.name.find("v_proj") != std::string::npos;
+      const bool is_other = tensor.name.find(other) != std::string::npos;
       if (tensor.kind == TensorKind::matrix) {
-        bytes = quantized(raw, tensor, is_value ? value_format : format);
+        bytes = quantized(raw, tensor, is_other ? other_format : format);
       }
-      const GgufType kind = tensor.kind != TensorKind::matrix ? GgufType::F32 : is_value ? of_value : type;
+      const GgufType kind = tensor.kind != TensorKind::matrix ? GgufType::F32 : is_other ? of_other : type;
       file.tensor(gguf_tensor_name(tensor.name), static_cast<std::uint32_t>(kind),
                   {tensor.shape.rbegin(), tensor.shape.rend()}, bytes);
       all[tensor.name] = bytes;
@@ -279,15 +281,28 @@ TEST_F(GgufWeightsTest, BlocksAreTakenAsTheyAre) {
   }
 }
 
-TEST_F(GgufWeightsTest, TensorsOfOneMatrixInSeveralTypesAreKeptInOne) {
+TEST_F(GgufWeightsTest, EachTensorIsKeptInItsType) {
   GgufBuilder file = metadata();
   add_tensors(file, GgufType::Q4_K, ElementType::q4_k, GgufType::Q6_K, ElementType::q6_k);
+  ASSERT_EQ(opened(file), "accepted");
+  const WeightRecipe recipe = stored_recipe(Checkpoint::open(folder_.path() / "m.gguf", config_), ElementType::float16);
+  for (const TensorSpec& tensor : required_tensors(config_)) {
+    if (tensor.kind == TensorKind::matrix) {
+      const bool is_value = tensor.name.find("v_proj") != std::string::npos;
+      EXPECT_EQ(recipe.of(tensor.name), is_value ? ElementType::q6_k : ElementType::q4_k) << tensor.name;
+    }
+  }
+}
+
+TEST_F(GgufWeightsTest, GateAndUpInSeveralTypesAreKeptInOne) {
+  GgufBuilder file = metadata();
+  add_tensors(file, GgufType::Q4_K, ElementType::q4_k, GgufType::Q6_K, ElementType::q6_k, "up_proj");
   ASSERT_EQ(opened(file), "accepted");
   const WeightRecipe recipe = stored_recipe(Checkpoint::open(folder_.path() / "m.gguf", config_), ElementType::float16);
   ModelWeights unused;
   for (const WeightEntry& weight : weight_table(config_, unused)) {
     if (weight.kind() == TensorKind::matrix) {
-      EXPECT_EQ(recipe.of(weight), weight.tensors.size() == 3 ? ElementType::q8_0 : ElementType::q4_k)
+      EXPECT_EQ(recipe.of(weight), weight.tensors.size() == 2 ? ElementType::q8_0 : ElementType::q4_k)
           << weight.tensors.front().name;
     }
   }

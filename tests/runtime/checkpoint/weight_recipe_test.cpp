@@ -147,13 +147,39 @@ TEST_F(WeightRecipeTest, TheDocumentedOneFitsTheModelThatItIsFor) {
   EXPECT_EQ(recipe.of(kRecipeMerger), ElementType::float16);
 }
 
-TEST_F(WeightRecipeTest, TensorsOfOneMatrixNeedOneType) {
-  const WeightRecipe recipe = loaded(R"({"tensors": [{"name": "*.v_proj.weight", "type": "q8_0"}], "others": "q4_k"})");
-  PASCALINE_EXPECT_SAYS(misfit(recipe),
-                        "layers.0.self_attn.v_proj.weight are one matrix here and need one type, not q4_k and q8_0");
+TEST_F(WeightRecipeTest, TensorsWhoseRowsTakeTurnsNeedOneType) {
   const WeightRecipe gate =
       loaded(R"({"tensors": [{"name": "*.1.*gate_proj.weight", "type": "q8_0"}], "others": "q4_k"})");
-  PASCALINE_EXPECT_SAYS(misfit(gate), "layers.1.mlp.up_proj.weight are one matrix");
+  PASCALINE_EXPECT_SAYS(misfit(gate),
+                        "layers.1.mlp.up_proj.weight are one matrix here and need one type, not q8_0 and q4_k");
+}
+
+TEST_F(WeightRecipeTest, StackedTensorsAreAWeightForEachRunOfOneType) {
+  const ModelConfig config = testing::config_of("tiny_a");
+  const auto runs = [&](const char* rules) {
+    ModelWeights places;
+    const WeightRecipe recipe = loaded(rules);
+    std::vector<std::size_t> tensors;
+    std::size_t names = 0;
+    for (const WeightEntry& entry : weight_table(config, places, recipe)) {
+      names += entry.tensors.size();
+      if (entry.tensors.front().name.find("layers.0.self_attn") != std::string::npos &&
+          entry.tensors.front().name.find("_proj") != std::string::npos) {
+        EXPECT_NO_THROW((void)recipe.of(entry));
+        if (entry.tensors.front().name.find("o_proj") == std::string::npos) {
+          EXPECT_EQ(entry.place, &places.text.layers[0].qkv.parts.at(tensors.size()));
+          tensors.push_back(entry.tensors.size());
+        }
+      }
+    }
+    EXPECT_EQ(names, required_tensors(config).size());
+    return tensors;
+  };
+  using Runs = std::vector<std::size_t>;
+  EXPECT_EQ(runs(R"({"others": "q4_k"})"), Runs({3}));
+  EXPECT_EQ(runs(R"({"tensors": [{"name": "*.v_proj.weight", "type": "q6_k"}], "others": "q4_k"})"), Runs({2, 1}));
+  EXPECT_EQ(runs(R"({"tensors": [{"name": "*.q_proj.weight", "type": "q6_k"}], "others": "q4_k"})"), Runs({1, 2}));
+  EXPECT_EQ(runs(R"({"tensors": [{"name": "*.k_proj.weight", "type": "q6_k"}], "others": "q4_k"})"), Runs({1, 1, 1}));
 }
 
 }  // namespace

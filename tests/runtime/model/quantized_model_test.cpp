@@ -208,7 +208,7 @@ TEST_F(QuantizedModelTest, TensorsWithChoicesOfTheirOwnAreBroughtToOne) {
   write_safetensors(folder_.path() / "quantized" / "model.safetensors", tensors, notes.metadata());
   WeightSource source = checkpoint_weights(Checkpoint::open(folder_.path() / "quantized", config_));
   const DeviceWeights weights = load_weights(config_, source, device_->memory(), ElementType::float16x);
-  const TensorView& qkv = weights.text.layers.front().qkv;
+  const TensorView& qkv = weights.text.layers.front().qkv.parts.front();
   const std::string layer = "model.language_model.layers.0.self_attn.";
   std::vector<float> all;
   for (const char* name : {"q_proj.weight", "k_proj.weight", "v_proj.weight"}) {

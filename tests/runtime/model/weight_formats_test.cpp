@@ -58,7 +58,7 @@ class WeightFormatsTest : public ::testing::Test {
     const DeviceWeights packed = loaded(type);
     const DeviceWeights full = loaded(ElementType::float32);
     for (std::size_t i = 0; i < full.text.layers.size(); ++i) {
-      expect_quantized("qkv", packed.text.layers[i].qkv, full.text.layers[i].qkv, type);
+      expect_quantized("qkv", packed.text.layers[i].qkv.parts[0], full.text.layers[i].qkv.parts[0], type);
       expect_quantized("output", packed.text.layers[i].output, full.text.layers[i].output, type);
       expect_quantized("gate_up", packed.text.layers[i].gate_up, full.text.layers[i].gate_up, type);
       expect_quantized("down", packed.text.layers[i].down, full.text.layers[i].down, type);
@@ -116,7 +116,7 @@ class WeightFormatsTest : public ::testing::Test {
     WeightSource again = spread_weights();
     const DeviceWeights full = load_weights(config_, again, host_->memory(), ElementType::float32);
     for (std::size_t i = 0; i < full.text.layers.size(); ++i) {
-      expect_float16x("qkv", coded.text.layers[i].qkv, full.text.layers[i].qkv);
+      expect_float16x("qkv", coded.text.layers[i].qkv.parts[0], full.text.layers[i].qkv.parts[0]);
       expect_float16x("gate_up", coded.text.layers[i].gate_up, full.text.layers[i].gate_up);
       expect_float16x("down", coded.text.layers[i].down, full.text.layers[i].down);
     }
@@ -262,14 +262,27 @@ TEST_F(WeightFormatsTest, RulesSayWhatEachMatrixIsKeptIn) {
                                      {"*", ElementType::q4_k}});
   const DeviceWeights weights = loaded(recipe);
   EXPECT_EQ(weights.vision.blocks[0].qkv.weight.type, ElementType::float16);
-  EXPECT_EQ(weights.text.layers[0].qkv.type, ElementType::q8_0);
-  EXPECT_EQ(weights.text.layers[1].qkv.type, ElementType::q4_k);
+  EXPECT_EQ(weights.text.layers[0].qkv.parts[0].type, ElementType::q8_0);
+  EXPECT_EQ(weights.text.layers[1].qkv.parts[0].type, ElementType::q4_k);
   EXPECT_EQ(weights.text.embedding.type, ElementType::q6_k);
   EXPECT_EQ(weights.bytes, device_weight_bytes(config_, recipe));
 }
 
-TEST_F(WeightFormatsTest, TensorsOfOneMatrixNeedOneType) {
-  const WeightRecipe recipe("mine", {{"*q_proj*", ElementType::q8_0}, {"*", ElementType::q4_k}});
+TEST_F(WeightFormatsTest, QueriesKeysAndValuesMayBeOfSeveralTypes) {
+  const WeightRecipe recipe("mine", {{"*.0.*v_proj*", ElementType::q8_0}, {"*", ElementType::q4_k}});
+  const DeviceWeights weights = loaded(recipe);
+  const auto parts = weights.text.layers[0].qkv.all();
+  ASSERT_EQ(parts.size(), 2U);
+  EXPECT_EQ(parts[0].type, ElementType::q4_k);
+  EXPECT_EQ(parts[0].shape[0], (config_.text.heads + config_.text.kv_heads) * config_.text.head_dim);
+  EXPECT_EQ(parts[1].type, ElementType::q8_0);
+  EXPECT_EQ(parts[1].shape[0], config_.text.kv_heads * config_.text.head_dim);
+  EXPECT_EQ(weights.text.layers[1].qkv.all().size(), 1U);
+  EXPECT_EQ(weights.bytes, device_weight_bytes(config_, recipe));
+}
+
+TEST_F(WeightFormatsTest, TensorsWhoseRowsTakeTurnsNeedOneType) {
+  const WeightRecipe recipe("mine", {{"*gate_proj*", ElementType::q8_0}, {"*", ElementType::q4_k}});
   try {
     static_cast<void>(loaded(recipe));
     ADD_FAILURE() << "not refused";

@@ -24,7 +24,7 @@ class WeightStreamTest : public ::testing::Test {
     block.used_bytes = 8 * 256;
     TextLayerWeights& views = weights_.text.layers[layer];
     std::size_t at = 0;
-    for (TensorView* view : {&views.input_norm, &views.qkv, &views.q_norm, &views.k_norm, &views.output,
+    for (TensorView* view : {&views.input_norm, &views.qkv.parts[0], &views.q_norm, &views.k_norm, &views.output,
                              &views.post_norm, &views.gate_up, &views.down}) {
       *view = TensorView(block.pinned.bytes().data() + 256 * at++, ElementType::float32, {64});
     }

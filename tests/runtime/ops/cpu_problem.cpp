@@ -357,7 +357,8 @@ void run_qk_norm_rope(const CpuProblem& of) {
       of.dimension("SECTION_W"),
       of.view("k_scales", scales),
       of.view("v_scales", scales),
-      {of.dimension("EPSILON")}});
+      {of.dimension("EPSILON")},
+      static_cast<ops::QkvParts>(of.dimension("PARTS"))});
 }
 
 void run_rope_vision(const CpuProblem& of) {

@@ -161,7 +161,8 @@ class QkNormRopeTest : public ::testing::Test {
                                             {"SECTION_W", 20},
                                             {"QKV_STRIDE", 384},
                                             {"NORM", is_normed_},
-                                            {"EPSILON", 1000}}),
+                                            {"EPSILON", 1000},
+                                            {"PARTS", 0}}),
                    inputs_, {256, 256, scales, scales, 128});
   }
 };

@@ -20,7 +20,7 @@ class RowOpsTest : public ::testing::TestWithParam<std::pair<ElementType, Elemen
   const ElementType out_ = GetParam().second;
   OpBench bench_;
 
-  void expect_heads(bool is_normed);
+  void expect_heads(bool is_normed, ops::QkvParts parts = ops::QkvParts::joined);
 };
 
 TEST_P(RowOpsTest, Rmsnorm) {
@@ -87,9 +87,18 @@ TEST_P(RowOpsTest, QkNormRope) {
   expect_heads(false);
 }
 
-void RowOpsTest::expect_heads(bool is_normed) {
+// As products with weights of several types give them.
+TEST_P(RowOpsTest, QkNormRopeOfParts) {
+  for (const auto parts : {ops::QkvParts::queries_apart, ops::QkvParts::values_apart, ops::QkvParts::all_apart}) {
+    expect_heads(true, parts);
+  }
+}
+
+void RowOpsTest::expect_heads(bool is_normed, ops::QkvParts parts) {
+  const bool is_joined = parts == ops::QkvParts::joined;
   ops::QkNormRope of;
-  of.qkv = bench_.input(in_, {5, 4, 18}, -1, 1, 77);
+  of.qkv = is_joined ? bench_.input(in_, {5, 4, 18}, -1, 1, 77) : bench_.input(in_, {5, 4, 18});
+  of.parts = parts;
   if (is_normed) {
     of.q_weight = bench_.input(kFloat, {18});
     of.k_weight = bench_.input(kFloat, {18});
@@ -114,9 +123,10 @@ void RowOpsTest::expect_heads(bool is_normed) {
                                             {"CACHE_ROWS", 4},
                                             {"SECTION_H", 3},
                                             {"SECTION_W", 2},
-                                            {"QKV_STRIDE", 77},
+                                            {"QKV_STRIDE", is_joined ? 77 : 72},
                                             {"NORM", is_normed ? 1 : 0},
-                                            {"EPSILON", of.epsilon.nano}},
+                                            {"EPSILON", of.epsilon.nano},
+                                            {"PARTS", static_cast<std::int64_t>(parts)}},
                                            {bench_.initial(of.qkv),
                                             is_normed ? bench_.initial(of.q_weight) : std::vector<double>(),
                                             is_normed ? bench_.initial(of.k_weight) : std::vector<double>(),

@@ -173,6 +173,13 @@ const Refusal kRopeRefusals[] = {
        of.qkv.shape[0] = of.q.shape[0] = of.positions.shape[1] = of.slots.shape[0] = kLarge / 2;
      }),
      "take fewer tokens"},
+    {"parts with gaps", bad_rope([](auto& of) {
+       of.parts = ops::QkvParts::values_apart;
+       of.qkv = of.qkv.with_row_stride(80);
+     }),
+     "qk_norm_rope: rows of qkv are 80 elements apart; they must follow each other, 64 apart"},
+    {"no such parts", bad_rope([](auto& of) { of.parts = static_cast<ops::QkvParts>(4); }),
+     "the parts are none of ops::QkvParts"},
     {"cache over qkv", bad_rope([](auto& of) { of.k_cache.data = of.qkv.data; }), "k_cache overlaps qkv"},
     {"one cache", bad_rope([](auto& of) { of.v_cache.data = of.k_cache.data; }), "k_cache overlaps v_cache"},
     {"q over its weight", bad_rope([](auto& of) { of.q_weight.data = of.q.data; }), "q overlaps q_weight"},

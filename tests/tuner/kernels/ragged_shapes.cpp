@@ -236,6 +236,8 @@ Sizes qk_norm_rope(RaggedShapes& draw) {
   const std::int64_t heads = draw.pick({1, 2, 3, 4});
   const std::int64_t kv_heads = draw.pick({1, 2});
   const std::int64_t head_dim = draw.pick({18, 32});
+  const std::int64_t parts = draw.below(2) * draw.below(4);
+  const std::int64_t row = (heads + 2 * kv_heads) * head_dim;
   return {{"TOKENS", draw.size(40)},
           {"HEADS", heads},
           {"KV_HEADS", kv_heads},
@@ -244,9 +246,10 @@ Sizes qk_norm_rope(RaggedShapes& draw) {
           {"CACHE_ROWS", draw.size(40)},
           {"SECTION_H", draw.below(head_dim / 2 + 1)},
           {"SECTION_W", draw.below(head_dim / 2 + 1)},
-          {"QKV_STRIDE", stride(draw, (heads + 2 * kv_heads) * head_dim)},
+          {"QKV_STRIDE", parts == 0 ? stride(draw, row) : row},
           {"NORM", draw.below(2)},
-          {"EPSILON", epsilon(draw)}};
+          {"EPSILON", epsilon(draw)},
+          {"PARTS", parts}};
 }
 
 Sizes rope_vision(RaggedShapes& draw) {

@@ -88,6 +88,7 @@ INSTANTIATE_TEST_SUITE_P(
         Shape{"pool_blocks", "KV_HEADS=2,HEAD_DIM=32,KEYS=70,NEW=40,BLOCK=16,CACHE=int8"},
         Shape{"score_blocks", "HEADS=4,KV_HEADS=2,HEAD_DIM=32,QUERIES=40,KEYS=100,BLOCK=16"},
         Shape{"choose_blocks", "LISTS=2,QUERIES=40,KEYS=500,BLOCK=16,PART=300000"},
+        Shape{"qk_norm_rope", "TOKENS=3,HEADS=4,KV_HEADS=2,HEAD_DIM=64,CACHE_ROWS=4,PARTS=3,CACHE=int8"},
         Shape{"matvec_q", "M=3,N=18,K=37,EPILOGUE=6,WEIGHT=q4_k"},
         Shape{"matvec_q", "M=3,N=18,K=128,EPILOGUE=5,INPUT=int8,WEIGHT=int8_row"},
         Shape{"matvec_q", "M=3,N=192,K=37,EPILOGUE=7,WEIGHT=q4_1"},

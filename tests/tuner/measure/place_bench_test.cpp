@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -123,13 +124,37 @@ std::vector<Problem> small_places() {
   return places;
 }
 
+// Queries, keys and values of several types.
+std::vector<Problem> mixed_places() {
+  using Types = std::array<const char*, 3>;
+  std::vector<Problem> places;
+  for (const Types& types :
+       {Types{"q4_k", "q4_k", "q6_k"}, Types{"float16", "float32", "float32"}, Types{"q8_0", "float16", "int8_row"}}) {
+    Values values{{"HIDDEN", "256"}, {"HEADS", "4"},     {"KV_HEADS", "2"},   {"HEAD_DIM", "64"}, {"KEYS", "40"},
+                  {"QK_NORM", "1"},  {"SECTION_H", "8"}, {"SECTION_W", "8"},  {"QKV", types[0]},  {"K", types[1]},
+                  {"V", types[2]},   {"OUTPUT", "q4_k"}, {"CACHE", "float32"}};
+    places.push_back(place_space("place_decode_attention").problem(values));
+    values.emplace_back("ROWS", "11");
+    places.push_back(place_space("place_prompt_attention").problem(values));
+  }
+  places.push_back(sparse_place(11, 100, "window=20,sinks=5", "q4_k", "float32"));
+  places.back().types[2].second = ElementType::q6_k;
+  return places;
+}
+
 class PlaceBenchTest : public ::testing::Test {
  protected:
+  void expect_all_alike(const std::vector<Problem>& places) const;
+
   std::unique_ptr<Device> host_ = open_device("emulator");
 };
 
-TEST_F(PlaceBenchTest, EveryAlternativeComputesWhatItsOperationsDo) {
-  for (const Problem& place : small_places()) {
+TEST_F(PlaceBenchTest, EveryAlternativeComputesWhatItsOperationsDo) { expect_all_alike(small_places()); }
+
+TEST_F(PlaceBenchTest, ProjectionsOfSeveralTypesToo) { expect_all_alike(mixed_places()); }
+
+void PlaceBenchTest::expect_all_alike(const std::vector<Problem>& places) const {
+  for (const Problem& place : places) {
     PlaceBench bench(*host_, kernels(), place, 7);
     bench.prepare();
     const std::vector<std::string> known = kernels_of_place(place.kernel);
