@@ -122,11 +122,11 @@ struct TrialCost {
   std::int64_t ran = 0;       ///< trials in `run_ms`
   double pace_ms = 0;         ///< mean from one search trial's begin to the next one's of the same problem
   std::int64_t paced = 0;     ///< pairs of trials in `pace_ms`
-  /// Mean of all else that a session took for a problem: starting, preparing, finals. Of sessions by the objective asked
-  /// for; where there are none, of those by time.
+  /// Mean of all else that a session took for a problem: starting, preparing, finals. Of sessions by the objective
+  /// asked for; where there are none, of those by time.
   double problem_ms = 0;
   bool with_objective = false;  ///< finals by that objective are part of it
-  std::int64_t problems = 0;  ///< in `problem_ms`, of sessions of this database's own that have ended
+  std::int64_t problems = 0;    ///< in `problem_ms`, of sessions of this database's own that have ended
 };
 
 /// A stored trial with the rows it hangs on.

@@ -124,12 +124,9 @@ nlohmann::json trial_time_json(const TrialTimes& times) {
 }
 
 nlohmann::json deepening_json(const DeepeningCounts& counts) {
-  return {{"finals", counts.finals},
-          {"winners_changed", counts.winners_changed},
-          {"neighbours", counts.neighbours},
-          {"neighbours_faster", counts.neighbours_faster},
-          {"shapes", counts.shapes},
-          {"spent_s", counts.spent_s}};
+  return {{"finals", counts.finals},         {"winners_changed", counts.winners_changed},
+          {"neighbours", counts.neighbours}, {"neighbours_faster", counts.neighbours_faster},
+          {"shapes", counts.shapes},         {"spent_s", counts.spent_s}};
 }
 
 int finish(const SweepSummary& summary, const SweepOptions& sweep, bool as_json) {
@@ -304,7 +301,8 @@ void add_sweep_command(CLI::App& app, Action& action) {
       "significantly\n"
       "faster replaces it. The same holds for --objective, whose winner is stored beside that by time.\n"
       "What the database knows under the same key (source, device, compiler, driver) is not measured again.\n"
-      "With --until or --budget, time that the searches leave goes to finals again of what is undecided, to configurations\n"
+      "With --until or --budget, time that the searches leave goes to finals again of what is undecided, to "
+      "configurations\n"
       "near the winners and to shapes between those tuned, which the dispatcher then uses for the sizes near them\n"
       "(--time-left). With --trials alone a sweep ends when its finals do.\n"
       "Ctrl-C finishes the trial in flight; a second one stops at once. `--resume` continues after either, after\n"

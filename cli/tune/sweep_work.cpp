@@ -183,7 +183,8 @@ void add_at(const Workload& workload, std::size_t phase, std::size_t symbol, con
             const SweepCommandOptions& options, SweepWork& work) {
   Workload at = workload;
   for (auto& [name, values] : at.phases[phase].symbols) {
-    std::erase_if(values, [&key = name, &options](std::int64_t value) { return !is_wanted_value(key, value, options); });
+    std::erase_if(values,
+                  [&key = name, &options](std::int64_t value) { return !is_wanted_value(key, value, options); });
   }
   auto& [name, values] = at.phases[phase].symbols[symbol];
   values = {between.value};
@@ -338,8 +339,8 @@ void add_places(SweepWork& work, const SweepCommandOptions& options, const Model
   }
 }
 
-// What the model launches for a prompt of so many tokens beside those it is tuned for, of which the longest are left out
-// where the context has no room for them; nothing if it has none for that one either.
+// What the model launches for a prompt of so many tokens beside those it is tuned for, of which the longest are left
+// out where the context has no room for them; nothing if it has none for that one either.
 std::optional<ModelWorkload> observe_with(const ModelCommandOptions& model, PassCommandOptions sizes,
                                           std::int64_t tokens) {
   std::sort(sizes.prompts.begin(), sizes.prompts.end());
@@ -376,10 +377,9 @@ void add_between_prompts(const ModelCommandOptions& model, const SweepCommandOpt
       }
       for (WorkloadProblem& entry : expand(workload, space, {options.phases, true})) {
         if (has_wanted_types(entry, options)) {
-          add_between(
-              space, std::move(entry.problem),
-              fmt::format("between prompts of {} and {} tokens; {}", between.low, between.high, entry.phase),
-              work.problems);
+          add_between(space, std::move(entry.problem),
+                      fmt::format("between prompts of {} and {} tokens; {}", between.low, between.high, entry.phase),
+                      work.problems);
         }
       }
     }

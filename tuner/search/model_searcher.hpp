@@ -91,13 +91,13 @@ class ModelSearcher : public Searcher {
   std::optional<Posterior> posterior_;
   std::vector<double> expected_;
   std::vector<double> deviations_;
-  std::vector<std::size_t> waiting_;   ///< of `observed_`: not in the posterior yet
-  bool by_model_ = false;              ///< the last proposal was
-  std::optional<Point> by_model_point_{};       ///< what it was
-  double least_at_proposal_ = 0;       ///< `least_log_`
+  std::vector<std::size_t> waiting_;           ///< of `observed_`: not in the posterior yet
+  bool by_model_ = false;                      ///< the last proposal was
+  std::optional<Point> by_model_point_{};      ///< what it was
+  double least_at_proposal_ = 0;               ///< `least_log_`
   mutable std::optional<double> improvement_;  ///< expected at the last proposal, once it was asked for
-  double least_log_ = 0;               ///< of the usable ones, if there are any
-  std::size_t next_fit_ = 0;           ///< usable observations at which the covariance is fitted again
+  double least_log_ = 0;                       ///< of the usable ones, if there are any
+  std::size_t next_fit_ = 0;                   ///< usable observations at which the covariance is fitted again
 };
 
 }  // namespace pascaline

@@ -27,7 +27,7 @@ struct OpenFinals {
   /// By what share of the winner's time another finalist is expected to turn out faster: the largest expectation
   /// over the others, by their medians and how well these are known. Next to 0 where all are clearly slower.
   double share = 0;
-  std::size_t close = 0;  ///< others than the winner whose intervals reach below its upper end
+  std::size_t close = 0;             ///< others than the winner whose intervals reach below its upper end
   std::vector<std::string> among{};  ///< texts of the winner's and their configurations
 };
 

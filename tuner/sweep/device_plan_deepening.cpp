@@ -63,8 +63,8 @@ bool DevicePlan::keeps(const SweepTask& task) const {
   return deepens_here() && !task.kernel.is_place && task.fault.empty() && task.search.usable() > 0;
 }
 
-// Those on either side of it: the nearest tuned shape as the dispatcher measures it, and the nearest of those from which
-// the first is farther away than this one is.
+// Those on either side of it: the nearest tuned shape as the dispatcher measures it, and the nearest of those from
+// which the first is farther away than this one is.
 std::vector<DevicePlan::Near> DevicePlan::tuned_around(const SweepTask& task) const {
   const Space& space = *task.kernel.own_space;
   const Problem& problem = task.search.wanted().problem;
@@ -121,8 +121,8 @@ std::optional<DevicePlan::Choice> DevicePlan::choice_between(SweepTask& task, do
 
 std::optional<DevicePlan::Choice> DevicePlan::choice_of_finals(SweepTask& task) const {
   const OpenFinals& open = task.open_finals;
-  if (task.finals_again >= kMostFinalsAgain || open.close == 0 || !(open.share > 0) ||
-      open.share < options_.min_gain || options_.finals.rounds < kLeastRoundsAgain) {
+  if (task.finals_again >= kMostFinalsAgain || open.close == 0 || !(open.share > 0) || open.share < options_.min_gain ||
+      options_.finals.rounds < kLeastRoundsAgain) {
     return std::nullopt;
   }
   double once_s = 0;
@@ -257,7 +257,8 @@ void DevicePlan::recall_finals(SweepRecorder& recorder, SweepTask& task, const s
     }
     return std::nullopt;
   };
-  const auto of_search = [&](Trial& trial, const ToolkitRow& toolkit, const KernelRow& kernel, const DeviceRow& device) {
+  const auto of_search = [&](Trial& trial, const ToolkitRow& toolkit, const KernelRow& kernel,
+                             const DeviceRow& device) {
     const auto compiler = compiler_of(toolkit);
     if (!compiler || kernel.source_hash != task.kernel.source.hash || !same_identity(device, device_row(info_)) ||
         !trial.time) {

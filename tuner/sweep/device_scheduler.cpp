@@ -117,12 +117,10 @@ void DeviceScheduler::end_search(bool search_over, bool closing, const std::opti
   task_->looked_at = task_->looked_at || !closing;
   finals_.shared = slice && !closing && slice->others_untried;
   // What is held again was shared out already, and ends by its rounds.
-  const double finals_s = !slice                                    ? 0
+  const double finals_s = !slice                                  ? 0
                           : task_->deepening == Deepening::finals ? std::max(slice->finals_s, slice->left_s / 2)
                                                                   : slice->finals_s;
-  begin_finals(search_over, !slice    ? std::nullopt
-                            : closing ? std::optional(slice->left_s)
-                                      : std::optional(finals_s));
+  begin_finals(search_over, !slice ? std::nullopt : closing ? std::optional(slice->left_s) : std::optional(finals_s));
 }
 
 // What is being measured is measured to its end, unless that could take long: the card is being waited for, or a

@@ -15,7 +15,7 @@ constexpr double kShareOfFinals = 0.2;         // of the whole time, where that 
 constexpr double kLargestShareOfFinals = 0.5;  // where it is not
 constexpr double kEnergySeconds = 7;           // of winner and baseline
 constexpr double kDecisionSeconds = 0.3;
-constexpr int kLooksAgain = 4;  // in as many rounds as finals before them had
+constexpr int kLooksAgain = 4;          // in as many rounds as finals before them had
 constexpr double kAnswerSeconds = 0.3;  // from the worker's last launch to its decision in the database
 
 }  // namespace
@@ -308,9 +308,10 @@ void DeviceScheduler::announce_by_objective(const FinalsResult& result, const st
   task_->no_time_by_objective =
       decision.out_of_time ? fmt::format("no winner by {}", name_of(decision.objective)) : std::string();
   if (decision.out_of_time && finals_.shared) {  // there may be time when all problems were looked at
-    recorder_.note(fmt::format("{}: {}: no winner by {} yet: its share of the time was over; it is decided when all "
-                               "shapes were looked at, if there is time",
-                               status_.device(), task_->search.wanted().problem.text(), name_of(decision.objective)));
+    recorder_.note(
+        fmt::format("{}: {}: no winner by {} yet: its share of the time was over; it is decided when all "
+                    "shapes were looked at, if there is time",
+                    status_.device(), task_->search.wanted().problem.text(), name_of(decision.objective)));
     return;
   }
   if (!decision.undecided.empty()) {

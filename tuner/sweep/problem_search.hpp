@@ -206,7 +206,7 @@ class ProblemSearch {
   std::string alike_reason_;
   std::string hopeless_;
   bool spent_ = false;
-  bool only_first_ = false;   ///< see `try_only`
+  bool only_first_ = false;    ///< see `try_only`
   bool search_spent_ = false;  ///< when that began
   bool default_open_ = false;  ///< proposed and not on the device yet
 };

@@ -14,7 +14,7 @@ namespace pascaline {
 namespace {
 
 constexpr double kNarrowestGap = 1.5;
-constexpr std::int64_t kRoundedBy = 8;                // no more than an eighth of a value
+constexpr std::int64_t kRoundedBy = 8;  // no more than an eighth of a value
 
 using Dimensions = std::vector<std::pair<std::string, std::int64_t>>;
 
@@ -96,7 +96,8 @@ void add_family(const Space& space, std::vector<Problem> family, std::vector<Swe
   for (std::size_t made = 0; made < kMostBetween;) {
     std::optional<std::size_t> widest;
     for (std::size_t i = 0; i + 1 < line.size(); ++i) {
-      if (!closed[i] && grows(line[i], line[i + 1]) && octaves_of_gap(line[i], line[i + 1]) > std::log2(kNarrowestGap) &&
+      if (!closed[i] && grows(line[i], line[i + 1]) &&
+          octaves_of_gap(line[i], line[i + 1]) > std::log2(kNarrowestGap) &&
           (!widest || octaves_of_gap(line[i], line[i + 1]) > octaves_of_gap(line[*widest], line[*widest + 1]))) {
         widest = i;
       }

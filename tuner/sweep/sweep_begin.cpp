@@ -296,8 +296,8 @@ std::optional<double> SweepRun::expected_s() const {
       if (work.problems == 0) {
         continue;
       }
-      const TrialCost cost = store_.trial_costs(plan->context().device, kernel.space->kernel,
-                                                options_.finals.objective.objective);
+      const TrialCost cost =
+          store_.trial_costs(plan->context().device, kernel.space->kernel, options_.finals.objective.objective);
       auto kernel_s = estimate_s(work, cost);
       if (!kernel_s && kernel.is_place) {
         kernel_s = guessed_places_s(work);
@@ -358,13 +358,14 @@ void SweepRun::tell_plan() {
   const std::size_t kernels = plans_.front()->kernels().size();
   const Objective by = options_.finals.objective.objective;
   const std::string objective = by == Objective::time ? "" : fmt::format(" by time and by {}", name_of(by));
-  const std::string time_left = !deepens(options_) ? std::string()
-                                : between > 0
-                                    ? fmt::format("; with time left: finals again, neighbours of winners, {} in between",
-                                                  counted(between, "shape"))
-                                    : std::string("; with time left: finals again, neighbours of winners");
+  const std::string time_left =
+      !deepens(options_) ? std::string()
+      : between > 0      ? fmt::format("; with time left: finals again, neighbours of winners, {} in between",
+                                       counted(between, "shape"))
+                         : std::string("; with time left: finals again, neighbours of winners");
   recorder_.note(fmt::format("plan: {}{}, {}, then finals{}; {}{}", counted(problems, "problem"),
-                             kernels > 1 ? fmt::format(" of {} kernels", kernels) : "", trials, objective, time, time_left));
+                             kernels > 1 ? fmt::format(" of {} kernels", kernels) : "", trials, objective, time,
+                             time_left));
 }
 
 }  // namespace pascaline

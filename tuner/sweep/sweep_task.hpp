@@ -99,10 +99,10 @@ struct SweepTask {
   bool looked_at = false;   ///< in this run: a configuration ran, or nothing that could run was found in its turn
   double put_off_s = 0;     ///< that it kept a device without a trial, when it last had to make room for others
   std::string no_time_by_objective{};  ///< the same of the last finals' other objective
-  std::string no_time{};    ///< what there was no time for so far, for people; empty: nothing
-  bool reserved = false;    ///< a shape in between that was not begun: for everybody else it is not there
-  double weight = 0;        ///< calls by the model, or of a shape in between what it is taken to have
-  int measured = 0;         ///< configurations that took `spent_s`
+  std::string no_time{};               ///< what there was no time for so far, for people; empty: nothing
+  bool reserved = false;               ///< a shape in between that was not begun: for everybody else it is not there
+  double weight = 0;                   ///< calls by the model, or of a shape in between what it is taken to have
+  int measured = 0;                    ///< configurations that took `spent_s`
   std::map<std::string, std::optional<Binary>> finalists;  ///< for the finals; without a binary: being compiled
 
   // Once there is time left.

@@ -14,18 +14,18 @@ class ShapesBetweenTest : public ::testing::Test {
 
   static nlohmann::json three_dimensions() {
     nlohmann::json document = toy_json({kRight});
-    document["dimensions"] = {{{"name", "N"}, {"description", "elements"}, {"example", 1000}, {"varies", true}},
-                          {{"name", "M"}, {"description", "more"}, {"example", 8}, {"varies", true}},
-                          {{"name", "W"}, {"description", "width"}, {"example", 8}},
-                          {{"name", "K"}, {"description", "kind"}, {"example", 8}, {"varies", true}, {"fixed", true}}};
+    document["dimensions"] = {
+        {{"name", "N"}, {"description", "elements"}, {"example", 1000}, {"varies", true}},
+        {{"name", "M"}, {"description", "more"}, {"example", 8}, {"varies", true}},
+        {{"name", "W"}, {"description", "width"}, {"example", 8}},
+        {{"name", "K"}, {"description", "kind"}, {"example", 8}, {"varies", true}, {"fixed", true}}};
     return document;
   }
   [[nodiscard]] SweepProblem problem(int n, int m, int w = 1, int k = 1) const {
-    return {space_.problem({{"N", std::to_string(n)},
-                            {"M", std::to_string(m)},
-                            {"W", std::to_string(w)},
-                            {"K", std::to_string(k)}}),
-            3, ""};
+    return {
+        space_.problem(
+            {{"N", std::to_string(n)}, {"M", std::to_string(m)}, {"W", std::to_string(w)}, {"K", std::to_string(k)}}),
+        3, ""};
   }
   [[nodiscard]] std::vector<std::string> between(const std::vector<SweepProblem>& problems) const {
     std::vector<std::string> texts;

@@ -93,8 +93,8 @@ TEST_F(SweepDeepeningTest, FinalsThatLeftSomethingOpenAreHeldAgainWithMoreRounds
   ASSERT_GE(of_winner.size(), 2U);
   EXPECT_GT(of_winner.back(), of_winner.front()) << "more rounds than at first";
   const auto trials = stored(TrialStage::finals);
-  const auto newest = std::ranges::find_if(
-      trials, [&](const StoredTrial& trial) { return trial.id == winner->trial_id; });
+  const auto newest =
+      std::ranges::find_if(trials, [&](const StoredTrial& trial) { return trial.id == winner->trial_id; });
   ASSERT_NE(newest, trials.end());
   EXPECT_LE(last - newest->id, 6) << "the winner is of the last finals";
   EXPECT_FALSE(summary.interrupted);
@@ -202,20 +202,21 @@ class SweepDeepeningProgramTest : public SweepDeepeningTest {
   void SetUp() override {
     SweepDeepeningTest::SetUp();
     use_blocks({64, 32, 128});
-    write_bytes(folder_ / "sizes.json", R"({"schema": 1, "name": "sizes", "description": "two sizes", "source": "a test",
+    write_bytes(folder_ / "sizes.json",
+                R"({"schema": 1, "name": "sizes", "description": "two sizes", "source": "a test",
       "phases": [{"name": "prompt", "per": "prompt of S tokens", "symbols": {"S": [10, 20]}}],
       "entries": [{"kernel": "toy", "name": "first", "phase": "prompt", "dimensions": {"N": "100 * S"}, "count": 2}]})");
   }
   [[nodiscard]] std::vector<std::string> words(const std::vector<std::string>& more) const {
     const std::string folder = folder_.path().string();
-    std::vector<std::string> words{"sweep",        "--kernels", folder, "--spaces", folder, "--db", database_.string(),
-                                   "--device",     "emulator",  "--jobs", "1"};
+    std::vector<std::string> words{"sweep",    "--kernels", folder,   "--spaces", folder, "--db", database_.string(),
+                                   "--device", "emulator",  "--jobs", "1"};
     words.insert(words.end(), more.begin(), more.end());
     return words;
   }
   [[nodiscard]] std::vector<std::string> of_sizes(const std::vector<std::string>& more) const {
-    std::vector<std::string> all{"--workload", (folder_ / "sizes.json").string(), "--warm-cache", "--max-samples", "10",
-                                 "--rounds", "4"};
+    std::vector<std::string> all{
+        "--workload", (folder_ / "sizes.json").string(), "--warm-cache", "--max-samples", "10", "--rounds", "4"};
     all.insert(all.end(), more.begin(), more.end());
     return words(all);
   }
@@ -244,8 +245,8 @@ TEST_F(SweepDeepeningProgramTest, AWorkloadsSymbolsSayWhatVaries) {
 }
 
 TEST_F(SweepDeepeningProgramTest, KilledInTheMiddleItIsResumed) {
-  const std::vector<std::string> slow{"--budget",         "300s",   "--min-gain",        "0",   "--min-samples", "100000",
-                                      "--max-samples",    "100000", "--sample-budget-ms", "200", "--race-error",  "0"};
+  const std::vector<std::string> slow{"--budget",      "300s",   "--min-gain",         "0",   "--min-samples", "100000",
+                                      "--max-samples", "100000", "--sample-budget-ms", "200", "--race-error",  "0"};
   const int sweep = start_program(folder_.path(), of_sizes(slow));
   const auto begun = [&] {
     try {
