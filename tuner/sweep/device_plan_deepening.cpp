@@ -16,6 +16,7 @@ namespace {
 constexpr std::size_t kNeighboursATurn = 32;
 constexpr double kTrialSeconds = 0.1;      // where none was measured yet
 constexpr double kTrialsOfFirstLook = 16;  // with finals
+constexpr double kFewestTrials = 4;        // for which a shape is begun
 constexpr int kLeastRoundsAgain = 2;
 
 struct TrialSeconds {
@@ -113,7 +114,7 @@ std::optional<DevicePlan::Choice> DevicePlan::choice_between(SweepTask& task, do
   }
   const double share = expected_of_shape(around.front().octaves, cross_loss, apart);
   const double cost_s = kTrialsOfFirstLook * trial_s;
-  if (share < options_.min_gain || left_s < cost_s) {
+  if (share < options_.min_gain || left_s < kFewestTrials * trial_s) {
     return std::nullopt;
   }
   return Choice{Deepening::between, &task, weight * std::exp(log_us) * share / cost_s, share, weight};

@@ -181,15 +181,23 @@ TEST_F(SweepDeepeningTest, WhereNothingMayGainThatMuchTheSweepEnds) {
   EXPECT_LT(summary.wall_s, kLongEnough);
 }
 
+// More shapes in between than there is time for.
 TEST_F(SweepDeepeningTest, TheLimitHoldsAsEver) {
-  use_blocks({512, 544, 576, 608, 640});
+  use_blocks({64, 32, 128});
   options_.budget_s = 6;
-  options_.finals.rounds = 20'000;  // again: minutes
-  options_.finals.p_value = 1e-12;
-  options_.finals.tie_width = 1e-9;
-  const SweepSummary summary = sweep_of({problem("1000"), problem("4000"), between("2000")});
+  options_.measure.min_samples = options_.measure.max_samples = 1'000'000;
+  options_.measure.budget_ms = 200;
+  options_.measure.race_error = 0;
+  std::vector<SweepProblem> problems{problem("1000"), problem("4000")};
+  for (int n = 1100; n < 4000; n += 100) {
+    problems.push_back(between(std::to_string(n)));
+  }
+  const SweepSummary summary = sweep_of(problems);
   EXPECT_LT(summary.wall_s, 6 + kBusyMachine);
+  EXPECT_GE(summary.deepening.shapes, 1);
+  EXPECT_LT(summary.deepening.shapes, 29) << "three trials of 0.2 s each";
   EXPECT_FALSE(summary.interrupted);
+  EXPECT_TRUE(summary.not_reached.empty()) << "what was not begun in between is not missed";
   EXPECT_TRUE(winner_of("1000"));
   EXPECT_TRUE(winner_of("4000"));
   EXPECT_EQ(last_state(), "finished");
