@@ -121,14 +121,24 @@ std::string resume_command(std::string_view database, const std::vector<std::pai
   return command;
 }
 
-std::string not_reached_text(const std::vector<std::string>& problems) {
+namespace {
+
+std::string first_of(const std::string& what, const std::vector<std::string>& problems) {
   constexpr std::size_t kNamed = 10;
-  std::string text = fmt::format("not reached before time ran out ({}):", problems.size());
+  std::string text = fmt::format("{} ({}):", what, problems.size());
   for (std::size_t i = 0; i < std::min(kNamed, problems.size()); ++i) {
     text += (i > 0 ? "; " : " ") + clean_line(problems[i]);
   }
   return text + (problems.size() > kNamed ? fmt::format("; and {} more", problems.size() - kNamed) : "");
 }
+
+}  // namespace
+
+std::string not_reached_text(const std::vector<std::string>& problems) {
+  return first_of("not reached before time ran out", problems);
+}
+
+std::string no_time_text(const std::vector<std::string>& problems) { return first_of("no time so far", problems); }
 
 std::string time_text(double time_us) {
   return time_us >= 1000 ? fmt::format("{:.3f} ms", time_us / 1000) : fmt::format("{:.2f} us", time_us);

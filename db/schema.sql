@@ -133,7 +133,8 @@ CREATE TABLE plans (
   tolerate_thermal INTEGER NOT NULL CHECK (tolerate_thermal IN (0, 1)),
   objective TEXT NOT NULL DEFAULT 'time' CHECK (objective IN ('time', 'energy', 'edp', 'sustained')),
   polite INTEGER NOT NULL DEFAULT 0 CHECK (polite IN (0, 1)),
-  min_gain REAL NOT NULL DEFAULT 0
+  min_gain REAL NOT NULL DEFAULT 0,
+  deepen INTEGER NOT NULL DEFAULT 0 CHECK (deepen IN (0, 1))
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE plan_kernels (
@@ -148,7 +149,7 @@ CREATE TABLE plan_problems (
   run_uuid TEXT NOT NULL REFERENCES plans (run_uuid),
   ordinal INTEGER NOT NULL,
   problem_id INTEGER NOT NULL REFERENCES problems (id),
-  calls REAL NOT NULL CHECK (calls >= 0),  -- by the model, in all its phases
+  calls REAL NOT NULL CHECK (calls >= 0),  -- by the model, in all its phases; 0: a shape between others
   label TEXT NOT NULL,
   PRIMARY KEY (run_uuid, ordinal)
 ) STRICT, WITHOUT ROWID;

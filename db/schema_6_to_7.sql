@@ -12,6 +12,10 @@ ALTER TABLE plans ADD COLUMN polite INTEGER NOT NULL DEFAULT 0 CHECK (polite IN 
 -- By what share of the best a trial must be expected to be faster for a search to go on; earlier ones went on.
 ALTER TABLE plans ADD COLUMN min_gain REAL NOT NULL DEFAULT 0;
 
+-- Whether time that a run's searches leave goes to finals again, neighbours of winners and shapes in between; earlier
+-- runs used it for none of these.
+ALTER TABLE plans ADD COLUMN deepen INTEGER NOT NULL DEFAULT 0 CHECK (deepen IN (0, 1));
+
 -- A problem may have a winner by each objective: the objective belongs to the key. Earlier ones are by time.
 CREATE TABLE winners_by_objective (
   device_id INTEGER NOT NULL REFERENCES devices (id),

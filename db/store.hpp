@@ -122,8 +122,11 @@ struct TrialCost {
   std::int64_t ran = 0;       ///< trials in `run_ms`
   double pace_ms = 0;         ///< mean from one search trial's begin to the next one's of the same problem
   std::int64_t paced = 0;     ///< pairs of trials in `pace_ms`
-  double problem_ms = 0;      ///< mean of all else that a session took for a problem: starting, preparing, finals
-  std::int64_t problems = 0;  ///< in `problem_ms`, of sessions of this database's own that have ended
+  /// Mean of all else that a session took for a problem: starting, preparing, finals. Of sessions by the objective
+  /// asked for; where there are none, of those by time.
+  double problem_ms = 0;
+  bool with_objective = false;  ///< finals by that objective are part of it
+  std::int64_t problems = 0;    ///< in `problem_ms`, of sessions of this database's own that have ended
 };
 
 /// A stored trial with the rows it hangs on.
@@ -265,7 +268,8 @@ class Store {
   /// Of a kernel on a device, whatever its source, toolkit and problem; what was measured last comes first.
   [[nodiscard]] std::vector<Measured> measured(std::int64_t device_id, const std::string& kernel) const;
   /// Costs over all versions and problems of a kernel.
-  [[nodiscard]] TrialCost trial_costs(std::int64_t device_id, const std::string& kernel) const;
+  [[nodiscard]] TrialCost trial_costs(std::int64_t device_id, const std::string& kernel,
+                                      Objective objective = Objective::time) const;
 
   /// Declares the winner of a problem by an objective in a context; replaces an earlier one by the same objective. It
   /// is decided later than the winners by it of other toolkits, whatever the clock says. `baseline_score`: see Winner.

@@ -18,7 +18,7 @@ constexpr std::string_view kPlanColumns =
     "retry_failed, "
     "jobs, compile_timeout_s, compile_memory_mib, kernel_timeout_s, cold_cache, min_samples, max_samples, half_width, "
     "sample_budget_ms, race_error, finalists, rounds, preheat_s, max_temperature_c, drift, pause_limit_s, "
-    "tolerate_power, tolerate_thermal, objective, polite, min_gain";
+    "tolerate_power, tolerate_thermal, objective, polite, min_gain, deepen";
 
 std::vector<std::string> split_devices(const std::string& text) {
   std::vector<std::string> devices;
@@ -63,20 +63,21 @@ SweepPlan read_plan(Query& row) {
   plan.objective = known(objective_from(objective), objective);
   plan.polite = row.flag();
   plan.min_gain = row.real();
+  plan.deepen = row.flag();
   return plan;
 }
 
 void insert_plan(Connection& connection, const std::string& run, const SweepPlan& plan) {
   connection
       .query(fmt::format("INSERT INTO plans (run_uuid, {}) VALUES "
-                         "(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+                         "(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
                          kPlanColumns))
       .bind(run, fmt::format("{}", fmt::join(plan.devices, ",")), plan.target, plan.nvrtc, plan.searcher,
             static_cast<std::int64_t>(plan.seed), plan.trials, plan.budget_s, plan.until_unix_s, plan.retry_failed,
             plan.jobs, plan.compile_timeout_s, plan.compile_memory_mib, plan.kernel_timeout_s, plan.cold_cache,
             plan.min_samples, plan.max_samples, plan.half_width, plan.sample_budget_ms, plan.race_error, plan.finalists,
             plan.rounds, plan.preheat_s, plan.max_temperature_c, plan.drift, plan.pause_limit_s, plan.tolerate_power,
-            plan.tolerate_thermal, name_of(plan.objective), plan.polite, plan.min_gain)
+            plan.tolerate_thermal, name_of(plan.objective), plan.polite, plan.min_gain, plan.deepen)
       .run();
 }
 

@@ -2,6 +2,8 @@
 #include <sqlite3.h>
 
 #include <algorithm>
+#include <map>
+#include <string>
 
 #include <nlohmann/json.hpp>
 
@@ -127,7 +129,8 @@ StoredTrial read_stored(Query& row) {
 
 // Of each session the time between the begins of successive trials of one problem; what is left of the session's time
 // went into everything else. Longer gaps than an hour are pauses.
-void read_pace(Connection& connection, std::int64_t device_id, const std::string& kernel, TrialCost& cost) {
+void read_pace(Connection& connection, std::int64_t device_id, const std::string& kernel, Objective objective,
+               TrialCost& cost) {
   Query row = connection.query(
       "WITH t AS (SELECT session_id, problem_id, stage, started_unix_ms AS at_ms, "
       "lag(problem_id) OVER w AS last_problem, lag(stage) OVER w AS last_stage, lag(started_unix_ms) OVER w AS last_ms "
@@ -139,18 +142,37 @@ void read_pace(Connection& connection, std::int64_t device_id, const std::string
       "count(DISTINCT problem_id) AS problems FROM g GROUP BY session_id) "
       "SELECT total(s.gaps_ms), total(s.gaps), "
       "total(max(0, r.spent_ms - s.gaps_ms)) FILTER (WHERE r.state <> 'running' AND r.spent_ms > 0), "
-      "total(s.problems) FILTER (WHERE r.state <> 'running' AND r.spent_ms > 0) "
-      "FROM s JOIN sessions r ON r.id = s.session_id WHERE r.import_id IS NULL");
+      "total(s.problems) FILTER (WHERE r.state <> 'running' AND r.spent_ms > 0), "
+      "coalesce((SELECT p.objective FROM plans p WHERE p.run_uuid = r.run_uuid), 'time') AS objective "
+      "FROM s JOIN sessions r ON r.id = s.session_id WHERE r.import_id IS NULL GROUP BY objective");
   row.bind(device_id, kernel);
-  if (row.step()) {
-    const double gaps_ms = row.real();
-    const double gaps = row.real();
-    const double else_ms = row.real();
-    const double problems = row.real();
-    cost.pace_ms = gaps > 0 ? gaps_ms / gaps : 0;
-    cost.paced = static_cast<std::int64_t>(gaps);
-    cost.problem_ms = problems > 0 ? else_ms / problems : 0;
-    cost.problems = static_cast<std::int64_t>(problems);
+  double gaps_ms = 0;
+  double gaps = 0;
+  struct Else {
+    double spent_ms = 0;
+    double problems = 0;
+  };
+  std::map<std::string, Else> by_objective;
+  while (row.step()) {
+    gaps_ms += row.real();
+    gaps += row.real();
+    Else each;
+    each.spent_ms = row.real();
+    each.problems = row.real();
+    if (each.problems > 0) {
+      by_objective.emplace(row.text(), each);
+    }
+  }
+  cost.pace_ms = gaps > 0 ? gaps_ms / gaps : 0;
+  cost.paced = static_cast<std::int64_t>(gaps);
+  // Finals by another objective take much longer.
+  auto used = by_objective.find(std::string(name_of(objective)));
+  cost.with_objective = used != by_objective.end();
+  used = used == by_objective.end() ? by_objective.find(std::string(name_of(Objective::time))) : used;
+  used = used == by_objective.end() ? by_objective.begin() : used;
+  if (used != by_objective.end()) {
+    cost.problem_ms = used->second.spent_ms / used->second.problems;
+    cost.problems = static_cast<std::int64_t>(used->second.problems);
   }
 }
 
@@ -265,7 +287,7 @@ std::vector<Store::Measured> Store::measured(std::int64_t device_id, const std::
   });
 }
 
-TrialCost Store::trial_costs(std::int64_t device_id, const std::string& kernel) const {
+TrialCost Store::trial_costs(std::int64_t device_id, const std::string& kernel, Objective objective) const {
   return impl_->connection->guard("read what trials cost", [&] {
     // Finals measure several configurations in turn and keep no time of their own.
     Query row = impl_->connection->query(
@@ -281,7 +303,7 @@ TrialCost Store::trial_costs(std::int64_t device_id, const std::string& kernel) 
       cost.run_ms = row.real();
       cost.ran = row.integer();
     }
-    read_pace(*impl_->connection, device_id, kernel, cost);
+    read_pace(*impl_->connection, device_id, kernel, objective, cost);
     return cost;
   });
 }

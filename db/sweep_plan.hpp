@@ -39,7 +39,7 @@ struct PlannedKernel {
 /// A problem of a plan.
 struct PlannedProblem {
   Problem problem;
-  double count = 1;                  ///< calls by the model, in all its phases
+  double count = 1;                  ///< calls by the model, in all its phases; 0: a shape between others
   std::string label;                 ///< names in the workload, possibly empty
   std::vector<PhaseCalls> phases{};  ///< the same by phase, in the order of their names; empty: there are no phases
   friend bool operator==(const PlannedProblem&, const PlannedProblem&) = default;
@@ -79,6 +79,7 @@ struct SweepPlan {
   Objective objective = Objective::time;
   bool polite = false;
   double min_gain = 0;
+  bool deepen = false;
   std::vector<PlannedProblem> problems{};
   /// Options with a path, or what may be one, that the run was begun with: to be shown, never to be opened.
   std::vector<std::pair<std::string, std::string>> paths{};

@@ -196,7 +196,7 @@ void explain_model(const ModelCommandOptions& model, PassCommandOptions sizes, b
   for (const ExplainedPlace& place : places) {
     all_places.push_back(to_json(place));
   }
-  const ordered_json document{{"schema", 1},
+  const ordered_json document{{"schema", kFusionSchema},
                               {"model", model_name(model.folder)},
                               {"device", fusion_device_json(row)},
                               {"passes", std::move(all_passes)},

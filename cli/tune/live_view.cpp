@@ -33,7 +33,8 @@ std::string joined(const std::vector<std::string>& parts, const std::string& bet
 }
 
 std::string stage_text(const DeviceProgress& device) {
-  if (device.stage != "search" && device.stage != "finals" && device.stage != "waiting for the compiler") {
+  if (device.stage != "search" && device.stage != "finals" && device.stage != "neighbours" &&
+      device.stage != "waiting for the compiler") {
     return device.stage;
   }
   return fmt::format("{} {}", device.stage, device.done) +
@@ -121,6 +122,9 @@ std::vector<std::string> view_lines(const SweepView& view) {
     lines.push_back(clean_line(
         joined({joined({device.device, device.name}, " "), place_text(device), stage_text(device), label}, "   ")));
     lines.push_back(clean_line("  " + joined({best_text(device), condition_text(device)}, "   ")));
+  }
+  if (!view.no_time.empty()) {
+    lines.push_back(no_time_text(view.no_time));
   }
   lines.push_back(progress_text(view) + " · " + elapsed_text(view));
   return lines;

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "cli/text.hpp"
+#include "cli/tune/sweep_options.hpp"
 #include "report/text.hpp"
 
 namespace pascaline::cli {
@@ -51,6 +52,7 @@ OptionWords options_of(const SweepPlan& plan) {
   add(plan.tolerate_power, "--tolerate", "power");
   add(plan.tolerate_thermal, "--tolerate", "thermal");
   add(plan.polite, "--polite", "");
+  add(!plan.deepen, "--time-left", std::string(kSearchOn));
   return words;
 }
 

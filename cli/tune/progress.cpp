@@ -166,6 +166,14 @@ void Progress::summary(const SweepSummary& summary, const SweepOptions& options)
                            counted(static_cast<std::size_t>(summary.problems_exhausted), "problem"),
                            100 * options.min_gain));
   }
+  const DeepeningCounts& deepening = summary.deepening;
+  if (deepening.finals + deepening.neighbours + deepening.shapes > 0) {
+    view_.line(fmt::format(
+        "time left: finals again {} (another winner in {}), {} near winners (a faster one in {}), {} in between; {}",
+        counted(deepening.finals, "time"), deepening.winners_changed, counted(deepening.neighbours, "configuration"),
+        counted(deepening.neighbours_faster, "turn"), counted(deepening.shapes, "shape"),
+        clock_text(deepening.spent_s)));
+  }
   if (!summary.left_out.empty()) {
     view_.line(fmt::format("left out, as they cannot be tuned here ({}):", summary.left_out.size()));
     for (const std::string& problem : summary.left_out) {

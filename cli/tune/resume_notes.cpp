@@ -127,14 +127,16 @@ std::string resumed_text(const StoredRun& run, const SweepPlan& now) {
     text += fmt::format(" --until '{:%Y-%m-%d %H:%M:%S}'", fmt::localtime(static_cast<std::time_t>(*now.until_unix_s)));
   }
   // Shapes can be given on a command line for one kernel only.
+  std::vector<PlannedProblem> problems = now.problems;
+  std::erase_if(problems, [](const PlannedProblem& problem) { return problem.count == 0; });  // shapes in between
   if (now.kernels.size() > 1) {
-    text += fmt::format(" ({})", counted(now.problems.size(), "problem"));
+    text += fmt::format(" ({})", counted(problems.size(), "problem"));
   } else {
-    for (std::size_t i = 0; i < std::min(now.problems.size(), kProblemsShown); ++i) {
-      text += " --problem " + shell_word(problem_word(now.problems[i].problem));
+    for (std::size_t i = 0; i < std::min(problems.size(), kProblemsShown); ++i) {
+      text += " --problem " + shell_word(problem_word(problems[i].problem));
     }
-    if (now.problems.size() > kProblemsShown) {
-      text += fmt::format(" (and {} more)", now.problems.size() - kProblemsShown);
+    if (problems.size() > kProblemsShown) {
+      text += fmt::format(" (and {} more)", problems.size() - kProblemsShown);
     }
   }
   text += now.paths.empty() ? "" : " " + options_text(now.paths);

@@ -115,6 +115,9 @@ std::string idle_text(const std::filesystem::path& database, const std::vector<S
     if (const std::vector<std::string> missed = not_reached(session); !missed.empty()) {
       text += "    " + not_reached_text(missed) + "\n";
     }
+    if (const auto view = read_session_progress(session.progress); view && !view->no_time.empty()) {
+      text += "    " + no_time_text(view->no_time) + "\n";
+    }
   }
   return text + (sessions.empty()                         ? "no sweep has been started yet: pascaline sweep --help"
                  : session_to_resume(sessions) != nullptr ? "to resume: " + resume_command(database.string())

@@ -123,6 +123,12 @@ nlohmann::json trial_time_json(const TrialTimes& times) {
   return parts;
 }
 
+nlohmann::json deepening_json(const DeepeningCounts& counts) {
+  return {{"finals", counts.finals},         {"winners_changed", counts.winners_changed},
+          {"neighbours", counts.neighbours}, {"neighbours_faster", counts.neighbours_faster},
+          {"shapes", counts.shapes},         {"spent_s", counts.spent_s}};
+}
+
 int finish(const SweepSummary& summary, const SweepOptions& sweep, bool as_json) {
   if (as_json) {
     fmt::print("{}\n", nlohmann::json{{"session", summary.session},
@@ -141,6 +147,7 @@ int finish(const SweepSummary& summary, const SweepOptions& sweep, bool as_json)
                                       {"phases", phases_json(summary.phases)},
                                       {"expected_s",
                                        summary.expected_s ? nlohmann::json(*summary.expected_s) : nlohmann::json()},
+                                      {"deepening", deepening_json(summary.deepening)},
                                       {"restarts", summary.restarts},
                                       {"wall_s", summary.wall_s},
                                       {"measuring_s", summary.busy_s},
@@ -174,6 +181,7 @@ void set_sweep(const SweepCommandOptions& options, SweepOptions& sweep) {
   sweep.command_line = command_line();
   sweep.paths = paths_of(options);
   sweep.trials_given = options.trials_given;
+  sweep.deepen = options.time_left == kDeepen;
   set_limits(options, sweep);
   set_governor(options.max_temperature, options.tolerated, sweep.governor);
   set_objective(options, sweep);
@@ -259,6 +267,7 @@ int sweep(SweepCommandOptions options, const CLI::App& command) {
   }
   catch_interrupts();
   SweepWork work = run ? resumed_work(options, *run, command) : new_work(options);
+  add_shapes_between(work, options.sweep);
   require_sensors_of_objective(options.sweep);
   set_portfolios(options, work);
   LiveViewOptions view;
@@ -292,6 +301,10 @@ void add_sweep_command(CLI::App& app, Action& action) {
       "significantly\n"
       "faster replaces it. The same holds for --objective, whose winner is stored beside that by time.\n"
       "What the database knows under the same key (source, device, compiler, driver) is not measured again.\n"
+      "With --until or --budget, time that the searches leave goes to finals again of what is undecided, to "
+      "configurations\n"
+      "near the winners and to shapes between those tuned, which the dispatcher then uses for the sizes near them\n"
+      "(--time-left). With --trials alone a sweep ends when its finals do.\n"
       "Ctrl-C finishes the trial in flight; a second one stops at once. `--resume` continues after either, after\n"
       "kill -9 and after a power cut. `pascaline status` shows a running sweep in another terminal.\n\nExamples:\n"
       "  pascaline sweep --problem M=512,N=2048,K=2048,STORAGE=float32 --trials 200\n"

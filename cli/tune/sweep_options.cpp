@@ -73,6 +73,14 @@ void add_searching_options(CLI::App& command, SweepCommandOptions& options) {
   command.add_option("-b,--budget", options.budget, "Total time, e.g. 8h, 90m; shared by expected speedup")
       ->check(duration(kShortestBudgetS));
   command.add_option("--until", options.until, "Time to be done by, e.g. 07:00")->check(time_of_day());
+  command
+      .add_option(
+          "--time-left", options.time_left,
+          "What --until and --budget do where searches are at their end and time is left. deepen: finals again of what "
+          "they left undecided, configurations near winners, and shapes between those tuned, by what each may gain. "
+          "search: the searches continue")
+      ->capture_default_str()
+      ->check(one_of({std::string(kDeepen), std::string(kSearchOn)}));
   command.add_option("--seed", options.seed, "Seed of the search and of the inputs")
       ->capture_default_str()
       ->transform(whole_number(0));

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -17,6 +18,10 @@ namespace pascaline::cli {
 /// Least seconds that `--budget` takes: with less it would be written as 0 in the command that resumes.
 constexpr double kShortestBudgetS = 0.001;
 
+/// What `--time-left` takes.
+inline constexpr std::string_view kDeepen = "deepen";
+inline constexpr std::string_view kSearchOn = "search";
+
 /// What the words of `pascaline sweep` say.
 struct SweepCommandOptions {
   KernelOptions kernel;              ///< its `kernel` is tuned where nothing else is asked for
@@ -28,6 +33,7 @@ struct SweepCommandOptions {
   SweepOptions sweep;
   std::string workload;
   std::string objective{name_of(Objective::time)};
+  std::string time_left{kDeepen};
   std::string portfolio;  ///< a file, "none", or empty: that of the search space
   std::vector<std::string> phases;
   std::vector<std::string> types;

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <map>
+#include <optional>
 #include <set>
 #include <unordered_map>
 #include <utility>
@@ -17,6 +19,7 @@
 #include "core/util/counted.hpp"
 #include "core/workload.hpp"
 #include "runtime/model/place_space.hpp"
+#include "tuner/sweep/shapes_between.hpp"
 
 namespace pascaline::cli {
 namespace {
@@ -80,7 +83,7 @@ void check_types(const std::vector<Space>& spaces, const std::vector<std::string
 }
 
 // Of a kernel without that type variable, or a phase without that symbol, all is wanted.
-bool matches(const WorkloadProblem& problem, const SweepCommandOptions& options) {
+bool has_wanted_types(const WorkloadProblem& problem, const SweepCommandOptions& options) {
   for (const std::string& text : options.types) {
     for (const auto& [name, value] : split_settings(text)) {
       const auto& types = problem.problem.types;
@@ -91,16 +94,24 @@ bool matches(const WorkloadProblem& problem, const SweepCommandOptions& options)
       }
     }
   }
+  return true;
+}
+
+bool is_wanted_value(const std::string& symbol, std::int64_t value, const SweepCommandOptions& options) {
   for (const std::string& text : options.symbols) {
-    for (const auto& [name, value] : split_settings(text)) {
-      const auto symbol = std::find_if(problem.symbols.begin(), problem.symbols.end(),
-                                       [&key = name](const auto& entry) { return entry.first == key; });
-      if (symbol != problem.symbols.end() && std::to_string(symbol->second) != value) {
+    for (const auto& [name, wanted] : split_settings(text)) {
+      if (name == symbol && std::to_string(value) != wanted) {
         return false;
       }
     }
   }
   return true;
+}
+
+bool matches(const WorkloadProblem& problem, const SweepCommandOptions& options) {
+  return has_wanted_types(problem, options) &&
+         std::all_of(problem.symbols.begin(), problem.symbols.end(),
+                     [&](const auto& symbol) { return is_wanted_value(symbol.first, symbol.second, options); });
 }
 
 void add_calls(SweepProblem& problem, const WorkloadProblem& entry) {
@@ -167,6 +178,53 @@ std::vector<Space> spaces_of(const Workload& workload, const SweepCommandOptions
   return spaces;
 }
 
+// The workload's problems of one phase with one symbol at that value, the others at those that are wanted.
+void add_at(const Workload& workload, std::size_t phase, std::size_t symbol, const ValueBetween& between,
+            const SweepCommandOptions& options, SweepWork& work) {
+  Workload at = workload;
+  for (auto& [name, values] : at.phases[phase].symbols) {
+    std::erase_if(values,
+                  [&key = name, &options](std::int64_t value) { return !is_wanted_value(key, value, options); });
+  }
+  auto& [name, values] = at.phases[phase].symbols[symbol];
+  values = {between.value};
+  for (const Space& space : work.spaces) {
+    std::vector<WorkloadProblem> entries;
+    try {
+      entries = expand(at, space, {{at.phases[phase].name}, true});
+    } catch (const SpaceError&) {
+      continue;  // its shapes exist at the values that the workload names only
+    }
+    for (WorkloadProblem& entry : entries) {
+      if (has_wanted_types(entry, options)) {
+        add_between(space, std::move(entry.problem),
+                    fmt::format("between {0}={1} and {0}={2}; {3}: {4}", name, between.low, between.high, entry.phase,
+                                entry.names),
+                    work.problems);
+      }
+    }
+  }
+}
+
+// What varies from call to call is what a phase's symbols stand for.
+void add_between_symbols(const Workload& workload, const SweepCommandOptions& options, SweepWork& work) {
+  for (std::size_t phase = 0; phase < workload.phases.size(); ++phase) {
+    const WorkloadPhase& of = workload.phases[phase];
+    if (!options.phases.empty() &&
+        std::find(options.phases.begin(), options.phases.end(), of.name) == options.phases.end()) {
+      continue;
+    }
+    for (std::size_t symbol = 0; symbol < of.symbols.size(); ++symbol) {
+      std::vector<std::int64_t> values = of.symbols[symbol].second;
+      std::erase_if(values,
+                    [&](std::int64_t value) { return !is_wanted_value(of.symbols[symbol].first, value, options); });
+      for (const ValueBetween& between : values_between(std::move(values), kMostBetween)) {
+        add_at(workload, phase, symbol, between, options, work);
+      }
+    }
+  }
+}
+
 SweepWork from_workload(const Workload& workload, const SweepCommandOptions& options) {
   SweepWork work;
   check_symbols(workload, options.symbols);
@@ -191,6 +249,9 @@ SweepWork from_workload(const Workload& workload, const SweepCommandOptions& opt
   if (work.problems.empty()) {
     throw Error(
         fmt::format("{} has no problem of any kernel here that fits --phase, --type and --symbol", workload.file));
+  }
+  if (deepens(options.sweep)) {
+    add_between_symbols(workload, options, work);
   }
   return work;
 }
@@ -278,6 +339,53 @@ void add_places(SweepWork& work, const SweepCommandOptions& options, const Model
   }
 }
 
+// What the model launches for a prompt of so many tokens beside those it is tuned for, of which the longest are left
+// out where the context has no room for them; nothing if it has none for that one either.
+std::optional<ModelWorkload> observe_with(const ModelCommandOptions& model, PassCommandOptions sizes,
+                                          std::int64_t tokens) {
+  std::sort(sizes.prompts.begin(), sizes.prompts.end());
+  std::vector<std::int64_t> others = sizes.prompts;
+  for (;;) {
+    sizes.prompts = others;
+    sizes.prompts.push_back(tokens);
+    try {
+      return observe_workload(model, sizes, "model");
+    } catch (const Error&) {
+      if (others.empty() || others.back() < tokens) {
+        return std::nullopt;
+      }
+      others.pop_back();
+    }
+  }
+}
+
+// Of a model what varies is the number of a prompt's tokens: its shapes in between are those that it launches there.
+void add_between_prompts(const ModelCommandOptions& model, const SweepCommandOptions& options, SweepWork& work) {
+  PassCommandOptions sizes = options.sizes;
+  if (sizes.prompts.empty()) {
+    sizes.prompts = sizes.usual_prompts;
+  }
+  for (const ValueBetween& between : values_between(sizes.prompts, kMostBetween)) {
+    const auto observed = observe_with(model, sizes, between.value);
+    if (!observed) {
+      continue;
+    }
+    const Workload workload = Workload::parse(observed->text, "the workload of " + model_name(model.folder));
+    for (const Space& space : work.spaces) {
+      if (is_place(space.kernel)) {
+        continue;
+      }
+      for (WorkloadProblem& entry : expand(workload, space, {options.phases, true})) {
+        if (has_wanted_types(entry, options)) {
+          add_between(space, std::move(entry.problem),
+                      fmt::format("between prompts of {} and {} tokens; {}", between.low, between.high, entry.phase),
+                      work.problems);
+        }
+      }
+    }
+  }
+}
+
 // Asking what the model launches takes neither its weights nor the device.
 SweepWork from_model(const SweepCommandOptions& given, const std::string& device) {
   SweepCommandOptions options = given;
@@ -292,12 +400,17 @@ SweepWork from_model(const SweepCommandOptions& given, const std::string& device
   if (wants_places(given)) {
     add_places(work, given, model);
   }
+  if (deepens(options.sweep) && !only_places) {
+    add_between_prompts(model, options, work);
+  }
   if (work.problems.empty()) {
     throw Error(fmt::format("{} has no place with several ways to compute it that fits --kernel and --phase",
                             model_name(model.folder)));
   }
+  const auto to_tune = static_cast<std::size_t>(
+      std::ranges::count_if(work.problems, [](const SweepProblem& problem) { return !problem.between; }));
   std::vector<std::string> notes{
-      fmt::format("{}, on {}: {} to tune", model.folder, observed.device, counted(work.problems.size(), "problem"))};
+      fmt::format("{}, on {}: {} to tune", model.folder, observed.device, counted(to_tune, "problem"))};
   for (const WorkloadPhase& phase : workload.phases) {
     const auto& wanted = options.phases;
     if (wanted.empty() || std::find(wanted.begin(), wanted.end(), phase.name) != wanted.end()) {
@@ -334,6 +447,18 @@ SweepWork work_of(const SweepCommandOptions& options, const std::string& device)
     return from_model(options, device);
   }
   return options.workload.empty() ? from_problems(options) : from_workload(Workload::load(options.workload), options);
+}
+
+void add_shapes_between(SweepWork& work, const SweepOptions& sweep) {
+  if (!deepens(sweep) ||
+      std::ranges::any_of(work.problems, [](const SweepProblem& problem) { return problem.between; })) {
+    return;
+  }
+  for (const Space& space : work.spaces) {
+    if (!is_place(space.kernel)) {
+      std::ranges::move(shapes_between(space, work.problems), std::back_inserter(work.problems));
+    }
+  }
 }
 
 }  // namespace pascaline::cli

@@ -21,4 +21,8 @@ struct SweepWork {
 /// nothing. `device`: that a model is to run on.
 [[nodiscard]] SweepWork work_of(const SweepCommandOptions& options, const std::string& device);
 
+/// Adds shapes between the problems, for a sweep with a limit of time that deepens, unless it has some already: where a
+/// phase's symbols or a model's prompts said what varies, `work_of` has added them; else what the search spaces say.
+void add_shapes_between(SweepWork& work, const SweepOptions& sweep);
+
 }  // namespace pascaline::cli

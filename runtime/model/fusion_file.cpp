@@ -103,6 +103,12 @@ FusionFile parse_fusion(std::string_view text, const std::string& name) {
                     "--model FOLDER --json` writes one",
                     name));
   }
+  if (const auto schema = document.find("schema"); schema != document.end() && *schema != kFusionSchema) {
+    throw Error(fmt::format(
+        "{}: its schema is {}, and this program knows {}: write the plan again with `pascaline explain "
+        "--model FOLDER --json`",
+        name, clean_line(schema->dump(-1, ' ', false, json::error_handler_t::replace).substr(0, 40)), kFusionSchema));
+  }
   const json& places = document.at("places");
   if (places.size() > kMostPlaces) {
     throw Error(fmt::format("{}: {} places are more than any model has", name, places.size()));

@@ -36,6 +36,7 @@ TEST_F(StorePlansTest, PlanComesBackAsItWas) {
   plan.retry_failed = plan.tolerate_thermal = plan.polite = true;
   plan.objective = Objective::edp;
   plan.min_gain = 0.002;
+  plan.deepen = true;
   plan.kernels.push_back({"softmax", "source-b", "space-b"});
   plan.problems.push_back({example_problem(7), 28.5, "prefill: q", {{"prompt", 28}, {"token", 0.5}}});
   plan.paths.clear();

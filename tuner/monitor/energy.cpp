@@ -66,7 +66,8 @@ std::optional<double> sane_power_w(const Sensors& sensors) {
 
 std::optional<double> measure_energy_mj(DeviceMonitor& monitor, const TimedWork& work, double time_us,
                                         double window_ms) {
-  return measure_energy_window(monitor, work, time_us, window_ms).energy_mj;
+  const EnergyWindow window = measure_energy_window(monitor, work, time_us, window_ms);
+  return window.changed ? window.energy_mj : std::nullopt;
 }
 
 EnergyWindow measure_energy_window(DeviceMonitor& monitor, const TimedWork& work, double time_us, double window_ms) {

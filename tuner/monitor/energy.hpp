@@ -21,7 +21,7 @@ struct EnergyWindow {
 [[nodiscard]] EnergyWindow measure_energy_window(DeviceMonitor& monitor, const TimedWork& work, double time_us,
                                                  double window_ms);
 
-/// Its energy, whether or not the power was there to the end and changed.
+/// Its energy; nothing either where the readings never changed, which are old ones and tell of other work.
 [[nodiscard]] std::optional<double> measure_energy_mj(DeviceMonitor& monitor, const TimedWork& work, double time_us,
                                                       double window_ms);
 

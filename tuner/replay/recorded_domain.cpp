@@ -5,9 +5,12 @@
 #include <algorithm>
 
 #include "core/error.hpp"
+#include "core/util/statistics.hpp"
 
 namespace pascaline {
 namespace {
+
+constexpr std::size_t kFewestSamples = 4;  // of which a median is one
 
 SearchDomain domain_of(const RecordedSpace& space) {
   std::vector<Axis> axes;
@@ -35,6 +38,18 @@ RecordedDomain::RecordedDomain(const RecordedSpace& space) : trials_(space.trial
         fmt::format("the recorded space '{}' has no working configuration: there is nothing to find", space.name));
   }
   std::sort(times_us_.begin(), times_us_.end());
+  bool all_recorded = true;
+  for (const RecordedTrial& trial : trials_) {
+    const bool ok = trial.status == TrialStatus::ok;
+    medians_us_.push_back(ok && !trial.samples_us.empty() ? median(trial.samples_us) : 0);
+    all_recorded = all_recorded && (!ok || trial.samples_us.size() >= kFewestSamples);
+    if (ok && medians_us_.back() > 0) {
+      best_median_us_ = std::min(best_median_us_.value_or(medians_us_.back()), medians_us_.back());
+    }
+  }
+  if (!all_recorded) {
+    best_median_us_.reset();
+  }
 }
 
 const RecordedTrial& RecordedDomain::trial(const Point& point) const { return trials_[index_.at(point)]; }

@@ -13,33 +13,23 @@
 namespace pascaline {
 namespace {
 
-constexpr std::size_t kFewestSamples = 4;
 constexpr double kNear = 1.01;
 
 double total_ms(const RecordedTrial& trial) {
   return std::accumulate(trial.samples_us.begin(), trial.samples_us.end(), 0.0) / 1000;
 }
 
-double best_median_us(const RecordedDomain& space) {
-  double best_us = std::numeric_limits<double>::infinity();
-  for (const RecordedTrial& trial : space.trials()) {
-    if (trial.status == TrialStatus::ok) {
-      best_us = std::min(best_us, median(trial.samples_us));
-    }
-  }
-  return best_us;
-}
-
 /// Configurations sampled one after the other, and the fastest of them.
 class Contest {
  public:
   Contest(const RecordedDomain& space, const RecordedRace& race, SampleRule rule)
-      : race_(race), rule_(rule), near_us_(kNear * best_median_us(space)) {
+      : space_(space), race_(race), rule_(rule), near_us_(kNear * space.best_median_us().value()) {
     race_.measure.race_error = rule == SampleRule::race ? race.measure.race_error : 0;
   }
 
   /// Samples a configuration: the median that a search sees.
-  double sample(const RecordedTrial& trial) {
+  double sample(const Point& point) {
+    const RecordedTrial& trial = space_.trial(point);
     std::vector<double> times_us = trial.samples_us;
     std::mt19937_64 draw(race_.seed * 1'000'003 + ++sampled_);
     std::shuffle(times_us.begin(), times_us.end(), draw);
@@ -59,7 +49,7 @@ class Contest {
     noise_.add(samples);
     const double median_us = summarize(samples).median_us;
     if (verdict != SamplingVerdict::dropped) {
-      enter({median_us, median(trial.samples_us), total_ms(trial) - taken_ms});
+      enter({median_us, space_.median_us(point), total_ms(trial) - taken_ms});
     }
     return median_us;
   }
@@ -91,6 +81,7 @@ class Contest {
     finalists_.resize(std::min(finalists_.size(), race_.finalists));
   }
 
+  const RecordedDomain& space_;
   RecordedRace race_;
   SampleRule rule_;
   double near_us_;
@@ -101,12 +92,6 @@ class Contest {
 };
 
 }  // namespace
-
-bool has_samples(const RecordedDomain& space) {
-  return std::ranges::all_of(space.trials(), [](const RecordedTrial& trial) {
-    return trial.status != TrialStatus::ok || trial.samples_us.size() >= kFewestSamples;
-  });
-}
 
 double sampling_ms_to_1_percent(const RecordedDomain& space, const RecordedRace& race, SampleRule rule) {
   SearchOptions search;
@@ -121,7 +106,7 @@ double sampling_ms_to_1_percent(const RecordedDomain& space, const RecordedRace&
     }
     Observation observation = space.observation(points.front());
     if (observation.status == TrialStatus::ok) {
-      observation.time_us = contest.sample(space.trial(points.front()));
+      observation.time_us = contest.sample(points.front());
       if (contest.is_near()) {
         return contest.spent_ms();
       }

@@ -25,15 +25,12 @@ struct RecordedRace {
   MeasureOptions measure{};
 };
 
-/// Whether launches were recorded of every configuration that is `ok`, more than three of each.
-[[nodiscard]] bool has_samples(const RecordedDomain& space);
-
 /// Milliseconds that launches take, the warm-up's among them, until the best found is within 1 % of the space's
 /// optimum, by the medians of all samples; infinity if `trials` configurations do not lead there. The search sees the
 /// median of what was sampled. As in a sweep, the fastest `finalists` are compared in the end: what is left of their
 /// samples is counted, too. Samples are drawn without replacement: within a configuration's record clocks may have
 /// drifted, which a sweep would have waited out. A record that ends before the rule is content is taken as it is.
-/// `space` has samples. Throws what make_searcher throws.
+/// `space` has a best median (RecordedDomain::best_median_us). Throws what make_searcher throws.
 [[nodiscard]] double sampling_ms_to_1_percent(const RecordedDomain& space, const RecordedRace& race, SampleRule rule);
 
 }  // namespace pascaline

@@ -63,7 +63,7 @@ ReplayRun run_once(const RecordedDomain& space, const ScoreScale& scale, const s
 
 std::optional<SamplingTimes> race_once(const RecordedDomain& space, const std::string& searcher,
                                        const ReplayOptions& options, std::uint64_t seed) {
-  if (!options.race || !has_samples(space)) {
+  if (!options.race || !space.best_median_us()) {
     return std::nullopt;
   }
   RecordedRace race;

@@ -146,8 +146,11 @@ std::optional<Point> ModelSearcher::best_by_model() {
       break;
     }
   }
-  note_improvement();
-  return best ? std::optional(candidates_[*best].point) : std::nullopt;
+  by_model_ = true;
+  by_model_point_ = best ? std::optional(candidates_[*best].point) : std::nullopt;
+  least_at_proposal_ = least_log_;
+  improvement_.reset();
+  return by_model_point_;
 }
 
 // The candidate not seen whose time may well be the least.
@@ -184,13 +187,21 @@ double ModelSearcher::risk(const Candidate& candidate) const {
   return std::min(1.0, (static_cast<double>(candidate.failed) + 0.05) / (static_cast<double>(candidate.near) + 0.5));
 }
 
-// By the predictions that there are.
-void ModelSearcher::note_improvement() {
+std::optional<double> ModelSearcher::expected_improvement() const {
+  if (by_model_ && !improvement_) {
+    improvement_ = largest_improvement();
+  }
+  return improvement_;
+}
+
+// By the predictions of the last proposal. What was proposed by them was not seen then.
+double ModelSearcher::largest_improvement() const {
   double most = 0;
   for (std::size_t i = 0; i < candidates_.size(); ++i) {
-    const double faster = least_log_ - candidates_[i].before - expected_[i];
+    const double faster = least_at_proposal_ - candidates_[i].before - expected_[i];
     const double deviation = deviations_[i];
-    if (!(deviation > 0) || faster < -kNegligible * deviation || points_.seen(candidates_[i].point)) {
+    if (!(deviation > 0) || faster < -kNegligible * deviation ||
+        (points_.seen(candidates_[i].point) && candidates_[i].point != by_model_point_)) {
       continue;
     }
     const double z = faster / deviation;
@@ -198,7 +209,7 @@ void ModelSearcher::note_improvement() {
     const double gain = faster * std::erfc(-z / std::numbers::sqrt2) / 2 + deviation * density;
     most = std::max(most, gain * (any_failed_ ? 1 - risk(candidates_[i]) : 1));
   }
-  improvement_ = most;
+  return most;
 }
 
 // Adds what is out as if it were as expected.

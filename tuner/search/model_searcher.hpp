@@ -22,7 +22,8 @@ class ModelSearcher : public Searcher {
   void observe(const Point& point, const Observation& observation) override;
   /// Of the logarithm of the time, by the process (Jones et al., "Efficient Global Optimization of Expensive Black-Box
   /// Functions", 1998), of the most promising candidate; less where failures are near.
-  [[nodiscard]] std::optional<double> expected_improvement() const override { return improvement_; }
+  /// It is computed when it is asked for.
+  [[nodiscard]] std::optional<double> expected_improvement() const override;
 
  private:
   static constexpr std::size_t kMaxWhole = 12'000;  ///< configurations of a space that is a candidate whole
@@ -49,7 +50,7 @@ class ModelSearcher : public Searcher {
   [[nodiscard]] std::optional<std::size_t> least_bound();
   [[nodiscard]] std::vector<double> lower_bounds();
   [[nodiscard]] double risk(const Candidate& candidate) const;
-  void note_improvement();
+  [[nodiscard]] double largest_improvement() const;
   void believe();
   void take_in();
   void take_in(std::size_t index);
@@ -90,10 +91,13 @@ class ModelSearcher : public Searcher {
   std::optional<Posterior> posterior_;
   std::vector<double> expected_;
   std::vector<double> deviations_;
-  std::vector<std::size_t> waiting_;   ///< of `observed_`: not in the posterior yet
-  std::optional<double> improvement_;  ///< expected, when last proposed
-  double least_log_ = 0;               ///< of the usable ones, if there are any
-  std::size_t next_fit_ = 0;           ///< usable observations at which the covariance is fitted again
+  std::vector<std::size_t> waiting_;           ///< of `observed_`: not in the posterior yet
+  bool by_model_ = false;                      ///< the last proposal was
+  std::optional<Point> by_model_point_{};      ///< what it was
+  double least_at_proposal_ = 0;               ///< `least_log_`
+  mutable std::optional<double> improvement_;  ///< expected at the last proposal, once it was asked for
+  double least_log_ = 0;                       ///< of the usable ones, if there are any
+  std::size_t next_fit_ = 0;                   ///< usable observations at which the covariance is fitted again
 };
 
 }  // namespace pascaline

@@ -13,6 +13,9 @@ class StopRule {
 
   /// Asked once after each proposal.
   [[nodiscard]] bool is_reached(const Searcher& searcher) {
+    if (!(min_gain_ > 0)) {
+      return false;  // what it takes to know is spared
+    }
     const auto gain = searcher.expected_improvement();
     in_a_row_ = gain && *gain < min_gain_ ? in_a_row_ + 1 : 0;
     return in_a_row_ >= kInARow;

@@ -17,6 +17,9 @@ constexpr double kPriorImprovement = 0.3;
 constexpr double kUntried = 1e12;
 
 constexpr double kLoadSeconds = 0.02;  // of a finalist, to the device
+// Of a model's place: each way to compute it, and finals.
+constexpr double kAlternativeSeconds = 1;
+constexpr double kPlaceSeconds = 2;
 
 double room_left(const SearchProgress& problem, const AttainedRates& rates) {
   const double by_flops = rates.flops_per_us > 0 ? problem.flops / (kHeadroom * rates.flops_per_us) : 0;
@@ -80,6 +83,21 @@ std::optional<FinalsFit> fit_finals(const FinalsNeed& need, double allowed_s) {
     }
   }
   return fit;
+}
+
+double guessed_places_s(const PlannedWork& places) {
+  return places.trials * kAlternativeSeconds + places.problems * kPlaceSeconds;
+}
+
+double objective_windows_s(const FinalsOptions& finals) {
+  const ObjectiveOptions& objective = finals.objective;
+  if (objective.objective == Objective::time) {
+    return 0;
+  }
+  const double first_s = objective.objective == Objective::sustained
+                             ? std::max(0.0, objective.sustain_first_s - objective.sustain_again_s)
+                             : 0;
+  return first_s + kContendersByObjective * objective.min_rounds * window_seconds(objective, finals.energy_window_ms);
 }
 
 std::optional<double> estimate_s(const PlannedWork& work, const TrialCost& cost) {

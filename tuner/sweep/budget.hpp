@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "db/store.hpp"
+#include "tuner/sweep/finals.hpp"
 
 namespace pascaline {
 
@@ -65,5 +66,14 @@ struct PlannedWork {
 /// trial, in which compiling, verifying and measuring are, and what else they took for a problem, from starting to the
 /// end of the finals. Nothing if there were none.
 [[nodiscard]] std::optional<double> estimate_s(const PlannedWork& work, const TrialCost& cost);
+
+/// Seconds that the places of a model take, where none were measured before: their alternatives, and finals of them.
+[[nodiscard]] double guessed_places_s(const PlannedWork& places);
+
+/// Seconds that one problem's windows by another objective than time take in its finals, about; 0 by time.
+[[nodiscard]] double objective_windows_s(const FinalsOptions& finals);
+
+/// Contenders by another objective that are hoped for: the fastest, another and the baseline.
+inline constexpr double kContendersByObjective = 3;
 
 }  // namespace pascaline

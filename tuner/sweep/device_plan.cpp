@@ -14,6 +14,7 @@ namespace pascaline {
 namespace {
 
 constexpr int kMaxRetries = 3;
+constexpr int kLittleLeft = 2;  // rank of what a search expects little of: what comes before it needs no deepening
 // Of the time that there is at first, for the last finals of a model's places; and guesses of what these take.
 constexpr double kMostPlacesShare = 0.4;
 constexpr double kPlaceFinalsSeconds = 2;
@@ -171,6 +172,10 @@ void DevicePlan::recall(SweepRecorder& recorder, SweepTask& task, const std::str
       [this, &task](const SearchDomain& domain) { return known_before_search(task, domain); });
   task.looked_at = task.search.done() > 0;
   task.decided = decided;
+  task.reserved = task.reserved && !task.looked_at && !decided;
+  if (decided && deepens_here()) {
+    recall_finals(recorder, task, run);
+  }
   // A run without a time limit comes back to a problem that it has decided never.
   if (task.decided && by_objective && !has_time_limit(options_)) {
     task.state.finish();
@@ -197,7 +202,10 @@ void DevicePlan::plan(SweepRecorder& recorder, const std::vector<SweepProblem>& 
   tasks_ = std::move(tasks);
   SweepSummary& summary = recorder.summary();
   for (const auto& task : tasks_) {
-    summary.problems_done += task->decided ? 1 : 0;
+    if (task->reserved) {
+      continue;
+    }
+    summary.problems_done += task->decided && !task->search.wanted().between ? 1 : 0;
     summary.reused += task->search.reused();
     summary.reused_ok += task->search.reused_ok();
   }
@@ -352,12 +360,12 @@ void DevicePlan::fill_from(SweepTask& task, std::size_t most_open) {
 }
 
 // With a time limit each problem's first look is short: what it begins with is compiled before the device turns to it.
-void DevicePlan::fill_with_defaults(const std::vector<SweepTask*>& waiting) {
+void DevicePlan::fill_with_defaults(const std::vector<Waiting>& waiting) {
   if (!has_time_limit(options_)) {
     return;
   }
   std::size_t most = std::max<std::size_t>(1, pool_.workers() / 2);
-  for (SweepTask* task : waiting) {
+  for (const auto& [task, first] : waiting) {
     if (most-- == 0 || !task->untried()) {
       return;
     }
@@ -394,10 +402,11 @@ void DevicePlan::fill_pool(bool closing) {
     return !task->state.taken() || task->search.spent() ||
            task->search.remaining() <= static_cast<int>(task->search.open());
   });
-  const std::vector<SweepTask*> waiting = in_order();
+  const std::vector<Waiting> waiting = in_order();
   fill_with_defaults(waiting);
-  for (SweepTask* task : waiting) {
-    if (!all_proposed || pool_.pending() >= 2 * pool_.workers()) {
+  for (const auto& [task, first] : waiting) {
+    const bool deepened_first = deepens_here() && !first && !nothing_to_deepen_;
+    if (!all_proposed || pool_.pending() >= 2 * pool_.workers() || deepened_first) {
       return;
     }
     fill_from(*task, most_open);
@@ -405,11 +414,11 @@ void DevicePlan::fill_pool(bool closing) {
 }
 
 // Tasks that wait for a device, the most promising first.
-std::vector<SweepTask*> DevicePlan::in_order(std::optional<double> left_s) const {
-  std::vector<SweepTask*> waiting;
+std::vector<DevicePlan::Waiting> DevicePlan::in_order(std::optional<double> left_s) const {
+  std::vector<Waiting> waiting;
   for (const auto& task : tasks_) {
-    if (task->state.stage() == TaskStage::waiting) {
-      waiting.push_back(task.get());
+    if (task->state.stage() == TaskStage::waiting && !task->reserved) {
+      waiting.push_back({task.get(), true});
     }
   }
   if (!has_time_limit(options_)) {
@@ -432,11 +441,18 @@ std::vector<SweepTask*> DevicePlan::in_order(std::optional<double> left_s) const
     }
     const bool hopeless = !task->looked_at && task->put_off_s > 0 && left_s && *left_s < 2 * task->put_off_s;
     const bool fresh = !task->looked_at && task->put_off_s == 0;
-    const int kernel_rank = fresh ? 0 : hopeless ? 3 : task->search.little_left() ? 2 : 1;
+    const bool little_left = deepens_here() ? ended(*task) : task->search.little_left();
+    const int kernel_rank = fresh ? 0 : hopeless ? 3 : little_left ? kLittleLeft : 1;
     return std::pair(kernel_rank, -expected_gain(all[task->index], rates));
   };
-  std::stable_sort(waiting.begin(), waiting.end(),
-                   [&](const SweepTask* a, const SweepTask* b) { return rank(a) < rank(b); });
+  std::vector<std::pair<std::pair<int, double>, SweepTask*>> ranked;
+  for (const auto& [task, first] : waiting) {
+    ranked.emplace_back(rank(task), task);
+  }
+  std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (std::size_t i = 0; i < ranked.size(); ++i) {
+    waiting[i] = {ranked[i].second, ranked[i].first.first < kLittleLeft};
+  }
   return waiting;
 }
 
@@ -444,27 +460,36 @@ std::vector<SweepTask*> DevicePlan::in_order(std::optional<double> left_s) const
 double DevicePlan::places_need_s() const {
   double need_s = kOtherFinalsSeconds;
   for (const auto& task : tasks_) {
-    need_s += task->kernel.is_place && !task->state.over() ? kPlaceFinalsSeconds + 3 * task->spent_s : 0;
+    need_s += task->kernel.is_place && !task->over() ? kPlaceFinalsSeconds + 3 * task->spent_s : 0;
   }
   return std::min(need_s, kMostPlacesShare * first_left_s_);
 }
 
 SweepTask* DevicePlan::next_task(std::optional<double> left_s) {
   first_left_s_ = std::max(first_left_s_, left_s.value_or(0));
-  const std::vector<SweepTask*> waiting = in_order(left_s);
-  if (waiting.empty()) {
+  std::vector<Waiting> waiting = in_order(left_s);
+  SweepTask* next = nullptr;
+  if (deepens_here() && left_s && (waiting.empty() || !waiting.front().first)) {
+    next = deepen(*left_s);
+    if (next == nullptr) {
+      finish_ended();
+      waiting = in_order(left_s);
+    }
+  }
+  next = next == nullptr && !waiting.empty() ? waiting.front().task : next;
+  if (next == nullptr) {
     return nullptr;
   }
-  waiting.front()->came_again = waiting.front()->compared;
-  waiting.front()->state.take();
-  return waiting.front();
+  next->came_again = next->compared;
+  next->state.take();
+  return next;
 }
 
 std::vector<SearchProgress> DevicePlan::progress() const {
   std::vector<SearchProgress> out;
   for (const auto& task : tasks_) {
     const ProblemSearch& search = task->search;
-    out.push_back({search.wanted().count, search.bound().flops(), search.bound().bytes(), search.best_us(),
+    out.push_back({task->weight, search.bound().flops(), search.bound().bytes(), search.best_us(),
                    search.best_at_half_us(), search.done(), task->spent_s});
   }
   return out;
@@ -511,7 +536,11 @@ std::vector<DevicePlan::Outcome> DevicePlan::take_compiled() {
 
 void DevicePlan::gather_finalists(SweepTask& task) {
   task.finalists.clear();
+  const std::vector<Config> wanted = task.wanted_finalists(options_.finals.objective.objective == Objective::time);
   for (auto& [config, binary] : task.search.finalists()) {
+    if (std::find(wanted.begin(), wanted.end(), config) == wanted.end()) {
+      continue;
+    }
     if (!binary) {
       compile({&task, Purpose::finals, config}, true);
     }
@@ -519,8 +548,13 @@ void DevicePlan::gather_finalists(SweepTask& task) {
   }
 }
 
+std::size_t DevicePlan::problems() const {
+  return static_cast<std::size_t>(
+      std::count_if(tasks_.begin(), tasks_.end(), [](const auto& task) { return !task->search.wanted().between; }));
+}
+
 bool DevicePlan::all_over() const {
-  return std::all_of(tasks_.begin(), tasks_.end(), [](const auto& task) { return task->state.over(); });
+  return std::all_of(tasks_.begin(), tasks_.end(), [](const auto& task) { return task->over(); });
 }
 
 }  // namespace pascaline

@@ -51,7 +51,12 @@ class DevicePlan {
   [[nodiscard]] std::vector<Outcome> take_compiled();
   /// The task a free device should turn to, taken for it; nothing if there is none.
   /// `left_s`: until the sweep ends.
+  /// Where all searches are at their end, one to be deepened (SweepTask::deepening), if anything may be gained by that.
   [[nodiscard]] SweepTask* next_task(std::optional<double> left_s);
+  /// Whether a task stays when its search is over, as time that is left may go to it.
+  [[nodiscard]] bool keeps(const SweepTask& task) const;
+  /// A result was decided.
+  void note_winner(SweepTask& task, const Config& winner);
   /// Asks for the finalists' binaries that are not at hand.
   void gather_finalists(SweepTask& task);
   /// Whether every task is over.
@@ -69,7 +74,10 @@ class DevicePlan {
   [[nodiscard]] CompilePool& pool() noexcept { return pool_; }
   /// Rows of the device and of the first compiler's toolkit.
   [[nodiscard]] const ContextIds& context() const noexcept { return context_; }
+  /// Shapes in between are among them, the reserved ones, too.
   [[nodiscard]] const std::vector<std::unique_ptr<SweepTask>>& tasks() const noexcept { return tasks_; }
+  /// Tasks without shapes in between.
+  [[nodiscard]] std::size_t problems() const;
   [[nodiscard]] double compile_ms() const noexcept { return compile_ms_; }
 
  private:
@@ -79,6 +87,12 @@ class DevicePlan {
     Purpose purpose = Purpose::search;
     Config config;
     int tries = 0;
+  };
+
+  /// A task that waits for a device.
+  struct Waiting {
+    SweepTask* task = nullptr;
+    bool first = false;  ///< before anything is deepened
   };
 
   using Tasks = std::vector<std::unique_ptr<SweepTask>>;
@@ -101,8 +115,33 @@ class DevicePlan {
   [[nodiscard]] bool try_again(const Job& job, TrialStatus status);
   void take_reference(SweepTask& task, Compiled compiled);
   void fill_with_default(SweepTask& task);
-  void fill_with_defaults(const std::vector<SweepTask*>& waiting);
-  [[nodiscard]] std::vector<SweepTask*> in_order(std::optional<double> left_s = std::nullopt) const;
+  void fill_with_defaults(const std::vector<Waiting>& waiting);
+  [[nodiscard]] std::vector<Waiting> in_order(std::optional<double> left_s = std::nullopt) const;
+
+  // Time that is left: device_plan_deepening.cpp.
+  struct Near {
+    double octaves = 0;
+    SweepTask* task = nullptr;
+  };
+  struct Choice {
+    Deepening what = Deepening::none;
+    SweepTask* task = nullptr;
+    double rate = 0;    ///< microseconds of the model that a second is expected to save
+    double share = 0;   ///< of the problem's time, expected
+    double weight = 0;  ///< of a shape in between
+  };
+  [[nodiscard]] bool deepens_here() const;
+  [[nodiscard]] bool ended(const SweepTask& task) const;
+  [[nodiscard]] std::vector<Near> tuned_around(const SweepTask& task) const;
+  [[nodiscard]] std::optional<Choice> choice_between(SweepTask& task, double trial_s, double left_s) const;
+  [[nodiscard]] std::optional<Choice> choice_of_finals(SweepTask& task) const;
+  [[nodiscard]] std::optional<Choice> choice_of_neighbours(SweepTask& task, double trial_s) const;
+  [[nodiscard]] std::vector<Choice> choices(double left_s) const;
+  [[nodiscard]] std::vector<Config> winners_near(const SweepTask& task) const;
+  [[nodiscard]] bool begin_deepening(const Choice& choice);
+  [[nodiscard]] SweepTask* deepen(double left_s);
+  void finish_ended();
+  void recall_finals(SweepRecorder& recorder, SweepTask& task, const std::string& run) const;
   [[nodiscard]] std::vector<Prior> known_before_search(const SweepTask& task, const SearchDomain& domain) const;
 
   const SweepOptions& options_;
@@ -123,6 +162,7 @@ class DevicePlan {
   double first_left_s_ = 0;           ///< of the time, when it was first told
   std::uint64_t next_id_ = 1;
   double compile_ms_ = 0;
+  bool nothing_to_deepen_ = false;  ///< at the last look
 };
 
 }  // namespace pascaline

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/util/counted.hpp"
 #include "runtime/device/compilers.hpp"
 #include "tuner/measure/trial_setup.hpp"
 
@@ -89,7 +90,8 @@ void DeviceScheduler::feed(bool closing, bool stopping, const std::optional<Slic
   if (client_.starting() && !turn_.ran) {  // that is no problem's share of the time
     turn_.start = Clock::now();
   }
-  const bool search_over = task_->search.spent() && task_->search.open() == 0;
+  const bool finals_only = task_->deepening == Deepening::finals;
+  const bool search_over = finals_only || (task_->search.spent() && task_->search.open() == 0);
   if (!search_over && !closing && !turn_over(slice)) {
     feed_trials(slice);
   } else if (client_.trials_left() == 0) {
@@ -114,9 +116,11 @@ void DeviceScheduler::end_search(bool search_over, bool closing, const std::opti
   }
   task_->looked_at = task_->looked_at || !closing;
   finals_.shared = slice && !closing && slice->others_untried;
-  begin_finals(search_over, !slice    ? std::nullopt
-                            : closing ? std::optional(slice->left_s)
-                                      : std::optional(slice->finals_s));
+  // What is held again was shared out already, and ends by its rounds.
+  const double finals_s = !slice                                  ? 0
+                          : task_->deepening == Deepening::finals ? std::max(slice->finals_s, slice->left_s / 2)
+                                                                  : slice->finals_s;
+  begin_finals(search_over, !slice ? std::nullopt : closing ? std::optional(slice->left_s) : std::optional(finals_s));
 }
 
 // What is being measured is measured to its end, unless that could take long: the card is being waited for, or a
@@ -147,11 +151,60 @@ void DeviceScheduler::take_task(const std::optional<Slice>& slice) {
         status_.device(), task_->search.wanted(),
         static_cast<std::size_t>(task_->search.done()) + static_cast<std::size_t>(task_->search.reused()));
   }
+  tell_deepening();
+}
+
+void DeviceScheduler::tell_deepening() const {
+  DeepeningCounts& counts = recorder_.summary().deepening;
+  const SweepTask& task = *task_;
+  const std::string expected = fmt::format("{:.2g} % faster expected", 100 * task.expected_share);
+  const auto tell = [&](const std::string& what) {
+    recorder_.note(fmt::format("{}: time left: {}", status_.device(), what));
+  };
+  switch (task.deepening) {
+    case Deepening::none:
+      return;
+    case Deepening::finals:
+      tell(fmt::format("finals again, with up to {} rounds: {} near the winner, {}",
+                       options_.finals.rounds * rounds_factor(task.finals_again),
+                       counted(task.open_finals.close, "finalist"), expected));
+      return;
+    case Deepening::neighbours:
+      tell(fmt::format("{} near the winners, not tried yet: {} by each", counted(task.trying, "configuration"),
+                       expected));
+      return;
+    case Deepening::between:
+      ++counts.shapes;
+      tell(fmt::format("a shape {}: {} than with the winner of the nearest",
+                       task.search.wanted().label.empty() ? "in between" : task.search.wanted().label, expected));
+      return;
+  }
+}
+
+void DeviceScheduler::end_deepening() {
+  DeepeningCounts& counts = recorder_.summary().deepening;
+  SweepTask& task = *task_;
+  counts.spent_s += task.deepening == Deepening::none ? 0 : turn_s();
+  if (task.deepening == Deepening::neighbours) {
+    const int tried = turn_trials();
+    counts.neighbours += tried;
+    task.near_winner.tried += tried;
+    task.no_neighbour_left = task.no_neighbour_left || tried == 0;
+    if (task.search.best_us() < task.best_before_us) {
+      ++counts.neighbours_faster;
+      task.near_winner.gained += 1 - task.search.best_us() / task.best_before_us;
+    }
+    task.search.search_on();
+  }
+  task.deepening = Deepening::none;
 }
 
 // It took its share of the time and nothing ran: others that were not looked at come first.
 void DeviceScheduler::put_off() {
   task_->put_off_s = turn_s();
+  task_->no_time = fmt::format("no trial in its turn of {:.1f} s", task_->put_off_s);
+  recorder_.note(fmt::format("{}: {}: {}, its share of the time; others come first, and it again after them",
+                             status_.device(), task_->search.wanted().problem.text(), task_->no_time));
   leave_preparing();
   client_.warm_up();
   release_task(false);
@@ -167,9 +220,10 @@ void DeviceScheduler::leave_preparing() {
 void DeviceScheduler::release_task(bool over) {
   if (over && !task_->decided) {
     task_->decided = true;
-    ++recorder_.summary().problems_done;
+    recorder_.summary().problems_done += task_->search.wanted().between ? 0 : 1;
   }
-  if (over) {
+  end_deepening();
+  if (over && !plan_.keeps(*task_)) {
     task_->state.finish();
   } else {
     task_->state.release();
@@ -307,8 +361,12 @@ void DeviceScheduler::on_trial(const TrialDone& done) {
   const std::string run_key = std::move(found->second.run_key);
   on_device_.erase(found);
   turn_.ran = true;
+  if (!task_->looked_at) {
+    task_->no_time.clear();
+  }
   task_->looked_at = true;
   task_->spent_s += (done.trial.verify_ms + done.trial.measure_ms) / 1000;
+  ++task_->measured;
   if (done.trial.status == TrialStatus::timed_out || done.trial.status == TrialStatus::crashed) {
     recorder_.note(fmt::format("{}: {}: {} ({}); its process is replaced", status_.device(), name_of(done.trial.status),
                                done.trial.reason, done.trial.config.text()));
@@ -349,15 +407,17 @@ void DeviceScheduler::on_ended(const MeasuringEnded& ended) {
 }
 
 DeviceProgress DeviceScheduler::view() const {
-  DeviceProgress view = status_.view(task_, plan_.tasks().size(), options_.trials < kUnlimitedTrials);
+  DeviceProgress view = status_.view(task_, plan_.problems(), options_.trials < kUnlimitedTrials);
   view.pause_reason = client_.ended() ? "" : pause_reason_;
   view.stage = client_.ended()                                           ? "lost"
                : !pause_reason_.empty() && quiet()                       ? "paused"
                : task_ == nullptr                                        ? "idle"
                : client_.worker_process() <= 0 && client_.restarts() > 0 ? "restarting"
+               : task_->deepening == Deepening::finals                   ? "finals again"
                : task_->state.stage() != TaskStage::searching            ? "finals"
                : turn_.preparation == Preparation::sent                  ? "starting"
                : client_.trials_left() == 0                              ? "waiting for the compiler"
+               : task_->deepening == Deepening::neighbours               ? "neighbours"
                                                                          : "search";
   return view;
 }

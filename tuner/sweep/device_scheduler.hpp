@@ -107,6 +107,8 @@ class DeviceScheduler {
   void leave_preparing();
   void stop();
   void release_task(bool over);
+  void tell_deepening() const;
+  void end_deepening();
   void leave_out(const std::string& reason);
 
   // What the client tells.
@@ -126,6 +128,9 @@ class DeviceScheduler {
   std::int64_t add_trial(const Trial& trial);
   void release_for_later();
   [[nodiscard]] FinalsNeed finals_need() const;
+  [[nodiscard]] FinalsOptions finals_options() const;
+  [[nodiscard]] bool by_time_alone() const;
+  void note_decision(const FinalsResult& result);
   [[nodiscard]] double min_finals_s() const;
   [[nodiscard]] double finals_reserve_s(double limit_s) const;
   void decide_without_finals();

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "tuner/measure/trial_setup.hpp"
@@ -13,8 +14,8 @@ namespace {
 constexpr double kShareOfFinals = 0.2;         // of the whole time, where that is enough for any finals
 constexpr double kLargestShareOfFinals = 0.5;  // where it is not
 constexpr double kEnergySeconds = 7;           // of winner and baseline
-constexpr double kContenders = 3;              // by another objective, at least to be hoped for
 constexpr double kDecisionSeconds = 0.3;
+constexpr int kLooksAgain = 4;          // in as many rounds as finals before them had
 constexpr double kAnswerSeconds = 0.3;  // from the worker's last launch to its decision in the database
 
 }  // namespace
@@ -23,24 +24,41 @@ FinalsNeed DeviceScheduler::finals_need() const {
   const ProblemSearch& search = task_->search;
   const std::optional<Config> baseline = search.baseline();
   FinalsNeed need;
-  for (const Config& config : search.finalist_configs()) {
+  for (const Config& config : task_->wanted_finalists(by_time_alone())) {
     if (config == baseline) {
       need.baseline_s = search.launch_s(config);
     } else {
       need.launch_s.push_back(search.launch_s(config));
     }
   }
-  need.rounds = options_.finals.rounds;
-  need.fewest_wanted = options_.finals.min_rounds;
-  need.fewest = std::min(kFewestFinalsRounds, options_.finals.rounds);
-  need.launches = options_.finals.launches;
+  const FinalsOptions finals = finals_options();
+  need.rounds = finals.rounds;
+  need.fewest_wanted = finals.min_rounds;
+  need.fewest = std::min(kFewestFinalsRounds, finals.rounds);
+  need.launches = finals.launches;
   return need;
+}
+
+bool DeviceScheduler::by_time_alone() const { return options_.finals.objective.objective == Objective::time; }
+
+// Held again, finals have more rounds, and what they call a tie is as much narrower as medians are known better. Their
+// first look comes when those before were over.
+FinalsOptions DeviceScheduler::finals_options() const {
+  FinalsOptions options = options_.finals;
+  if (task_->deepening == Deepening::finals) {
+    const int factor = rounds_factor(task_->finals_again);
+    options.min_rounds = std::max(options.min_rounds, options.rounds * factor / rounds_factor(1));
+    options.rounds *= factor;
+    options.rounds_per_look = std::max(options.rounds_per_look, options.min_rounds / kLooksAgain);
+    options.tie_width /= std::sqrt(static_cast<double>(factor));
+  }
+  return options;
 }
 
 // Of windows by another objective, the fewest that decide anything.
 double DeviceScheduler::objective_s() const {
   const ObjectiveOptions& objective = options_.finals.objective;
-  return kContenders * objective.min_rounds * window_seconds(objective, options_.finals.energy_window_ms);
+  return kContendersByObjective * objective.min_rounds * window_seconds(objective, options_.finals.energy_window_ms);
 }
 
 // The best and the baseline, just often enough to tell them apart.
@@ -72,7 +90,12 @@ void DeviceScheduler::begin_finals(bool last, std::optional<double> allowed_s) {
   finals_.cut = false;
   finals_.allowed_s = allowed_s;
   const std::string key = task_->search.finalists_key();
-  if (key.empty() || (key == task_->decided_on && !twice)) {
+  const bool again = task_->deepening == Deepening::finals;
+  // Neighbours of winners are compared with them only where one is faster.
+  const bool none_faster =
+      task_->deepening == Deepening::neighbours && !(task_->search.best_us() < task_->best_before_us);
+  if (key.empty() || (key == task_->decided_on && !twice && !again) || none_faster) {
+    task_->decided_on = none_faster ? key : task_->decided_on;
     leave_preparing();
     release_task(last);
     return;
@@ -110,18 +133,19 @@ void DeviceScheduler::send_finals() {
   }
   FinalsJob job;
   job.id = next_job_++;
-  job.options = options_.finals;
+  job.options = finals_options();
   job.best_us = task_->search.best_us();
   job.allowed_s = finals_.allowed_s;
   const std::optional<Config> baseline = task_->search.baseline();
   job.options.stand_in = baseline ? baseline->text() : "";
-  std::size_t most = task_->search.finalist_configs().size();
+  const std::vector<Config> wanted_finalists = task_->wanted_finalists(by_time_alone());
+  std::size_t most = wanted_finalists.size();
   if (!fit_in_time(job, most)) {
     decide_without_finals();
     release_for_later();
     return;
   }
-  for (const Config& config : task_->search.finalist_configs()) {
+  for (const Config& config : wanted_finalists) {
     const auto binary = task_->finalists.find(config.text());
     const bool wanted = job.finalists.size() < most || config == baseline;
     if (wanted && binary != task_->finalists.end() && binary->second) {
@@ -248,8 +272,10 @@ void DeviceScheduler::announce(const FinalsResult& result, const std::vector<std
   }
   if (!task_->decided) {
     task_->decided = true;
-    ++recorder_.summary().problems_done;
+    recorder_.summary().problems_done += task_->search.wanted().between ? 0 : 1;
   }
+  note_decision(result);
+  task_->no_time = result.from_search ? "decided by the search's trials, without finals" : task_->no_time_by_objective;
   if (recorder_.events().winner) {
     FinalsResult told = result;
     const CompilerAxis& compilers = *task_->kernel.compilers;
@@ -264,11 +290,29 @@ void DeviceScheduler::announce(const FinalsResult& result, const std::vector<std
   }
 }
 
+// For the time that may be left.
+void DeviceScheduler::note_decision(const FinalsResult& result) {
+  const Config& winner = result.trials[result.winner].config;
+  if (task_->deepening == Deepening::finals) {
+    DeepeningCounts& counts = recorder_.summary().deepening;
+    ++counts.finals;
+    counts.winners_changed += task_->winner == winner ? 0 : 1;
+  }
+  plan_.note_winner(*task_, winner);
+  task_->open_finals = result.from_search ? OpenFinals{} : open_finals(result.trials, result.winner);
+}
+
 // As `announce_others` and `announce` by time.
 void DeviceScheduler::announce_by_objective(const FinalsResult& result, const std::vector<std::int64_t>& ids) {
   const ObjectiveDecision& decision = *result.by_objective;
-  if (decision.out_of_time && finals_.shared) {
-    return;  // there may be time when all problems were looked at
+  task_->no_time_by_objective =
+      decision.out_of_time ? fmt::format("no winner by {}", name_of(decision.objective)) : std::string();
+  if (decision.out_of_time && finals_.shared) {  // there may be time when all problems were looked at
+    recorder_.note(
+        fmt::format("{}: {}: no winner by {} yet: its share of the time was over; it is decided when all "
+                    "shapes were looked at, if there is time",
+                    status_.device(), task_->search.wanted().problem.text(), name_of(decision.objective)));
+    return;
   }
   if (!decision.undecided.empty()) {
     recorder_.note(fmt::format("{}: {}: no winner by {}: {}", status_.device(), task_->search.wanted().problem.text(),

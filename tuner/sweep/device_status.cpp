@@ -51,7 +51,7 @@ DeviceProgress DeviceStatus::view(const SweepTask* task, std::size_t tasks, bool
     const ProblemSearch& search = task->search;
     view.problem = search.wanted().problem.text();
     view.label = search.wanted().label;
-    view.problem_index = task->index + 1;
+    view.problem_index = search.wanted().between ? 0 : task->index + 1;
     view.problem_count = tasks;
     view.done = search.done();
     view.planned = limited ? search.done() + search.remaining() : 0;

@@ -57,6 +57,7 @@ SweepPlan plan_of(std::vector<PlannedKernel> kernels, const std::vector<SweepPro
   plan.objective = options.finals.objective.objective;
   plan.polite = options.polite.enabled;
   plan.min_gain = options.min_gain;
+  plan.deepen = options.deepen;
   for (const SweepProblem& problem : problems) {
     plan.problems.push_back({problem.problem, problem.count, problem.label, problem.phases});
   }

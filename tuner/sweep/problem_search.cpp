@@ -81,6 +81,75 @@ void ProblemSearch::begin_with_portfolio() {
   }
 }
 
+void ProblemSearch::begin_with_winners(const std::vector<Config>& winners) {
+  const auto standard = std::find(first_.begin(), first_.end(), default_config_);
+  std::size_t at = static_cast<std::size_t>(standard - first_.begin());
+  at = standard == first_.end() ? 0 : at + std::max<std::size_t>(1, of_compiler_.size());
+  for (const Config& winner : winners) {
+    const auto config = nearest_valid(bound_, winner);
+    if (!config || *config == default_config_ || known_.contains(config->text())) {
+      continue;
+    }
+    const auto twin = std::find(first_.begin(), first_.end(), *config);
+    if (twin != first_.end()) {
+      const auto place = static_cast<std::size_t>(twin - first_.begin());
+      if (place < at) {
+        continue;
+      }
+      first_.erase(twin);
+    }
+    at = std::min(at, first_.size());
+    first_.insert(first_.begin() + static_cast<std::ptrdiff_t>(at++), *config);
+  }
+}
+
+std::vector<Config> ProblemSearch::untried_near(const std::vector<Config>& centres, std::size_t most) {
+  if (!domain_) {
+    domain_.emplace(bound_);
+  }
+  const Space& space = bound_.space();
+  std::vector<Config> found;
+  std::set<std::string> taken;
+  const auto add = [&](const Config& config) {
+    if (found.size() < most && !known_.contains(config.text()) && taken.insert(config.text()).second) {
+      found.push_back(config);
+    }
+  };
+  std::vector<Point> points;
+  for (const Config& centre : centres) {
+    if (const auto config = nearest_valid(bound_, centre)) {
+      add(*config);
+      points.push_back(space.indices_of(*config));
+    }
+  }
+  for (const Reach reach : {Reach::any, Reach::pair}) {
+    for (const Point& point : points) {
+      if (found.size() == most) {
+        return found;
+      }
+      for (const Point& neighbour : domain_->neighbours(point, reach)) {
+        add(space.config_at(neighbour));
+      }
+    }
+  }
+  return found;
+}
+
+void ProblemSearch::try_only(const std::vector<Config>& configs) {
+  search_spent_ = spent_;
+  only_first_ = true;
+  spent_ = false;
+  first_.assign(configs.begin(), configs.end());
+}
+
+void ProblemSearch::search_on() {
+  if (only_first_) {
+    first_.clear();
+    only_first_ = false;
+    spent_ = search_spent_;
+  }
+}
+
 void ProblemSearch::lose_default(std::string why) {
   default_us_ = 0;
   why_no_default_ = std::move(why);
@@ -173,7 +242,7 @@ std::optional<Config> ProblemSearch::propose() {
       next = std::move(first_.front());
       first_.pop_front();
     } else {
-      spent_ = options_.searcher == kNoSearcher || is_place(bound_.space().kernel);
+      spent_ = only_first_ || options_.searcher == kNoSearcher || is_place(bound_.space().kernel);
       if (spent_) {
         break;
       }
@@ -368,7 +437,7 @@ int ProblemSearch::remaining() const noexcept {
     return static_cast<int>(open_);
   }
   const int allowed = std::max(trials_ - done_, 0);
-  if (options_.searcher == kNoSearcher || is_place(bound_.space().kernel)) {
+  if (only_first_ || options_.searcher == kNoSearcher || is_place(bound_.space().kernel)) {
     return std::min(allowed, static_cast<int>(first_.size() + open_));
   }
   if (!valid_) {
@@ -427,13 +496,19 @@ std::int64_t ProblemSearch::trial_of(const Config& config) const {
   return found == measured_.end() ? 0 : found->second.trial;
 }
 
-double ProblemSearch::launch_s(const Config& config) const {
-  const auto found = measured_.find(config.text());
+std::optional<double> ProblemSearch::time_us(const Config& config) const {
+  const auto ranked =
+      std::find_if(ranking_.begin(), ranking_.end(), [&](const auto& entry) { return entry.second == config; });
+  return ranked == ranking_.end() ? std::nullopt : std::optional(ranked->first);
+}
+
+double ProblemSearch::launch_s_of(const std::string& config) const {
+  const auto found = measured_.find(config);
   if (found != measured_.end() && found->second.launch_s > 0) {
     return found->second.launch_s;
   }
   const auto ranked =
-      std::find_if(ranking_.begin(), ranking_.end(), [&](const auto& entry) { return entry.second == config; });
+      std::find_if(ranking_.begin(), ranking_.end(), [&](const auto& entry) { return entry.second.text() == config; });
   return kLaunchOverheadSeconds + 1e-6 * (ranked != ranking_.end() ? ranked->first : default_us_);
 }
 

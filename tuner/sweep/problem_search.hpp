@@ -81,6 +81,17 @@ class ProblemSearch {
   [[nodiscard]] std::vector<ResolvedTrial> observe(const Trial& trial, std::int64_t stored_id,
                                                    const std::string& run_key);
 
+  /// To be proposed after the defaults, before all else, in place of those that are not valid here the nearest one that
+  /// is: what won on other shapes. Before the first proposal.
+  void begin_with_winners(const std::vector<Config>& winners);
+  /// Valid configurations that were not tried: of each of the centres itself (or the nearest valid one), then such as
+  /// differ in one parameter from one of them, then in two by a step each; the centres in order, `most` in all.
+  [[nodiscard]] std::vector<Config> untried_near(const std::vector<Config>& centres, std::size_t most);
+  /// Has these proposed next and then nothing, as if the search were spent, until `search_on`.
+  void try_only(const std::vector<Config>& configs);
+  /// Back to the search, where it was.
+  void search_on();
+
   /// Forgets the time of a configuration that failed in the finals: it is no finalist any more.
   void discard(const Config& config);
 
@@ -95,7 +106,13 @@ class ProblemSearch {
   [[nodiscard]] const Config& best() const { return ranking_.begin()->second; }
   [[nodiscard]] std::size_t usable() const noexcept { return ranking_.size(); }
   /// What one timed launch of a usable configuration takes, with all that belongs to it.
-  [[nodiscard]] double launch_s(const Config& config) const;
+  [[nodiscard]] double launch_s(const Config& config) const { return launch_s_of(config.text()); }
+  /// The same of the configuration with that text.
+  [[nodiscard]] double launch_s_of(const std::string& config) const;
+  /// Time of a usable configuration, as the search measured it; nothing if it was not tried.
+  [[nodiscard]] std::optional<double> time_us(const Config& config) const;
+  /// Whether more trials are allowed.
+  [[nodiscard]] bool may_try() const noexcept { return done_ + static_cast<int>(open_) < trials_; }
   /// Whether its default is still to be proposed, for which the search need not begin.
   [[nodiscard]] bool default_waits() const {
     return !first_.empty() && first_.front() == default_config_ && !known_.contains(default_config_.text());
@@ -189,6 +206,8 @@ class ProblemSearch {
   std::string alike_reason_;
   std::string hopeless_;
   bool spent_ = false;
+  bool only_first_ = false;    ///< see `try_only`
+  bool search_spent_ = false;  ///< when that began
   bool default_open_ = false;  ///< proposed and not on the device yet
 };
 

@@ -20,6 +20,7 @@
 #include "tuner/measure/measure.hpp"
 #include "tuner/monitor/governor.hpp"
 #include "tuner/monitor/polite_watch.hpp"
+#include "tuner/sweep/deepening.hpp"
 #include "tuner/sweep/finals.hpp"
 #include "tuner/sweep/sweep_view.hpp"
 
@@ -31,6 +32,9 @@ struct SweepProblem {
   double count = 1;                  ///< in all phases
   std::string label;                 ///< names in the workload, possibly empty
   std::vector<PhaseCalls> phases{};  ///< the calls by phase of the model; empty: there are no phases
+  /// A shape between others of the plan, which no phase calls: it is tuned only where time is left
+  /// (SweepOptions::deepen), so that the dispatcher's nearest is nearer. A plan stores it with 0 calls.
+  bool between = false;
 };
 
 /// Finalists besides the default where the objective is by the card's power: the fastest need not be the thriftiest.
@@ -56,6 +60,9 @@ struct SweepOptions {
   /// A search ends, or with a limit of time makes way for others, where no trial is expected to be faster than the best
   /// by that share (StopRule); 0: it does not.
   double min_gain = 0.0001;
+  /// Whether time that searches with a limit of time leave goes to finals again, neighbours of winners and shapes in
+  /// between, as long as these are expected to gain more than `min_gain`.
+  bool deepen = true;
   int trials = 100;                ///< a problem, beyond what is already known; kUnlimitedTrials: no limit
   bool trials_given = true;        ///< false: `trials` follows from whether there is a limit of time
   std::optional<double> budget_s;  ///< of the whole run, shared among the problems by expected speedup
@@ -83,6 +90,8 @@ struct SweepOptions {
 [[nodiscard]] inline bool has_time_limit(const SweepOptions& options) {
   return options.budget_s.has_value() || options.until.has_value();
 }
+
+[[nodiscard]] inline bool deepens(const SweepOptions& options) { return options.deepen && has_time_limit(options); }
 
 /// What a sweep tells while it runs; any function may be empty.
 struct SweepEvents {
@@ -133,6 +142,7 @@ struct SweepSummary {
   std::vector<std::string> left_out{};   ///< "problem: reason", of problems that cannot be tuned here
   std::vector<PhaseTime> phases{};       ///< by kind of device, in the order prompt, token, image, others
   std::optional<double> expected_s{};    ///< what was told beforehand; nothing if it was not known
+  DeepeningCounts deepening{};           ///< of this process
 };
 
 /// `stop` was set while a sweep was being planned: nothing of it was begun.

@@ -106,8 +106,9 @@ void require_sensors_of_objective(const SweepOptions& options) {
     if (needs_power(objective) && !sane_power_w(sensors)) {
       throw Error(fmt::format(
           "--objective {}: {} ({}) does not report its power, so there is no energy to measure; `pascaline devices` "
-          "shows what it reports: leave --objective out, or use --objective sustained where it reports a temperature",
-          name_of(objective), device.id, device.name));
+          "shows what it reports: leave --objective out{}",
+          name_of(objective), device.id, device.name,
+          tells_heat(sensors) ? ", or use --objective sustained, for which it reports enough" : ""));
     }
     if (objective == Objective::sustained && !tells_heat(sensors)) {
       throw Error(
@@ -284,22 +285,31 @@ std::optional<double> SweepRun::expected_s() const {
     const auto count = std::count_if(devices_.begin(), devices_.end(),
                                      [&](const ScheduledDevice& scheduled) { return scheduled.plan == plan.get(); });
     double plan_s = 0;
+    double windows_s = 0;
     for (const SweepKernel& kernel : plan->kernels()) {
       PlannedWork work;
       for (const auto& task : plan->tasks()) {
-        const bool counts = &task->kernel == &kernel && !task->state.over();
+        const bool counts = &task->kernel == &kernel && !task->over();
         work.trials += counts ? task->search.remaining() : 0;
         work.problems += counts ? 1 : 0;
       }
-      if (work.problems == 0 || kernel.is_place) {  // which take little beside kernels
+      if (work.problems == 0) {
         continue;
       }
-      const auto kernel_s = estimate_s(work, store_.trial_costs(plan->context().device, kernel.space->kernel));
+      const TrialCost cost =
+          store_.trial_costs(plan->context().device, kernel.space->kernel, options_.finals.objective.objective);
+      auto kernel_s = estimate_s(work, cost);
+      if (!kernel_s && kernel.is_place) {
+        kernel_s = guessed_places_s(work);
+      }
       if (!kernel_s) {
         return std::nullopt;
       }
       plan_s += *kernel_s;
+      const bool has_windows = !cost.with_objective;
+      windows_s += has_windows ? work.problems * objective_windows_s(options_.finals) : 0;
     }
+    plan_s += windows_s;
     seconds = std::max(seconds, plan_s / static_cast<double>(std::max<std::ptrdiff_t>(1, count)));
   }
   return seconds;
@@ -338,15 +348,24 @@ void SweepRun::tell_plan() {
                ? time + fmt::format(", at most {}", duration_text(*left_s))
                : fmt::format("{}, shared by expected speedup of the whole model", duration_text(*left_s));
   }
-  const std::size_t problems = plans_.front()->tasks().size();
+  const auto& tasks = plans_.front()->tasks();
+  const auto between = static_cast<std::size_t>(
+      std::ranges::count_if(tasks, [](const auto& task) { return task->search.wanted().between; }));
+  const std::size_t problems = tasks.size() - between;
   const std::string trials = limited ? fmt::format("up to {} each", counted(options_.trials, "trial"))
                              : options_.searcher == kNoSearcher ? std::string("defaults and portfolios only")
                                                                 : std::string("as many trials as fit");
   const std::size_t kernels = plans_.front()->kernels().size();
   const Objective by = options_.finals.objective.objective;
   const std::string objective = by == Objective::time ? "" : fmt::format(" by time and by {}", name_of(by));
-  recorder_.note(fmt::format("plan: {}{}, {}, then finals{}; {}", counted(problems, "problem"),
-                             kernels > 1 ? fmt::format(" of {} kernels", kernels) : "", trials, objective, time));
+  const std::string time_left =
+      !deepens(options_) ? std::string()
+      : between > 0      ? fmt::format("; with time left: finals again, neighbours of winners, {} in between",
+                                       counted(between, "shape"))
+                         : std::string("; with time left: finals again, neighbours of winners");
+  recorder_.note(fmt::format("plan: {}{}, {}, then finals{}; {}{}", counted(problems, "problem"),
+                             kernels > 1 ? fmt::format(" of {} kernels", kernels) : "", trials, objective, time,
+                             time_left));
 }
 
 }  // namespace pascaline

@@ -83,6 +83,9 @@ void SweepRun::check_any_left() const {
   std::string fault;
   for (const auto& plan : plans_) {
     for (const auto& task : plan->tasks()) {
+      if (task->reserved) {
+        continue;
+      }
       if (task->state.stage() != TaskStage::left_out || task->fault.empty()) {
         return;
       }
@@ -247,11 +250,11 @@ std::optional<Slice> SweepRun::slice(const DevicePlan& plan) const {
   double unfinished = 0;
   double untried = 0;
   for (const auto& task : plan.tasks()) {
-    unfinished += task->state.over() ? 0 : 1;
+    unfinished += task->over() ? 0 : 1;
     untried += !task->state.taken() && task->untried() && task->put_off_s == 0 ? 1 : 0;
   }
   const double all_s = *left_s * devices;
-  const double problems = std::max(1.0, static_cast<double>(plan.tasks().size()));
+  const double problems = std::max(1.0, static_cast<double>(plan.problems()));
   const double share_s = all_s / (untried + devices);
   Slice slice;
   slice.left_s = *left_s;
@@ -275,7 +278,7 @@ std::optional<double> SweepRun::eta_s() const {
   double left = 0;
   for (const auto& plan : plans_) {
     for (const auto& task : plan->tasks()) {
-      left += task->state.over() ? 0 : task->search.remaining();
+      left += task->over() ? 0 : task->search.remaining();
     }
   }
   const double eta_s = left * elapsed_s / made;
@@ -286,7 +289,7 @@ std::vector<std::string> SweepRun::not_reached() const {
   std::vector<std::string> names;
   for (const auto& plan : plans_) {
     for (const auto& task : plan->tasks()) {
-      if (task->untried()) {
+      if (task->untried() && !task->search.wanted().between) {
         names.push_back(task->search.wanted().problem.text() +
                         (plans_.size() > 1 ? fmt::format(" on {}", plan->info().name) : ""));
       }
@@ -307,7 +310,12 @@ SweepView SweepRun::view(bool last) const {
   for (const auto& plan : plans_) {
     view.compiling += plan->pool().busy();
     view.compile_workers += plan->pool().workers();
-    view.problems += plan->tasks().size();
+    view.problems += plan->problems();
+    for (const auto& task : plan->tasks()) {
+      if (!task->no_time.empty()) {
+        view.no_time.push_back(fmt::format("{}: {}", task->search.wanted().problem.text(), task->no_time));
+      }
+    }
   }
   std::vector<std::string> untried = not_reached();
   view.problems_untried = untried.size();

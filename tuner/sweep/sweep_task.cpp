@@ -57,7 +57,9 @@ SweepTask::SweepTask(const SweepKernel& of_kernel, const SweepProblem& wanted, c
     : kernel(of_kernel),
       search(*of_kernel.space, wanted, limits, options, of_kernel.compilers),
       own_bound(*of_kernel.own_space, wanted.problem, limits),
-      reference{of_kernel.needs_reference ? TaskReference::Stage::wanted : TaskReference::Stage::none, {}, {}} {}
+      reference{of_kernel.needs_reference ? TaskReference::Stage::wanted : TaskReference::Stage::none, {}, {}},
+      reserved(wanted.between),
+      weight(wanted.count) {}
 
 SweepTask::Stored SweepTask::stored(const Config& config) const {
   Stored stored{contexts.at(kernel.compilers->index_of(config)), kernel.compilers->without(config), false};
@@ -70,6 +72,18 @@ Trial SweepTask::stored_trial(Trial trial) const {
   trial.config = std::move(as.config);
   trial.is_default = as.is_default;
   return trial;
+}
+
+std::vector<Config> SweepTask::wanted_finalists(bool by_time_alone) const {
+  std::vector<Config> configs = search.finalist_configs();
+  if (deepening == Deepening::finals && by_time_alone) {
+    const std::optional<Config> baseline = search.baseline();
+    const std::vector<std::string>& among = open_finals.among;
+    std::erase_if(configs, [&](const Config& config) {
+      return config != baseline && std::find(among.begin(), among.end(), config.text()) == among.end();
+    });
+  }
+  return configs;
 }
 
 bool SweepTask::misses_finalists() const {

@@ -10,6 +10,7 @@
 #include "db/store.hpp"
 #include "runtime/device/compile.hpp"
 #include "tuner/sweep/compiler_axis.hpp"
+#include "tuner/sweep/deepening.hpp"
 #include "tuner/sweep/problem_search.hpp"
 
 namespace pascaline {
@@ -97,7 +98,23 @@ struct SweepTask {
   double spent_s = 0;       ///< of a device
   bool looked_at = false;   ///< in this run: a configuration ran, or nothing that could run was found in its turn
   double put_off_s = 0;     ///< that it kept a device without a trial, when it last had to make room for others
+  std::string no_time_by_objective{};  ///< the same of the last finals' other objective
+  std::string no_time{};               ///< what there was no time for so far, for people; empty: nothing
+  bool reserved = false;               ///< a shape in between that was not begun: for everybody else it is not there
+  double weight = 0;                   ///< calls by the model, or of a shape in between what it is taken to have
+  int measured = 0;                    ///< configurations that took `spent_s`
   std::map<std::string, std::optional<Binary>> finalists;  ///< for the finals; without a binary: being compiled
+
+  // Once there is time left.
+  Deepening deepening = Deepening::none;  ///< what the turn is for that it has
+  std::optional<Config> winner{};         ///< of the last finals, or of the search where there was no time for any
+  OpenFinals open_finals{};               ///< of the last finals
+  int finals_again = 0;                   ///< that were held again
+  NeighbourRecord near_winner{};          ///< of this winner
+  bool no_neighbour_left = false;         ///< of this winner and those of the kernel's other shapes
+  double best_before_us = 0;              ///< that turn
+  std::size_t trying = 0;                 ///< neighbours in it
+  double expected_share = 0;              ///< of the time, that it may save
 
   /// A configuration of the search as it is stored.
   struct Stored {
@@ -112,7 +129,20 @@ struct SweepTask {
   /// Whether finalists are being compiled.
   [[nodiscard]] bool misses_finalists() const;
   /// Whether it waits for its first look of this run.
-  [[nodiscard]] bool untried() const noexcept { return !state.over() && !looked_at; }
+  [[nodiscard]] bool untried() const noexcept { return !over() && !looked_at; }
+  /// Whether nothing is to be done on it as things stand.
+  [[nodiscard]] bool over() const noexcept { return reserved || state.over(); }
+  /// Whether its search has nothing more to try, or expects too little of it.
+  [[nodiscard]] bool at_its_end() const noexcept {
+    return search.little_left() || (search.spent() && search.open() == 0);
+  }
+  /// Seconds of a device that one more trial takes, by those before; nothing if there were none.
+  [[nodiscard]] std::optional<double> trial_s() const noexcept {
+    return measured > 0 ? std::optional(spent_s / measured) : std::nullopt;
+  }
+  /// Whom finals compare: those of the search; where they are held again by time alone, of them what the last ones left
+  /// open, and the baseline.
+  [[nodiscard]] std::vector<Config> wanted_finalists(bool by_time_alone) const;
 };
 
 }  // namespace pascaline

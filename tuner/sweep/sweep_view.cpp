@@ -119,6 +119,7 @@ void to_json(Json& json, const SweepView& sweep) {
           {"problems", sweep.problems},
           {"problems_untried", sweep.problems_untried},
           {"not_reached", sweep.not_reached},
+          {"no_time", sweep.no_time},
           {"elapsed_s", number(sweep.elapsed_s)},
           {"eta_s", number(sweep.eta_s)},
           {"budget_left_s", number(sweep.budget_left_s)}};
@@ -143,6 +144,7 @@ void from_json(const Json& json, SweepView& sweep) {
   read(json, "problems", sweep.problems);
   read(json, "problems_untried", sweep.problems_untried);
   read(json, "not_reached", sweep.not_reached);
+  read(json, "no_time", sweep.no_time);
   read(json, "elapsed_s", sweep.elapsed_s);
   read(json, "eta_s", sweep.eta_s);
   read(json, "budget_left_s", sweep.budget_left_s);

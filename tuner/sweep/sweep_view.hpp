@@ -48,6 +48,7 @@ struct SweepView {
   std::optional<double> budget_left_s{};   ///< time after which it ends whatever is left to do
   std::size_t problems_untried = 0;        ///< without a trial of this run
   std::vector<std::string> not_reached{};  ///< those, once the sweep has ended
+  std::vector<std::string> no_time{};      ///< "problem: what there was no time for", so far
   friend bool operator==(const SweepView&, const SweepView&) = default;
 };
 

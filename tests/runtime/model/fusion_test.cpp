@@ -89,6 +89,14 @@ TEST(PlaceSpaceTest, EveryKindOfPlaceIsASpaceOfItsAlternatives) {
 TEST(FusionFileTest, SaysWhatIsWrong) {
   EXPECT_EQ(fault_of(plan_text(kMlp, "normed")), "");
   EXPECT_NE(fault_of("{").find("plan.json: is not a plan of fusion"), std::string::npos);
+  const std::string plan = plan_text(kMlp, "normed");
+  EXPECT_EQ(fault_of(R"({"schema": 1, )" + plan.substr(1)), "");
+  for (const std::string schema : {"2", "0", "\"1\"", "null"}) {
+    const std::string fault = fault_of(R"({"schema": )" + schema + ", " + plan.substr(1));
+    EXPECT_NE(fault.find("plan.json: its schema is " + schema + ", and this program knows 1"), std::string::npos)
+        << fault;
+    EXPECT_EQ(fault.find('\n'), std::string::npos);
+  }
   EXPECT_NE(fault_of("[]").find("is not a plan of fusion"), std::string::npos);
   EXPECT_NE(fault_of(plan_text("place_of_mind A=1", "single")).find("/places/0: there is no place 'place_of_mind'"),
             std::string::npos);

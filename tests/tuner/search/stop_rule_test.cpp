@@ -13,9 +13,13 @@ namespace {
 class TellingSearcher : public Searcher {
  public:
   std::optional<double> gain;
+  mutable int asked = 0;
   std::vector<Point> propose(std::size_t) override { return {}; }
   void observe(const Point&, const Observation&) override {}
-  [[nodiscard]] std::optional<double> expected_improvement() const override { return gain; }
+  [[nodiscard]] std::optional<double> expected_improvement() const override {
+    ++asked;
+    return gain;
+  }
 };
 
 TEST(StopRuleTest, LittleIsExpectedSeveralTimesInARow) {
@@ -42,7 +46,9 @@ TEST(StopRuleTest, WhatExpectsNothingOrHasNoThresholdGoesOn) {
     searcher.gain.reset();
     EXPECT_FALSE(rule.is_reached(searcher)) << "no model";
     searcher.gain = 0;
+    const int asked = searcher.asked;
     EXPECT_FALSE(never.is_reached(searcher));
+    EXPECT_EQ(searcher.asked, asked) << "without a threshold nothing is computed";
   }
 }
 
@@ -69,6 +75,25 @@ TEST(StopRuleTest, TheModelExpectsLessTheMoreItKnows) {
   EXPECT_LT(best_us, 100.1);
   EXPECT_GT(gains[8], 0.001);
   EXPECT_LT(gains.back(), 0.0003);
+}
+
+// What is expected is computed when it is asked for, of the last proposal: later observations change nothing of it, and
+// asking changes nothing of the search.
+TEST(StopRuleTest, AskingChangesNothing) {
+  const SearchDomain domain = full_domain({30, 30});
+  const auto asked = make_searcher("model", domain, {});
+  const auto unasked = make_searcher("model", domain, {});
+  for (int i = 0; i < 40; ++i) {
+    const Point point = asked->propose(1).front();
+    ASSERT_EQ(unasked->propose(1).front(), point) << i;
+    const auto before = asked->expected_improvement();
+    asked->observe(point, {TrialStatus::ok, valley_us(point)});
+    unasked->observe(point, {TrialStatus::ok, valley_us(point)});
+    EXPECT_EQ(asked->expected_improvement(), before) << i;
+    if (i == 39) {
+      EXPECT_NEAR(unasked->expected_improvement().value(), before.value(), 1e-12) << "asked late";
+    }
+  }
 }
 
 TEST(StopRuleTest, OthersExpectNothing) {

@@ -41,6 +41,18 @@ TEST(PlanTest, AttainedRatesAreTheHighestOfAnyBest) {
   EXPECT_EQ(attained_rates({}).flops_per_us, 0);
 }
 
+TEST(PlanTest, WindowsByAnotherObjectiveAndPlacesTakeTime) {
+  FinalsOptions finals;
+  EXPECT_EQ(objective_windows_s(finals), 0);
+  finals.objective = objective_options(Objective::energy);
+  EXPECT_DOUBLE_EQ(objective_windows_s(finals), 3 * 3 * window_seconds(finals.objective, finals.energy_window_ms));
+  const double energy_s = objective_windows_s(finals);
+  finals.objective = objective_options(Objective::sustained);
+  EXPECT_GT(objective_windows_s(finals), energy_s) << "the card has to become warm first";
+  EXPECT_EQ(guessed_places_s({0, 0}), 0);
+  EXPECT_GT(guessed_places_s({6, 2}), guessed_places_s({3, 1}));
+}
+
 TEST(PlanTest, AShortLaunchLeavesLittleRoom) {
   SearchProgress tiny = example_progress();
   tiny.flops = tiny.bytes = 1;

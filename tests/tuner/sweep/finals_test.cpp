@@ -154,7 +154,13 @@ TEST_F(RunFinalsTest, GivesUpOnACardThatStaysUnfit) {
 }
 
 TEST_F(RunFinalsTest, EnergyOfWinnerAndDefaultIsPowerTimesTime) {
-  sensors_.power_w = 50;
+  int reads = 0;
+  bool stuck = false;
+  device_.sensors = [&] {
+    Sensors sensors = sensors_;
+    sensors.power_w = 50 + (stuck ? 0 : 1e-8 * (++reads % 2));
+    return sensors;
+  };
   time_us_ = [this](std::size_t finalist) { return noisy(finalist == 0 ? 1000 : 2000); };
   const auto result = run({finalist(32), finalist(128), finalist(64)});
   ASSERT_EQ(result->winner, 0U);
@@ -165,6 +171,11 @@ TEST_F(RunFinalsTest, EnergyOfWinnerAndDefaultIsPowerTimesTime) {
     EXPECT_EQ(trial.energy_mj.has_value(), i == 0 || trial.is_default) << i;
     EXPECT_NEAR(trial.energy_mj.value_or(50), 50, 1e-6) << "50 W for a millisecond";
   }
+  stuck = true;
+  for (const Trial& trial : run({finalist(32), finalist(64)})->trials) {
+    EXPECT_FALSE(trial.energy_mj) << "by a reading that never changed";
+  }
+  stuck = false;
   options_.energy_window_ms = 0;
   EXPECT_FALSE(run({finalist(32), finalist(64)})->trials[0].energy_mj);
 }
@@ -233,6 +244,9 @@ TEST_F(ObjectiveFinalsTest, PowerThatSticksLeavesItUndecided) {
   const auto result = run({finalist(32), finalist(128), finalist(64)});
   ASSERT_TRUE(result && result->by_objective);
   EXPECT_EQ(result->by_objective->undecided, "the card's power reading is stuck at 51.5 W");
+  for (const Trial& trial : result->trials) {
+    EXPECT_FALSE(trial.energy_mj) << "of the winner by time, too";
+  }
   EXPECT_EQ(result->winner, 0U);
 }
 

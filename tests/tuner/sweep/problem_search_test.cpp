@@ -642,5 +642,56 @@ TEST_F(ProblemSearchTest, BestAtHalfLagsBehind) {
   EXPECT_EQ(search.best_us(), 20);
 }
 
+// What won on other shapes comes after the default and before the portfolio, each once.
+TEST_F(PortfolioSearchTest, WinnersOfOtherShapesComeAfterTheDefault) {
+  ProblemSearch search = this->search();
+  search.begin_with_winners({toy_config(128, kLastElementLeftOut), toy_config(64), toy_config(128)});
+  EXPECT_EQ(search.propose(), toy_config(64)) << "the default";
+  EXPECT_EQ(search.propose(), toy_config(128, kLastElementLeftOut));
+  EXPECT_EQ(search.propose(), toy_config(128)) << "a winner and of the portfolio";
+  EXPECT_EQ(search.propose(), toy_config(128, kNotANumber)) << "the first of the portfolio";
+}
+
+TEST_F(ProblemSearchTest, NeighboursAreTheNearestThatWereNotTried) {
+  ProblemSearch search = this->search();
+  tell_next(search, 10);  // the default: BLOCK=64 FAULT=0
+  const std::vector<Config> near = search.untried_near({toy_config(64)}, 100);
+  ASSERT_GE(near.size(), 4U);
+  for (std::size_t i = 0; i < 4; ++i) {
+    const std::string text = near[i].text();
+    EXPECT_TRUE(text.find("BLOCK=64") != std::string::npos || text.find("FAULT=0") != std::string::npos)
+        << text << " differs in two";
+  }
+  std::set<std::string> once;
+  for (const Config& config : near) {
+    EXPECT_TRUE(once.insert(config.text()).second) << config.text() << " twice";
+  }
+  EXPECT_FALSE(once.contains(toy_config(64).text()));
+  EXPECT_EQ(search.untried_near({toy_config(64)}, 2).size(), 2U);
+  EXPECT_EQ(search.untried_near({toy_config(128, kLastElementLeftOut)}, 1).front(),
+            toy_config(128, kLastElementLeftOut))
+      << "a winner of another shape that was not tried here itself comes first";
+}
+
+TEST_F(ProblemSearchTest, OnlyTheNeighboursAreProposedAndThenTheSearchIsWhereItWas) {
+  ProblemSearch search = this->search();
+  tell_next(search, 10);
+  tell_next(search, 11);
+  const std::vector<Config> near = search.untried_near({toy_config(64)}, 2);
+  search.try_only(near);
+  EXPECT_EQ(search.remaining(), 2);
+  EXPECT_EQ(tell_next(search, 9), near[0]);
+  EXPECT_EQ(tell_next(search, 12), near[1]);
+  EXPECT_FALSE(search.propose());
+  EXPECT_TRUE(search.spent());
+  search.search_on();
+  EXPECT_FALSE(search.spent());
+  EXPECT_EQ(all_proposals(search).size(), 9U - 4U) << "all others, none twice";
+  EXPECT_TRUE(search.spent());
+  search.try_only({});
+  search.search_on();
+  EXPECT_TRUE(search.spent()) << "a search that was spent stays so";
+}
+
 }  // namespace
 }  // namespace pascaline::testing

@@ -79,6 +79,26 @@ TEST_F(SweepLimitTest, AReferenceThatTakesTooLongIsCutOffAndCostsNobodyATrial) {
   EXPECT_EQ(view->not_reached, summary.not_reached);
 }
 
+TEST_F(SweepLimitTest, AProblemThatGotNoTimeIsToldWhenThatIsKnown) {
+  endless_reference();
+  options_.budget_s = 4;
+  std::vector<std::string> told;
+  bool seen_running = false;
+  events_.note = [&](const std::string& note) { told.push_back(note); };
+  events_.view = [&](const SweepView& view) {
+    seen_running = seen_running || (view.not_reached.empty() && !view.no_time.empty() &&
+                                    view.no_time.front().find(": no trial in its turn of ") != std::string::npos);
+  };
+  const SweepSummary summary = sweep({"1000", "2000"});
+  EXPECT_EQ(summary.not_reached.size(), 2U);
+  EXPECT_TRUE(std::any_of(told.begin(), told.end(), [](const std::string& note) {
+    return note.find("no trial in its turn of ") != std::string::npos && note.find("toy N=") != std::string::npos;
+  }));
+  EXPECT_TRUE(seen_running) << "before the sweep ended";
+  const ProgramResult status = run_program(folder_.path(), {"status", "--db", database_.string()});
+  EXPECT_NE(status.out.find("no time so far ("), std::string::npos) << status.out;
+}
+
 TEST_F(SweepLimitTest, ALaunchThatDoesNotEndIsCutOffAndNotHeldAgainstItsConfiguration) {
   space_ = make_space({kEndless});
   options_.budget_s = 4;

@@ -6,6 +6,7 @@
 #include "core/util/paths.hpp"
 #include "db/sweep_plan.hpp"
 #include "tests/tuner/sweep/sweep_fixture.hpp"
+#include "tuner/sweep/budget.hpp"
 
 namespace pascaline::testing {
 namespace {
@@ -118,6 +119,29 @@ TEST_F(SweepObjectiveTest, SustainedWorkIsTimedWhereTemperatureOrClockIsTold) {
   EXPECT_EQ(winners(Objective::time).size(), 1U);
 }
 
+TEST_F(SweepObjectiveTest, TheTimeThatIsToldCountsTheWindows) {
+  tune_for(Objective::time);
+  EXPECT_FALSE(sweep().expected_s);
+  const std::optional<double> by_time_s = sweep({"2000"}).expected_s;
+  ASSERT_TRUE(by_time_s);
+  tune_for(Objective::energy);
+  const double windows_s = objective_windows_s(options_.finals);
+  EXPECT_GT(windows_s, 3 * 3 * 0.1) << "three contenders, three rounds";
+  const SweepSummary by_energy = sweep({"3000"});
+  ASSERT_TRUE(by_energy.expected_s);
+  EXPECT_GT(*by_energy.expected_s, windows_s) << "of sweeps by time it is known without them";
+  TrialCost cost;
+  {
+    Store store(database_, OpenMode::read_write);
+    cost = store.trial_costs(store.device_id(store.sessions().at(0).device), "toy", Objective::energy);
+  }
+  EXPECT_TRUE(cost.with_objective);
+  EXPECT_EQ(cost.problems, 1);
+  const std::optional<double> again_s = sweep({"4000"}).expected_s;
+  ASSERT_TRUE(again_s);
+  EXPECT_DOUBLE_EQ(*again_s, estimate_s({3, 1}, cost).value()) << "they are part of what such a sweep took";
+}
+
 TEST_F(SweepObjectiveTest, WhatADeviceDoesNotReportIsRefusedBeforeAnythingIsBegun) {
   use_sensors(R"([{"at_s": 0, "temperature_c": 60}, {"at_s": 1, "power_w": 50}])");
   for (const Objective objective : {Objective::energy, Objective::edp}) {
@@ -126,13 +150,16 @@ TEST_F(SweepObjectiveTest, WhatADeviceDoesNotReportIsRefusedBeforeAnythingIsBegu
     EXPECT_NE(message.find("--objective " + std::string(name_of(objective))), std::string::npos) << message;
     EXPECT_NE(message.find("does not report its power"), std::string::npos) << message;
     EXPECT_EQ(message.find('\n'), std::string::npos);
+    EXPECT_NE(message.find("use --objective sustained"), std::string::npos) << "it tells a temperature: " << message;
   }
   tune_for(Objective::sustained);
   use_sensors(R"([{"at_s": 0, "power_w": 50}])");
   EXPECT_NE(refusal().find("neither its temperature nor its clock"), std::string::npos);
   options_.sensors.clear();  // those of the machine: it tells no power
   tune_for(Objective::energy);
-  EXPECT_NE(refusal().find("does not report its power"), std::string::npos);
+  const std::string bare = refusal();
+  EXPECT_NE(bare.find("does not report its power"), std::string::npos) << bare;
+  EXPECT_EQ(bare.find("sustained"), std::string::npos) << "which it could not do either: " << bare;
   EXPECT_FALSE(std::filesystem::exists(database_));
 }
 
