@@ -114,9 +114,9 @@ int main(int count, char** words) {
     const auto attempt = [&](int in_flight, Kernel kernel) {
       for (const int threads : {128, 256, 512, 1024}) {
         const long long all = (loads + threads * in_flight - 1) / (threads * in_flight);
-        for (const long long blocks : {static_cast<long long>(device.multiProcessorCount),
-                                       2LL * device.multiProcessorCount, 4LL * device.multiProcessorCount,
-                                       8LL * device.multiProcessorCount, all}) {
+        for (const long long blocks :
+             {static_cast<long long>(device.multiProcessorCount), 2LL * device.multiProcessorCount,
+              4LL * device.multiProcessorCount, 8LL * device.multiProcessorCount, all}) {
           if (blocks > all) {
             continue;
           }
@@ -136,8 +136,8 @@ int main(int count, char** words) {
     attempt(8, read<8>);
     attempt(16, read<16>);
     const double empty = time_us(nothing, device.multiProcessorCount, 256, data, loads, result);
-    std::printf("%8.2f MB: %6.2f us, %5.0f GB/s (%d blocks of %d, %d loads in flight); empty kernel %.2f us\n", megabytes,
-                best, megabytes * 1e3 / best, best_blocks, best_threads, best_loads, empty);
+    std::printf("%8.2f MB: %6.2f us, %5.0f GB/s (%d blocks of %d, %d loads in flight); empty kernel %.2f us\n",
+                megabytes, best, megabytes * 1e3 / best, best_blocks, best_threads, best_loads, empty);
     check(cudaFree(data));
   }
   return 0;

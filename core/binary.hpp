@@ -31,7 +31,7 @@ struct Binary {
   std::string log;        ///< compiler's messages, possibly empty
   double compile_ms = 0;  ///< time the compiler took, 0 when it came from the cache
   bool from_cache = false;
-  int max_registers = 0;  ///< register cap that must be repeated to the driver when it translates PTX; 0 = none
+  int max_registers = 0;     ///< register cap that must be repeated to the driver when it translates PTX; 0 = none
   std::string translated{};  ///< of PTX, a cubin of the same for the GPU it was asked for; empty: the driver translates
 };
 

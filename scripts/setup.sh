@@ -78,7 +78,7 @@ missing_packages() {
   fi
 }
 needs_wheels() {
-  ! have_toolkit || { $newer && ! have_new_toolkit; } || { $older && ! have_older_toolkit; } || { $dev && ! have_lint_tool; }
+  ! have_toolkit || { $newer && ! have_new_toolkit; } || { $older && ! have_older_toolkit; } || { $dev && ! { have_lint_tool && have_jit_link; }; }
 }
 
 as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
@@ -140,5 +140,5 @@ fi
 bring_toolkit
 if $newer; then bring_new_toolkit; fi
 if $older; then bring_older_toolkit; fi
-if $dev; then bring_lint_tool; fi
+if $dev; then bring_lint_tool; bring_jit_link; fi
 say "Set-up finished in $((SECONDS - started)) s"

@@ -1,5 +1,5 @@
 # Sourced by setup.sh after common.sh: NVRTC for sm_61 in .toolkit/, for those who have none installed, and contributors'
-# clang-tidy. Nothing lands there half: everything is unpacked in .toolkit/tmp.* and renamed when it is whole.
+# clang-tidy and nvJitLink. Nothing lands there half: everything is unpacked in .toolkit/tmp.* and renamed when it is whole.
 # shellcheck shell=bash
 
 toolkit=$project_root/.toolkit
@@ -178,6 +178,19 @@ bring_lint_tool() {
   new_work
   step "bring clang-tidy 23 (Python wheel, 45 MB)" clang-tidy "scripts/lint.sh takes an installed clang-tidy instead, which takes longer" \
     bring_wheel_of_lint_tool || true
+}
+
+# nvJitLink, which translates PTX without a GPU. A driver's own version comes with CUDA; this one is for the tests.
+jit_link=$toolkit/jit_link/nvidia/nvjitlink/lib/libnvJitLink.so.12
+have_jit_link() { [ -e "$jit_link" ] || [ "$(uname -m)" != x86_64 ]; }
+bring_wheel_of_jit_link() {
+  download_wheels jit-link-requirements.txt && [ -e "$work/tree/${jit_link#"$toolkit/jit_link/"}" ] || return
+  rm -rf "$toolkit/jit_link" && mv "$work/tree" "$toolkit/jit_link"
+}
+bring_jit_link() {
+  have_jit_link && return
+  new_work
+  step "bring nvJitLink 12.9 (Python wheel, 40 MB)" jit-link "what tests the translation of PTX is skipped" bring_wheel_of_jit_link || true
 }
 
 # build_sqlitecpp SUITE: for a release without the package, from the sources of another release of the distribution.

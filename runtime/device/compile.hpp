@@ -92,7 +92,7 @@ struct NvrtcInfo {
 struct TargetPlan {
   std::string architecture;  ///< to compile for
   BinaryKind kind = BinaryKind::cubin;
-  DeviceLimits limits;  ///< the device's, no looser than the target's
+  DeviceLimits limits;        ///< the device's, no looser than the target's
   Translation translation{};  ///< where the driver would translate, and a library that does it alike was found
 };
 [[nodiscard]] TargetPlan plan_target(const DeviceInfo& device, const std::string& target);

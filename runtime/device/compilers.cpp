@@ -218,13 +218,11 @@ std::string why_driver_refuses(const std::string& nvrtc_version, BinaryKind kind
     return {};
   }
   if (kind == BinaryKind::ptx && compare_versions(nvrtc_version, cuda) > 0) {
-    return fmt::format("this driver reads PTX of CUDA {} and older; update the driver to use it",
-                       cuda);
+    return fmt::format("this driver reads PTX of CUDA {} and older; update the driver to use it", cuda);
   }
   const std::string major = nvrtc_version.substr(0, nvrtc_version.find('.'));
   if (kind == BinaryKind::cubin && compare_versions(major + ".0", cuda) > 0) {
-    return fmt::format("this driver loads code of CUDA {} and older; update the driver to use it",
-                       cuda);
+    return fmt::format("this driver loads code of CUDA {} and older; update the driver to use it", cuda);
   }
   return {};
 }

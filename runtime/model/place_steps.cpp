@@ -180,7 +180,11 @@ bool can_normalise_row(ElementType weight, std::int64_t columns) noexcept {
          (weight != ElementType::int8_row && ops::filled_columns(weight, columns) == columns);
 }
 
-double more_for_norm(std::int64_t weight_rows) noexcept { return weight_rows > kMostNormedRows ? 2 : 0; }
+// Packed weights have their rows rounded by the product in any case; a product of floats would read them once for the
+// norm alone, which takes about as long as the launch that it saves (docs/measurements.md).
+double more_for_norm(ElementType weight, std::int64_t weight_rows) noexcept {
+  return weight_rows > kMostNormedRows ? 2 : is_packed_format(weight) ? 0 : 1;
+}
 
 ops::NormedMatmul joined(const ops::Rmsnorm& norm, const ops::Matmul& layer) {
   return {.a = norm.x,
@@ -200,8 +204,8 @@ bool normalises_qkv(const PlaceKey& key) {
 }
 
 double more_for_qkv(const PlaceKey& key) {
-  return more_for_norm((dimension_of(key, "HEADS") + 2 * dimension_of(key, "KV_HEADS")) *
-                       dimension_of(key, "HEAD_DIM"));
+  return more_for_norm(type_of(key, "QKV"), (dimension_of(key, "HEADS") + 2 * dimension_of(key, "KV_HEADS")) *
+                                                dimension_of(key, "HEAD_DIM"));
 }
 
 bool normalises_prompt_qkv(const PlaceKey& key) {

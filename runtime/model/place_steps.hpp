@@ -63,7 +63,7 @@ void attend_and_project(LinearLayers& linear, const AttentionPlace& place, const
 /// Whether a product of one row with a weight of that type can normalise it.
 [[nodiscard]] bool can_normalise_row(ElementType weight, std::int64_t columns) noexcept;
 /// For `extra_launches` of that: what the blocks of threads that take so many rows of a weight do again.
-[[nodiscard]] double more_for_norm(std::int64_t weight_rows) noexcept;
+[[nodiscard]] double more_for_norm(ElementType weight, std::int64_t weight_rows) noexcept;
 /// The product that normalises its row.
 [[nodiscard]] ops::NormedMatmul joined(const ops::Rmsnorm& norm, const ops::Matmul& layer);
 /// These of the projection to queries, keys and values, for keys of places.

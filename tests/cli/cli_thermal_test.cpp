@@ -58,7 +58,8 @@ class CliThermalTest : public CliModelFixture {
 
 TEST_F(CliThermalTest, TheStateIsToldWithItsLaunches) {
   store_winners();
-  const std::string quick = policy(R"({"states": {"hot": ["sustained", "energy"]}, "rise_s": 0, "dwell_s": 0, "period_s": 0.05})");
+  const std::string quick =
+      policy(R"({"states": {"hot": ["sustained", "energy"]}, "rise_s": 0, "dwell_s": 0, "period_s": 0.05})");
   const ProgramResult answered = with_database("generate", {"--prompt", "x", "--json", "--thermal", quick});
   ASSERT_EQ(answered.exit_code, 0) << answered.error;
   EXPECT_NE(answered.error.find("no winner by energy is known for this device"), std::string::npos) << answered.error;

@@ -20,10 +20,14 @@ Enum known(std::optional<Enum> value, const json& text) {
 }  // namespace
 
 void to_json(json& out, const Binary& binary) {
-  out = {{"kind", static_cast<int>(binary.kind)}, {"target", binary.target},
-         {"function", binary.function},           {"code", json::binary({binary.code.begin(), binary.code.end()})},
-         {"resources", binary.resources},         {"compile_ms", binary.compile_ms},
-         {"from_cache", binary.from_cache},       {"max_registers", binary.max_registers},
+  out = {{"kind", static_cast<int>(binary.kind)},
+         {"target", binary.target},
+         {"function", binary.function},
+         {"code", json::binary({binary.code.begin(), binary.code.end()})},
+         {"resources", binary.resources},
+         {"compile_ms", binary.compile_ms},
+         {"from_cache", binary.from_cache},
+         {"max_registers", binary.max_registers},
          {"translated", json::binary({binary.translated.begin(), binary.translated.end()})}};
 }
 

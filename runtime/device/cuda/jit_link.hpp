@@ -7,7 +7,8 @@
 namespace pascaline {
 
 /// One nvJitLink library (CUDA 12 and newer), loaded at run time: it translates PTX to code for a GPU as the driver of
-/// the same CUDA version does, but on the processor alone, so that many processes can do it before the GPU waits for it.
+/// the same CUDA version does, but on the processor alone, so that many processes can do it before the GPU waits for
+/// it.
 class JitLink {
  public:
   /// Loads the library from a file; throws Error if it is none.
@@ -25,8 +26,8 @@ class JitLink {
   std::string version_;
 };
 
-/// Path of an nvJitLink of exactly this CUDA version ("13.0"), as a driver would translate; empty if none is found where
-/// NVRTC is looked for (see `find_nvrtc`). What was found is remembered.
+/// Path of an nvJitLink of exactly this CUDA version ("13.0"), as a driver would translate; empty if none is found
+/// where NVRTC is looked for (see `find_nvrtc`). What was found is remembered.
 [[nodiscard]] std::string find_jit_link(const std::string& cuda_version);
 
 }  // namespace pascaline
