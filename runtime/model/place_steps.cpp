@@ -99,11 +99,13 @@ PartProducts projection_of(const AttentionPlace& place) {
 }
 
 void project(LinearLayers& linear, const AttentionPlace& place) {
-  linear.run_normed(input_norm_of(place), projection_of(place).all());
+  const PartProducts parts = projection_of(place);
+  linear.run_normed(input_norm_of(place), parts.all());
 }
 
 void project_normalising_row(LinearLayers& linear, const AttentionPlace& place) {
-  for (const ops::Matmul& part : projection_of(place).all()) {
+  const PartProducts parts = projection_of(place);
+  for (const ops::Matmul& part : parts.all()) {
     linear.executor().run(joined(input_norm_of(place), part));
   }
 }
@@ -111,7 +113,8 @@ void project_normalising_row(LinearLayers& linear, const AttentionPlace& place) 
 void project_normalising(LinearLayers& linear, const AttentionPlace& place) {
   const ops::RowStatistics rows = statistics_of(input_norm_of(place));
   linear.executor().run(rows);
-  for (const ops::Matmul& part : projection_of(place).all()) {
+  const PartProducts parts = projection_of(place);
+  for (const ops::Matmul& part : parts.all()) {
     run_normalising(linear, rows, place.input_norm, {}, part);
   }
 }
