@@ -26,7 +26,8 @@ void reference_attention_decode_qkv(const Problem& problem, std::span<const std:
                           {"SECTION_W", problem.dimension("SECTION_W")},
                           {"QKV_STRIDE", (heads + 2 * kv_heads) * head_dim},
                           {"NORM", problem.dimension("NORM")},
-                          {"EPSILON", problem.dimension("EPSILON")}},
+                          {"EPSILON", problem.dimension("EPSILON")},
+                          {"PARTS", 0}},
                          problem.types};
   const std::vector<std::vector<double>> token{inputs[0],    inputs[1], inputs[2], inputs[3], inputs[4], inputs[5],
                                                {length - 1}, inputs[7], inputs[8], inputs[9], inputs[10]};
