@@ -36,7 +36,8 @@ class Numbers:
 
 
 def add_vocabulary(writer, size):
-    specials = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|vision_start|>", "<|vision_end|>", "<|image_pad|>"]
+    specials = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|vision_start|>", "<|vision_end|>", "<|image_pad|>",
+                "<|video_pad|>"]
     letters = [chr(code) for code in list(range(33, 127)) + list(range(161, 173)) + list(range(174, 256))]
     letters += [chr(256 + i) for i in range(256 - len(letters))]
     tokens = letters + [f"t{i}" for i in range(size - len(letters) - len(specials))] + specials
@@ -45,8 +46,8 @@ def add_vocabulary(writer, size):
     writer.add_token_list(tokens)
     writer.add_token_types([gguf.TokenType.NORMAL] * (size - len(specials)) + [gguf.TokenType.CONTROL] * len(specials))
     writer.add_token_merges(["t 0"])
-    writer.add_eos_token_id(size - 4)
-    writer.add_bos_token_id(size - 6)
+    writer.add_eos_token_id(size - len(specials) + specials.index("<|im_end|>"))
+    writer.add_bos_token_id(size - len(specials))
     writer.add_add_bos_token(False)
 
 

@@ -159,7 +159,7 @@ class Comparison:
             times = []
             for run in range(self.options.repeats):
                 out, err = call([self.llama("llama-mtmd-cli"), "-m", file, "--mmproj", self.mmproj, "--image", image,
-                                 "-p", "x", "-n", "1", "-ngl", "99", "--temp", "0"], self.logs / f"llama_image_{run}.log",
+                                 "-p", "x", "-n", "1", "--chat-template", "chatml", "-ngl", "99", "--temp", "0"], self.logs / f"llama_image_{run}.log",
                                 self.llama_environment, self.options.timeout)
                 times += [float(ms) for ms in re.findall(r"slice encoded in (\d+) ms", out + err)]
             if not times:
