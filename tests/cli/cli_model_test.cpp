@@ -432,7 +432,7 @@ TEST_F(CliModelTest, ProfileAndWorkloadShowWhatIsLaunched) {
     EXPECT_EQ(launch["provenance"], "default");
     norms += launch["problem"].get<std::string>().rfind("rmsnorm", 0) == 0 ? launch["count"].get<int>() : 0;
   }
-  EXPECT_EQ(norms, 4) << "two a layer; the last one, of one row, is the head's";
+  EXPECT_EQ(norms, 5) << "two a layer, and the head's of one row";
 
   words = on_host;
   const auto file = (folder_ / "mine.json").string();
@@ -459,8 +459,8 @@ TEST_F(CliModelTest, ProfileAndWorkloadShowWhatIsLaunched) {
     EXPECT_TRUE(of_phases.insert(of_phase).second) << "twice: " << of_phase;
     EXPECT_EQ(problem.problem.type("STORAGE"), ElementType::float32) << "as it was launched";
   }
-  EXPECT_EQ(calls, 8) << "of the prompt and of the prompt with an image; a step's are those of products";
-  EXPECT_EQ(problems.size(), 2U) << "8 rows, and those of the image";
+  EXPECT_EQ(calls, 15) << "of the prompt, of the prompt with an image and of a step";
+  EXPECT_EQ(problems.size(), 3U) << "8 rows, those of the image, and one";
 }
 
 TEST_F(CliModelTest, SweepTunesWhatTheModelLaunches) {
@@ -522,8 +522,8 @@ TEST_F(CliModelTest, SweepTunesWhatTheModelLaunches) {
     }
   }
   EXPECT_EQ(kernels, (std::set<std::string>{"gather", "rmsnorm"}));
-  EXPECT_EQ(norms, (std::map<std::string, double>{{"prompt", 4}, {"token", 0}, {"image", 4}}))
-      << "two a layer; those of one row are by products";
+  EXPECT_EQ(norms, (std::map<std::string, double>{{"prompt", 5}, {"token", 5}, {"image", 5}}))
+      << "two a layer, and the head's";
   EXPECT_EQ(store.winners("", nullptr).size(), plan.problems.size());
 }
 

@@ -282,8 +282,9 @@ TEST_F(ModelTest, AStepOnADeviceIsFusedUnlessToldOtherwise) {
     EXPECT_EQ(launched.count("attention_decode_qkv"), fused ? layers : 0);
     EXPECT_EQ(launched.count("qk_norm_rope"), fused ? 0 : layers);
     EXPECT_EQ(launched.count("attention_decode"), fused ? 0 : layers);
-    EXPECT_EQ(launched.count("mlp"), fused ? layers : 0);
-    EXPECT_EQ(launched.count("rmsnorm"), fused ? 0 : 2 * layers + 1);
+    // Float weights are read several times as long as packed ones: these launches are saved only where that was faster.
+    EXPECT_EQ(launched.count("mlp"), 0U);
+    EXPECT_EQ(launched.count("rmsnorm"), 2 * layers + 1);
     logits.push_back(model->logits());
   }
   ASSERT_EQ(logits[0].size(), logits[1].size());
