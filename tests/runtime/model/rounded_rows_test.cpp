@@ -191,7 +191,7 @@ TEST_F(RoundedRowsTest, RowsWithOneScaleAreRoundedByNormsOnly) {
 TEST_F(RoundedRowsTest, WhatARowBecomesIsUpToWhatReadsIt) {
   auto problems = problems_of(
       mixed({{"*gate_proj*", ElementType::float16}, {"*up_proj*", ElementType::float16}}, ElementType::q4_k), 1);
-  expect_has(problems, "matvec_normed M=1 N=1024 K=256 EPILOGUE=5 EPSILON=1000 STORAGE=float32 WEIGHT=float16");
+  expect_has(problems, "matvec M=1 N=1024 K=256 EPILOGUE=5 STORAGE=float32 WEIGHT=float16");
   expect_has(problems,
              "matvec_q M=1 N=256 K=512 EPILOGUE=4 NORM=0 EPSILON=1000 STORAGE=float32 INPUT=float32 WEIGHT=q4_k");
   problems = problems_of(
