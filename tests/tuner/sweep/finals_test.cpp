@@ -172,7 +172,8 @@ TEST_F(RunFinalsTest, EnergyOfWinnerAndDefaultIsPowerTimesTime) {
     EXPECT_NEAR(trial.energy_mj.value_or(50), 50, 1e-6) << "50 W for a millisecond";
   }
   stuck = true;
-  for (const Trial& trial : run({finalist(32), finalist(64)})->trials) {
+  const auto unread = run({finalist(32), finalist(64)});
+  for (const Trial& trial : unread->trials) {
     EXPECT_FALSE(trial.energy_mj) << "by a reading that never changed";
   }
   stuck = false;
