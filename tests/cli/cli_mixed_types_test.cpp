@@ -140,7 +140,8 @@ TEST_F(CliMixedTypesTest, PlacesOfSuchLayersAreMeasuredAndExplained) {
   }
   const std::string file = (folder_ / "plan.json").string();
   write_bytes(file, plan.dump());
-  for (const json& place : json_with_file({"explain", "--db", database_, "--fusion", file})["places"]) {
+  const json forced = json_with_file({"explain", "--db", database_, "--fusion", file});
+  for (const json& place : forced["places"]) {
     EXPECT_EQ(place["alternative"], "single") << place;
   }
   const json profile = json_with_file({"profile", "--untuned", "--prompt-tokens", "12"});
