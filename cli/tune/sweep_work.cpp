@@ -344,17 +344,16 @@ void add_places(SweepWork& work, const SweepCommandOptions& options, const Model
 std::optional<ModelWorkload> observe_with(const ModelCommandOptions& model, PassCommandOptions sizes,
                                           std::int64_t tokens) {
   std::sort(sizes.prompts.begin(), sizes.prompts.end());
-  std::vector<std::int64_t> others = sizes.prompts;
   for (;;) {
-    sizes.prompts = others;
-    sizes.prompts.push_back(tokens);
+    PassCommandOptions with = sizes;
+    with.prompts.push_back(tokens);
     try {
-      return observe_workload(model, sizes, "model");
+      return observe_workload(model, with, "model");
     } catch (const Error&) {
-      if (others.empty() || others.back() < tokens) {
+      if (sizes.prompts.empty() || sizes.prompts.back() < tokens) {
         return std::nullopt;
       }
-      others.pop_back();
+      sizes.prompts.pop_back();
     }
   }
 }
