@@ -129,11 +129,13 @@ std::optional<double> BoundSpace::sum_magnitude() const {
   return std::pow(magnitude, sum->product_of ? at_least_one(*sum->product_of, "the number of sums multiplied") : 1);
 }
 
-ErrorBound::ErrorBound(const BoundSpace& space, ElementType type, std::span<const double> expected)
+ErrorBound::ErrorBound(const BoundSpace& space, ElementType type, std::span<const double> expected,
+                       std::vector<double> slack)
     : unit_(std::max(root_mean_square(expected), space.space().error_floor)),
       relative_(space.tolerance(type)),
       scale_(unit_),
-      overflow_(kInfinity) {
+      overflow_(kInfinity),
+      slack_(std::move(slack)) {
   const auto& sum = space.space().summation;
   if (!sum) {
     return;
@@ -172,13 +174,14 @@ double ErrorBound::distance(double value, double expected) const noexcept {
   return std::abs(value - expected);
 }
 
-double ErrorBound::largest_distance(double value, double expected) const noexcept {
+double ErrorBound::largest_distance(double value, double expected, std::size_t at) const noexcept {
   if (!std::isfinite(expected)) {
     return 0;
   }
   const double size = std::abs(expected);
   const double larger = std::isfinite(value) ? std::max(std::abs(value), size) : size;
-  return relative_ * size + relative_ * scale_ + std::max(power_of_two_below(larger) * rounding_, least_rounding_);
+  return relative_ * size + relative_ * scale_ + std::max(power_of_two_below(larger) * rounding_, least_rounding_) +
+         slack(at);
 }
 
 double ErrorBound::error(double value, double expected) const noexcept {
@@ -186,14 +189,14 @@ double ErrorBound::error(double value, double expected) const noexcept {
   return far > 0 && far < kInfinity ? in_parts(far, std::abs(expected), unit_) : far;
 }
 
-double ErrorBound::tolerance(double value, double expected) const noexcept {
-  const double most = largest_distance(value, expected);
+double ErrorBound::tolerance(double value, double expected, std::size_t at) const noexcept {
+  const double most = largest_distance(value, expected, at);
   return most > 0 ? in_parts(most, std::abs(expected), unit_) : 0;
 }
 
 ErrorBound::Verdict ErrorBound::verdict(double value, double expected, std::size_t at) const noexcept {
-  const bool within = distance(value, expected) <= largest_distance(value, expected);
-  return {error(value, expected), tolerance(value, expected), at, within};
+  const bool within = distance(value, expected) <= largest_distance(value, expected, at);
+  return {error(value, expected), tolerance(value, expected, at), at, within};
 }
 
 bool ErrorBound::Verdict::worse_than(const Verdict& other) const noexcept {
@@ -218,7 +221,7 @@ ErrorBound::Verdict ErrorBound::compare_range(std::span<const double> values, st
     const double size = std::abs(expected[i]);
     const double larger = std::max(std::abs(values[i]), size);
     const double rounding = std::max(power_of_two_below(larger) * rounding_, least_rounding_);
-    const double most = relative_ * size + relative_ * scale_ + rounding;
+    const double most = relative_ * size + relative_ * scale_ + rounding + slack(i);
     if (larger < kInfinity && far <= most && far <= worst.error * size + worst.error * unit_) {
       continue;
     }

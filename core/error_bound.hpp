@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "core/space/space.hpp"
 
@@ -11,14 +13,16 @@ namespace pascaline {
 /// "Verification" in docs/search_spaces.md.
 class ErrorBound {
  public:
-  /// For an output of that type whose elements must be `expected`. Throws what BoundSpace::tolerance throws.
-  ErrorBound(const BoundSpace& space, ElementType type, std::span<const double> expected);
+  /// For an output of that type whose elements must be `expected`. `slack`, where it is not empty, is what each may be
+  /// off besides. Throws what BoundSpace::tolerance throws.
+  ErrorBound(const BoundSpace& space, ElementType type, std::span<const double> expected,
+             std::vector<double> slack = {});
 
   /// |value - expected| / (|expected| + u), u being the root mean square of the reference's finite elements or the
   /// space's floor, whichever is larger. 0 where both are NaN or equal, infinite where `value` alone is NaN.
   [[nodiscard]] double error(double value, double expected) const noexcept;
-  /// The most that `error` may be for these two.
-  [[nodiscard]] double tolerance(double value, double expected) const noexcept;
+  /// The most that `error` may be for these two, the element at that place, which matters where there is slack.
+  [[nodiscard]] double tolerance(double value, double expected, std::size_t at = 0) const noexcept;
 
   /// One element of those compared.
   struct Verdict {
@@ -34,7 +38,8 @@ class ErrorBound {
 
  private:
   [[nodiscard]] double distance(double value, double expected) const noexcept;
-  [[nodiscard]] double largest_distance(double value, double expected) const noexcept;
+  [[nodiscard]] double largest_distance(double value, double expected, std::size_t at) const noexcept;
+  [[nodiscard]] double slack(std::size_t at) const noexcept { return slack_.empty() ? 0 : slack_[at]; }
   [[nodiscard]] Verdict verdict(double value, double expected, std::size_t at) const noexcept;
   [[nodiscard]] Verdict compare_range(std::span<const double> values, std::span<const double> expected,
                                       std::size_t begin, std::size_t end) const noexcept;
@@ -46,6 +51,7 @@ class ErrorBound {
   double rounding_ = 0;        ///< what that may add, in parts of the power of two below a result
   double least_rounding_ = 0;  ///< and at least, also where the least numbers are flushed to zero
   double overflow_;            ///< least magnitude that becomes infinite
+  std::vector<double> slack_;  ///< of each element, or none
 };
 
 }  // namespace pascaline

@@ -7,10 +7,10 @@
 // packed (common/formats.cuh), its rows filled up to whole blocks. Epilogues as in matmul; or SwiGLU rounded to int8
 // for the next product, q[M, N / 2] with scales_c[N / 64, M], instead of C: then N is a multiple of 64. FLOPs: 2·M·N·K.
 // Bytes: A, scales, B and C. Requires: buffers aligned to 16 bytes; M, N, K >= 1; with int8, K a multiple of the
-// columns that the format has together. C may be the residual, element for element. With SPLIT_K > 1: `workspace` of
-// SPLIT_K floats an element of C (rows of B rounded up to whole blocks), and `counters` of one int a block of rows,
-// zero before the first launch (each launch leaves them zero). Launch: grid (ceil(N / (32 · WARPS / DEPTH_WARPS)),
-// SPLIT_K), block 32 · WARPS.
+// columns that the format has together. C may be the residual, element for element. Where blocks share rows (SPLIT_K > 1)
+// or a block of rounded results: `workspace` of SPLIT_K floats a row of B (rounded up to whole blocks) and row of A,
+// and `counters` of one int for those that share, zero before the first launch (each launch leaves them zero).
+// Launch: grid (ceil(N / (32 · WARPS / DEPTH_WARPS)), SPLIT_K), block 32 · WARPS.
 //
 // A lane has a row of B, so that nothing is exchanged between lanes, and a warp reads 512 bytes at once; the
 // activations lie in shared memory, where all lanes read the same word. DEPTH_WARPS warps and SPLIT_K blocks share the
@@ -126,20 +126,26 @@ constexpr int kDepthStep = Products::kDepthStep;
 static_assert(WARPS_K == 0 || WARPS_K == kWarpsK, "the warps of a row lie in one block");
 static_assert(kDp4a || sizeof(INPUT) > 1, "integers are multiplied as integers");
 static_assert(SEGMENT == 0 || SEGMENT == kSegment, "a segment has the length that is asked for");
-static_assert(!kRounds || kBlockRows % 64 == 0, "a block holds whole blocks of 32 results");
+// Blocks of threads that have a block of 32 rounded results together, and all that gather in one of them.
+constexpr int kRoundBlocks = kRounds && kBlockRows < 64 ? 64 / kBlockRows : 1;
+constexpr int kSharing = kSplitK * kRoundBlocks;
+constexpr int kGatheredRows = kBlockRows * kRoundBlocks;
+static_assert(!kRounds || kGatheredRows % 64 == 0, "those that round together hold whole blocks of 32 results");
+static_assert(kGatheredRows <= 32 * WARPS, "what is gathered fits where a block's own sums were");
 static_assert(!kNormed || (sizeof(INPUT) > 1 && !kRowScales && kSplitK == 1), "a block has whole rows to normalise");
 constexpr float kEpsilon = static_cast<float>(EPSILON_NANO / 1e9);
 
 using Activations = PackedActivations<Products, INPUT>;
 using Squares = RowSquares<(kNormed ? kM : 1), WARPS>;
 
-// Adds up what warps and blocks summed of the same rows. partial[0] then has row of the block * kM + row of A, in the
+// Adds up what warps and blocks summed of the same rows. partial then has row of those gathered * kM + row of A, in the
 // block for which it returns true; with kNormed, times the rows' factors.
 __device__ __forceinline__ bool gather_sums(float* partial, float* workspace, int* counters, const Squares& squares,
                                             int k) {
   constexpr int kCount = kBlockRows * kM;
   __syncthreads();
-  float* place = workspace + static_cast<long long>(blockIdx.x) * (kSplitK * kCount);
+  const int gathered_at = static_cast<int>(blockIdx.x) / kRoundBlocks;  // of those that gather here
+  float* place = workspace + static_cast<long long>(gathered_at) * (kSharing * kCount);
   for (int i = static_cast<int>(threadIdx.x); i < kCount; i += kThreads) {
     float total = partial[i];
 #pragma unroll
@@ -147,19 +153,20 @@ __device__ __forceinline__ bool gather_sums(float* partial, float* workspace, in
       total += partial[other * kCount + i];
     }
     partial[i] = kNormed ? total * squares.factor(i % kM, k, kEpsilon) : total;
-    if constexpr (kSplitK > 1) {
-      place[blockIdx.y * kCount + i] = total;
+    if constexpr (kSharing > 1) {
+      place[(blockIdx.y * kRoundBlocks + blockIdx.x % kRoundBlocks) * kCount + i] = partial[i];
     }
   }
-  if constexpr (kSplitK > 1) {
-    if (!arrived_last(counters + blockIdx.x, kSplitK)) {
+  if constexpr (kSharing > 1) {
+    if (!arrived_last(counters + gathered_at, kSharing)) {
       return false;
     }
-    for (int i = static_cast<int>(threadIdx.x); i < kCount; i += kThreads) {
+    constexpr int kGathered = kGatheredRows * kM;
+    for (int i = static_cast<int>(threadIdx.x); i < kGathered; i += kThreads) {
       float total = 0.0f;
 #pragma unroll
       for (int split = 0; split < kSplitK; ++split) {
-        total += load_written<1>(place + split * kCount + i).element[0];
+        total += load_written<1>(place + split * kGathered + i).element[0];
       }
       partial[i] = total;
     }
@@ -225,7 +232,7 @@ __device__ __forceinline__ void store_gated(STORAGE* c, const float* sums, int f
 
 // The same rounded to int8; 32 neighbouring lanes have a block of results.
 __device__ __forceinline__ void store_rounded(int8* q, float* scales, const float* sums, int first_row, int n) {
-  constexpr int kResults = kBlockRows / 2;
+  constexpr int kResults = kGatheredRows / 2;
   for (int i = static_cast<int>(threadIdx.x); i < kResults * kM; i += kThreads) {
     const int row_a = i / kResults;
     const float* pair = sums + i % kResults * (2 * kM) + row_a;
@@ -310,7 +317,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS > 0 ? MIN_BLOC
   }
   if (gather_sums(partial, workspace, counters, squares, k)) {
     if constexpr (kRounds) {
-      store_rounded(q, scales_c, partial, first_row, n);
+      store_rounded(q, scales_c, partial, static_cast<int>(blockIdx.x) / kRoundBlocks * kGatheredRows, n);
     } else if constexpr (Epilogue<kFinish>::kHalves) {
       store_gated(c, partial, first_row, n);
     } else {

@@ -22,13 +22,14 @@ struct StackedMatrix {
   StackedMatrix(const TensorView& whole) : parts{whole} {}  // NOLINT(google-explicit-*)
 
   /// Those that are there.
-  [[nodiscard]] std::span<const TensorView> all() const noexcept {
+  [[nodiscard]] std::span<const TensorView> all() const& noexcept {
     std::size_t count = 1;
     while (count < kMost && parts[count].rank != 0) {
       ++count;
     }
     return {parts.data(), count};
   }
+  std::span<const TensorView> all() const&& = delete;  // they lie in this
   /// The type of that row; of the last part for rows after all.
   [[nodiscard]] ElementType type_of(std::int64_t row) const noexcept {
     std::size_t part = 0;

@@ -221,7 +221,7 @@ std::string Toolchain::cache_key(const CompileRequest& request) const {
     hash.add(emulator_shim_hash());
   }
   if (!request.translation.architecture.empty()) {
-    hash.add(request.translation.architecture).add(request.translation.library);
+    hash.add(request.translation.architecture).add(request.translation.version);
   }
   return hash.hex();
 }

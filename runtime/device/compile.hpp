@@ -28,6 +28,7 @@ struct KernelSource {
 struct Translation {
   std::string architecture;  ///< "sm_90"; empty: it is left to the driver
   std::string library;       ///< path of an nvJitLink of the driver's CUDA version
+  std::string version;       ///< that version, "13.0"
 };
 
 /// Everything that decides what a compilation gives.

@@ -48,8 +48,9 @@ TargetPlan plan_target(const DeviceInfo& device, const std::string& target) {
   }
   plan.architecture = target;
   plan.kind = BinaryKind::ptx;
-  if (std::string library = find_jit_link(cuda_of_driver(device.driver_version)); !library.empty()) {
-    plan.translation = {device.architecture, std::move(library)};
+  std::string version = cuda_of_driver(device.driver_version);
+  if (std::string library = find_jit_link(version); !library.empty()) {
+    plan.translation = {device.architecture, std::move(library), std::move(version)};
   }
   return plan;
 }

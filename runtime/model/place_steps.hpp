@@ -23,7 +23,8 @@ struct PartProducts {
   std::array<ops::Matmul, StackedMatrix::kMost> products;
   std::size_t count = 0;
 
-  [[nodiscard]] std::span<const ops::Matmul> all() const noexcept { return {products.data(), count}; }
+  [[nodiscard]] std::span<const ops::Matmul> all() const& noexcept { return {products.data(), count}; }
+  std::span<const ops::Matmul> all() const&& = delete;  // they lie in this
 };
 
 /// The normalisation of the rows, and the products with what it gives.

@@ -1,5 +1,8 @@
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <span>
+#include <vector>
 
 #include "core/util/parallel.hpp"
 #include "runtime/formats/int8_activations.hpp"
@@ -8,25 +11,32 @@
 namespace pascaline {
 namespace {
 
-// Rows as a product with such a weight takes them: rounded to int8 where that is packed, each row or 32 columns with a
-// scale.
-void round_rows(std::vector<double>& rows, std::size_t width, ElementType weight) {
+// Calls `visit(first, values, scale)` for each part of the rows that has a scale of its own as int8, as a product with
+// such a weight takes them: each row or 32 columns. Not at all where the weight is of floats.
+template <typename Visit>
+void visit_scaled(const std::vector<double>& rows, std::size_t width, ElementType weight, const Visit& visit) {
   if (!is_packed_format(weight)) {
     return;
   }
   const std::size_t block = weight == ElementType::int8_row ? width : std::size_t{kActivationBlock};
   std::vector<float> values;
-  std::vector<std::int8_t> rounded(width);
   for (std::size_t row = 0; row < rows.size(); row += width) {
     for (std::size_t first = 0; first < width; first += block) {
       const auto begin = rows.begin() + static_cast<std::ptrdiff_t>(row + first);
       values.assign(begin, begin + static_cast<std::ptrdiff_t>(std::min(block, width - first)));
-      const Int8Scale scale = int8_scale(values);
-      round_to_int8(values, scale.inverse, rounded.data());
-      std::transform(rounded.begin(), rounded.begin() + std::ssize(values), begin,
-                     [&](std::int8_t q) { return static_cast<double>(scale.scale) * q; });
+      visit(row + first, std::span<const float>(values), int8_scale(values));
     }
   }
+}
+
+void round_rows(std::vector<double>& rows, std::size_t width, ElementType weight) {
+  std::vector<std::int8_t> rounded(width);
+  visit_scaled(rows, width, weight, [&](std::size_t first, std::span<const float> values, const Int8Scale& scale) {
+    round_to_int8(values, scale.inverse, rounded.data());
+    std::transform(rounded.begin(), rounded.begin() + std::ssize(values),
+                   rows.begin() + static_cast<std::ptrdiff_t>(first),
+                   [&](std::int8_t q) { return static_cast<double>(scale.scale) * q; });
+  });
 }
 
 // a · bᵀ
@@ -48,40 +58,113 @@ std::vector<double> product_of_rows(const std::vector<double>& a, const std::vec
   return c;
 }
 
+// What is known of a problem, and how far its computation has come.
+struct FeedForward {
+  explicit FeedForward(const Problem& problem)
+      : hidden(static_cast<std::size_t>(problem.dimension("HIDDEN"))),
+        intermediate(static_cast<std::size_t>(problem.dimension("INTERMEDIATE"))),
+        epsilon(static_cast<double>(problem.dimension("EPSILON")) / 1e9),
+        weight(problem.type("WEIGHT")),
+        down(is_packed_format(weight) ? problem.type("DOWN") : weight) {}
+
+  std::size_t hidden;
+  std::size_t intermediate;
+  double epsilon;
+  ElementType weight;
+  ElementType down;
+  std::vector<double> products;  ///< [M, 2 · INTERMEDIATE], times the norm's factor of the row
+};
+
+FeedForward gate_and_factor(const Problem& problem, std::span<const std::vector<double>> inputs) {
+  FeedForward of(problem);
+  const std::vector<double>& x = inputs[0];
+  std::vector<double> normed = x;
+  std::vector<double> factors;
+  for (std::size_t row = 0; row < x.size(); row += of.hidden) {
+    double squares = 0;
+    for (std::size_t i = 0; i < of.hidden; ++i) {
+      squares += x[row + i] * x[row + i];
+      // Rounded values are those of float32 products.
+      normed[row + i] = is_packed_format(of.weight) ? static_cast<float>(x[row + i]) * static_cast<float>(inputs[1][i])
+                                                    : x[row + i] * inputs[1][i];
+    }
+    factors.push_back(1 / std::sqrt(squares / static_cast<double>(of.hidden) + of.epsilon));
+  }
+  round_rows(normed, of.hidden, of.weight);
+  of.products = product_of_rows(normed, inputs[2], of.hidden);
+  for (std::size_t i = 0; i < of.products.size(); ++i) {
+    of.products[i] *= factors[i / (2 * of.intermediate)];
+  }
+  return of;
+}
+
+double sigmoid(double value) { return 1 / (1 + std::exp(-value)); }
+
+std::vector<double> swiglu(const std::vector<double>& products) {
+  std::vector<double> gated(products.size() / 2);
+  for (std::size_t i = 0; i < gated.size(); ++i) {
+    const double gate = products[2 * i];
+    gated[i] = gate * sigmoid(gate) * products[2 * i + 1];
+  }
+  return gated;
+}
+
+// By how much float32 sums may make what they give differ, in parts of the root mean square of a row's sums: four times
+// what a random walk of their roundings comes to (as in core/error_bound.cpp), with a few of what is done besides.
+double error_of_sums(const FeedForward& of) {
+  constexpr double kDeviations = 4;
+  constexpr double kOtherRoundings = 8;
+  const double terms = static_cast<double>(of.hidden) / kActivationBlock + kOtherRoundings;
+  return kDeviations * 0x1p-24 * std::sqrt(terms);
+}
+
+// And its relative error where exponential and quotient are a GPU's approximate ones ("CUDA C++ Programming Guide",
+// mathematical functions).
+double error_of_silu(double gate) { return 0x1p-23 * (6 + 1.2 * std::abs(gate)); }
+
 }  // namespace
 
 // Inputs x, norm, gate_up and down; dimensions M, HIDDEN, INTERMEDIATE, EPSILON; types WEIGHT, and DOWN where it may be
 // another.
 void reference_mlp(const Problem& problem, std::span<const std::vector<double>> inputs,
                    std::span<std::vector<double>> outputs) {
-  const auto hidden = static_cast<std::size_t>(problem.dimension("HIDDEN"));
-  const auto intermediate = static_cast<std::size_t>(problem.dimension("INTERMEDIATE"));
-  const double epsilon = static_cast<double>(problem.dimension("EPSILON")) / 1e9;
-  const ElementType weight = problem.type("WEIGHT");
-  const std::vector<double>& x = inputs[0];
-  std::vector<double> normed = x;
-  std::vector<double> factors;
-  for (std::size_t row = 0; row < x.size(); row += hidden) {
-    double squares = 0;
-    for (std::size_t i = 0; i < hidden; ++i) {
-      squares += x[row + i] * x[row + i];
-      // Rounded values are those of float32 products.
-      normed[row + i] = is_packed_format(weight) ? static_cast<float>(x[row + i]) * static_cast<float>(inputs[1][i])
-                                                 : x[row + i] * inputs[1][i];
-    }
-    factors.push_back(1 / std::sqrt(squares / static_cast<double>(hidden) + epsilon));
-  }
-  round_rows(normed, hidden, weight);
-  const std::vector<double> products = product_of_rows(normed, inputs[2], hidden);
-  std::vector<double> gated(products.size() / 2);
-  for (std::size_t i = 0; i < gated.size(); ++i) {
-    const double factor = factors[i / intermediate];
-    const double gate = products[2 * i] * factor;
-    gated[i] = gate / (1 + std::exp(-gate)) * products[2 * i + 1] * factor;
-  }
-  round_rows(gated, intermediate, is_packed_format(weight) ? problem.type("DOWN") : weight);
-  outputs[0] = product_of_rows(gated, inputs[3], intermediate);
-  std::transform(outputs[0].begin(), outputs[0].end(), x.begin(), outputs[0].begin(), std::plus<>());
+  const FeedForward of = gate_and_factor(problem, inputs);
+  std::vector<double> gated = swiglu(of.products);
+  round_rows(gated, of.intermediate, of.down);
+  outputs[0] = product_of_rows(gated, inputs[3], of.intermediate);
+  std::transform(outputs[0].begin(), outputs[0].end(), inputs[0].begin(), outputs[0].begin(), std::plus<>());
+}
+
+// Of the values after SwiGLU those that errors may carry over the middle of two integers; each is then a step of its
+// scale off, times what it is multiplied by.
+void slack_of_mlp(const Problem& problem, std::span<const std::vector<double>> inputs,
+                  std::span<std::vector<double>> outputs) {
+  const FeedForward of = gate_and_factor(problem, inputs);
+  const std::vector<double> gated = swiglu(of.products);
+  std::fill(outputs[0].begin(), outputs[0].end(), 0.0);
+  visit_scaled(
+      gated, of.intermediate, of.down, [&](std::size_t first, std::span<const float> values, const Int8Scale& scale) {
+        const std::size_t row = first / of.intermediate;
+        const std::span<const double> of_row =
+            std::span(of.products).subspan(row * 2 * of.intermediate, 2 * of.intermediate);
+        const double square = std::inner_product(of_row.begin(), of_row.end(), of_row.begin(), 0.0);
+        const double error = error_of_sums(of) * std::sqrt(square / static_cast<double>(of_row.size()));
+        for (std::size_t i = 0; i < values.size(); ++i) {
+          const double gate = of.products[2 * (first + i)];
+          const double factor = of.products[2 * (first + i) + 1];
+          const double slope = sigmoid(gate) * (1 + gate * (1 - sigmoid(gate)));
+          const double at = gated[first + i] * scale.inverse;
+          const double off = error * scale.inverse * (std::abs(slope * factor) + std::abs(gate * sigmoid(gate))) +
+                             (error_of_sums(of) + error_of_silu(gate)) * std::abs(at);
+          if (std::abs(at - std::floor(at) - 0.5) > off) {
+            continue;
+          }
+          const std::size_t column = first % of.intermediate + i;
+          for (std::size_t n = 0; n < of.hidden; ++n) {
+            outputs[0][row * of.hidden + n] += std::abs(scale.scale * inputs[3][n * of.intermediate + column]);
+          }
+        }
+      });
 }
 
 }  // namespace pascaline

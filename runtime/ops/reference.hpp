@@ -18,4 +18,9 @@ using HostReference = void (*)(const Problem& problem, std::span<const std::vect
 /// The reference of that name (the names search spaces use), or nullptr.
 [[nodiscard]] HostReference find_host_reference(std::string_view name) noexcept;
 
+/// For a reference that rounds values to integers on their way: how far each element of an output may be from what it
+/// gives because a kernel's float32 sums took the other neighbour of a value in the middle of two integers. As a
+/// HostReference, with distances for results; nullptr where the space's tolerance says all.
+[[nodiscard]] HostReference find_reference_slack(std::string_view name) noexcept;
+
 }  // namespace pascaline

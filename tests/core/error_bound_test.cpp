@@ -110,6 +110,20 @@ TEST_F(ErrorBoundTest, SumsOfWhatIsPositiveAreBoundedByTheResultAlone) {
   EXPECT_FALSE(within(1e-3 * (1 + 1.1 * relative), 1e-3));
 }
 
+TEST_F(ErrorBoundTest, SlackIsAddedToWhatEachElementMayBeOff) {
+  use(nullptr);
+  const std::vector<double> expected{1, 1, 1};
+  const ErrorBound errors(*bound_, ElementType::float32, expected, {0, 0.25, 0});
+  EXPECT_TRUE(errors.compare(std::vector<double>{1, 1.25, 1}, expected).within);
+  EXPECT_TRUE(errors.compare(std::vector<double>{1, 0.75, 1}, expected).within);
+  EXPECT_FALSE(errors.compare(std::vector<double>{1, 1.26, 1}, expected).within);
+  const ErrorBound::Verdict other = errors.compare(std::vector<double>{1, 1.25, 1.25}, expected);
+  EXPECT_FALSE(other.within) << "another element has none";
+  EXPECT_EQ(other.at, 2U);
+  EXPECT_DOUBLE_EQ(errors.tolerance(1.25, 1, 1), errors.tolerance(1.25, 1, 2) + 0.25 / 2);
+  EXPECT_FALSE(errors.compare(std::vector<double>{1, std::nan(""), 1}, expected).within);
+}
+
 TEST_F(ErrorBoundTest, LeastNumbersMayBeFlushedToZero) {
   json_["tolerance"]["bfloat16"] = 1e-6;
   use({{"terms", "N"}, {"positive", true}});

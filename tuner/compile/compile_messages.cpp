@@ -35,7 +35,8 @@ json request_message(std::uint64_t id, const CompileRequest& request) {
           {"compiler", request.compiler},
           {"address_sanitizer", request.address_sanitizer},
           {"translate_for", request.translation.architecture},
-          {"translator", request.translation.library}};
+          {"translator", request.translation.library},
+          {"translator_version", request.translation.version}};
 }
 
 CompileRequest request_of(const json& message) {
@@ -49,6 +50,7 @@ CompileRequest request_of(const json& message) {
   message.at("address_sanitizer").get_to(request.address_sanitizer);
   message.at("translate_for").get_to(request.translation.architecture);
   message.at("translator").get_to(request.translation.library);
+  message.at("translator_version").get_to(request.translation.version);
   return request;
 }
 

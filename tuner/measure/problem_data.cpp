@@ -58,7 +58,7 @@ void ProblemData::draw(std::uint64_t seed) {
   }
   for (Slot& slot : slots_) {
     if (is_output(*slot.argument)) {
-      slot.bound.emplace(*space_, slot.type, slot.expected);
+      slot.bound.emplace(*space_, slot.type, slot.expected, std::move(slot.slack));
     }
   }
   draw_ms_ = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
@@ -116,11 +116,18 @@ void ProblemData::reference_on_host() {
       outputs.emplace_back(slot.count);
     }
   }
-  find_host_reference(space_->space().reference.host)(space_->problem(), inputs, outputs);
+  const std::string& name = space_->space().reference.host;
+  std::vector<std::vector<double>> slacks(outputs.size());
+  if (const HostReference slack_of = find_reference_slack(name)) {
+    slacks = outputs;
+    slack_of(space_->problem(), inputs, slacks);
+  }
+  find_host_reference(name)(space_->problem(), inputs, outputs);
   std::size_t next = 0;
   for (Slot& slot : slots_) {
     if (is_output(*slot.argument)) {
-      slot.expected = std::move(outputs[next++]);
+      slot.expected = std::move(outputs[next]);
+      slot.slack = std::move(slacks[next++]);
     }
   }
 }

@@ -56,6 +56,7 @@ class ProblemData {
     Buffer buffer;
     std::vector<std::byte> initial;  ///< drawn contents of in and inout buffers
     std::vector<double> expected;    ///< of out and inout buffers
+    std::vector<double> slack;       ///< of its elements, where the reference has some; `bound` takes it
     std::optional<ErrorBound> bound;
     std::uint64_t checksum = 0;  ///< of `initial` on the device
   };

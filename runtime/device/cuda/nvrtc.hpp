@@ -78,7 +78,8 @@ class Nvrtc {
 /// or, if it is empty, those of all places that `find_nvrtc` looks at.
 [[nodiscard]] std::vector<std::string> nvrtc_candidates(const std::filesystem::path& wish);
 
-/// Files that may be nvJitLink libraries, in all places that `find_nvrtc` looks at and the wheel's folders beside them.
+/// Files that may be nvJitLink libraries, in all places that `find_nvrtc` looks at and in the folders of NVIDIA's
+/// wheels beside them.
 [[nodiscard]] std::vector<std::string> jit_link_candidates();
 
 /// The candidates that load, newest first.

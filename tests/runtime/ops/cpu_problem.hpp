@@ -40,6 +40,7 @@ class CpuProblem {
     HostBuffer buffer;
     std::vector<std::byte> initial;
     std::vector<double> expected;  ///< of an output
+    std::vector<double> slack;     ///< of an output, where the reference has some
   };
   void compute_expected();
   void compare(const Slot& slot) const;

@@ -32,7 +32,46 @@ void expect_near(const Values& actual, const Values& expected) {
   }
 }
 
-TEST(ReferenceTest, UnknownNamesHaveNone) { EXPECT_EQ(find_host_reference("no_such"), nullptr); }
+// A feed-forward block of one column in and out, and of two between: the first of them is 127 steps of the integers
+// that both are rounded to, the second so many as wanted; they are multiplied by 3 and 5.
+struct FeedForwardOfTwo {
+  Problem wanted{"mlp",
+                 {{"M", 1}, {"HIDDEN", 1}, {"INTERMEDIATE", 2}, {"EPSILON", 1000}},
+                 {{"STORAGE", ElementType::float32}, {"WEIGHT", ElementType::q8_0}, {"DOWN", ElementType::q8_0}}};
+
+  [[nodiscard]] static std::vector<Values> inputs(double steps) {
+    const double norm = 1 / std::sqrt(1 + 1e-6);
+    const double open = norm / (1 + std::exp(-norm)) * norm;  // SwiGLU of gate 1 and factor 1
+    return {{1}, {1}, {1, 127 / open, 1, steps / open}, {3, 5}};
+  }
+  [[nodiscard]] double result(double steps) const { return results(wanted, inputs(steps), {1})[0][0]; }
+  [[nodiscard]] double slack(double steps) const {
+    std::vector<Values> outputs{{std::nan("")}};
+    find_reference_slack("mlp")(wanted, inputs(steps), outputs);
+    return outputs[0][0];
+  }
+};
+
+TEST(ReferenceTest, WhatMayBeRoundedTheOtherWayIsSlack) {
+  FeedForwardOfTwo block;
+  const double below = 10.5 - 1e-6;
+  const double above = 10.5 + 1e-6;
+  EXPECT_NEAR(block.result(below), 1 + 127 * 3 + 10 * 5, 1e-3);
+  EXPECT_NEAR(block.result(above), 1 + 127 * 3 + 11 * 5, 1e-3);
+  EXPECT_NEAR(block.slack(below), 5, 1e-4) << "a step times what it is multiplied by";
+  EXPECT_NEAR(block.slack(above), 5, 1e-4);
+  EXPECT_EQ(block.slack(10), 0) << "no sum is that wrong";
+  EXPECT_EQ(block.slack(10.6), 0);
+  EXPECT_EQ(block.slack(10.49), 0);
+  EXPECT_NEAR(block.slack(-0.5), 5, 1e-4);
+  block.wanted.types[1].second = ElementType::float32;
+  EXPECT_EQ(block.slack(below), 0) << "nothing is rounded";
+}
+
+TEST(ReferenceTest, UnknownNamesHaveNone) {
+  EXPECT_EQ(find_reference_slack("matmul_nt"), nullptr);
+  EXPECT_EQ(find_host_reference("no_such"), nullptr);
+}
 
 TEST(ReferenceTest, RmsnormScalesByTheRootMeanSquare) {
   const double rms = std::sqrt(12.5 + 1e-6);

@@ -35,7 +35,7 @@ class JitLinkTest : public ::testing::Test {
   [[nodiscard]] CompileRequest ptx_request(std::vector<std::string> options = {}) const {
     CompileRequest request = request_for(source_, "k", "sm_61", std::move(options));
     request.kind = BinaryKind::ptx;
-    request.translation = {"sm_90", library_};
+    request.translation = {"sm_90", library_, JitLink(library_).version()};
     return request;
   }
   [[nodiscard]] static int registers_of(const std::string& cubin) { return cubin_resources(cubin, "k").registers; }
@@ -66,6 +66,12 @@ TEST_F(JitLinkTest, PtxBecomesCodeOfTheNewerGpu) {
   untranslated.translation = {};
   EXPECT_EQ(toolchain.compile(untranslated).binary.translated, "");
   EXPECT_NE(toolchain.cache_key(untranslated), toolchain.cache_key(ptx_request()));
+  CompileRequest newer = ptx_request();
+  newer.translation.version = "99.0";
+  EXPECT_NE(toolchain.cache_key(newer), toolchain.cache_key(ptx_request())) << "another version translates otherwise";
+  CompileRequest elsewhere = ptx_request();
+  elsewhere.translation.library = "/elsewhere/libnvJitLink.so";
+  EXPECT_EQ(toolchain.cache_key(elsewhere), toolchain.cache_key(ptx_request())) << "wherever it lies";
 }
 
 TEST_F(JitLinkTest, ACapOnRegistersHolds) {
@@ -96,7 +102,7 @@ TEST_F(JitLinkTest, WhatCannotBeTranslatedIsLeftToTheDriver) {
   EXPECT_TRUE(unknown.ok);
   EXPECT_EQ(unknown.binary.translated, "");
   const TemporaryFolder folder;
-  request.translation = {"sm_90", folder.write("libnvJitLink.so.12", "no library").string()};
+  request.translation = {"sm_90", folder.write("libnvJitLink.so.12", "no library").string(), "12.0"};
   const CompileResult broken = Toolchain::find("sm_61").compile(request);
   EXPECT_TRUE(broken.ok);
   EXPECT_EQ(broken.binary.translated, "");
