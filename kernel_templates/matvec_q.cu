@@ -7,8 +7,8 @@
 // packed (common/formats.cuh), its rows filled up to whole blocks. Epilogues as in matmul; or SwiGLU rounded to int8
 // for the next product, q[M, N / 2] with scales_c[N / 64, M], instead of C: then N is a multiple of 64. FLOPs: 2·M·N·K.
 // Bytes: A, scales, B and C. Requires: buffers aligned to 16 bytes; M, N, K >= 1; with int8, K a multiple of the
-// columns that the format has together. C may be the residual, element for element. Where blocks share rows (SPLIT_K > 1)
-// or a block of rounded results: `workspace` of SPLIT_K floats a row of B (rounded up to whole blocks) and row of A,
+// columns that the format has together. C may be the residual, element for element. Where blocks share rows (SPLIT_K >
+// 1) or a block of rounded results: `workspace` of SPLIT_K floats a row of B (rounded up to whole blocks) and row of A,
 // and `counters` of one int for those that share, zero before the first launch (each launch leaves them zero).
 // Launch: grid (ceil(N / (32 · WARPS / DEPTH_WARPS)), SPLIT_K), block 32 · WARPS.
 //

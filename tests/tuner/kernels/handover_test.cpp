@@ -1,4 +1,4 @@
-// Kernels whose blocks wait for each other within a launch, with any number of blocks that run at the same time.
+// Kernels whose blocks take over from each other within a launch, with any number of blocks that run at the same time.
 
 #include <gtest/gtest.h>
 
@@ -22,12 +22,14 @@
 namespace pascaline::testing {
 namespace {
 
+constexpr std::uint32_t kOwnGrid = 0;
+
 struct Handover {
   const char* name;
   const char* kernel;
   std::vector<std::pair<std::string, std::string>> problem;
   std::vector<std::pair<std::string, std::int64_t>> parameters;  ///< that are not the default's
-  std::uint32_t fewest_blocks = 1;                               ///< that it may be launched with
+  std::uint32_t fewest_blocks = 1;  ///< that it may be launched with; kOwnGrid: no other number than its own
 };
 
 void PrintTo(const Handover& tested, std::ostream* out) { *out << tested.name; }
@@ -73,10 +75,13 @@ TEST_P(HandoverTest, EndsHoweverFewBlocksRunAtTheSameTime) {
   for (const auto& [workers, shuffle] :
        {Way{1, {}}, Way{2, {}}, Way{3, {}}, Way{16, {}}, Way{1, 1}, Way{3, 2}, Way{16, 3}}) {
     GridRunner runner(workers, shuffle);
-    for (const std::uint32_t blocks : {1U, 2U, 5U, 64U, 700U}) {
+    const bool any = GetParam().fewest_blocks != kOwnGrid;
+    for (const std::uint32_t blocks : any ? std::vector<std::uint32_t>{1, 2, 5, 64, 700} : std::vector{kOwnGrid}) {
       SCOPED_TRACE(std::to_string(blocks) + " blocks, " + std::to_string(workers) + " at a time" +
                    (shuffle ? ", shuffled" : ""));
-      geometry.grid = {std::max(blocks, GetParam().fewest_blocks), 1, 1};
+      if (any) {
+        geometry.grid = {std::max(blocks, GetParam().fewest_blocks), 1, 1};
+      }
       data.poison_outputs();
       ASSERT_EQ(runner.run({&code.entry(), geometry, arguments.pointers()}), std::nullopt);
       const ProblemData::Check check = data.check_outputs();
@@ -122,6 +127,16 @@ const Handover kHandovers[] = {
      "attention_projected",
      {{"HEADS", "2"}, {"KV_HEADS", "1"}, {"HEAD_DIM", "16"}, {"KEYS", "9"}, {"POSITIONS", "9"}, {"HIDDEN", "3"}},
      {}},
+    {"RoundedTogether",
+     "matvec_q",
+     {{"M", "2"}, {"N", "192"}, {"K", "512"}, {"EPILOGUE", "7"}, {"WEIGHT", "q4_k"}, {"INPUT", "int8"}},
+     {{"WARPS_K", 8}},
+     kOwnGrid},
+    {"RoundedTogetherOfPartsOfRows",
+     "matvec_q",
+     {{"M", "1"}, {"N", "128"}, {"K", "1024"}, {"EPILOGUE", "7"}, {"WEIGHT", "q8_0"}, {"INPUT", "int8"}},
+     {{"WARPS", 4}, {"WARPS_K", 4}, {"LANES_K", 2}, {"SPLIT_K", 2}},
+     kOwnGrid},
 };
 
 INSTANTIATE_TEST_SUITE_P(Kernels, HandoverTest, ::testing::ValuesIn(kHandovers),
