@@ -196,9 +196,12 @@ TEST(EnumerationTest, MatmulLeavesThousandsOfConfigurations) {
       {{"M", "512"}, {"N", "2048"}, {"K", "2048"}},
       {{"M", "4096"}, {"N", "1024"}, {"K", "1536"}},
       {{"M", "127"}, {"N", "1001"}, {"K", "333"}}};
-  for (const auto& shape : shapes) {
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
     for (const char* architecture : {"sm_61", "sm_62"}) {
-      const BoundSpace bound(space, space.problem(shape), *limits_of_architecture(architecture));
+      if (i > 0 && architecture != std::string("sm_61")) {
+        continue;  // each takes seconds
+      }
+      const BoundSpace bound(space, space.problem(shapes[i]), *limits_of_architecture(architecture));
       Enumerator enumerator(bound);
       const std::uint64_t valid = enumerator.for_each([](std::span<const std::uint16_t>) { return true; });
       EXPECT_GE(valid, 5000U) << bound.problem().text() << " on " << architecture;

@@ -36,7 +36,8 @@ RaggedSweep::RaggedSweep(Device& device, const std::string& target, const Ragged
       source_(KernelSource::load(source.kernels / (source.kernel.name + ".cu"))),
       kernel_(source.kernel),
       limits_(limits),
-      draw_(seed_of(kernel_)) {
+      draw_(seed_of(kernel_)),
+      default_(space_.default_config(plan_.limits)) {
   for (const auto& [type, tolerance] : space_.tolerances) {
     if (type == ElementType::float32 || type == ElementType::float16) {
       EXPECT_LE(tolerance, type == ElementType::float32 ? 1e-5 : 2e-3) << name_of(type);
@@ -50,7 +51,7 @@ CompileRequest RaggedSweep::request(const BoundSpace& bound, const Config& confi
 
 // Whether the configuration's code is known for this shape, or may still be added.
 bool RaggedSweep::admits(const BoundSpace& bound, const Config& config) {
-  const bool is_default = config == space_.default_config(plan_.limits);
+  const bool is_default = config == default_;
   std::set<std::string>& variants = is_default ? default_variants_ : drawn_variants_;
   const std::string key = toolchain_.cache_key(request(bound, config));
   if (variants.contains(key)) {
@@ -64,7 +65,7 @@ bool RaggedSweep::admits(const BoundSpace& bound, const Config& config) {
 }
 
 std::vector<Config> RaggedSweep::configs(const BoundSpace& bound) {
-  std::vector<Config> configs{space_.default_config(plan_.limits)};
+  std::vector<Config> configs{default_};
   if (drawn_.size() < limits_.drawn_configs) {
     const auto config = draw_.config(bound);
     if (config && config != configs[0] && std::find(drawn_.begin(), drawn_.end(), *config) == drawn_.end()) {
@@ -84,7 +85,7 @@ void RaggedSweep::run() {
     for (int attempt = 0;; ++attempt) {
       ASSERT_LT(attempt, 20000) << "no further shape shares the code that was compiled";
       const BoundSpace bound(space_, draw_.problem(space_, kernel_, plan_.limits), plan_.limits);
-      if (admits(bound, space_.default_config(plan_.limits))) {
+      if (admits(bound, default_)) {
         SCOPED_TRACE(bound.problem().text());
         ASSERT_NO_FATAL_FAILURE(check_shape(bound));
         break;
@@ -102,8 +103,7 @@ Kernel RaggedSweep::reference(const BoundSpace& bound) {
   if (!space_.reference.host.empty()) {
     return {};
   }
-  const CompileResult compiled =
-      cache_.get(toolchain_, reference_request_of(space_, request(bound, space_.default_config(plan_.limits))));
+  const CompileResult compiled = cache_.get(toolchain_, reference_request_of(space_, request(bound, default_)));
   if (!compiled.ok) {
     throw Error("the reference kernel does not compile: " + compiled.reason);
   }
@@ -116,7 +116,7 @@ void RaggedSweep::check_shape(const BoundSpace& bound) {
   for (const Config& config : configs(bound)) {
     SCOPED_TRACE(config.text());
     ASSERT_NO_FATAL_FAILURE(check_config(bound, data, config));
-    if (config == space_.default_config(plan_.limits)) {
+    if (config == default_) {
       ++default_runs_;
     }
   }
@@ -127,7 +127,7 @@ void RaggedSweep::check_config(const BoundSpace& bound, ProblemData& data, const
   ASSERT_TRUE(compiled.ok) << compiled.reason;
   const Geometry geometry = bound.geometry(space_.launch, config);
   const Kernel kernel = device_.load(compiled.binary);
-  const bool is_default = config == space_.default_config(plan_.limits);
+  const bool is_default = config == default_;
   if (const auto problem = exceeds_limits(kernel.resources(), geometry, plan_.limits)) {
     ASSERT_FALSE(is_default) << "the default does not fit: " << *problem;
     return;

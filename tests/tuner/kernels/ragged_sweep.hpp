@@ -58,6 +58,7 @@ class RaggedSweep {
   RaggedKernel kernel_;
   RaggedLimits limits_;
   RaggedShapes draw_;
+  Config default_;
   std::vector<Config> drawn_;
   std::set<std::string> default_variants_;
   std::set<std::string> drawn_variants_;
