@@ -81,9 +81,6 @@ void normed_projected_attention(LinearLayers& linear, const AttentionPlace& plac
   project_token(linear, place);
 }
 
-bool projects(const PlaceKey& key) { return ops::AttentionProjected::takes(type_of(key, "OUTPUT")); }
-bool normalises_and_projects(const PlaceKey& key) { return normalises_qkv(key) && projects(key); }
-
 // Until the ranges of the context are joined the projection waits, about as long as a launch takes, and no reason to
 // join them as long as nothing is measured.
 double more_for_projection(const PlaceKey& /*key*/) { return 1; }
@@ -99,11 +96,11 @@ constexpr std::array kDecodeAttentions{
                                 "the norm by the product after it; norms, positions and cache by attention",
                                 normalises_qkv, more_for_qkv, normed_rotated_attention},
     Alternative<AttentionPlace>{"projected",
-                                "norms, positions, cache, attention and the projection after it in one launch",
-                                projects, more_for_projection, projected_attention},
+                                "norms, positions, cache, attention and the projection after it in one launch", always,
+                                more_for_projection, projected_attention},
     Alternative<AttentionPlace>{
         "normed_projected", "the norm by the product after it; all from norms of heads to the projection in one launch",
-        normalises_and_projects, more_for_qkv_and_projection, normed_projected_attention}};
+        normalises_qkv, more_for_qkv_and_projection, normed_projected_attention}};
 
 void single_mlp(LinearLayers& linear, const MlpPlace& place) {
   linear.run_gated(post_norm_of(place), gate_up_of(place), down_of(place));

@@ -1,6 +1,7 @@
 #include "runtime/ops/attention_projected.hpp"
 
 #include "runtime/ops/attention_qkv_checks.hpp"
+#include "runtime/ops/weight_checks.hpp"
 
 namespace pascaline::ops {
 namespace {
@@ -18,9 +19,7 @@ bool AttentionProjected::check() const {
   check.require(of.heads.heads.value >= 1, "qkv has no heads besides those of keys and values");
   check_token(check, *this, of);
   check.dense({"x", &x}, {qkv.type}, {{"1", 1}, hidden});
-  check.dense({"weight", &weight},
-              {ElementType::float32, ElementType::float16, ElementType::bfloat16, ElementType::float16x},
-              {hidden, {"HEADS*HEAD_DIM", of.heads.heads.value * of.heads.head_dim.value}});
+  check_weight(check, {"weight", &weight}, hidden, {"HEADS*HEAD_DIM", of.heads.heads.value * of.heads.head_dim.value});
   check.dense({"C", &c}, {x.type}, {{"1", 1}, hidden});
   if (is_empty(c)) {
     return false;
@@ -31,18 +30,21 @@ bool AttentionProjected::check() const {
 
 KernelProblem AttentionProjected::problem() const {
   const QkvSizes of = projected_sizes_of(*this);
-  return {"attention_projected",
-          {{"HEADS", of.heads.heads.value},
-           {"KV_HEADS", of.heads.kv_heads.value},
-           {"HEAD_DIM", of.heads.head_dim.value},
-           {"KEYS", of.keys.value},
-           {"POSITIONS", of.positions.value},
-           {"SECTION_H", section_h},
-           {"SECTION_W", section_w},
-           {"NORM", is_given(q_weight) ? 1 : 0},
-           {"EPSILON", is_given(q_weight) ? epsilon.nano : NormEpsilon().nano},
-           {"HIDDEN", x.shape[1]}},
-          {{"STORAGE", qkv.type}, {"CACHE", k_cache.type}, {"WEIGHT", weight.type}}};
+  const NamedDimension dimensions[] = {{"HEADS", of.heads.heads.value},
+                                       {"KV_HEADS", of.heads.kv_heads.value},
+                                       {"HEAD_DIM", of.heads.head_dim.value},
+                                       {"KEYS", of.keys.value},
+                                       {"POSITIONS", of.positions.value},
+                                       {"SECTION_H", section_h},
+                                       {"SECTION_W", section_w},
+                                       {"NORM", is_given(q_weight) ? 1 : 0},
+                                       {"EPSILON", is_given(q_weight) ? epsilon.nano : NormEpsilon().nano},
+                                       {"HIDDEN", x.shape[1]}};
+  const NamedType types[] = {{"STORAGE", qkv.type}, {"CACHE", k_cache.type}, {"WEIGHT", weight.type}};
+  if (is_packed_format(weight.type)) {
+    return {"attention_projected_q", dimensions, types};
+  }
+  return {"attention_projected", dimensions, types};
 }
 
 }  // namespace pascaline::ops

@@ -8,8 +8,9 @@
 namespace pascaline::ops {
 
 /// One token from the projection of its queries, keys and values to the residual stream behind the projection after
-/// attention, in one launch: what AttentionDecodeQkv and Matmul with residual do one after the other, but that what
-/// attention gives stays in float32. HEAD_DIM and numbers of heads as AttentionDecode takes them.
+/// attention, in one launch (kernels `attention_projected`, and `attention_projected_q` with a packed weight): what
+/// AttentionDecodeQkv and Matmul with residual do one after the other, but that what attention gives stays in float32
+/// until the product takes it. HEAD_DIM and numbers of heads as AttentionDecode takes them.
 struct AttentionProjected {
   static constexpr const char* kName = "attention_projected";
 
@@ -23,7 +24,7 @@ struct AttentionProjected {
   TensorView k_cache;           ///< [KEYS, KV_HEADS, HEAD_DIM], float32, float16 or int8; overlaps nothing
   TensorView v_cache;           ///< as k_cache
   TensorView x;                 ///< [1, HIDDEN] of qkv's type: the residual stream
-  TensorView weight;            ///< [HIDDEN, HEADS·HEAD_DIM], of any type that Matmul takes but packed formats
+  TensorView weight;            ///< [HIDDEN, HEADS·HEAD_DIM], of any type that Matmul takes
   TensorView c;                 ///< as x; may be x, else overlaps nothing
   TensorView k_scales = {};     ///< [KEYS, KV_HEADS], float32, with int8 only; overlaps nothing
   TensorView v_scales = {};     ///< as k_scales
@@ -48,8 +49,6 @@ struct AttentionProjected {
     visit("weight", self.weight, Use::read);
     visit("C", self.c, Use::write);
   }
-  /// Whether there are such weights.
-  [[nodiscard]] static bool takes(ElementType weight) noexcept { return !is_packed_format(weight); }
   [[nodiscard]] bool check() const;
   [[nodiscard]] KernelProblem problem() const;
   /// As AttentionDecodeQkv::compute.

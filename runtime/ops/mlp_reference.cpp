@@ -7,37 +7,10 @@
 #include "core/util/parallel.hpp"
 #include "runtime/formats/int8_activations.hpp"
 #include "runtime/ops/reference.hpp"
+#include "runtime/ops/reference_rounding.hpp"
 
 namespace pascaline {
 namespace {
-
-// Calls `visit(first, values, scale)` for each part of the rows that has a scale of its own as int8, as a product with
-// such a weight takes them: each row or 32 columns. Not at all where the weight is of floats.
-template <typename Visit>
-void visit_scaled(const std::vector<double>& rows, std::size_t width, ElementType weight, const Visit& visit) {
-  if (!is_packed_format(weight)) {
-    return;
-  }
-  const std::size_t block = weight == ElementType::int8_row ? width : std::size_t{kActivationBlock};
-  std::vector<float> values;
-  for (std::size_t row = 0; row < rows.size(); row += width) {
-    for (std::size_t first = 0; first < width; first += block) {
-      const auto begin = rows.begin() + static_cast<std::ptrdiff_t>(row + first);
-      values.assign(begin, begin + static_cast<std::ptrdiff_t>(std::min(block, width - first)));
-      visit(row + first, std::span<const float>(values), int8_scale(values));
-    }
-  }
-}
-
-void round_rows(std::vector<double>& rows, std::size_t width, ElementType weight) {
-  std::vector<std::int8_t> rounded(width);
-  visit_scaled(rows, width, weight, [&](std::size_t first, std::span<const float> values, const Int8Scale& scale) {
-    round_to_int8(values, scale.inverse, rounded.data());
-    std::transform(rounded.begin(), rounded.begin() + std::ssize(values),
-                   rows.begin() + static_cast<std::ptrdiff_t>(first),
-                   [&](std::int8_t q) { return static_cast<double>(scale.scale) * q; });
-  });
-}
 
 // a · bᵀ
 std::vector<double> product_of_rows(const std::vector<double>& a, const std::vector<double>& b, std::size_t k) {
@@ -135,36 +108,25 @@ void reference_mlp(const Problem& problem, std::span<const std::vector<double>> 
   std::transform(outputs[0].begin(), outputs[0].end(), inputs[0].begin(), outputs[0].begin(), std::plus<>());
 }
 
-// Of the values after SwiGLU those that errors may carry over the middle of two integers; each is then a step of its
-// scale off, times what it is multiplied by.
+// Of the values after SwiGLU those that errors may carry over the middle of two integers.
 void slack_of_mlp(const Problem& problem, std::span<const std::vector<double>> inputs,
                   std::span<std::vector<double>> outputs) {
   const FeedForward of = gate_and_factor(problem, inputs);
   const std::vector<double> gated = swiglu(of.products);
-  std::fill(outputs[0].begin(), outputs[0].end(), 0.0);
-  visit_scaled(
-      gated, of.intermediate, of.down, [&](std::size_t first, std::span<const float> values, const Int8Scale& scale) {
-        const std::size_t row = first / of.intermediate;
-        const std::span<const double> of_row =
-            std::span(of.products).subspan(row * 2 * of.intermediate, 2 * of.intermediate);
-        const double square = std::inner_product(of_row.begin(), of_row.end(), of_row.begin(), 0.0);
-        const double error = error_of_sums(of) * std::sqrt(square / static_cast<double>(of_row.size()));
-        for (std::size_t i = 0; i < values.size(); ++i) {
-          const double gate = of.products[2 * (first + i)];
-          const double factor = of.products[2 * (first + i) + 1];
-          const double slope = sigmoid(gate) * (1 + gate * (1 - sigmoid(gate)));
-          const double at = gated[first + i] * scale.inverse;
-          const double off = error * scale.inverse * (std::abs(slope * factor) + std::abs(gate * sigmoid(gate))) +
-                             (error_of_sums(of) + error_of_silu(gate)) * std::abs(at);
-          if (std::abs(at - std::floor(at) - 0.5) > off) {
-            continue;
-          }
-          const std::size_t column = first % of.intermediate + i;
-          for (std::size_t n = 0; n < of.hidden; ++n) {
-            outputs[0][row * of.hidden + n] += std::abs(scale.scale * inputs[3][n * of.intermediate + column]);
-          }
-        }
-      });
+  std::vector<double> errors(gated.size());
+  const auto width = static_cast<std::ptrdiff_t>(2 * of.intermediate);
+  for (auto row = of.products.begin(); row != of.products.end(); row += width) {
+    const double square = std::inner_product(row, row + width, row, 0.0);
+    const double error = error_of_sums(of) * std::sqrt(square / static_cast<double>(width));
+    for (std::ptrdiff_t i = 0; i < width; i += 2) {
+      const double gate = row[i];
+      const double slope = sigmoid(gate) * (1 + gate * (1 - sigmoid(gate)));
+      const auto at = static_cast<std::size_t>((row - of.products.begin() + i) / 2);
+      errors[at] = error * (std::abs(slope * row[i + 1]) + std::abs(gate * sigmoid(gate))) +
+                   (error_of_sums(of) + error_of_silu(gate)) * std::abs(gated[at]);
+    }
+  }
+  outputs[0] = rounding_slack(gated, errors, of.intermediate, of.down, inputs[3]);
 }
 
 }  // namespace pascaline

@@ -15,7 +15,7 @@ ReferenceFunction reference_advance, reference_attention_decode, reference_atten
     reference_mlp, reference_quantize, reference_pool_blocks, reference_position_embedding, reference_qk_norm_rope,
     reference_rmsnorm, reference_rope_vision, reference_row_statistics, reference_sample, reference_score_blocks,
     reference_softmax, reference_transpose;
-ReferenceFunction slack_of_mlp;  // beside the reference
+ReferenceFunction slack_of_attention_projected, slack_of_mlp;  // beside the references
 
 namespace {
 
@@ -60,6 +60,8 @@ HostReference find_host_reference(std::string_view name) noexcept {
   return nullptr;
 }
 
-HostReference find_reference_slack(std::string_view name) noexcept { return name == "mlp" ? slack_of_mlp : nullptr; }
+HostReference find_reference_slack(std::string_view name) noexcept {
+  return name == "mlp" ? slack_of_mlp : name == "attention_projected" ? slack_of_attention_projected : nullptr;
+}
 
 }  // namespace pascaline

@@ -93,7 +93,7 @@ TEST(AttentionProjectedTest, RefusesWhatDoesNotFit) {
     EXPECT_NE(refusal_of(op).find(message), std::string::npos) << refusal_of(op);
   };
   expect_refused("weight is", [](auto& op) { op.weight.shape[1] = 63; });
-  expect_refused("weight is q8_0", [](auto& op) { op.weight.type = ElementType::q8_0; });
+  expect_refused("weight is int8", [](auto& op) { op.weight.type = ElementType::int8; });
   expect_refused("x is", [](auto& op) { op.x.type = kHalf; });
   expect_refused("C is", [](auto& op) { op.c.shape[1] = 36; });
   expect_refused("qkv has no heads besides", [](auto& op) { op.qkv.shape[0] = 4; });

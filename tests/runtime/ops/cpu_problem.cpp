@@ -428,6 +428,7 @@ const std::map<std::string, Run>& runners() {
                                                 {"attention_decode", run_attention_decode},
                                                 {"attention_decode_qkv", run_attention_decode_qkv},
                                                 {"attention_projected", run_attention_projected},
+                                                {"attention_projected_q", run_attention_projected},
                                                 {"attention_prefill", run_attention_prefill},
                                                 {"attention_sparse_decode", run_attention_sparse_decode},
                                                 {"attention_sparse_prefill", run_attention_sparse_prefill},
@@ -476,7 +477,7 @@ CpuProblem::CpuProblem(const Space& space, const Problem& problem, std::uint64_t
     } else {
       initial.assign(static_cast<std::size_t>(layout_of(type).bytes(rows, columns)), std::byte{0xFF});
     }
-    slots_.push_back({&argument, type, rows, columns, HostBuffer(initial), initial, {}});
+    slots_.push_back({&argument, type, rows, columns, HostBuffer(initial), initial, {}, {}});
   }
   compute_expected();
 }

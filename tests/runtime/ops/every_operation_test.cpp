@@ -205,6 +205,9 @@ const Large kLargeShapes[] = {
       {"KEYS", "700"},
       {"HIDDEN", "515"},
       {"WEIGHT", "float16"}}},
+    {"TokenToResidualStreamPacked",
+     "attention_projected_q",
+     {{"HEADS", "12"}, {"KV_HEADS", "4"}, {"HEAD_DIM", "64"}, {"KEYS", "700"}, {"HIDDEN", "515"}, {"WEIGHT", "q4_k"}}},
     {"Swiglu", "elementwise", {{"COUNT", "100003"}, {"OPERATION", "2"}, {"OUTPUT", "float16"}}},
     {"Square", "transpose", {{"ROWS", "515"}, {"COLUMNS", "300"}, {"STORAGE", "float16"}}},
 };

@@ -329,10 +329,14 @@ void projected_token(const Operands& of) {
   token[4].resize(width);
   attention_of_token({of.problem, of.inputs, of.adder, token});
   std::move(token.begin(), token.begin() + 4, of.outputs.begin());
+  std::vector<float> attended(token[4].begin(), token[4].end());
+  if (is_packed_format(of.problem.type("WEIGHT"))) {
+    round_row(attended);
+  }
   for (std::size_t row = 0; row < of.outputs[4].size(); ++row) {
     std::vector<float> terms(width);
     for (std::size_t i = 0; i < width; ++i) {
-      terms[i] = static_cast<float>(token[4][i]) * of.in(12, row * width + i);
+      terms[i] = attended[i] * of.in(12, row * width + i);
     }
     of.outputs[4][row] = of.in(11, row) + of.adder.add(std::move(terms));
   }
@@ -345,6 +349,7 @@ const std::map<std::string, Compute>& computations() {
                                                     {"attention_decode_qkv", attention_of_token},
                                                     {"attention_prefill", attention},
                                                     {"attention_projected", projected_token},
+                                                    {"attention_projected_q", projected_token},
                                                     {"attention_sparse_decode", attention},
                                                     {"attention_sparse_prefill", attention},
                                                     {"layernorm", layernorm},

@@ -39,7 +39,7 @@ Sizes problem_of(const std::string& kernel, std::int64_t terms, std::int64_t epi
   if (kernel == "attention_decode_qkv") {
     return {{"HEADS", "1"}, {"KV_HEADS", "1"}, {"HEAD_DIM", "16"}, {"KEYS", length}, {"POSITIONS", "1"}};
   }
-  if (kernel == "attention_projected") {
+  if (kernel.starts_with("attention_projected")) {
     return {{"HEADS", "1"},   {"KV_HEADS", "1"},  {"HEAD_DIM", "16"},
             {"KEYS", length}, {"POSITIONS", "1"}, {"HIDDEN", "16"}};
   }
@@ -73,7 +73,7 @@ std::vector<std::int64_t> lengths_of(const std::string& kernel) {
   if (kernel == "mlp_q") {  // an integer of a few that is rounded the other way is much of a sum
     return {64, 257, 1000, 4096, 12'288, 32'768, 65'536};
   }
-  if (kernel == "attention_decode_qkv" || kernel == "attention_projected") {  // of one key no score counts
+  if (kernel == "attention_decode_qkv" || kernel.starts_with("attention_projected")) {  // of one key no score counts
     return {2, 7, 16, 64, 257, 1000, 4096, 12'288, 32'768, 65'536};
   }
   return {1, 2, 7, 16, 64, 257, 1000, 4096, 12'288, 32'768, 65'536};
@@ -176,7 +176,8 @@ class DrawnSums {
 
 // Place of the kernel's main output among the outputs.
 std::size_t main_output(const std::string& kernel) {
-  return kernel == "qk_norm_rope" || kernel == "attention_decode_qkv" || kernel == "attention_projected" ? 4 : 0;
+  return kernel == "qk_norm_rope" || kernel == "attention_decode_qkv" || kernel.starts_with("attention_projected") ? 4
+                                                                                                                   : 0;
 }
 
 /// A kernel and the type its first type variable stands for.

@@ -286,6 +286,7 @@ const std::map<std::string, Draw>& draws() {
                                                  {"attention_decode_qkv", attention_decode_qkv},
                                                  {"attention_prefill", attention_prefill},
                                                  {"attention_projected", attention_projected},
+                                                 {"attention_projected_q", attention_projected},
                                                  {"attention_sparse_decode", attention_sparse_decode},
                                                  {"attention_sparse_prefill", attention_sparse_prefill},
                                                  {"choose_blocks", choose_blocks},

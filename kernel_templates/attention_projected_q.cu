@@ -1,0 +1,204 @@
+// One token of a model from the projection of its queries, keys and values to the residual stream behind the projection
+// after attention, in one launch, as attention_projected.cu, with a weight in a packed format:
+//   attended[HEADS·HEAD_DIM] = attention as attention_decode_qkv.cu has it,
+//   c[HIDDEN] = x + weight · int8(attended),
+// int8 being activations rounded as the kernel `quantize` does it: with a scale for each 32 columns, or one for all
+// where the weight's format is int8_row.
+//
+// float32 or float16 qkv, x and c (STORAGE), caches as there (CACHE); weight[HIDDEN, HEADS·HEAD_DIM] is packed
+// (WEIGHT, common/formats.cuh), its rows filled up to whole blocks. Sums and what attention gives are float32.
+// FLOPs: 4·HEADS·HEAD_DIM·length + 2·HIDDEN·HEADS·HEAD_DIM. Bytes: those of the keys and values that count, each once,
+// and of weight.
+// Requires: pointers aligned to 16 bytes; c may be x, other outputs overlap nothing. `attended` of HEADS·HEAD_DIM
+// floats; with splits > 1 `partials` of splits·HEADS·(HEAD_DIM + 2) floats; `arrivals` of one int a key head and
+// `counters` of kTicketCounters ints, zero before the first launch (each launch leaves them zero). splits at most 128.
+// Launch: at least KV_HEADS·splits blocks along x, of 32·WARPS threads: BLOCKS_PER_SM · SMs of them, or as many as
+// there are items if that is less. They need not all run at the same time.
+//
+// A block draws a share of attention (a key head's, of a range of the context: common/token_attention.cuh), if there is
+// one for it, then rows of the weight (common/tickets.cuh). What was drawn of the weight is on its way before the block
+// waits for the last share of attention. What that gives is then rounded into shared memory by each block; lanes have
+// rows of the weight, and words of activations are read by all of them at once (common/packed_share.cuh).
+
+#include "common/packed_share.cuh"
+#include "common/tickets.cuh"
+#include "common/token_attention.cuh"
+#include "common/types.cuh"
+
+#ifndef WARPS
+#define WARPS 8  // warps of a block
+#endif
+#ifndef BLOCKS_PER_SM
+#define BLOCKS_PER_SM 2  // blocks for each SM: sizes the grid, and the ranges of the context
+#endif
+#ifndef KEY_LANES
+#define KEY_LANES 16  // lanes of a warp that share a key
+#endif
+#ifndef BATCH
+#define BATCH 2  // keys a lane reads at a time
+#endif
+#ifndef WARPS_K
+#define WARPS_K 8  // warps of a block that share the depth of the same rows of the weight
+#endif
+#ifndef LANES_K
+#define LANES_K 4  // lanes of a warp that share the depth of the same row
+#endif
+#ifndef BLOCKS
+#define BLOCKS 2  // blocks of 32 values of a row that a warp takes at a time
+#endif
+#ifndef PREFETCH
+#define PREFETCH 0  // steps of BLOCKS that are on their way while one is multiplied
+#endif
+#ifndef TICKETS_AHEAD
+#define TICKETS_AHEAD 0  // 1: a block draws its next item when it begins one, not when it is through with that
+#endif
+#ifndef REDUCE_PTX
+#define REDUCE_PTX 0  // 1: reductions over lanes as inline PTX
+#endif
+#ifndef MIN_BLOCKS
+#define MIN_BLOCKS 2  // resident blocks an SM asked of the compiler
+#endif
+#ifndef HEAD_SIZE
+#define HEAD_SIZE 128  // HEAD_DIM
+#endif
+#ifndef HEADS_PER_KEY
+#define HEADS_PER_KEY 2  // HEADS / KV_HEADS
+#endif
+#ifndef VECTOR
+#define VECTOR 4  // elements of k and v a load takes: 16 bytes where a lane has so many
+#endif
+#ifndef NORMED
+#define NORMED 1  // 1: query and key heads are normalised first
+#endif
+#ifndef EPSILON_NANO
+#define EPSILON_NANO 1000  // billionths that are added to the mean of squares
+#endif
+#ifndef SEGMENT_COLUMNS
+#define SEGMENT_COLUMNS 2048  // columns of attended whose integers are in shared memory at a time
+#endif
+#ifndef WHOLE_STEPS
+#define WHOLE_STEPS 0  // 1: BLOCKS divides the blocks of a row of the weight
+#endif
+#ifndef STORAGE
+#define STORAGE float32  // element type of qkv, x and c
+#endif
+#ifndef CACHE
+#define CACHE float32  // element type of the caches
+#endif
+#ifndef WEIGHT
+#define WEIGHT q8_0  // format of weight
+#endif
+
+namespace {
+
+constexpr int kThreads = 32 * WARPS;
+using Order = Tickets<TICKETS_AHEAD != 0>;
+
+struct Constants {
+  static constexpr int kWarps = WARPS;
+  static constexpr int kLanes = KEY_LANES;
+  static constexpr int kBatch = BATCH;
+  static constexpr bool kPtx = REDUCE_PTX != 0;
+  static constexpr int kHeadSize = HEAD_SIZE;
+  static constexpr int kGroup = HEADS_PER_KEY;
+  static constexpr int kVector = VECTOR;
+  static constexpr bool kAligned = true;
+  static constexpr bool kNewest = true;
+  static constexpr bool kNormed = NORMED != 0;
+  static constexpr float kEpsilon = static_cast<float>(EPSILON_NANO / 1e9);
+  using Storage = STORAGE;
+  using Cache = CACHE;
+  using Output = float32;
+};
+using Token = TokenAttention<Constants>;
+
+// HEADS·HEAD_DIM is a multiple of 16, the least head.
+struct Projection {
+  using Weight = WEIGHT;
+  static constexpr int kM = 1;
+  static constexpr int kWarps = WARPS;
+  static constexpr int kWarpsK = WARPS_K;
+  static constexpr int kLanesK = LANES_K;
+  static constexpr int kBlocks = BLOCKS;
+  static constexpr int kPrefetch = PREFETCH > 0 ? PREFETCH : 1;
+  static constexpr bool kSteady = PREFETCH > 0;
+  static constexpr bool kDp4a = true;
+  static constexpr int kSegment = SEGMENT_COLUMNS;
+  static constexpr bool kRowsAligned = true;
+  static constexpr bool kWholeSteps = WHOLE_STEPS != 0;
+  static constexpr bool kNormed = false;
+};
+using Share = PackedShare<Projection, float>;
+constexpr int kSegmentBytes = SEGMENT_COLUMNS / 4 * 5;
+
+static_assert(BLOCKS_PER_SM >= 1, "sizes the grid");
+static_assert(PREFETCH >= 0, "steps that are loaded ahead");
+static_assert(Share::kItemRows <= kThreads, "a thread finishes one row at most");
+
+// Rows of the weight, whose sums are added to x.
+struct ProjectionPhase {
+  Share share;
+  char* memory;
+  const STORAGE* x;
+  STORAGE* c;
+  int hidden;
+  float residual = 0.0f;  // of the thread's row of the item
+
+  __device__ __forceinline__ float* sums(int turn) const {
+    return reinterpret_cast<float*>(memory + kSegmentBytes + turn * Share::kSumBytes);
+  }
+  __device__ __forceinline__ bool wants(int item, int& row) const {
+    row = item * Share::kItemRows + static_cast<int>(threadIdx.x);
+    return static_cast<int>(threadIdx.x) < Share::kItemRows && row < hidden;
+  }
+  __device__ __forceinline__ void begin(int item) { share.begin(item); }
+  __device__ __forceinline__ void receive() const {}
+  __device__ __forceinline__ void work(int item, int turn) {
+    int row = 0;
+    residual = wants(item, row) ? to_float(x[row]) : 0.0f;
+    share.multiply(sums(turn), item);
+  }
+  __device__ __forceinline__ void finish(int item, int turn) const {
+    int row = 0;
+    if (wants(item, row)) {
+      c[row] = from_float<STORAGE>(residual + Share::total(sums(turn), static_cast<int>(threadIdx.x)));
+    }
+  }
+};
+
+}  // namespace
+
+extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
+    attention_projected_q(const STORAGE* __restrict__ qkv, const float* __restrict__ q_weight,
+                          const float* __restrict__ k_weight, const float* __restrict__ cosine,
+                          const float* __restrict__ sine, const int* __restrict__ positions,
+                          const int* __restrict__ length, CACHE* __restrict__ k_cache, CACHE* __restrict__ v_cache,
+                          float* __restrict__ k_scales, float* __restrict__ v_scales, const STORAGE* x,
+                          const unsigned char* __restrict__ weight, STORAGE* c, float* attended, float* partials,
+                          int* arrivals, int* counters, int kv_heads, int splits, int hidden, int keys,
+                          int position_count, int section_h, int section_w) {
+  extern __shared__ __align__(16) char memory[];
+  __shared__ __align__(16) Token::Attention::Workplace work;
+  __shared__ Token::NewHeads heads;
+  __shared__ int drawn[2];
+  const int first_items = kv_heads * splits;
+  const Order order{counters, first_items, first_items + (hidden + Share::kItemRows - 1) / Share::kItemRows};
+  const int ticket = order.draw();
+  if (threadIdx.x == 0) {
+    drawn[0] = ticket;
+  }
+  __syncthreads();
+  const Token token{qkv,      q_weight, k_weight,       cosine,    sine,     positions, length,
+                    k_cache,  v_cache,  k_scales,       v_scales,  attended, nullptr,   partials,
+                    arrivals, keys,     position_count, section_h, section_w};
+  order.run_once(
+      drawn, drawn[0],
+      [&](int item) {  // all key heads' shares of a range of the context, then those of the next
+        token.attend(work, heads, {item % kv_heads, kv_heads, item / kv_heads, splits});
+      },
+      [&] {
+        return ProjectionPhase{
+            Share(weight, hidden, kv_heads * Token::kGroup * Token::kHeadSize, memory, attended, nullptr), memory, x, c,
+            hidden};
+      });
+}

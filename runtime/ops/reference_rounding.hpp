@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "core/elements.hpp"
+
+// Rows that references round as products with packed weights take them (runtime/formats/int8_activations.hpp).
+namespace pascaline {
+
+/// Rounds rows of `width` columns to int8, each row or each 32 columns of it with a scale, and gives what the integers
+/// stand for; leaves them as they are where a weight of that type takes floats.
+void round_rows(std::vector<double>& rows, std::size_t width, ElementType weight);
+
+/// How far each product of such rows with the rows of `matrix` [n, width] may be off where `rows`, before rounding, may
+/// be off by `errors`: a value near the middle of two integers is then rounded to the other one. [rows, n].
+[[nodiscard]] std::vector<double> rounding_slack(const std::vector<double>& rows, const std::vector<double>& errors,
+                                                 std::size_t width, ElementType weight,
+                                                 const std::vector<double>& matrix);
+
+}  // namespace pascaline
