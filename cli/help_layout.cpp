@@ -26,7 +26,7 @@ OptionGroups sweep_groups() {
           {"What to tune", {"--workload", "--kernel", "--problem", "--phase", "--type", "--symbol"}},
           {"With --model",
            {"--prompt-tokens", "--image-size", "--weights", "--kv-cache", "--context", "--chunk", "--attention"}},
-          {"On which devices", {"--device", "--devices", "--target"}},
+          {"On which devices", {"--device", "--devices", "--target", "--shard", "--fleet"}},
           {"How to search",
            {"--trials", "--searcher", "--seed", "--retry-failed", "--objective", "--finalists", "--rounds"}},
           {kRest, {}},
