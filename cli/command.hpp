@@ -153,6 +153,7 @@ void add_kernels_command(CLI::App& app, Action& action);
 void add_compile_command(CLI::App& app, Action& action);
 void add_bundle_command(CLI::App& app, Action& action);
 void add_sweep_command(CLI::App& app, Action& action);
+void add_fleet_command(CLI::App& app, Action& action);
 void add_show_command(CLI::App& app, Action& action);
 void add_status_command(CLI::App& app, Action& action);
 void add_explain_command(CLI::App& app, Action& action);

@@ -1,0 +1,152 @@
+"""What the tests of fleets share: a kernel of which one configuration clearly wins, a fleet of it, and looks at databases."""
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+PROGRAM = os.environ["PASCALINE_PROGRAM"]
+SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
+SKIPPED = 77
+
+# Every thread adds nothing REPEAT times: the fewer, the faster, on any machine and however busy it is. So the winner of an
+# exhaustive search is known beforehand, although no time is.
+SOURCE = """// out[i] = 2 x[i], slowly
+#ifndef REPEAT
+#define REPEAT 4096
+#endif
+constexpr int kRepeat = REPEAT;
+
+extern "C" __global__ void crawl(const float* x, float* out, int n) {
+  const int i = static_cast<int>(blockIdx.x) * 64 + static_cast<int>(threadIdx.x);
+  if (i < n) {
+    volatile float sum = 2.0f * x[i];
+    for (int again = 0; again < kRepeat; ++again) {
+      sum = sum + 0.0f;
+    }
+    out[i] = sum;
+  }
+}
+
+#ifdef PASCALINE_REFERENCE
+extern "C" __global__ void crawl_reference(const float* x, double* out, int n) {
+  const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (i < n) {
+    out[i] = 2.0 * x[i];
+  }
+}
+#endif
+"""
+REPEATS = [4096, 2048, 1024, 512, 256, 128]
+WINNER = {"REPEAT": 128}
+SIZES = [64 * size for size in range(1, 9)]
+SPACE = {
+    "schema": 1,
+    "kernel": "crawl",
+    "description": "a kernel whose fastest configuration is known",
+    "dimensions": [{"name": "N", "description": "elements", "example": 64}],
+    "types": [],
+    "parameters": [{"name": "REPEAT", "values": REPEATS, "default": 4096, "description": "additions of nothing"}],
+    "constraints": [{"require": "REPEAT >= 1", "because": "something is done"}],
+    "launch": {"function": "crawl", "block": [64], "grid": ["ceil_div(N, 64)"]},
+    "arguments": [
+        {"name": "x", "buffer": "float32", "access": "in", "extent": "N", "fill": "uniform"},
+        {"name": "out", "buffer": "float32", "access": "out", "extent": "N"},
+        {"name": "n", "scalar": "int32", "value": "N"},
+    ],
+    "reference": {"kernel": {"function": "crawl_reference", "block": [128], "grid": ["ceil_div(N, 128)"]}},
+    "tolerance": {"float32": 1e-6},
+    "work": {"flops": "N", "bytes": "8 * N"},
+}
+MEASURING = ["--device", "emulator", "--searcher", "exhaustive", "--min-gain", "0", "--warm-cache", "--min-samples", "5",
+             "--max-samples", "8", "--rounds", "4", "--seed", "7", "--preheat", "0", "--race-error", "0"]
+
+
+def skip(why):
+    """Ends the test as skipped, saying why."""
+    print(f"skipped: {why}")
+    sys.exit(SKIPPED)
+
+
+class FleetTest(unittest.TestCase):
+    """A folder with the kernel; commands run there and end with the test."""
+
+    def setUp(self):
+        self.folder = Path(tempfile.mkdtemp(prefix="pascaline-fleet-"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.kernels = self.folder / "kernels"
+        self.kernels.mkdir()
+        (self.kernels / "crawl.cu").write_text(SOURCE)
+        (self.kernels / "crawl.json").write_text(json.dumps(SPACE))
+        self.environment = dict(os.environ)
+        self.fleet = self.folder / "fleet"
+
+    def run_program(self, *words, code=0, **options):
+        result = subprocess.run([PROGRAM, *map(str, words)], cwd=self.folder, env=self.environment, capture_output=True,
+                                text=True, timeout=120, check=False, **options)
+        self.assertEqual(result.returncode, code, f"{words}\n{result.stdout}{result.stderr}")
+        return result
+
+    def what_to_tune(self, sizes=None):
+        words = ["--kernels", self.kernels, "--spaces", self.kernels, "--kernel", "crawl", *MEASURING]
+        for size in sizes or SIZES:
+            words += ["--problem", f"N={size}"]
+        return words
+
+    def plan(self, shards=4, *more):
+        return self.run_program("fleet", "plan", self.fleet, "--shards", shards, "--jobs", "1", *self.what_to_tune(), *more)
+
+    def status(self):
+        result = subprocess.run([PROGRAM, "fleet", "status", str(self.fleet), "--json"], env=self.environment,
+                                capture_output=True, text=True, timeout=60, check=False)
+        return {shard["shard"]: shard for shard in json.loads(result.stdout)["shards"]}
+
+    def wait_for(self, what, condition, seconds=60):
+        end = time.monotonic() + seconds
+        while not condition():
+            self.assertLess(time.monotonic(), end, f"{what} did not come about: {self.status()}{self.outputs()}")
+            time.sleep(0.1)
+
+    def outputs(self):
+        return "".join(f"\n{file}:\n{file.read_text()}" for file in sorted(self.fleet.glob("*.out")))
+
+    @staticmethod
+    def trials_so_far(database):
+        """Of a database that is being written."""
+        try:
+            with sqlite3.connect(f"file:{database}?mode=ro", uri=True) as connection:
+                return connection.execute("SELECT count(*) FROM trials").fetchone()[0]
+        except sqlite3.OperationalError:
+            return 0
+
+    @staticmethod
+    def searched(database):
+        """(problem, configuration) of each trial of the search, sorted."""
+        with sqlite3.connect(database) as connection:
+            rows = connection.execute("SELECT p.text, t.config FROM trials t JOIN problems p ON p.id = t.problem_id "
+                                      "WHERE t.stage = 'search' AND t.status = 'ok'").fetchall()
+        return sorted(rows)
+
+    @staticmethod
+    def winners(database):
+        with sqlite3.connect(database) as connection:
+            rows = connection.execute("SELECT p.text, t.config FROM winners w JOIN trials t ON t.id = w.trial_id "
+                                      "JOIN problems p ON p.id = t.problem_id").fetchall()
+        return {problem: json.loads(config) for problem, config in rows}
+
+    def expect_whole(self, database):
+        """Exactly the plan's trials, each once, sound, with the winners that one machine's sweep decides."""
+        alone = self.folder / "alone.db"
+        self.run_program("sweep", "--db", alone, "--quiet", *self.what_to_tune())
+        self.assertEqual(len(self.searched(alone)), len(SIZES) * len(REPEATS))
+        self.assertEqual(self.searched(database), self.searched(alone))
+        with sqlite3.connect(database) as connection:
+            self.assertEqual(connection.execute("PRAGMA integrity_check").fetchall(), [("ok",)])
+            self.assertEqual(connection.execute("PRAGMA foreign_key_check").fetchall(), [])
+        self.assertEqual(self.winners(database), self.winners(alone))
+        self.assertEqual(list(self.winners(database).values()), [WINNER] * len(SIZES))
