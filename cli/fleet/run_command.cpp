@@ -31,6 +31,7 @@ constexpr std::chrono::milliseconds kLookInterval{50};
 constexpr std::chrono::seconds kBeatInterval{5};
 constexpr std::chrono::milliseconds kWaitForOthers{500};
 constexpr std::chrono::seconds kPatienceOnceTaken{10};
+constexpr std::chrono::seconds kPatienceWithWriters{120};
 // A shard that fails twice fails for a reason of its own.
 constexpr int kMostFailures = 2;
 
@@ -50,6 +51,11 @@ struct ShardEnd {
 
 bool is_unfinished(const std::filesystem::path& database) {
   return session_to_resume(Store(database, OpenMode::read_only).sessions()) != nullptr;
+}
+
+bool is_written(const std::filesystem::path& database) {
+  const std::vector<SessionRow> sessions = Store(database, OpenMode::read_only).sessions();
+  return std::ranges::any_of(sessions, [](const SessionRow& session) { return session.alive; });
 }
 
 // Its process came to the end, and whoever watched it did not live to say so.
@@ -132,6 +138,9 @@ class FleetRunner {
     const auto database = shard_database(options_.folder, shard);
     try {
       const bool exists = std::filesystem::exists(database);
+      if (exists && !wait_for_writers(claim, database)) {
+        return {AttemptState::interrupted, "ended by a signal before it began"};
+      }
       const bool resume = exists && is_unfinished(database);
       if (exists && !resume && is_finished(database, fleet_.identity(shard))) {
         return {};
@@ -141,6 +150,27 @@ class FleetRunner {
     } catch (const Error& error) {
       return {AttemptState::failed, error.what()};
     }
+  }
+
+  // A sweep that somebody else began on this machine, or that is still ending; false after an interruption.
+  static bool wait_for_writers(ShardClaim& claim, const std::filesystem::path& database) {
+    const auto last_moment = RunClock::now() + kPatienceWithWriters;
+    auto next_beat = RunClock::now() + kBeatInterval;
+    while (is_written(database)) {
+      if (interrupted()) {
+        return false;
+      }
+      if (RunClock::now() >= last_moment) {
+        throw Error(fmt::format("another process writes {}: `pascaline status --db` shows it; end it, or wait",
+                                database.string()));
+      }
+      if (RunClock::now() >= next_beat) {
+        next_beat = RunClock::now() + kBeatInterval;
+        (void)is_alive_sign(claim);
+      }
+      std::this_thread::sleep_for(kLookInterval);
+    }
+    return true;
   }
 
   [[nodiscard]] ShardEnd watch(ShardClaim& claim, bool resume) const {

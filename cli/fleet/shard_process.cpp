@@ -31,7 +31,7 @@ ShardProcess::ShardProcess(const std::vector<std::string>& command, const std::f
   process_ = ::fork();
   if (process_ == 0) {
     ::setpgid(0, 0);
-    ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != parent) {
       ::_exit(127);
     }

@@ -8,7 +8,8 @@
 namespace pascaline::cli {
 
 /// A process that works on a shard, in a group of its own so that a terminal's Ctrl-C reaches it only through whoever
-/// started it, who it ends with. What it prints goes to a file. Move-only.
+/// started it. It is killed when that process ends, whatever ends it: whoever takes the shard over
+/// must be the only one that writes its database. What it prints goes to a file. Move-only.
 class ShardProcess {
  public:
   /// Throws Error if it cannot be started.
