@@ -7,7 +7,8 @@
 
 namespace pascaline::cli {
 
-/// The command that the first word names, or the first two, if it is one for people; null otherwise. The program's name comes before it.
+/// The command that the first word names, or the first two, if it is one for people; null otherwise. The program's name
+/// comes before it.
 [[nodiscard]] const CLI::App* command_of(const CLI::App& app, const std::vector<std::string>& words);
 
 /// Name of a command, with that of the one it is below: "fleet plan".

@@ -97,7 +97,7 @@ node_processes() { # NODE
   # slurmstepd leaves slurmd's family: it is known by the spool folder in its command line or by its node's name.
   for pid in $(cat "$folder/slurmd-$1.pid" 2>/dev/null) $(pgrep -x slurmstepd); do
     [ -d "/proc/$pid" ] || continue
-    if tr '\0' '\n' <"/proc/$pid/environ" | grep -qx "SLURM_CONF=$folder/slurm.conf" &&
+    if { tr '\0' '\n' <"/proc/$pid/environ"; } 2>/dev/null | grep -qx "SLURM_CONF=$folder/slurm.conf" &&
       { [ "$pid" = "$(cat "$folder/slurmd-$1.pid" 2>/dev/null)" ] || ls -l "/proc/$pid/fd" "/proc/$pid/cwd" 2>/dev/null | grep -q "spool-$1\b\|slurmd-$1.log"; }; then
       processes_of "$pid"
     fi

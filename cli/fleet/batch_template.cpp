@@ -33,9 +33,10 @@ std::string filled_template(std::string_view text, const std::string& name,
                             const std::vector<std::string>& required) {
   for (const std::string& placeholder : required) {
     if (text.find("{{" + placeholder + "}}") == std::string_view::npos) {
-      throw Error(fmt::format("{} lacks the placeholder {{{{{}}}}}: `pascaline fleet submit --print-template` shows where "
-                              "it belongs",
-                              name, placeholder));
+      throw Error(
+          fmt::format("{} lacks the placeholder {{{{{}}}}}: `pascaline fleet submit --print-template` shows where "
+                      "it belongs",
+                      name, placeholder));
     }
   }
   std::string filled;

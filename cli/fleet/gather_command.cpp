@@ -105,16 +105,18 @@ Gathered look(const FleetGatherOptions& options, const Fleet& fleet, const fs::p
     if (found == gathered.databases.end()) {
       gathered.missing.emplace_back(shard, fmt::format("there is nothing of it ({})", state));
     } else if (!found->finished) {
-      gathered.missing.emplace_back(
-          shard, fmt::format("only its {} so far ({})", counted(found->trials, "trial"),
-                             found->running ? "running" : state == "done" || state == "waiting" ? "unfinished" : state));
+      gathered.missing.emplace_back(shard, fmt::format("only its {} so far ({})", counted(found->trials, "trial"),
+                                                       found->running                          ? "running"
+                                                       : state == "done" || state == "waiting" ? "unfinished"
+                                                                                               : state));
     }
   }
   return gathered;
 }
 
 void merge_kept(Gathered& gathered, const fs::path& target) {
-  const bool any = std::ranges::any_of(gathered.databases, [](const ShardDatabase& one) { return one.refusal.empty(); });
+  const bool any =
+      std::ranges::any_of(gathered.databases, [](const ShardDatabase& one) { return one.refusal.empty(); });
   if (!any) {
     return;
   }
@@ -128,8 +130,9 @@ void merge_kept(Gathered& gathered, const fs::path& target) {
 
 void write_fleet_report(const std::string& file, const fs::path& target) {
   const Store store(target, OpenMode::read_only);
-  const std::string text = fs::path(file).extension() == ".md" ? markdown_report(store)
-                                                               : html_report(document_json(gather_report(store), nullptr));
+  const std::string text = fs::path(file).extension() == ".md"
+                               ? markdown_report(store)
+                               : html_report(document_json(gather_report(store), nullptr));
   write_file_atomically(file, text);
 }
 
@@ -200,7 +203,8 @@ int gather(FleetGatherOptions options) {
 }  // namespace
 
 void add_fleet_gather_command(CLI::App& fleet, Action& action) {
-  CLI::App* command = fleet.add_subcommand("gather", "Merge what all shards measured, and tell what is missing or left out");
+  CLI::App* command =
+      fleet.add_subcommand("gather", "Merge what all shards measured, and tell what is missing or left out");
   const auto options = std::make_shared<FleetGatherOptions>();
   add_fleet_folder(*command, options->folder);
   add_database_option(*command, options->database, "Database to merge into; created if missing");

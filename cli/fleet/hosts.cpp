@@ -189,7 +189,8 @@ void start_on_host(const HostShards& host) {
   }
 }
 
-void add_hosts(const std::vector<HostShards>& hosts, std::vector<ShardStatus>& shards, std::vector<std::string>& notes) {
+void add_hosts(const std::vector<HostShards>& hosts, std::vector<ShardStatus>& shards,
+               std::vector<std::string>& notes) {
   for (const HostShards& host : hosts) {
     const auto each = [&](const auto& change) {
       for (const int shard : host.shards) {

@@ -12,15 +12,15 @@ namespace pascaline::cli {
 /// One line of what a program said, for a message.
 [[nodiscard]] std::string clean_note(std::string_view text);
 
-/// Throws Error naming all hosts that cannot be used, with the reasons: no answer over ssh without a password, or a clock
-/// that differs by more than an hour.
+/// Throws Error naming all hosts that cannot be used, with the reasons: no answer over ssh without a password, or a
+/// clock that differs by more than an hour.
 void require_hosts(const std::vector<std::string>& hosts);
 
 /// Folder of a fleet on a host, relative to the user's home there: of its own for each host, as homes may be shared.
 [[nodiscard]] std::string folder_on_host(const Fleet& fleet, const std::string& host);
 
-/// Copies this program, the libraries it needs beyond the C library, its data and the fleet's plan into the host's folder
-/// and checks that it runs there. Throws Error naming the host.
+/// Copies this program, the libraries it needs beyond the C library, its data and the fleet's plan into the host's
+/// folder and checks that it runs there. Throws Error naming the host.
 void bring_program(const std::string& host, const std::string& there, const std::string& folder);
 
 /// Starts the shards on the host, one after the other, so that they outlive the connection. Throws Error.

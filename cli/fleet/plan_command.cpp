@@ -30,8 +30,8 @@ struct FleetPlanOptions {
 };
 
 // What each process of a fleet says for itself, or what makes no sense for one.
-constexpr const char* kNotOfFleets[] = {"--db",  "--resume", "--shard", "--fleet",   "--log",
-                                        "--quiet", "--json", "--until", "--devices"};
+constexpr const char* kNotOfFleets[] = {"--db",    "--resume", "--shard", "--fleet",  "--log",
+                                        "--quiet", "--json",   "--until", "--devices"};
 
 // A login node often has no GPU: what the shards run on is theirs to have.
 std::vector<std::pair<std::string, std::string>> shard_options(const SweepPlan& plan, const SweepCommandOptions& given,
@@ -60,9 +60,10 @@ void print_plan(const Fleet& fleet, const std::string& folder, const std::vector
     rows.push_back({std::to_string(shard), std::to_string(problems), std::to_string(between),
                     duration_text(part.expected_s), fleet.budget_s > 0 ? duration_text(fleet.budget_s) : "-"});
   }
-  fmt::print("{}\nfleet {} in {}; next: pascaline fleet submit {} --slurm, or --ssh HOSTS; or on each machine: "
-             "pascaline fleet run {}\n",
-             aligned_columns(rows), fleet.id, folder, shell_word(folder), shell_word(folder));
+  fmt::print(
+      "{}\nfleet {} in {}; next: pascaline fleet submit {} --slurm, or --ssh HOSTS; or on each machine: "
+      "pascaline fleet run {}\n",
+      aligned_columns(rows), fleet.id, folder, shell_word(folder), shell_word(folder));
 }
 
 int plan(FleetPlanOptions options, bool jobs_given) {
@@ -104,7 +105,9 @@ void add_fleet_plan_command(CLI::App& fleet, Action& action) {
   CLI::App* command = fleet.add_subcommand("plan", "Divide a sweep into shards and write the plan into a folder");
   const auto options = std::make_shared<FleetPlanOptions>();
   add_fleet_folder(*command, options->folder);
-  command->add_option("--shards", options->shards, "How many: one for each card, or more, to be given out as cards get free")
+  command
+      ->add_option("--shards", options->shards,
+                   "How many: one for each card, or more, to be given out as cards get free")
       ->required()
       ->transform(whole_number(1, kMostShards));
   add_sweep_options(*command, options->sweep);
@@ -112,7 +115,8 @@ void add_fleet_plan_command(CLI::App& fleet, Action& action) {
     command->remove_option(command->get_option(option));
   }
   command->footer(
-      "Options are those of `pascaline sweep`; --budget is for each card. Problems are divided by their expected cost,\n"
+      "Options are those of `pascaline sweep`; --budget is for each card. Problems are divided by their expected "
+      "cost,\n"
       "the largest first. Without --device each shard is for the first GPU that its process sees.\n\nExamples:\n"
       "  pascaline fleet plan night --shards 4 --workload model.json --budget 8h\n"
       "  pascaline fleet plan night --shards 8 --model Qwen3-VL-2B-Instruct --trials 200");

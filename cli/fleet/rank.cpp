@@ -34,7 +34,8 @@ std::optional<Rank> rank_here() {
   if (!rank) {
     return std::nullopt;
   }
-  const auto local = first_number({"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PALS_LOCAL_RANKID", "SLURM_LOCALID"});
+  const auto local =
+      first_number({"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PALS_LOCAL_RANKID", "SLURM_LOCALID"});
   return Rank{*rank, local.value_or(0)};
 }
 
@@ -48,8 +49,8 @@ std::string device_of(const Rank& rank) {
     return "cuda:0";  // bound to this rank
   }
   if (rank.local >= gpus) {
-    throw Error(fmt::format("rank {}, number {} on this machine, has no GPU: it has {}; start one rank per GPU", rank.rank,
-                            rank.local + 1, counted(gpus, "GPU")));
+    throw Error(fmt::format("rank {}, number {} on this machine, has no GPU: it has {}; start one rank per GPU",
+                            rank.rank, rank.local + 1, counted(gpus, "GPU")));
   }
   return fmt::format("cuda:{}", rank.local);
 }

@@ -211,8 +211,8 @@ class FleetRunner {
       case kInterrupted:
         return {AttemptState::interrupted, "ended by a signal; what was measured is stored"};
       default:
-        return {AttemptState::failed, fmt::format("{} (exit code {}; {})", last_line_of(output), process.exit_code(),
-                                                  output.string())};
+        return {AttemptState::failed,
+                fmt::format("{} (exit code {}; {})", last_line_of(output), process.exit_code(), output.string())};
     }
   }
 
@@ -230,9 +230,11 @@ class FleetRunner {
     const auto database = shard_database(options_.folder, shard);
     auto log = database;
     log.replace_extension(".log");
-    std::vector<std::string> words{program_, "sweep",           "--fleet", fleet_file(options_.folder).string(),
+    std::vector<std::string> words{program_,  "sweep",
+                                   "--fleet", fleet_file(options_.folder).string(),
                                    "--shard", Shard{shard, fleet_.count()}.text(),
-                                   "--db",    database.string(), "--log",   log.string(),
+                                   "--db",    database.string(),
+                                   "--log",   log.string(),
                                    "--quiet"};
     if (!options_.device.empty()) {
       words.insert(words.end(), {"--device", options_.device});
@@ -274,30 +276,31 @@ class FleetRunner {
 };
 
 bool is_for_emulator(const Fleet& fleet) {
-  return std::ranges::any_of(fleet.options, [](const auto& option) {
-    return option.first == "--devices" && is_emulator_name(option.second);
-  });
+  return std::ranges::any_of(
+      fleet.options, [](const auto& option) { return option.first == "--devices" && is_emulator_name(option.second); });
 }
 
 int run(FleetRunOptions options) {
   Fleet fleet = fleet_of(options.folder);
   for (const int shard : options.shards) {
     if (shard > fleet.count()) {
-      throw Error(fmt::format("--shard {}: the fleet in {} has {}", shard, options.folder,
-                              counted(fleet.count(), "shard")));
+      throw Error(
+          fmt::format("--shard {}: the fleet in {} has {}", shard, options.folder, counted(fleet.count(), "shard")));
     }
   }
   if (fleet.program != kVersion) {
-    throw Error(fmt::format("the fleet in {} was planned by pascaline {}, and this is {}: use that version on every "
-                            "machine, or plan again",
-                            options.folder, fleet.program, kVersion));
+    throw Error(
+        fmt::format("the fleet in {} was planned by pascaline {}, and this is {}: use that version on every "
+                    "machine, or plan again",
+                    options.folder, fleet.program, kVersion));
   }
   require_same_clock(options.folder, fleet);
   if (options.mpi) {
     const auto rank = rank_here();
     if (!rank) {
       throw UsageError(
-          "--mpi: none of OMPI_COMM_WORLD_RANK, PMIX_RANK, PMI_RANK and SLURM_PROCID is set: start it with mpirun or srun");
+          "--mpi: none of OMPI_COMM_WORLD_RANK, PMIX_RANK, PMI_RANK and SLURM_PROCID is set: start it with mpirun or "
+          "srun");
     }
     if (options.device.empty() && !is_for_emulator(fleet)) {
       options.device = device_of(*rank);
@@ -310,14 +313,16 @@ int run(FleetRunOptions options) {
 }  // namespace
 
 void add_fleet_run_command(CLI::App& fleet, Action& action) {
-  CLI::App* command = fleet.add_subcommand("run", "Work on shards that nobody has, one after the other, until none is left");
+  CLI::App* command =
+      fleet.add_subcommand("run", "Work on shards that nobody has, one after the other, until none is left");
   const auto options = std::make_shared<FleetRunOptions>();
   add_fleet_folder(*command, options->folder);
   command->add_option("--shard", options->shards, "Only this shard (repeatable)")
       ->transform(whole_number(1, kMostShards));
-  command->add_flag("--mpi", options->mpi,
-                    "Under mpirun or srun: each rank works on the GPU of its number on its machine, takes what is free, "
-                    "and stays for what others may lose");
+  command->add_flag(
+      "--mpi", options->mpi,
+      "Under mpirun or srun: each rank works on the GPU of its number on its machine, takes what is free, "
+      "and stays for what others may lose");
   command->add_option("-d,--device", options->device, "cuda:N or emulator (default: that of the plan)")
       ->check(device_name());
   command
@@ -326,7 +331,8 @@ void add_fleet_run_command(CLI::App& fleet, Action& action) {
       ->capture_default_str()
       ->check(number_within(2, 86400));
   command->footer(
-      "What a shard has measured stays: whoever takes it up resumes it. A signal (Ctrl-C, SIGTERM) ends it properly.\n\n"
+      "What a shard has measured stays: whoever takes it up resumes it. A signal (Ctrl-C, SIGTERM) ends it "
+      "properly.\n\n"
       "Examples:\n"
       "  pascaline fleet run night\n"
       "  pascaline fleet run night --shard 3\n"

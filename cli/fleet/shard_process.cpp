@@ -24,7 +24,8 @@ ShardProcess::ShardProcess(const std::vector<std::string>& command, const std::f
   }
   std::vector<char*> words;
   for (const std::string& word : command) {
-    words.push_back(const_cast<char*>(word.c_str()));  // NOLINT(cppcoreguidelines-pro-type-const-cast): execv's signature
+    words.push_back(
+        const_cast<char*>(word.c_str()));  // NOLINT(cppcoreguidelines-pro-type-const-cast): execv's signature
   }
   words.push_back(nullptr);
   const pid_t parent = ::getpid();

@@ -34,14 +34,15 @@ void print_json(const FleetStatusOptions& options, const Fleet& fleet, const std
                               {"notes", notes}};
   for (const ShardStatus& shard : shards) {
     const FleetShard& part = fleet.shards[static_cast<std::size_t>(shard.shard - 1)];
-    json["shards"].push_back({{"shard", shard.shard},
-                              {"state", shard.state},
-                              {"attempts", shard.attempts},
-                              {"where", shard.where},
-                              {"problems", part.problems.size()},
-                              {"expected_s", part.expected_s},
-                              {"age_s", shard.age_s < 0 ? nlohmann::ordered_json() : nlohmann::ordered_json(shard.age_s)},
-                              {"note", shard.note}});
+    json["shards"].push_back(
+        {{"shard", shard.shard},
+         {"state", shard.state},
+         {"attempts", shard.attempts},
+         {"where", shard.where},
+         {"problems", part.problems.size()},
+         {"expected_s", part.expected_s},
+         {"age_s", shard.age_s < 0 ? nlohmann::ordered_json() : nlohmann::ordered_json(shard.age_s)},
+         {"note", shard.note}});
   }
   fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
@@ -93,7 +94,8 @@ void add_fleet_status_command(CLI::App& fleet, Action& action) {
   command->add_flag("--local", options->local, "Only what the folder itself tells: ask neither Slurm nor hosts");
   command->add_flag("--json", options->as_json, "Print JSON");
   command->footer(
-      "waiting: nobody has begun it. queued: Slurm, or a host, has it to begin. lost: its process is gone. interrupted,\n"
+      "waiting: nobody has begun it. queued: Slurm, or a host, has it to begin. lost: its process is gone. "
+      "interrupted,\n"
       "failed: it ended so; the note says why. unknown: its host does not answer.\n"
       "Exit codes: 0 all are done, or some are under way; 3 neither: `pascaline fleet submit` gives out the rest.\n\n"
       "Examples:\n  pascaline fleet status night\n  pascaline fleet status night --json");

@@ -53,18 +53,17 @@ std::string batch_script(const Fleet& fleet, const FleetSubmitOptions& options, 
   const std::string text =
       options.template_file.empty() ? std::string(batch_template()) : read_file(options.template_file, 1 << 20);
   const std::string program = options.program.empty() ? own_program().string() : options.program;
-  return filled_template(
-      text, name,
-      {{"name", "pascaline-" + fleet.id},
-       {"fleet", fleet.id},
-       {"folder", options.folder},
-       {"array", ranges_text(shards)},
-       {"gres", options.gres},
-       {"time", time_limit(fleet, options)},
-       {"output", options.folder + "/slurm-%A_%a.out"},
-       {"command", fmt::format("{} fleet run {} --shard \"$SLURM_ARRAY_TASK_ID\"", shell_word(program),
-                               shell_word(options.folder))}},
-      {"array", "time", "command"});
+  return filled_template(text, name,
+                         {{"name", "pascaline-" + fleet.id},
+                          {"fleet", fleet.id},
+                          {"folder", options.folder},
+                          {"array", ranges_text(shards)},
+                          {"gres", options.gres},
+                          {"time", time_limit(fleet, options)},
+                          {"output", options.folder + "/slurm-%A_%a.out"},
+                          {"command", fmt::format("{} fleet run {} --shard \"$SLURM_ARRAY_TASK_ID\"",
+                                                  shell_word(program), shell_word(options.folder))}},
+                         {"array", "time", "command"});
 }
 
 int submit_slurm(const Fleet& fleet, const FleetSubmitOptions& options, const std::vector<int>& shards) {
@@ -79,8 +78,8 @@ int submit_slurm(const Fleet& fleet, const FleetSubmitOptions& options, const st
   Submissions submissions = load_submissions(options.folder);
   submissions.slurm_jobs.push_back(job);
   save_submissions(options.folder, submissions);
-  fmt::print("Slurm has {} as job {} (shards {}); next: pascaline fleet status {}\n", counted(shards.size(), "shard"), job,
-             ranges_text(shards), shell_word(options.folder));
+  fmt::print("Slurm has {} as job {} (shards {}); next: pascaline fleet status {}\n", counted(shards.size(), "shard"),
+             job, ranges_text(shards), shell_word(options.folder));
   return kSuccess;
 }
 
@@ -88,14 +87,16 @@ int submit_slurm(const Fleet& fleet, const FleetSubmitOptions& options, const st
 void require_no_paths(const Fleet& fleet) {
   for (const auto& [option, value] : fleet.options) {
     if (value.starts_with('/')) {
-      throw Error(fmt::format("the fleet was planned with {} {}, which is a path of this machine: over ssh only the "
-                              "program's own kernels are copied; plan without it, or use a folder that all machines see",
-                              option, value));
+      throw Error(
+          fmt::format("the fleet was planned with {} {}, which is a path of this machine: over ssh only the "
+                      "program's own kernels are copied; plan without it, or use a folder that all machines see",
+                      option, value));
     }
   }
 }
 
-std::vector<HostShards> share_out(const Fleet& fleet, const std::vector<std::string>& hosts, const std::vector<int>& shards) {
+std::vector<HostShards> share_out(const Fleet& fleet, const std::vector<std::string>& hosts,
+                                  const std::vector<int>& shards) {
   std::vector<HostShards> shared;
   for (const std::string& host : hosts) {
     shared.push_back({host, folder_on_host(fleet, host), {}});
@@ -184,7 +185,9 @@ void add_fleet_submit_command(CLI::App& fleet, Action& action) {
   const auto options = std::make_shared<FleetSubmitOptions>();
   command->add_option("folder", options->folder, "Folder of the fleet")->check(not_empty());
   command->add_flag("--slurm", options->slurm, "As an array job: the folder must be one that the nodes see");
-  command->add_option("--ssh", options->hosts, "To these hosts, by commas: with your own ssh and keys, nothing installed there")
+  command
+      ->add_option("--ssh", options->hosts,
+                   "To these hosts, by commas: with your own ssh and keys, nothing installed there")
       ->delimiter(',');
   command->add_option("--shard", options->shards, "Only this shard, however it stands (repeatable)")
       ->transform(whole_number(1, kMostShards));

@@ -12,8 +12,8 @@
 namespace pascaline::cli {
 
 /// The options that resume the run: those of its plan, but for what `command`, the resuming one as parsed, gives
-/// itself, all checked as a command line is. Paths come from `command` and `more` alone, which are options that the plan
-/// need not have. Throws Error naming what is wrong.
+/// itself, all checked as a command line is. Paths come from `command` and `more` alone, which are options that the
+/// plan need not have. Throws Error naming what is wrong.
 [[nodiscard]] SweepCommandOptions resumed_options(const StoredRun& run, const OptionWords& more,
                                                   const CLI::App& command);
 

@@ -163,9 +163,7 @@ int sweep(SweepCommandOptions options, const CLI::App& command) {
     std::ignore = SensorTrace::load(options.sweep.sensors);  // each device's process reads it again
   }
   catch_interrupts();
-  SweepWork work = run     ? resumed_work(options, *run, command)
-                   : fleet ? fleet_work(*fleet, options)
-                           : new_work(options);
+  SweepWork work = run ? resumed_work(options, *run, command) : fleet ? fleet_work(*fleet, options) : new_work(options);
   if (fleet) {
     require_same_kernels(*fleet, planned_kernels(options, work.spaces));
   } else if (!options.shard.empty() && (!run || asks_for_problems(options))) {

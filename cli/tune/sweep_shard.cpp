@@ -50,9 +50,10 @@ SweepCommandOptions fleet_options(const Fleet& fleet, const CLI::App& command) {
 SweepWork fleet_work(const Fleet& fleet, SweepCommandOptions& options) {
   const Shard shard = parse_shard(options.shard);
   if (fleet.program != kVersion) {
-    throw Error(fmt::format("cannot run {}: it was planned by pascaline {}, and this is {}: use that version on every "
-                            "machine, or plan again",
-                            part_text(fleet, shard), fleet.program, kVersion));
+    throw Error(
+        fmt::format("cannot run {}: it was planned by pascaline {}, and this is {}: use that version on every "
+                    "machine, or plan again",
+                    part_text(fleet, shard), fleet.program, kVersion));
   }
   set_sweep(options, options.sweep);
   options.sweep.shard = fleet.identity(shard.index);
@@ -68,7 +69,8 @@ SweepWork fleet_work(const Fleet& fleet, SweepCommandOptions& options) {
       work.spaces.push_back(options.kernel.load_space(planned.problem.kernel));
     }
   }
-  require_same_kernels(fleet, planned_kernels(options, work.spaces));  // another space may be why a problem does not fit
+  require_same_kernels(fleet,
+                       planned_kernels(options, work.spaces));  // another space may be why a problem does not fit
   work.problems = resumed_problems(run, work.spaces);
   work.notes.push_back(fmt::format("{}: {}", run.part, counted(part.problems.size(), "problem")));
   return work;
@@ -80,9 +82,10 @@ void require_same_kernels(const Fleet& fleet, const std::vector<PlannedKernel>& 
         std::ranges::find_if(fleet.kernels, [&](const PlannedKernel& one) { return one.name == kernel.name; });
     const bool same_source = planned != fleet.kernels.end() && planned->source_hash == kernel.source_hash;
     if (!same_source || planned->space_hash != kernel.space_hash) {
-      throw Error(fmt::format("the {} of kernel '{}' here is not that of fleet {}: give this machine the kernels that it "
-                              "was planned with, or plan again",
-                              same_source ? "search space" : "source", kernel.name, fleet.id));
+      throw Error(
+          fmt::format("the {} of kernel '{}' here is not that of fleet {}: give this machine the kernels that it "
+                      "was planned with, or plan again",
+                      same_source ? "search space" : "source", kernel.name, fleet.id));
     }
   }
 }

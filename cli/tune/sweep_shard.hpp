@@ -18,8 +18,8 @@ void require_shard_of(const Fleet& fleet, const SweepCommandOptions& options);
 /// The options of the fleet's plan, but for what `command` gives itself.
 [[nodiscard]] SweepCommandOptions fleet_options(const Fleet& fleet, const CLI::App& command);
 
-/// The work of the shard that the options ask for, which they are completed for. Throws Error if this is another version
-/// of the program than planned the fleet, or a problem does not fit its space.
+/// The work of the shard that the options ask for, which they are completed for. Throws Error if this is another
+/// version of the program than planned the fleet, or a problem does not fit its space.
 [[nodiscard]] SweepWork fleet_work(const Fleet& fleet, SweepCommandOptions& options);
 
 /// Throws Error naming the first kernel whose source or space is not that of the plan.

@@ -113,7 +113,8 @@ class FleetTest(unittest.TestCase):
     def wait_for(self, what, condition, seconds=60):
         end = time.monotonic() + seconds
         while not condition():
-            self.assertLess(time.monotonic(), end, f"{what} did not come about: {self.status()}{self.outputs()}")
+            if time.monotonic() > end:
+                self.fail(f"{what} did not come about: {self.status() if self.fleet.exists() else ''}{self.outputs()}")
             time.sleep(0.1)
 
     def outputs(self):

@@ -194,8 +194,9 @@ ShardClaim::ShardClaim(const std::filesystem::path& folder, int shard, double lo
   const std::optional<Attempt> last = newest_on_disk(folder, shard);
   if (last && last->state == AttemptState::running && !is_lost(*last, lost_after_s) &&
       !is_earlier_start_of_this_job(*last)) {
-    throw ShardTakenError(fmt::format("shard {} is worked on by process {} of {}, which gave a sign of life {:.0f} s ago",
-                                      shard, last->process.process_id, last->host, last->age_s));
+    throw ShardTakenError(
+        fmt::format("shard {} is worked on by process {} of {}, which gave a sign of life {:.0f} s ago", shard,
+                    last->process.process_id, last->host, last->age_s));
   }
   attempt_.shard = shard;
   attempt_.number = last ? last->number + 1 : 1;

@@ -138,8 +138,8 @@ Fleet load_fleet(const std::filesystem::path& file) {
   const nlohmann::ordered_json in_order = nlohmann::ordered_json::parse(text);
   const JsonNode node(json, name);
   if (node.at("format").integer() != kFleetFormat) {
-    node.at("format").fail(fmt::format("this program reads fleets of format {}: use the one that planned it",
-                                       kFleetFormat));
+    node.at("format").fail(
+        fmt::format("this program reads fleets of format {}: use the one that planned it", kFleetFormat));
   }
   node.only_keys({"format", "fleet", "planned_unix_ms", "program", "budget_s", "options", "kernels", "shards"});
   Fleet fleet;

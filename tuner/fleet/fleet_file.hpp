@@ -21,10 +21,10 @@ struct FleetShard {
 struct Fleet {
   std::string id;
   std::int64_t planned_unix_ms = 0;
-  std::string program;                                        ///< version that planned it
-  std::vector<std::pair<std::string, std::string>> options;   ///< of `pascaline sweep`; an empty value: it takes none
-  double budget_s = 0;                                        ///< of a card; 0: no limit
-  std::vector<PlannedKernel> kernels;                         ///< as their files were
+  std::string program;                                       ///< version that planned it
+  std::vector<std::pair<std::string, std::string>> options;  ///< of `pascaline sweep`; an empty value: it takes none
+  double budget_s = 0;                                       ///< of a card; 0: no limit
+  std::vector<PlannedKernel> kernels;                        ///< as their files were
   std::vector<FleetShard> shards;
 
   [[nodiscard]] int count() const noexcept { return static_cast<int>(shards.size()); }

@@ -15,7 +15,8 @@
 namespace pascaline {
 namespace {
 
-// A trial on a card of Pascal, about: compiling, checking and what is around the launches; their number; a card's rates.
+// A trial on a card of Pascal, about: compiling, checking and what is around the launches; their number; a card's
+// rates.
 constexpr double kTrialSeconds = 0.3;
 constexpr double kLaunches = 100;
 constexpr double kFlopsPerSecond = 3e12;
@@ -39,7 +40,9 @@ std::optional<double> octaves_between(const Problem& a, const Problem& b) {
   }
   double octaves = 0;
   for (std::size_t i = 0; i < a.dimensions.size(); ++i) {
-    const auto size = [](std::int64_t value) { return std::log2(static_cast<double>(std::max<std::int64_t>(1, value))); };
+    const auto size = [](std::int64_t value) {
+      return std::log2(static_cast<double>(std::max<std::int64_t>(1, value)));
+    };
     octaves += std::abs(size(a.dimensions[i].second) - size(b.dimensions[i].second));
   }
   return octaves;
@@ -110,9 +113,10 @@ DividedWork divide(std::span<const SweepProblem> problems, const std::vector<Spa
     }
   }
   if (static_cast<std::size_t>(count) > to_tune.size()) {
-    throw Error(fmt::format("{} are more than there is to divide: the plan has {}, and one is tuned on one machine; "
-                            "give at most {}",
-                            counted(count, "shard"), counted(to_tune.size(), "problem"), to_tune.size()));
+    throw Error(
+        fmt::format("{} are more than there is to divide: the plan has {}, and one is tuned on one machine; "
+                    "give at most {}",
+                    counted(count, "shard"), counted(to_tune.size(), "problem"), to_tune.size()));
   }
   DividedWork divided;
   divided.fleet = fleet_id(problems, options, count);

@@ -104,8 +104,8 @@ void kill_session(pid_t session) noexcept {
   }
 }
 
-// A batch system that preempts a job, and who shuts a machine down, sends these to every process. When a worker is to end
-// is its parent's to say: it finishes the trial in flight, which would else count as one that crashed its worker.
+// A batch system that preempts a job, and who shuts a machine down, sends these to every process. When a worker is to
+// end is its parent's to say: it finishes the trial in flight, which would else count as one that crashed its worker.
 void leave_signals_to_parent() noexcept {
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
     std::signal(signal, SIG_IGN);

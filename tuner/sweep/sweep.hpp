@@ -85,7 +85,7 @@ struct SweepOptions {
   std::string command_line;       ///< for the record
   /// Options with paths that were given, absolute: for the record, and to remind whoever resumes the run of them.
   std::vector<std::pair<std::string, std::string>> paths;
-  std::string resume_run;  ///< uuid of the run to resume; empty: a new one
+  std::string resume_run;              ///< uuid of the run to resume; empty: a new one
   std::optional<ShardIdentity> shard;  ///< that it is part of, for its sessions to keep; nothing: it is all there is
 };
 

@@ -44,9 +44,8 @@ std::string options_json(const SweepOptions& options) {
     json["budget_s"] = *options.budget_s;
   }
   if (options.shard) {
-    json["shard"] = {{"fleet", options.shard->fleet},
-                     {"index", options.shard->shard.index},
-                     {"count", options.shard->shard.count}};
+    json["shard"] = {
+        {"fleet", options.shard->fleet}, {"index", options.shard->shard.index}, {"count", options.shard->shard.count}};
   }
   if (!options.sensors.empty()) {
     json["sensors"] = options.sensors.string();

@@ -36,11 +36,11 @@ TEST(ShardTest, OthersAreRefusedBySayingWhatIsWrong) {
 TEST(ShardTest, SessionsSayWhatTheyAreOf) {
   EXPECT_EQ(shard_of_options(R"({"seed": 1, "shard": {"fleet": "ab", "index": 2, "count": 4}})"),
             (ShardIdentity{"ab", {2, 4}}));
-  for (const char* text : {"", "no JSON", "[]", "{}", R"({"shard": 3})", R"({"shard": {"fleet": "ab", "index": 2}})",
-                           R"({"shard": {"fleet": 1, "index": 2, "count": 4}})",
-                           R"({"shard": {"fleet": "ab", "index": 5, "count": 4}})",
-                           R"({"shard": {"fleet": "ab", "index": 0, "count": 4}})",
-                           R"({"shard": {"fleet": "ab", "index": 1, "count": 4000000000}})"}) {
+  for (const char* text :
+       {"", "no JSON", "[]", "{}", R"({"shard": 3})", R"({"shard": {"fleet": "ab", "index": 2}})",
+        R"({"shard": {"fleet": 1, "index": 2, "count": 4}})", R"({"shard": {"fleet": "ab", "index": 5, "count": 4}})",
+        R"({"shard": {"fleet": "ab", "index": 0, "count": 4}})",
+        R"({"shard": {"fleet": "ab", "index": 1, "count": 4000000000}})"}) {
     EXPECT_FALSE(shard_of_options(text)) << text;
   }
 }
