@@ -78,6 +78,7 @@ class FleetTest(unittest.TestCase):
     """A folder with the kernel; commands run there and end with the test."""
 
     maxDiff = None
+    sizes = SIZES
     alone = ()  # trials and winners of one machine's sweep, once some test has asked for them
 
     def setUp(self):
@@ -98,7 +99,7 @@ class FleetTest(unittest.TestCase):
 
     def what_to_tune(self, sizes=None):
         words = ["--kernels", self.kernels, "--spaces", self.kernels, "--kernel", "crawl", *MEASURING]
-        for size in sizes or SIZES:
+        for size in sizes or self.sizes:
             words += ["--problem", f"N={size}"]
         return words
 
@@ -146,16 +147,16 @@ class FleetTest(unittest.TestCase):
 
     def expect_whole(self, database):
         """Exactly the plan's trials, each once, sound, with the winners that one machine's sweep decides."""
-        if not FleetTest.alone:
+        if not type(self).alone:
             alone = self.folder / "alone.db"
             self.run_program("sweep", "--db", alone, "--quiet", *self.what_to_tune())
-            FleetTest.alone = (self.searched(alone), self.winners(alone))
-            self.assertEqual(len(self.searched(alone)), len(SIZES) * len(REPEATS))
-        found, planned = Counter(self.searched(database)), Counter(FleetTest.alone[0])
+            type(self).alone = (self.searched(alone), self.winners(alone))
+            self.assertEqual(len(self.searched(alone)), len(self.sizes) * len(REPEATS))
+        found, planned = Counter(self.searched(database)), Counter(type(self).alone[0])
         self.assertEqual(found - planned, Counter(), "tried more often than planned")
         self.assertEqual(planned - found, Counter(), "planned and not tried")
         with sqlite3.connect(database) as connection:
             self.assertEqual(connection.execute("PRAGMA integrity_check").fetchall(), [("ok",)])
             self.assertEqual(connection.execute("PRAGMA foreign_key_check").fetchall(), [])
-        self.assertEqual(self.winners(database), FleetTest.alone[1])
-        self.assertEqual(list(self.winners(database).values()), [WINNER] * len(SIZES))
+        self.assertEqual(self.winners(database), type(self).alone[1])
+        self.assertEqual(list(self.winners(database).values()), [WINNER] * len(self.sizes))
