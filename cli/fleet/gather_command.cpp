@@ -21,6 +21,7 @@
 #include "report/gather.hpp"
 #include "report/html.hpp"
 #include "report/report.hpp"
+#include "tuner/fleet/attempts.hpp"
 
 namespace pascaline::cli {
 namespace {
@@ -68,6 +69,15 @@ std::vector<fs::path> databases_in(const fs::path& folder) {
   return files;
 }
 
+// Written by another machine just now: one that has the file by a network cannot read it meanwhile.
+bool is_written_elsewhere(const fs::path& file, const std::string& folder, const std::vector<Attempt>& attempts) {
+  return std::ranges::any_of(attempts, [&](const Attempt& attempt) {
+    const auto last = newest_attempt(attempts, attempt.shard);
+    return file == shard_database(folder, attempt.shard) && last->state == AttemptState::running && !is_lost(*last) &&
+           last->process.boot_id != this_process().boot_id;
+  });
+}
+
 Accepted accepted_of(const FleetGatherOptions& options) {
   Accepted accepted;
   accepted.clock = std::ranges::find(options.accept, "clock") != options.accept.end();
@@ -89,9 +99,10 @@ Gathered look(const FleetGatherOptions& options, const Fleet& fleet, const fs::p
   for (const std::string& file : options.files) {
     files.emplace_back(file);
   }
+  const std::vector<Attempt> attempts = read_attempts(options.folder);
   for (const fs::path& file : files) {
     std::error_code unseen;
-    if (!fs::equivalent(file, target, unseen)) {
+    if (!fs::equivalent(file, target, unseen) && !is_written_elsewhere(file, options.folder, attempts)) {
       gathered.databases.push_back(look_at_shard(file, fleet, accepted_of(options)));
     }
   }
@@ -103,7 +114,8 @@ Gathered look(const FleetGatherOptions& options, const Fleet& fleet, const fs::p
         gathered.databases, [&](const ShardDatabase& one) { return one.shard == shard && one.refusal.empty(); });
     const std::string& state = stands[static_cast<std::size_t>(shard - 1)].state;
     if (found == gathered.databases.end()) {
-      gathered.missing.emplace_back(shard, fmt::format("there is nothing of it ({})", state));
+      gathered.missing.emplace_back(shard, state == "running" ? "it is running: gather again"
+                                                              : fmt::format("there is nothing of it ({})", state));
     } else if (!found->finished) {
       gathered.missing.emplace_back(shard, fmt::format("only its {} so far ({})", counted(found->trials, "trial"),
                                                        found->running                          ? "running"

@@ -109,6 +109,19 @@ class PlainFleetTest(FleetTest):
         self.assertEqual(reasons, {})
         self.expect_whole(self.folder / "all.db")
 
+    def test_what_another_machine_is_writing_is_not_opened(self):
+        self.plan(2)
+        self.run_program("fleet", "run", self.fleet)
+        file = self.fleet / "shard-0001.attempt-1.json"
+        attempt = json.loads(file.read_text())
+        file.write_text(json.dumps({**attempt, "state": "running", "host": "elsewhere", "boot": "another"}))
+        gathered = self.gather(code=3)
+        self.assertEqual(gathered["incomplete"], [{"shard": 1, "reason": "it is running: gather again"}])
+        self.assertEqual([one["shard"] for one in gathered["taken"]], [2])
+        self.assertIn("elsewhere", self.run_program("fleet", "run", self.fleet, "--shard", 1, code=1).stderr)
+        os.utime(file, (1, 1))
+        self.assertEqual(self.status()[1]["state"], "lost")
+
     def change(self, database, statement):
         with sqlite3.connect(database) as connection:
             self.assertGreater(connection.execute(statement).rowcount, 0)
