@@ -120,6 +120,8 @@ void add_report_options(CLI::App& command, ReportOptions& report);
 [[nodiscard]] CLI::Validator device_name(bool with_processor = false);
 /// Accepts "all" or names of devices separated by commas.
 [[nodiscard]] CLI::Validator device_list();
+/// Accepts a part of a sweep, such as 2/4; see `parse_shard`.
+[[nodiscard]] CLI::Validator shard_text();
 /// Accepts a duration with its unit, such as 90m, within these bounds.
 [[nodiscard]] CLI::Validator duration(double least_s, double most_s = std::numeric_limits<double>::infinity());
 /// Accepts a time such as 07:00; see `parse_time_of_day`.
@@ -151,6 +153,7 @@ void add_kernels_command(CLI::App& app, Action& action);
 void add_compile_command(CLI::App& app, Action& action);
 void add_bundle_command(CLI::App& app, Action& action);
 void add_sweep_command(CLI::App& app, Action& action);
+void add_fleet_command(CLI::App& app, Action& action);
 void add_show_command(CLI::App& app, Action& action);
 void add_status_command(CLI::App& app, Action& action);
 void add_explain_command(CLI::App& app, Action& action);

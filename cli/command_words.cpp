@@ -57,7 +57,8 @@ std::string unknown_command(const CLI::App& app, const std::string& word) {
   for (const CLI::App* command : app.get_subcommands([](const CLI::App* each) { return !each->get_group().empty(); })) {
     known.push_back(command->get_name());
   }
-  return fmt::format("there is no command '{}'{}", word, did_you_mean(word, known));
+  return fmt::format("there is no command '{}{}'{}", app.get_parent() != nullptr ? app.get_name() + " " : "", word,
+                     did_you_mean(word, known));
 }
 
 // What is wrong with a word that stands where an option may, and names none.
@@ -74,15 +75,25 @@ std::string fault_of_name(const CLI::App& command, const std::string& word) {
     }
   }
   return fmt::format("{} no option {}{}",
-                     command.get_parent() != nullptr ? command.get_name() + " has" : std::string("there is"), name,
+                     command.get_parent() != nullptr ? full_name(command) + " has" : std::string("there is"), name,
                      did_you_mean(name, known));
 }
 
 }  // namespace
 
+std::string full_name(const CLI::App& command) {
+  const CLI::App* const above = command.get_parent();
+  const bool nested = above != nullptr && above->get_parent() != nullptr;
+  return nested ? above->get_name() + " " + command.get_name() : command.get_name();
+}
+
 const CLI::App* command_of(const CLI::App& app, const std::vector<std::string>& words) {
   const CLI::App* const command = words.size() > 1 ? subcommand(app, words[1]) : nullptr;
-  return command != nullptr && !command->get_group().empty() ? command : nullptr;
+  if (command == nullptr || command->get_group().empty()) {
+    return nullptr;
+  }
+  const CLI::App* const below = words.size() > 2 ? subcommand(*command, words[2]) : nullptr;
+  return below != nullptr ? below : command;
 }
 
 std::string fault_of_words(const CLI::App& app, const std::vector<std::string>& words) {
@@ -93,10 +104,12 @@ std::string fault_of_words(const CLI::App& app, const std::vector<std::string>& 
     if (word.empty()) {
       return "an argument is empty ('')";
     }
-    if (command == nullptr && word.front() != '-') {
-      command = subcommand(app, word);
+    const CLI::App& above = command != nullptr ? *command : app;
+    const bool has_commands = !above.get_subcommands([](const CLI::App*) { return true; }).empty();
+    if (has_commands && word.front() != '-') {
+      command = subcommand(above, word);
       if (command == nullptr) {
-        return unknown_command(app, word);
+        return unknown_command(above, word);
       }
       continue;
     }

@@ -20,6 +20,21 @@ std::string words_of(const CLI::App& command) {
   return words;
 }
 
+// Of commands below another: their names where one is to be named, then the options of the one that was.
+std::string words_below(const std::vector<const CLI::App*>& commands) {
+  std::string names;
+  std::string cases;
+  for (const CLI::App* command : commands) {
+    names += command->get_name() + " ";
+    cases += fmt::format("        {}) words=\"{}\" ;;\n", command->get_name(), words_of(*command));
+  }
+  return fmt::format(R"(
+      [ "$COMP_CWORD" -eq 2 ] && words="{}$words"
+      case ${{COMP_WORDS[2]}} in
+{}      esac ;;)",
+                     names, cases);
+}
+
 // Written from the options themselves, so that it cannot fall behind them.
 std::string bash_completion(const CLI::App& app) {
   std::string commands;
@@ -29,7 +44,9 @@ std::string bash_completion(const CLI::App& app) {
       continue;
     }
     commands += command->get_name() + " ";
-    cases += fmt::format("    {}) words=\"{}\" ;;\n", command->get_name(), words_of(*command));
+    const auto below = command->get_subcommands([](const CLI::App*) { return true; });
+    cases += fmt::format("    {}) words=\"{}\"{}\n", command->get_name(), words_of(*command),
+                         below.empty() ? " ;;" : words_below(below));
   }
   return fmt::format(R"(# bash completion for pascaline
 _pascaline() {{

@@ -22,11 +22,11 @@ OptionGroup folder_group() { return {"Files and folders", {"--kernels", "--space
 OptionGroup output_group() { return {"Output", {"--output", "--emit", "--log", "--quiet", "--json"}}; }
 
 OptionGroups sweep_groups() {
-  return {{"Most used", {"--model", "--mmproj", "--until", "--budget", "--db", "--resume"}},
+  return {{"Most used", {"--model", "--mmproj", "--until", "--budget", "--db", "--resume", "--shards"}},
           {"What to tune", {"--workload", "--kernel", "--problem", "--phase", "--type", "--symbol"}},
           {"With --model",
            {"--prompt-tokens", "--image-size", "--weights", "--kv-cache", "--context", "--chunk", "--attention"}},
-          {"On which devices", {"--device", "--devices", "--target"}},
+          {"On which devices", {"--device", "--devices", "--target", "--shard", "--fleet"}},
           {"How to search",
            {"--trials", "--searcher", "--seed", "--retry-failed", "--objective", "--finalists", "--rounds"}},
           {kRest, {}},
@@ -63,7 +63,7 @@ OptionGroups other_groups() { return {{kRest, {}}, folder_group(), output_group(
 OptionGroups groups_of(const CLI::App& command) {
   // What fits a screen needs no headings.
   constexpr std::size_t kFew = 9;
-  if (command.get_name() == "sweep") {
+  if (command.get_name() == "sweep" || command.get_name() == "plan") {
     return sweep_groups();
   }
   if (command.get_option_no_throw("--kv-cache") != nullptr) {
@@ -133,6 +133,9 @@ void arrange_help(CLI::App& app) {
   app.formatter(std::make_shared<GroupedFormatter>(OptionGroups{{kRest, {}}}));
   for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     command->formatter(std::make_shared<GroupedFormatter>(groups_of(*command)));
+    for (CLI::App* below : command->get_subcommands([](const CLI::App*) { return true; })) {
+      below->formatter(std::make_shared<GroupedFormatter>(groups_of(*below)));
+    }
   }
 }
 

@@ -80,8 +80,8 @@ void add_group(CLI::App& app, Action& action, const char* heading,
 void add_commands(CLI::App& app, Action& action) {
   add_group(app, action, "Tune",
             {add_devices_command, add_probe_command, add_kernels_command, add_sweep_command, add_status_command,
-             add_explain_command, add_check_command, add_compile_command, add_rank_command, add_portfolio_command,
-             add_replay_command});
+             add_fleet_command, add_explain_command, add_check_command, add_compile_command, add_rank_command,
+             add_portfolio_command, add_replay_command});
   add_group(app, action, "Models",
             {add_generate_command, add_chat_command, add_bench_model_command, add_profile_command, add_workload_command,
              add_validate_command, add_quantize_command, add_convert_command, add_tokenize_command});
@@ -97,7 +97,7 @@ void add_commands(CLI::App& app, Action& action) {
 int usage_fault(const CLI::App& app, const std::vector<std::string>& words, const std::string& line) {
   const CLI::App* const command = command_of(app, words);
   fault(fmt::format("{}; see pascaline{}{} --help", line, command != nullptr ? " " : "",
-                    command != nullptr ? command->get_name() : ""));
+                    command != nullptr ? full_name(*command) : ""));
   return kUsage;
 }
 

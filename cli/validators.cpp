@@ -10,6 +10,7 @@
 #include "core/util/duration.hpp"
 #include "runtime/device/cuda/nvrtc.hpp"
 #include "runtime/device/device_names.hpp"
+#include "tuner/fleet/shard.hpp"
 
 namespace pascaline::cli {
 namespace {
@@ -67,6 +68,10 @@ CLI::Validator target_name() {
                        : fmt::format("unknown architecture '{}': it is one of {}", text, known_architectures());
           },
           ""};
+}
+
+CLI::Validator shard_text() {
+  return parsed_by([](const std::string& text) { (void)parse_shard(text); }, "i/N");
 }
 
 CLI::Validator device_name(bool with_processor) {

@@ -3,8 +3,8 @@
 # for sm_61, unless one is installed. Does nothing where all is there, so it can be run any number of times.
 #   scripts/setup.sh [--program | --dev] [--nvrtc-all | --nvrtc-11.8 | --nvrtc-12.9]
 #     --program     without the libraries that only tests and benchmarks need
-#     --dev         also Clang with clang-format and clang-tidy, ccache, mold, what tests written in Python need, and
-#                   Chromium to test the HTML report in
+#     --dev         also Clang with clang-format and clang-tidy, ccache, mold, what tests written in Python need,
+#                   Chromium to test the HTML report in, and Slurm, Open MPI and (in containers) sshd to test fleets with
 #     --nvrtc-all   both NVRTC 11.8 and 12.9, into .toolkit/11.8 and .toolkit/12.9: one builds some kernels faster, the
 #                   other others, and `pascaline sweep --nvrtc all` finds out which (the tests run with both)
 #     --nvrtc-11.8  also NVRTC 11.8
@@ -71,6 +71,9 @@ missing_packages() {
     command -v mold >/dev/null || echo mold
     command -v ccache >/dev/null || echo ccache
     /usr/bin/python3 -c 'import jsonschema, sqlite3' 2>/dev/null || echo python3-jsonschema
+    for name in slurmctld slurmd slurm-client munge openmpi-bin openssh-client; do installed $name || echo $name; done
+    # Where there is systemd, the package would also open the machine to logins.
+    [ -d /run/systemd/system ] || installed openssh-server || echo openssh-server
     case $distribution in
       ubuntu*) command -v python3 >/dev/null || echo python3-minimal ;; # Chromium is no package there
       *) for name in python3 chromium chromium-driver python3-selenium; do installed $name || echo $name; done ;;

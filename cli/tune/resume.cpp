@@ -118,13 +118,13 @@ SweepProblem resumed_problem(const StoredRun& run, const PlannedProblem& planned
 
 }  // namespace
 
-SweepCommandOptions resumed_options(const StoredRun& run, const CLI::App& command) {
+SweepCommandOptions planned_options(const StoredRun& run, const OptionWords& planned, const CLI::App& command) {
   std::set<std::string> given = given_by(command);
   if (given.contains("--model") || given.contains("--workload")) {
     given.insert("--kernel");  // another plan: all of its kernels
   }
   std::vector<std::string> words;
-  for (const auto& option : options_of(run.plan)) {
+  for (const auto& option : planned) {
     if (!given.contains(option.first)) {
       words.push_back(word_of(option));
     }
@@ -142,7 +142,18 @@ SweepCommandOptions resumed_options(const StoredRun& run, const CLI::App& comman
   }
   options.trials_given = app.count("--trials") > 0;
   options.finalists_given = app.count("--finalists") > 0;
-  if (!given.contains("--until")) {
+  return options;
+}
+
+SweepCommandOptions resumed_options(const StoredRun& run, const OptionWords& more, const CLI::App& command) {
+  OptionWords planned = options_of(run.plan);
+  for (const auto& option : more) {
+    if (std::ranges::none_of(planned, [&](const auto& known) { return known.first == option.first; })) {
+      planned.push_back(option);
+    }
+  }
+  SweepCommandOptions options = planned_options(run, planned, command);
+  if (!given_by(command).contains("--until")) {
     options.until_unix_s = run.plan.until_unix_s;
   }
   options.sweep.resume_run = run.uuid;

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cli/tune/plan_options.hpp"
 #include "cli/tune/stored_run.hpp"
 #include "cli/tune/sweep_options.hpp"
 #include "core/space/space.hpp"
@@ -11,8 +12,15 @@
 namespace pascaline::cli {
 
 /// The options that resume the run: those of its plan, but for what `command`, the resuming one as parsed, gives
-/// itself, all checked as a command line is. Paths come from `command` alone. Throws Error naming what is wrong.
-[[nodiscard]] SweepCommandOptions resumed_options(const StoredRun& run, const CLI::App& command);
+/// itself, all checked as a command line is. Paths come from `command` and `more` alone, which are options that the
+/// plan need not have. Throws Error naming what is wrong.
+[[nodiscard]] SweepCommandOptions resumed_options(const StoredRun& run, const OptionWords& more,
+                                                  const CLI::App& command);
+
+/// The options given by `planned`, but for what `command` gives itself, all checked as a command line is; faults are
+/// told as those of `run`.
+[[nodiscard]] SweepCommandOptions planned_options(const StoredRun& run, const OptionWords& planned,
+                                                  const CLI::App& command);
 
 /// The plan's problems of the kernels of these spaces; throws Error if one does not fit its space, or there is none.
 [[nodiscard]] std::vector<SweepProblem> resumed_problems(const StoredRun& run, const std::vector<Space>& spaces);

@@ -81,6 +81,9 @@ void check_values(const StoredRun& run) {
 
 // What is wrong comes out of the database, and a NUL in it would end the message.
 void refuse_run(const StoredRun& run, const std::string& why) {
+  if (!run.part.empty()) {
+    throw Error(fmt::format("cannot run {}: {}", run.part, clean_line(why)));
+  }
   throw Error(fmt::format("cannot resume session {}: {}", fmt::join(run.sessions, ", "), clean_line(why)));
 }
 
@@ -129,6 +132,7 @@ StoredRun run_to_resume(const std::filesystem::path& database, bool finished_too
     }
   }
   run.plan = store.plan(run.uuid).value();
+  run.shard = shard_of_options(found->options_json);
   check_names(run);
   check_values(run);
   // More would only be in each other's way here, whatever the plan says.

@@ -16,6 +16,8 @@
 #include "cli/tune/resume.hpp"
 #include "cli/tune/resume_notes.hpp"
 #include "cli/tune/sweep_options.hpp"
+#include "cli/tune/sweep_settings.hpp"
+#include "cli/tune/sweep_shard.hpp"
 #include "cli/tune/sweep_work.hpp"
 #include "core/error.hpp"
 #include "core/space/code_words.hpp"
@@ -30,89 +32,6 @@
 
 namespace pascaline::cli {
 namespace {
-
-std::vector<std::string> devices_of(const SweepCommandOptions& options) {
-  if (options.devices != "all") {
-    std::vector<std::string> ids;
-    for (std::size_t start = 0; start < options.devices.size();) {
-      const std::size_t end = std::min(options.devices.find(',', start), options.devices.size());
-      ids.push_back(options.devices.substr(start, end - start));
-      start = end + 1;
-    }
-    return ids.empty() ? std::vector<std::string>{options.device.chosen_device()} : ids;
-  }
-  std::vector<std::string> gpus;
-  for (const DeviceInfo& info : list_devices()) {
-    if (info.kind == DeviceKind::cuda) {
-      gpus.push_back(info.id);
-    }
-  }
-  if (gpus.empty()) {
-    throw Error("--devices all: there is no GPU here; `pascaline devices` says why; `--device emulator` needs none");
-  }
-  return gpus;
-}
-
-void set_limits(const SweepCommandOptions& options, SweepOptions& sweep) {
-  if (!options.budget.empty()) {
-    sweep.budget_s = parse_duration_s(options.budget);
-  }
-  if (options.until_unix_s) {
-    sweep.until = std::chrono::system_clock::time_point(std::chrono::seconds(*options.until_unix_s));
-  } else if (!options.until.empty()) {
-    sweep.until = parse_time_of_day(options.until, std::chrono::system_clock::now());
-  }
-  if ((sweep.budget_s || sweep.until || sweep.searcher == kNoSearcher) && !options.trials_given) {
-    sweep.trials = kUnlimitedTrials;
-  }
-}
-
-// Options with paths that were given. Absolute, as whoever resumes may be in another folder.
-std::vector<std::pair<std::string, std::string>> paths_of(const SweepCommandOptions& options) {
-  std::vector<std::pair<std::string, std::string>> paths;
-  const auto add = [&](const char* option, const std::string& value) {
-    if (!value.empty()) {
-      paths.emplace_back(option, std::filesystem::absolute(value).lexically_normal().string());
-    }
-  };
-  add("--kernels", options.kernel.kernels_folder);
-  add("--spaces", options.kernel.spaces_folder);
-  if (!is_compiler_wish(options.device.nvrtc)) {
-    add("--nvrtc", options.device.nvrtc);
-  }
-  add("--cache", options.device.cache);
-  if (options.portfolio == kNoPortfolio) {
-    paths.emplace_back("--portfolio", options.portfolio);
-  } else {
-    add("--portfolio", options.portfolio);
-  }
-  add("--log", options.log);
-  add("--sensors", options.sweep.sensors.string());
-  return paths;
-}
-
-void set_governor(const std::string& max_temperature, const std::vector<std::string>& tolerated,
-                  GovernorOptions& governor) {
-  governor.clock_tolerance = governor.canary_tolerance;  // --drift is of both
-  if (!max_temperature.empty()) {
-    governor.limit_c = std::stod(max_temperature);
-  }
-  for (const std::string& what : tolerated) {
-    governor.tolerated_throttle |= what == "power" ? kPowerThrottleBits : kThermalThrottleBits;
-  }
-}
-
-// After the governor: work is sustained once it is as warm as the preheating waits for, and no warmer than allowed.
-void set_objective(const SweepCommandOptions& options, SweepOptions& sweep) {
-  ObjectiveOptions& objective = sweep.finals.objective;
-  objective = objective_options(objective_from(options.objective).value_or(Objective::time));
-  objective.sustain_first_s = sweep.governor.preheat_limit_s;
-  objective.sustain_again_s = std::min(objective.sustain_again_s, objective.sustain_first_s);
-  objective.max_temperature_c = sweep.governor.limit_c;
-  if (needs_power(objective.objective) && !options.finalists_given) {
-    sweep.finalists = kFinalistsByEnergy;
-  }
-}
 
 nlohmann::json trial_time_json(const TrialTimes& times) {
   nlohmann::json parts = nlohmann::json::object();
@@ -169,40 +88,9 @@ int finish(const SweepSummary& summary, const SweepOptions& sweep, bool as_json)
   return summary.ok + summary.reused_ok > 0 ? kSuccess : kNegative;
 }
 
-void set_sweep(const SweepCommandOptions& options, SweepOptions& sweep) {
-  sweep.devices = devices_of(options);
-  sweep.seed = static_cast<std::uint64_t>(options.seed);
-  sweep.target = options.device.target;
-  sweep.nvrtc = options.device.nvrtc;
-  sweep.kernels = options.kernel.kernels();
-  sweep.spaces = options.kernel.spaces();
-  sweep.cache = options.device.cache_path();
-  sweep.measure.cold_cache = !options.warm_cache;
-  sweep.command_line = command_line();
-  sweep.paths = paths_of(options);
-  sweep.trials_given = options.trials_given;
-  sweep.deepen = options.time_left == kDeepen;
-  set_limits(options, sweep);
-  set_governor(options.max_temperature, options.tolerated, sweep.governor);
-  set_objective(options, sweep);
-  sweep.compile_memory_bytes = std::stoull(options.compile_memory) << 20U;
-}
-
 SweepWork new_work(SweepCommandOptions& options) {
   set_sweep(options, options.sweep);
   return work_of(options, options.sweep.devices.front());
-}
-
-// As they are here.
-std::vector<PlannedKernel> planned_kernels(const SweepCommandOptions& options, const std::vector<Space>& spaces) {
-  std::vector<PlannedKernel> kernels;
-  for (const Space& space : spaces) {
-    const auto folder = options.kernel.kernels();
-    const KernelSource source = is_place(space.kernel) ? place_source(space.kernel, folder)
-                                                       : KernelSource::load(kernel_file(folder, space.kernel, ".cu"));
-    kernels.push_back({space.kernel, source.hash, space.hash});
-  }
-  return kernels;
 }
 
 SweepWork resumed_work(SweepCommandOptions& options, const StoredRun& run, const CLI::App& command) {
@@ -253,11 +141,20 @@ void set_portfolios(const SweepCommandOptions& options, SweepWork& work) {
 
 int sweep(SweepCommandOptions options, const CLI::App& command) {
   const std::filesystem::path database = database_path(options.database);
+  std::optional<Fleet> fleet;
+  if (!options.fleet.empty()) {
+    check_together(options);  // the fleet's own options are about nothing that these say
+    fleet = load_fleet(options.fleet);
+    require_shard_of(*fleet, options);
+  }
   std::optional<StoredRun> run;
   if (options.resume) {
     const bool more = command.count("--budget") + command.count("--until") + command.count("--trials") > 0;
     run = run_to_resume(database, more);
-    options = resumed_options(*run, command);
+    options = resumed_options(*run, fleet ? fleet->options : OptionWords{}, command);
+    options.sweep.shard = shard_to_resume(*run, options, fleet);
+  } else if (fleet) {
+    options = fleet_options(*fleet, command);
   }
   options.sweep.database = database;
   options.kernels = each_once(options.kernels);
@@ -266,8 +163,16 @@ int sweep(SweepCommandOptions options, const CLI::App& command) {
     std::ignore = SensorTrace::load(options.sweep.sensors);  // each device's process reads it again
   }
   catch_interrupts();
-  SweepWork work = run ? resumed_work(options, *run, command) : new_work(options);
-  add_shapes_between(work, options.sweep);
+  SweepWork work = run ? resumed_work(options, *run, command) : fleet ? fleet_work(*fleet, options) : new_work(options);
+  if (fleet) {
+    require_same_kernels(*fleet, planned_kernels(options, work.spaces));
+  } else if (!options.shard.empty() && (!run || asks_for_problems(options))) {
+    add_shapes_between(work, options.sweep);  // of the whole plan, and then divided as it is
+    keep_shard(work, options.sweep, parse_shard(options.shard));
+  }
+  if (!options.sweep.shard) {
+    add_shapes_between(work, options.sweep);
+  }
   require_sensors_of_objective(options.sweep);
   set_portfolios(options, work);
   LiveViewOptions view;
@@ -312,6 +217,7 @@ void add_sweep_command(CLI::App& app, Action& action) {
       "  pascaline sweep --model Qwen3-VL-2B-Instruct --devices all --kernel matmul --kernel matvec --budget 8h\n"
       "  pascaline sweep --nvrtc all --kernel matmul --budget 1h\n"
       "  pascaline sweep --model Qwen3-VL-2B-Instruct --until 07:00 --objective energy\n"
+      "  pascaline sweep --workload model.json --trials 200 --shard 2/4 --db part2.db\n"
       "  pascaline sweep --resume");
   command->callback([&action, command, options] {
     options->trials_given = command->count("--trials") > 0;

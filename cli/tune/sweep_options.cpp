@@ -207,6 +207,13 @@ void add_sweep_options(CLI::App& command, SweepCommandOptions& options) {
       .add_option("--devices", options.devices,
                   "all GPUs (all), or a list (cuda:0,cuda:2): each gets a part of the plan")
       ->check(device_list());
+  command
+      .add_option("--shard", options.shard,
+                  "Only part i of N of the plan, as 2/4, into a database of its own: every machine that is given the "
+                  "same plan divides it alike")
+      ->check(shard_text());
+  command.add_option("--fleet", options.fleet, "What to tune and how is the plan of this fleet.json; with --shard")
+      ->check(CLI::ExistingFile);
   add_database_option(command, options.database, "Database to add to");
   add_searching_options(command, options);
   add_measuring_options(command, options.sweep, options.warm_cache);
@@ -232,6 +239,11 @@ void check_together(const SweepCommandOptions& options) {
     throw UsageError("give either --device or --devices, not both");
   }
   check_what_to_tune(options);
+  if (!options.fleet.empty() && (options.shard.empty() || asks_for_problems(options))) {
+    throw UsageError(options.shard.empty()
+                         ? "--fleet is a plan for several machines: say which part of it is wanted with --shard"
+                         : "--fleet says what to tune: leave out --model, --workload and --problem");
+  }
   const char* narrowing = !options.phases.empty()    ? "--phase"
                           : !options.types.empty()   ? "--type"
                           : !options.symbols.empty() ? "--symbol"

@@ -40,6 +40,8 @@ struct SweepCommandOptions {
   std::vector<std::string> symbols;
   std::int64_t seed = 1;
   std::string devices;
+  std::string shard;  ///< "2/4", or empty: all
+  std::string fleet;  ///< file of a fleet's plan, or empty
   std::string database;
   std::string budget;
   std::string until;

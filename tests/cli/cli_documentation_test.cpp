@@ -17,6 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+const std::vector<std::string> kOfFleets{"plan", "submit", "run", "status", "gather"};
+
 /// A command line in a page, from `pascaline` on.
 struct WrittenCommand {
   std::string place;   ///< "cli.md: ", and the line as it stands there
@@ -136,7 +138,10 @@ TEST_F(CliDocumentationTest, EveryCommandLineNamesCommandsAndOptionsThatThereAre
   const std::set<std::string> known = commands();
   std::map<std::string, std::set<std::string>> options;
   for (const std::string& command : known) {
-    options[command] = option_names(command);
+    options[command] = option_names({command});
+  }
+  for (const std::string& below : kOfFleets) {
+    options["fleet " + below] = option_names({"fleet", below});
   }
   std::size_t looked_at = 0;
   for (const WrittenCommand& command : written()) {
@@ -144,11 +149,16 @@ TEST_F(CliDocumentationTest, EveryCommandLineNamesCommandsAndOptionsThatThereAre
     ASSERT_FALSE(words.empty()) << command.place;
     ASSERT_TRUE(known.contains(words[0])) << "'" << words[0] << "' in " << command.place;
     ++looked_at;
+    std::string name = words[0];
+    if (name == "fleet" && words.size() > 1) {
+      name += " " + words[1];
+      EXPECT_TRUE(options.contains(name)) << command.place;
+    }
     static const std::regex pattern("\\[?(--[a-z-]+|-[a-zA-Z])(?![a-zA-Z]).*");
     for (std::size_t i = 1; i < words.size(); ++i) {
       std::smatch match;
       if (std::regex_match(words[i], match, pattern)) {
-        EXPECT_TRUE(options[words[0]].contains(match[1])) << match[1] << " in " << command.place;
+        EXPECT_TRUE(options[name].contains(match[1])) << match[1] << " in " << command.place;
       }
     }
   }
@@ -165,8 +175,18 @@ TEST_F(CliDocumentationTest, EveryCommandLineIsOneThatTheProgramTakes) {
 }
 
 TEST_F(CliDocumentationTest, ExamplesOfEveryHelpAreOnesThatTheProgramTakes) {
+  std::vector<std::vector<std::string>> all;
   for (const std::string& name : commands()) {
-    std::istringstream help(run({name, "--help"}).out);
+    all.push_back({name});
+  }
+  for (const std::string& below : kOfFleets) {
+    all.push_back({"fleet", below});
+  }
+  for (const std::vector<std::string>& words : all) {
+    const std::string name = words.back();
+    std::vector<std::string> with_help = words;
+    with_help.emplace_back("--help");
+    std::istringstream help(run(with_help).out);
     std::size_t taken = 0;
     for (std::string line; std::getline(help, line);) {
       static const std::regex example("  (?:.* )?pascaline ([a-z].*)");

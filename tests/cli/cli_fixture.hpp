@@ -39,8 +39,9 @@ class CliTest : public ::testing::Test {
     return names;
   }
   /// Options in the help of a command, "-k" and "--kernel" apart.
-  [[nodiscard]] std::set<std::string> option_names(const std::string& command) const {
-    const std::string help = run({command, "--help"}).out;
+  [[nodiscard]] std::set<std::string> option_names(std::vector<std::string> command) const {
+    command.emplace_back("--help");
+    const std::string help = run(command).out;
     std::set<std::string> names;
     static const std::regex pattern("\n  (-[a-zA-Z])?,?(--[a-z][a-z-]*)?");
     for (std::sregex_iterator match(help.begin(), help.end(), pattern), end; match != end; ++match) {

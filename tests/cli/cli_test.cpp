@@ -175,6 +175,9 @@ TEST_F(CliTest, CompletionIsBash) {
   EXPECT_EQ(complete("pascaline show se", 2), "sessions\n");
   EXPECT_EQ(complete("pascaline sweep --searcher ex", 3), "exhaustive\n");
   EXPECT_EQ(complete("pascaline compile-w", 1), "\n");
+  EXPECT_EQ(complete("pascaline fleet ga", 2), "gather\n");
+  EXPECT_EQ(complete("pascaline fleet plan night --shar", 4), "--shards\n");
+  EXPECT_EQ(complete("pascaline fleet gather night --acc", 4), "--accept\n");
 }
 
 TEST_F(CliTest, FullOutputIsAFault) {

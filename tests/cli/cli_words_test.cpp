@@ -78,6 +78,11 @@ TEST_F(CliWordsTest, UnknownCommandsAndOptionsAreToldWithWhatWasMeant) {
   expect_fault(run({"sweep", "--trails", "5"}), 2,
                {"sweep has no option --trails (did you mean '--trials'?); see pascaline sweep --help"});
   expect_fault(run({"sweep", "--trails=5"}), 2, {"no option --trails (did you mean '--trials'?)"});
+  expect_fault(run({"fleet", "paln"}), 2,
+               {"there is no command 'fleet paln' (did you mean 'plan'?); see pascaline fleet --help"});
+  expect_fault(run({"fleet", "plan", "night", "--shard", "4"}), 2,
+               {"fleet plan has no option --shard (did you mean '--shards'?); see pascaline fleet plan --help"});
+  expect_fault(run({"fleet", "status"}), 2, {"folder", "see pascaline fleet status --help"});
   expect_fault(run({"sweep", "-x"}), 2, {"sweep has no option -x; see pascaline sweep --help"});
   expect_fault(run({"--verison"}), 2, {"(did you mean '--version'?); see pascaline --help"});
   // Workers are for no one to start.
@@ -141,7 +146,7 @@ TEST_F(CliWordsTest, EveryOptionIsInTheHelpAndTheCompletion) {
     for (std::sregex_iterator match(line.begin(), line.end(), pattern), end; match != end; ++match) {
       completed.insert((*match)[0]);
     }
-    std::set<std::string> shown = option_names(command);
+    std::set<std::string> shown = option_names({command});
     std::erase_if(shown, [](const std::string& name) { return !name.starts_with("--"); });
     EXPECT_EQ(shown, completed) << command;
   }

@@ -104,6 +104,14 @@ void kill_session(pid_t session) noexcept {
   }
 }
 
+// A batch system that preempts a job, and who shuts a machine down, sends these to every process. When a worker is to
+// end is its parent's to say: it finishes the trial in flight, which would else count as one that crashed its worker.
+void leave_signals_to_parent() noexcept {
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
+    std::signal(signal, SIG_IGN);
+  }
+}
+
 }  // namespace
 
 WorkerProcess::WorkerProcess(std::vector<std::string> command) {
@@ -174,6 +182,7 @@ void WorkerProcess::swap(WorkerProcess& other) noexcept {
 }
 
 void end_with_parent() noexcept {
+  leave_signals_to_parent();
   const pid_t parent = ::getppid();
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) {  // it ended just before
@@ -184,6 +193,7 @@ void end_with_parent() noexcept {
 // The signal of a parent's death reaches this process alone, and killing it first would leave its compilers to run on:
 // so a thread waits for the other end of standard input to be closed, which is the parent's.
 void end_session_with_parent() {
+  leave_signals_to_parent();
   if (::getsid(0) != ::getpid()) {
     end_with_parent();
     return;

@@ -17,6 +17,7 @@
 #include "core/trial.hpp"
 #include "db/overview.hpp"
 #include "db/sweep_plan.hpp"
+#include "tuner/fleet/shard.hpp"
 #include "tuner/measure/measure.hpp"
 #include "tuner/monitor/governor.hpp"
 #include "tuner/monitor/polite_watch.hpp"
@@ -84,7 +85,8 @@ struct SweepOptions {
   std::string command_line;       ///< for the record
   /// Options with paths that were given, absolute: for the record, and to remind whoever resumes the run of them.
   std::vector<std::pair<std::string, std::string>> paths;
-  std::string resume_run;  ///< uuid of the run to resume; empty: a new one
+  std::string resume_run;              ///< uuid of the run to resume; empty: a new one
+  std::optional<ShardIdentity> shard;  ///< that it is part of, for its sessions to keep; nothing: it is all there is
 };
 
 [[nodiscard]] inline bool has_time_limit(const SweepOptions& options) {

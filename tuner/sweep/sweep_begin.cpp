@@ -43,6 +43,10 @@ std::string options_json(const SweepOptions& options) {
   if (options.budget_s) {
     json["budget_s"] = *options.budget_s;
   }
+  if (options.shard) {
+    json["shard"] = {
+        {"fleet", options.shard->fleet}, {"index", options.shard->shard.index}, {"count", options.shard->shard.count}};
+  }
   if (!options.sensors.empty()) {
     json["sensors"] = options.sensors.string();
   }

@@ -1,0 +1,128 @@
+#include "cli/fleet/shard_check.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "cli/fleet/fleet_commands.hpp"
+#include "core/error.hpp"
+#include "core/util/counted.hpp"
+#include "core/util/duration.hpp"
+#include "db/store.hpp"
+#include "db/sweep_plan.hpp"
+#include "report/text.hpp"
+
+namespace pascaline::cli {
+namespace {
+
+std::string refusal_of_identity(const ShardIdentity& found, const Fleet& fleet) {
+  if (found.shard.count != fleet.count()) {
+    return fmt::format("it is shard {}, and this fleet has {}", found.shard.text(), counted(fleet.count(), "shard"));
+  }
+  return found.fleet == fleet.id ? "" : fmt::format("it is of fleet {}, whose plan is another", found.fleet);
+}
+
+std::string refusal_of_clock(const SessionRow& session, const Fleet& fleet) {
+  const auto since = std::chrono::system_clock::now().time_since_epoch();
+  const auto now_ms = std::chrono::duration_cast<std::chrono::milliseconds>(since).count();
+  const double before_s = static_cast<double>(fleet.planned_unix_ms - session.started_unix_ms) / 1000;
+  const double ahead_s = static_cast<double>(session.started_unix_ms - now_ms) / 1000;
+  if (before_s > kMostClockDifferenceS) {
+    return fmt::format("its clock is off: it began {} before the fleet was planned", duration_text(before_s));
+  }
+  return ahead_s > kMostClockDifferenceS
+             ? fmt::format("its clock is off: it begins {} from now", duration_text(ahead_s))
+             : "";
+}
+
+std::string refusal_of_versions(const Store& store, const SessionRow& session, const Fleet& fleet) {
+  if (session.program_version != fleet.program) {
+    return fmt::format("pascaline {} measured it, and {} planned the fleet", session.program_version, fleet.program);
+  }
+  std::string refusal;
+  TrialFilter filter;
+  filter.session_id = session.id;
+  store.for_each_trial(filter, [&](const StoredTrial& stored) {
+    const auto planned =
+        std::ranges::find_if(fleet.kernels, [&](const PlannedKernel& one) { return one.name == stored.kernel.name; });
+    if (refusal.empty() && (planned == fleet.kernels.end() || planned->source_hash != stored.kernel.source_hash)) {
+      refusal = fmt::format("its kernel '{}' is another version than the plan's", stored.kernel.name);
+    }
+    if (refusal.empty() && planned->space_hash != stored.space_hash) {
+      refusal = fmt::format("its search space of '{}' is another version than the plan's", stored.kernel.name);
+    }
+  });
+  return refusal;
+}
+
+void look_into(const Store& store, const Fleet& fleet, const Accepted& accepted, ShardDatabase& found) {
+  const std::vector<SessionRow> sessions = store.sessions();
+  if (sessions.empty()) {
+    found.refusal = "it holds no session";
+  }
+  for (const SessionRow& session : sessions) {
+    const auto identity = shard_of_options(session.options_json);
+    std::string refusal = identity ? refusal_of_identity(*identity, fleet) : "it holds a sweep that is not of a fleet";
+    if (refusal.empty() && found.shard != 0 && found.shard != identity->shard.index) {
+      refusal = fmt::format("it holds shards {} and {}", found.shard, identity->shard.index);
+    }
+    if (refusal.empty()) {
+      found.shard = identity->shard.index;
+    }
+    refusal = refusal.empty() && !accepted.clock ? refusal_of_clock(session, fleet) : refusal;
+    refusal = refusal.empty() && !accepted.versions ? refusal_of_versions(store, session, fleet) : refusal;
+    found.refusal = found.refusal.empty() ? refusal : found.refusal;
+    found.finished = found.finished || session.state == "finished";
+    found.running = found.running || session.alive;
+    found.started_unix_ms = std::max(found.started_unix_ms, session.started_unix_ms);
+    TrialFilter filter;
+    filter.session_id = session.id;
+    store.for_each_trial(filter, [&](const StoredTrial&) { ++found.trials; });
+  }
+  std::set<std::string> decided;
+  for (const Winner& winner : store.winners("", nullptr)) {
+    decided.insert(winner.trial.problem.text());
+  }
+  found.decided = static_cast<std::int64_t>(decided.size());
+}
+
+}  // namespace
+
+ShardDatabase look_at_shard(const std::filesystem::path& file, const Fleet& fleet, const Accepted& accepted) {
+  ShardDatabase found;
+  found.file = file;
+  try {
+    const Store store(file, OpenMode::read_only);
+    look_into(store, fleet, accepted, found);
+  } catch (const Error& error) {
+    found.refusal = error.what();
+  }
+  return found;
+}
+
+void keep_fullest(std::vector<ShardDatabase>& databases) {
+  const auto rank = [](const ShardDatabase& one) { return std::tuple(one.finished, one.decided, one.trials); };
+  std::map<int, ShardDatabase*> fullest;
+  for (ShardDatabase& one : databases) {
+    if (!one.refusal.empty()) {
+      continue;
+    }
+    ShardDatabase*& kept = fullest[one.shard];
+    if (kept == nullptr) {
+      kept = &one;
+      continue;
+    }
+    ShardDatabase* other = &one;
+    if (rank(one) > rank(*kept)) {
+      std::swap(kept, other);
+    }
+    other->refusal = fmt::format("shard {} was run more than once, and {} holds {} of it", other->shard,
+                                 kept->file.filename().string(), rank(*kept) > rank(*other) ? "more" : "as much");
+  }
+}
+
+}  // namespace pascaline::cli

@@ -1,0 +1,214 @@
+"""A fleet on one machine: plan, run, status, gather, and what is refused."""
+import contextlib
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import unittest
+from pathlib import Path
+
+from workbench import PROGRAM, REPEATS, SIZES, FleetTest
+
+
+def descendants(process):
+    """The process and all that came from it."""
+    found = [process]
+    for children in Path(f"/proc/{process}/task").glob("*/children"):
+        for child in children.read_text().split():
+            found += descendants(int(child))
+    return found
+
+
+class PlainFleetTest(FleetTest):
+    sizes = SIZES[:4]
+
+    def gather(self, *more, code=0):
+        result = self.run_program("fleet", "gather", self.fleet, "--db", self.folder / "all.db", "--json", *more, code=code)
+        return json.loads(result.stdout)
+
+    def test_shards_by_hand_make_the_whole(self):
+        for shard in (1, 2, 3):
+            self.run_program("sweep", "--shard", f"{shard}/3", "--db", self.folder / f"part{shard}.db", "--quiet",
+                             *self.what_to_tune())
+        self.run_program("merge", *[self.folder / f"part{shard}.db" for shard in (1, 2, 3)], "--db", self.folder / "all.db")
+        self.expect_whole(self.folder / "all.db")
+
+    def test_a_fleet_is_run_followed_and_gathered(self):
+        table = self.plan(3).stdout
+        self.assertRegex(table, r"shard +problems")
+        self.assertEqual({shard["state"] for shard in self.status().values()}, {"waiting"})
+        self.run_program("fleet", "run", self.fleet, "--shard", 2)
+        self.assertEqual([shard["state"] for shard in self.status().values()], ["waiting", "done", "waiting"])
+        gathered = self.gather(code=3)
+        self.assertEqual([one["shard"] for one in gathered["incomplete"]], [1, 3])
+        self.run_program("fleet", "run", self.fleet)
+        gathered = self.gather("--report", self.folder / "night.html")
+        self.assertEqual(gathered["incomplete"] + gathered["left_out"], [])
+        self.assertIn("<!doctype html", (self.folder / "night.html").read_text()[:100].lower())
+        self.expect_whole(self.folder / "all.db")
+        self.assertIn("done", self.run_program("fleet", "run", self.fleet, "--shard", 2).stdout)
+        self.assertEqual(self.gather()["new"], {"sessions": 0, "trials": 0, "winners": 0})
+
+    def test_an_interrupted_shard_is_resumed(self):
+        self.plan(1)
+        database = self.fleet / "shard-0001.db"
+        running = subprocess.Popen([PROGRAM, "fleet", "run", self.fleet], env=self.environment, stdout=subprocess.DEVNULL)
+        self.wait_for("a trial", lambda: self.trials_so_far(database) >= 3)
+        refused = self.run_program("fleet", "run", self.fleet, "--shard", 1, code=1).stderr
+        self.assertIn("is worked on by process", refused)
+        running.send_signal(signal.SIGTERM)
+        self.assertEqual(running.wait(30), 130)
+        self.assertEqual(self.status()[1]["state"], "interrupted")
+        self.assertIn("so far", self.gather(code=3)["incomplete"][0]["reason"])
+        killed = subprocess.Popen([PROGRAM, "fleet", "run", self.fleet], env=self.environment, stdout=subprocess.DEVNULL,
+                                  start_new_session=True)
+        before = self.trials_so_far(database)
+        self.wait_for("a trial more", lambda: self.trials_so_far(database) > before)
+        killed.kill()
+        killed.wait()
+        self.assertEqual(self.status()[1]["state"], "lost")
+        self.run_program("fleet", "run", self.fleet)
+        self.gather()
+        self.expect_whole(self.folder / "all.db")
+
+    def test_a_signal_to_every_process_costs_no_trial(self):
+        # As Slurm sends it when it preempts a job: to the workers, too.
+        self.plan(1)
+        database = self.fleet / "shard-0001.db"
+        running = subprocess.Popen([PROGRAM, "fleet", "run", self.fleet], env=self.environment, stdout=subprocess.DEVNULL)
+        self.wait_for("a trial", lambda: self.trials_so_far(database) >= 2)
+        processes = descendants(running.pid)
+        self.assertGreaterEqual(len(processes), 4, "fleet run, sweep and its two kinds of workers")
+        for process in processes:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGTERM)
+        self.assertEqual(running.wait(30), 130)
+        with sqlite3.connect(database) as connection:
+            bad = connection.execute("SELECT config_text, status, reason FROM trials WHERE status <> 'ok'").fetchall()
+        self.assertEqual(bad, [])
+
+    def test_what_is_left_out_is_told(self):
+        self.plan(2)
+        self.run_program("fleet", "run", self.fleet)
+        again = self.fleet / "again.db"
+        self.run_program("sweep", "--fleet", self.fleet / "fleet.json", "--shard", "1/2", "--db", again, "--quiet")
+        other = self.fleet / "other.db"
+        self.run_program("sweep", "--shard", "1/3", "--db", other, "--quiet", *self.what_to_tune())
+        another = self.fleet / "another.db"
+        self.run_program("sweep", "--shard", "1/2", "--db", another, "--quiet", *self.what_to_tune(SIZES[:3]))
+        plain = self.fleet / "plain.db"
+        self.run_program("sweep", "--db", plain, "--quiet", *self.what_to_tune(SIZES[:1]))
+        (self.fleet / "torn.db").write_bytes(b"no database")
+        reasons = {os.path.basename(one["file"]): one["reason"] for one in self.gather()["left_out"]}
+        self.assertIn("was run more than once", reasons.pop("again.db", "") + reasons.pop("shard-0001.db", ""))
+        self.assertIn("it is shard 1/3, and this fleet has 2 shards", reasons.pop("other.db"))
+        self.assertIn("of fleet", reasons.pop("another.db"))
+        self.assertIn("not of a fleet", reasons.pop("plain.db"))
+        self.assertIn("torn.db", reasons.pop("torn.db"))
+        self.assertEqual(reasons, {})
+        self.expect_whole(self.folder / "all.db")
+
+    def test_what_another_machine_is_writing_is_not_opened(self):
+        self.plan(2)
+        self.run_program("fleet", "run", self.fleet)
+        file = self.fleet / "shard-0001.attempt-1.json"
+        attempt = json.loads(file.read_text())
+        file.write_text(json.dumps({**attempt, "state": "running", "host": "elsewhere", "boot": "another"}))
+        gathered = self.gather(code=3)
+        self.assertEqual(gathered["incomplete"], [{"shard": 1, "reason": "it is running: gather again"}])
+        self.assertEqual([one["shard"] for one in gathered["taken"]], [2])
+        self.assertIn("elsewhere", self.run_program("fleet", "run", self.fleet, "--shard", 1, code=1).stderr)
+        os.utime(file, (1, 1))
+        self.assertEqual(self.status()[1]["state"], "lost")
+
+    def change(self, database, statement):
+        with sqlite3.connect(database) as connection:
+            self.assertGreater(connection.execute(statement).rowcount, 0)
+
+    def test_clocks_and_versions_are_checked_at_gather(self):
+        self.plan(3)
+        self.run_program("fleet", "run", self.fleet)
+        self.change(self.fleet / "shard-0001.db", "UPDATE sessions SET started_unix_ms = started_unix_ms - 4 * 3600000")
+        self.change(self.fleet / "shard-0002.db", "UPDATE sessions SET program_version = '0.0.1'")
+        self.change(self.fleet / "shard-0003.db", "UPDATE kernels SET source_hash = 'other'")
+        gathered = self.gather(code=3)
+        self.assertRegex(gathered["left_out"][0]["reason"], r"its clock is off: it began \d h.* before the fleet was planned")
+        self.assertIn("pascaline 0.0.1 measured it", gathered["left_out"][1]["reason"])
+        self.assertIn("'crawl' is another version", gathered["left_out"][2]["reason"])
+        self.assertEqual(len(gathered["incomplete"]), 3)
+        self.assertFalse((self.folder / "all.db").exists())
+        self.gather("--accept", "clock", "--accept", "versions")
+
+    def test_other_kernels_clocks_and_versions_are_refused_before_anything_runs(self):
+        self.plan(2)
+        (self.kernels / "crawl.cu").write_text((self.kernels / "crawl.cu").read_text() + "// changed\n")
+        failed = self.run_program("sweep", "--fleet", self.fleet / "fleet.json", "--shard", "1/2", "--db", "x.db", code=1)
+        self.assertIn("the source of kernel 'crawl' here is not that of fleet", failed.stderr)
+        self.assertFalse((self.folder / "x.db").exists())
+        plan = json.loads((self.fleet / "fleet.json").read_text())
+        for change, said in (({"program": "9.9.9"}, "planned by pascaline 9.9.9"),
+                             ({"planned_unix_ms": plan["planned_unix_ms"] + 5 * 3600000}, "set the clocks")):
+            (self.fleet / "fleet.json").write_text(json.dumps({**plan, **change}))
+            self.assertIn(said, self.run_program("fleet", "run", self.fleet, code=1).stderr)
+        self.assertEqual(self.status()[1]["attempts"], 0)
+
+    def test_wrong_shards_and_folders_are_refused(self):
+        for shard, said in (("0/4", "there is no shard 0"), ("5/4", "there is no shard 5"), ("a/b", "is not a shard"),
+                            ("1/0", "1 to 10000 shards"), ("1/100000", "1 to 10000 shards"), ("-1/4", "is not a shard")):
+            failed = self.run_program("sweep", f"--shard={shard}", "--db", "x.db", *self.what_to_tune(), code=2)
+            self.assertIn(said, failed.stderr)
+            self.assertEqual(failed.stderr.count("\n"), 1)
+        many = self.run_program("sweep", "--shard", "1/5", "--db", "x.db", *self.what_to_tune(), code=1).stderr
+        self.assertIn("5 shards are more than there is to divide: the plan has 4 problems", many)
+        self.assertIn("no fleet.json", self.run_program("fleet", "status", self.folder, code=1).stderr)
+        self.plan(2)
+        self.assertIn("has a fleet already", self.run_program(
+            "fleet", "plan", self.fleet, "--shards", "2", *self.what_to_tune(), code=1).stderr)
+        self.assertIn("has 2 shards", self.run_program("fleet", "run", self.fleet, "--shard", "3", code=1).stderr)
+        self.assertIn("has 2 shards", self.run_program("sweep", "--fleet", self.fleet / "fleet.json", "--shard", "1/4",
+                                                       code=2).stderr)
+        self.assertIn("with --shard", self.run_program("sweep", "--fleet", self.fleet / "fleet.json", code=2).stderr)
+
+    def test_a_shard_is_resumed_as_what_it_is(self):
+        words = ["--db", self.folder / "part.db", "--quiet"]
+        running = subprocess.Popen([PROGRAM, "sweep", "--shard", "2/2", *words, *map(str, self.what_to_tune())],
+                                   env=self.environment)
+        self.wait_for("a trial", lambda: self.trials_so_far(self.folder / "part.db") >= 2)
+        running.kill()
+        running.wait()
+        refused = self.run_program("sweep", "--resume", "--shard", "1/2", *words, code=1).stderr
+        self.assertIn("it is shard 2/2, not shard 1/2", refused)
+        self.run_program("sweep", "--resume", *words, "--kernels", self.kernels, "--spaces", self.kernels)
+        found = self.searched(self.folder / "part.db")
+        self.assertEqual(len(found), len(set(found)))
+        self.assertEqual(len(found), len(self.sizes) // 2 * len(REPEATS))
+
+    def test_batch_scripts_come_from_templates(self):
+        self.plan(4, "--budget", "2h")
+        script = self.run_program("fleet", "submit", self.fleet, "--slurm", "--dry-run").stdout
+        for line in ("#SBATCH --array=1-4", "#SBATCH --time=130", "#SBATCH --gres=gpu:1", "#SBATCH --requeue"):
+            self.assertIn(line, script)
+        usual = self.run_program("fleet", "submit", "--print-template").stdout
+        template = self.folder / "mine.sh"
+        template.write_text(usual.replace("--gres={{gres}}", "--gres=gpu:p40:1"))
+        mine = self.run_program("fleet", "submit", self.fleet, "--slurm", "--dry-run", "--template", template).stdout
+        self.assertIn("gpu:p40:1", mine)
+        for placeholder in ("array", "time", "command"):
+            template.write_text(usual.replace("{{" + placeholder + "}}", "1"))
+            failed = self.run_program("fleet", "submit", self.fleet, "--slurm", "--dry-run", "--template", template, code=1)
+            self.assertIn("lacks the placeholder {{" + placeholder + "}}", failed.stderr)
+        template.write_text(usual + "{{tiem}}")
+        failed = self.run_program("fleet", "submit", self.fleet, "--slurm", "--dry-run", "--template", template, code=1)
+        self.assertIn("no placeholder {{tiem}} (did you mean 'time'?)", failed.stderr)
+        self.assertIn("say where", self.run_program("fleet", "submit", self.fleet, code=2).stderr)
+
+    def test_mpi_wants_to_be_started_so(self):
+        self.plan(2)
+        for name in ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"):
+            self.environment.pop(name, None)
+        self.assertIn("start it with mpirun or srun", self.run_program("fleet", "run", self.fleet, "--mpi", code=2).stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
