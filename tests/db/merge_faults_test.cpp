@@ -161,13 +161,12 @@ TEST_F(MergeFaultsTest, DocumentsThatCannotBeRead) {
 TEST_F(MergeFaultsTest, WinnerThatIsNoTrialOfItsKeyTakesTheTrialsBackToo) {
   change_other(
       "INSERT INTO kernels VALUES (77, 'matmul', 'other');"
-      "INSERT INTO winners SELECT device_id, toolkit_id, 77, problem_id, 'time', id, NULL, NULL, NULL, NULL, NULL, 1, "
-      "1 FROM trials "
-      "LIMIT 1");
+      "INSERT INTO decisions SELECT device_id, toolkit_id, 77, problem_id, 'time', id, 1, 0, NULL, NULL, NULL, NULL, "
+      "NULL, 1 FROM trials LIMIT 1");
   const std::int64_t before = count(mine_, "trials");
   expect_refused(other_, "winner");
   EXPECT_EQ(count(mine_, "trials"), before);
-  change_other("DELETE FROM winners WHERE kernel_id = 77");
+  change_other("DELETE FROM decisions WHERE kernel_id = 77");
   EXPECT_EQ(merge().trials, 20);
 }
 
