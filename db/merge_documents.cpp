@@ -79,8 +79,6 @@ void check_configs(Connection& from, const std::string& table) {
   }
 }
 
-}  // namespace
-
 // The readers themselves judge, so that all that passes can be read later. Limits of a device need no look: what in
 // them is not as it should be counts as absent.
 void check_documents(Connection& from) {
@@ -93,13 +91,19 @@ void check_documents(Connection& from) {
   check_probes(from);
 }
 
-// Damage is otherwise looked for only when a database is opened for writing.
-void check_to_merge(Connection& from) {
+}  // namespace
+
+void check_merged_pages(Connection& from) {
   merge_reading(from, [&] {
     const std::string verdict = from.database().execAndGet("PRAGMA quick_check(1)").getString();
     if (verdict != "ok") {
       from.fail("read what is to be merged", explain_sqlite(SQLITE_CORRUPT, verdict), SQLITE_CORRUPT);
     }
+  });
+}
+
+void check_merged_rows(Connection& from) {
+  merge_reading(from, [&] {
     for (const char* table : {"sessions", "attempts", "plan_kernels", "plan_problems", "plan_calls", "plan_paths",
                               "telemetry", "winners", "decisions", "probes", "probe_values", "probe_chains"}) {
       Query dangling = from.query(fmt::format("PRAGMA foreign_key_check({})", table));

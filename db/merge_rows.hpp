@@ -85,12 +85,12 @@ auto merge_reading(Connection& from, Work&& work) -> decltype(work()) {
 [[nodiscard]] std::int64_t merged_id(const Merge& merge, const MergeIds& ids, std::int64_t id, std::string_view table);
 [[nodiscard]] std::int64_t last_inserted(Merge& merge);
 
-/// Looks for damage, dangling references and documents that cannot be read, which would make the whole of one's own
-/// database unreadable once they are in it. References of trials and samples are looked at as they are merged.
-void check_to_merge(Connection& from);
-/// Reads every problem and configuration; throws Error, mostly BadColumnError, at one that cannot be read.
-void check_documents(Connection& from);
-/// Reads every probe; throws as `check_documents` does.
+/// Looks for damage of the file, which is otherwise only done when one is opened for writing.
+void check_merged_pages(Connection& from);
+/// Looks for dangling references and documents that cannot be read, which would make the whole of one's own database
+/// unreadable once they are in it. References of trials and samples are looked at as they are merged.
+void check_merged_rows(Connection& from);
+/// Reads every probe; throws Error, mostly BadColumnError, at one that cannot be read.
 void check_probes(Connection& from);
 
 void merge_references(Merge& merge);

@@ -55,10 +55,10 @@ constexpr std::string_view kComparedValues = "?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9
 constexpr int kColumns = 15;
 
 // Of the columns state, process_id, process_start, boot_id; of another boot nobody knows.
-bool may_run(Query& row) {
+bool may_run(Query& row, const std::string& boot_id) {
   const bool running = row.text() == "running";
   const ProcessIdentity process = read_process(row);
-  return running && (process.boot_id != this_process().boot_id || is_alive(process));
+  return running && (process.boot_id != boot_id || is_alive(process));
 }
 
 std::int64_t insert_session(Merge& merge, Query& row, int columns_at, const std::string& uuid, std::int64_t device,
@@ -78,9 +78,9 @@ std::int64_t insert_session(Merge& merge, Query& row, int columns_at, const std:
 }
 
 // A session that runs here goes on as it is.
-void update_session(Merge& merge, Query& row, int columns_at, std::int64_t id) {
+void update_session(Merge& merge, Query& row, int columns_at, std::int64_t id, const std::string& boot_id) {
   Query here = merge.to.query("SELECT state, process_id, process_start, boot_id FROM sessions WHERE id = ?");
-  if (!here.bind(id).step() || may_run(here)) {
+  if (!here.bind(id).step() || may_run(here, boot_id)) {
     return;
   }
   Query update = merge.to.query(fmt::format("UPDATE sessions SET ({}) = ({}) WHERE id = ?16 AND ({}) < ({})",
@@ -100,9 +100,10 @@ void merge_sessions(Merge& merge) {
                                             "sessions ORDER BY id",
                                             kProcess, kMergedColumns));
   constexpr int kColumnsAt = 9;
+  const std::string boot_id = this_process().boot_id;
   while (merge_next(merge, row)) {
     std::int64_t& id = merge.sessions[row.integer()];
-    merge.counts.sessions_running += may_run(row) ? 1 : 0;
+    merge.counts.sessions_running += may_run(row, boot_id) ? 1 : 0;
     const std::int64_t device = merged_id(merge, merge.devices, row.integer(), "devices");
     const std::int64_t toolkit = merged_id(merge, merge.toolkits, row.integer(), "toolkits");
     const std::optional<std::int64_t> other_import = row.optional_integer();
@@ -118,7 +119,7 @@ void merge_sessions(Merge& merge) {
                     fmt::format("session {} is of another device in {}", uuid, merge.to.file().string()));
     }
     merge.known_sessions.insert(id);
-    update_session(merge, row, kColumnsAt, id);
+    update_session(merge, row, kColumnsAt, id, boot_id);
   }
 }
 

@@ -30,15 +30,15 @@ struct Source {
 };
 
 std::unique_ptr<SQLite::Transaction> begin_reading(Connection& from) {
-  auto moment = merge_reading(from, [&] { return std::make_unique<SQLite::Transaction>(from.database()); });
-  check_to_merge(from);
-  return moment;
+  return merge_reading(from, [&] { return std::make_unique<SQLite::Transaction>(from.database()); });
 }
 
 Source open_source(const fs::path& file, const fs::path& mine) {
   require_another_file(file, mine);
   Source source{open_database(file, OpenMode::read_only, Durability::full), nullptr};
   source.moment = begin_reading(*source.connection);
+  check_merged_pages(*source.connection);
+  check_merged_rows(*source.connection);
   return source;
 }
 
@@ -253,6 +253,7 @@ MergeCounts Store::merge(Store& other) {
   Connection& from = *other.impl_->connection;
   return to.guard(kMerging, [&] {
     const auto moment = begin_reading(from);
+    check_merged_rows(from);
     MergeSettings settings(to, {});
     SQLite::Transaction transaction(to.database(), SQLite::TransactionBehavior::IMMEDIATE);
     std::vector<MergedFile> merged;
