@@ -38,7 +38,7 @@ def read_options():
 
 def first_shard(options, path):
     """An empty database of the program's own making, filled by SQL: a sweep of so many trials would take days."""
-    subprocess.run([options.program, "sweep", "--kernel", "vector_add", "--device", "emulator", "--problem", "N=256",
+    subprocess.run([options.program, "sweep", "--kernel", "softmax", "--device", "emulator", "--problem", "ROWS=8,WIDTH=64",
                     "--trials", "2", "--quiet", "--db", str(path)], check=True, stdout=subprocess.DEVNULL)
     database = sqlite3.connect(path)
     columns = [row[1] for row in database.execute("PRAGMA table_info(trials)")]
@@ -54,15 +54,17 @@ def first_shard(options, path):
     values = ", ".join(changed.get(column, column) for column in columns)
     database.executescript(f"""
         PRAGMA synchronous = OFF;
-        BEGIN;
         CREATE TEMP TABLE one AS SELECT * FROM trials WHERE status = 'ok' LIMIT 1;
+        BEGIN;
         DELETE FROM winners; DELETE FROM decisions; DELETE FROM samples; DELETE FROM trials; DELETE FROM telemetry;
-        INSERT INTO problems SELECT 1000 + value, kernel, 'vector_add N=' || (1000 + value), '{{"N":' || (1000 + value) ||
-          '}}', types, flops, bytes FROM generate_series(0, {options.problems - 1}), (SELECT * FROM problems LIMIT 1);
-        """.replace("generate_series(0, %d)" % (options.problems - 1),
-                    "(WITH RECURSIVE n(value) AS (SELECT 0 UNION ALL SELECT value + 1 FROM n WHERE value < %d) SELECT value"
-                    " FROM n)" % (options.problems - 1)))
+        INSERT INTO problems SELECT 1000 + value, kernel, 'softmax ROWS=' || (1000 + value) || ' WIDTH=64 STORAGE=float32',
+          json_object('ROWS', 1000 + value, 'WIDTH', 64), types, flops, bytes FROM (SELECT * FROM problems LIMIT 1),
+          (WITH RECURSIVE n(value) AS (SELECT 0 UNION ALL SELECT value + 1 FROM n WHERE value < {options.problems - 1})
+          SELECT value FROM n);
+        COMMIT;
+        """)
     database.executescript(f"""
+        BEGIN;
         INSERT INTO trials SELECT {values} FROM one, (WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n
           WHERE i < {options.trials}) SELECT i FROM n);
         INSERT INTO samples SELECT id, s, median_us + s, NULL, NULL, NULL, NULL FROM trials, (WITH RECURSIVE n(s) AS
@@ -87,8 +89,8 @@ def other_shard(options, first, path, number):
     database.execute("UPDATE sessions SET uuid = ?, run_uuid = ?", (str(uuid.uuid4()), str(uuid.uuid4())))
     if options.apart:
         # Dimensions of a problem are part of its text, which is unique.
-        database.execute("UPDATE problems SET text = text || ?, dimensions = json_set(dimensions, '$.N', 1000000 * ? + "
-                         "json_extract(dimensions, '$.N'))", (f"{number:03}", number))
+        database.execute("UPDATE problems SET text = text || ?, dimensions = json_set(dimensions, '$.ROWS', 1000000 * ? + "
+                         "json_extract(dimensions, '$.ROWS'))", (f"{number:03}", number))
     database.commit()
     database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     database.close()

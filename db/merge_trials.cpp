@@ -61,6 +61,42 @@ std::int64_t next_trial_id(Merge& merge) {
   return row.integer();
 }
 
+// Samples on their way, many to a statement: to begin and end one takes longer than to insert its row.
+class SampleInserter {
+ public:
+  explicit SampleInserter(Connection& to) : insert_(to, sql()) {}
+  void add(std::int64_t trial, const RawStatement& row) {
+    insert_.bind(1 + waiting_ * kColumns, trial);
+    insert_.bind_columns(2 + waiting_ * kColumns, row, 1, kColumns - 1);
+    if (++waiting_ == kRows) {
+      flush();
+    }
+  }
+  void flush() {
+    for (int i = waiting_; i < kRows; ++i) {
+      insert_.bind_null(1 + i * kColumns);
+    }
+    insert_.run();
+    waiting_ = 0;
+  }
+
+ private:
+  static constexpr int kRows = 64;
+  static constexpr int kColumns = 7;
+  static std::string sql() {
+    std::string rows;
+    for (int i = 0; i < kRows; ++i) {
+      rows += fmt::format("{}({})", i > 0 ? "," : "", parameter_list(kColumns));
+    }
+    return fmt::format(
+        "INSERT INTO samples (trial_id, ordinal, time_us, temperature_c, sm_clock_mhz, mark, power_w) SELECT column1, "
+        "column2, column3, column4, column5, column6, column7 FROM (VALUES {}) WHERE column1 IS NOT NULL",
+        rows);
+  }
+  RawStatement insert_;
+  int waiting_ = 0;
+};
+
 // Both are read in the order of the trials' ids, so each sample's trial is found by going along.
 void merge_samples(Merge& merge) {
   RawStatement row = merge_reading(merge.from, [&] {
@@ -68,9 +104,7 @@ void merge_samples(Merge& merge) {
                         "SELECT trial_id, ordinal, time_us, temperature_c, sm_clock_mhz, mark, power_w FROM samples "
                         "ORDER BY trial_id, ordinal");
   });
-  RawStatement insert(merge.to,
-                      "INSERT INTO samples (trial_id, ordinal, time_us, temperature_c, sm_clock_mhz, mark, power_w) "
-                      "VALUES (?, ?, ?, ?, ?, ?, ?)");
+  SampleInserter inserter(merge.to);
   const TrialIds::Row* trial = nullptr;
   while (merge_reading(merge.from, [&] { return row.step(); })) {
     const std::int64_t other_id = row.integer(0);
@@ -81,12 +115,11 @@ void merge_samples(Merge& merge) {
       merge_dangling(merge.from, other_id, "trials");
     }
     if (trial->is_new) {
-      insert.bind(1, trial->here);
-      insert.bind_columns(2, row, 1, 6);
-      insert.run();
+      inserter.add(trial->here, row);
       ++merge.counts.samples;
     }
   }
+  inserter.flush();
 }
 
 // A trial may share the result of one that is taken over after it.

@@ -181,6 +181,30 @@ TEST_F(CliMergeTest, MergedSweepIsShownReportedDispatchedFromAndNotRepeated) {
   EXPECT_EQ(json_of(run({"show", "sessions", "--db", database_, "--json"})).size(), 2U);
 }
 
+TEST_F(CliMergeTest, RowsAreTheSameInWhateverOrderTheyWereMerged) {
+  make(other_);
+  const std::string third = (folder_ / "third.db").string();
+  make(third, 50);
+  const auto rows = [&](const std::string& file) {
+    const ProgramResult result = run({"export", "--format", "rows", "--db", file});
+    EXPECT_EQ(result.exit_code, 0) << result.error;
+    return result.out;
+  };
+  ASSERT_EQ(merge({other_, third}).exit_code, 0);
+  const std::string expected = rows(database_);
+  EXPECT_NE(expected.find("{\"row\":\"winner\""), std::string::npos) << expected;
+  const std::string back = (folder_ / "back.db").string();
+  ASSERT_EQ(run({"merge", third, other_, database_, "--db", back}).exit_code, 0);
+  EXPECT_EQ(rows(back), expected);
+  const std::string file = (folder_ / "rows.jsonl").string();
+  EXPECT_EQ(run({"export", "--format", "rows", "--db", back, "-o", file}).exit_code, 0);
+  EXPECT_EQ(bytes_of(file), expected);
+  EXPECT_FALSE(fs::exists(file + ".part"));
+  expect_fault(run({"export", "--format", "rows", "--db", back, "--kernel", "toy"}), 2, {"--format rows", "--kernel"});
+  expect_fault(run({"export", "--format", "rows", "--db", back, "-o", (folder_ / "none" / "x").string()}), 1,
+               {"none/x.part", "No such file"});
+}
+
 TEST_F(CliMergeTest, InterruptedSweepOfAnotherDatabaseIsNotGoneOnWithHere) {
   make(other_, 1, "interrupted");
   ASSERT_EQ(merge({other_}).exit_code, 0);
