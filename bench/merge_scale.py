@@ -7,7 +7,7 @@ Each shard is a database of one session on one card, with problems that all shar
 other has). The trials are copies of what a real sweep of the emulated device stored, with other configurations, times
 and numbers of samples: one in four failed and has none, the others have as many as `--samples`. The first shard is made
 by SQL, the others are copies of it under other uuids. Prints one line of JSON: trials, samples, bytes, seconds for
-making and for merging, the largest resident memory of the merging process, and trials per second.
+making and for merging, the processor's seconds for merging, the largest resident memory, and trials per second.
 """
 
 import argparse
@@ -106,10 +106,12 @@ def main():
         for number in range(1, options.shards):
             other_shard(options, shards[0], shards[number], number)
         made = time.monotonic()
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         merged = options.folder / "all.db"
         command = [options.program, "merge", *map(str, shards), "--db", str(merged), "--json"]
         result = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
         seconds = time.monotonic() - made
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
         taken = sum(file["trials"]["new"] for file in result["merged"])
         if taken != options.shards * options.trials or sum(file["samples"] for file in result["merged"]) != samples:
             sys.exit(f"{taken} trials were merged instead of {options.shards * options.trials}")
@@ -117,7 +119,8 @@ def main():
             "shards": options.shards, "trials": taken, "samples": samples,
             "shard_bytes": sum(path.stat().st_size for path in shards), "merged_bytes": merged.stat().st_size,
             "made_s": round(made - begin, 1), "merged_s": round(seconds, 1),
-            "resident_mib": resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024,
+            "processor_s": round(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, 1),
+            "resident_mib": after.ru_maxrss // 1024,
             "trials_per_s": round(taken / seconds)}))
     finally:
         if not options.keep:

@@ -151,23 +151,24 @@ constexpr std::string_view kDevice = "d.kind AS device_kind, d.name AS device, d
 constexpr std::string_view kToolkit = "k.compiler, k.version AS compiler_version, k.target, k.driver_version";
 
 void dump_references(Connection& connection, const Visit& visit) {
-  dump_kind(connection,
-            {"device", fmt::format("d.id, {}, d.memory_bytes, d.limits", kDevice), "devices d", 4}, visit);
+  dump_kind(connection, {"device", fmt::format("d.id, {}, d.memory_bytes, d.limits", kDevice), "devices d", 4}, visit);
   dump_kind(connection, {"toolkit", fmt::format("k.id, {}", kToolkit), "toolkits k", 4}, visit);
   dump_kind(connection, {"kernel", "id, name AS kernel, source_hash", "kernels", 2}, visit);
   dump_kind(connection, {"space", "id, kernel, hash AS space_hash, json(json) AS \"json:space\"", "spaces", 2}, visit);
-  dump_kind(connection,
-            {"problem",
-             "id, text AS problem, json(dimensions) AS \"json:dimensions\", json(types) AS \"json:types\", flops, bytes",
-             "problems", 1},
-            visit);
+  dump_kind(
+      connection,
+      {"problem",
+       "id, text AS problem, json(dimensions) AS \"json:dimensions\", json(types) AS \"json:types\", flops, bytes",
+       "problems", 1},
+      visit);
 }
 
 // One that runs is written as it would be merged: interrupted after its last trial.
 void dump_sessions(Connection& connection, const Visit& visit) {
-  RawStatement readings(connection,
-                        "SELECT unix_ms, temperature_c, sm_clock_mhz, memory_clock_mhz, power_w, throttle_reasons, "
-                        "governor_state, canary_us FROM telemetry WHERE session_id = ? ORDER BY 1, 2, 3, 4, 5, 6, 7, 8");
+  RawStatement readings(
+      connection,
+      "SELECT unix_ms, temperature_c, sm_clock_mhz, memory_clock_mhz, power_w, throttle_reasons, "
+      "governor_state, canary_us FROM telemetry WHERE session_id = ? ORDER BY 1, 2, 3, 4, 5, 6, 7, 8");
   dump_kind(connection,
             {"session",
              fmt::format("s.id, s.uuid AS session, {}, {}, s.device_uuid, s.run_uuid, s.started_unix_ms, "
@@ -196,42 +197,46 @@ std::string trial_members() {
 }
 
 void dump_trials(Connection& connection, const Visit& visit) {
-  RawStatement samples(connection,
-                       "SELECT ordinal, time_us, temperature_c, sm_clock_mhz, mark, power_w FROM samples WHERE trial_id "
-                       "= ? ORDER BY ordinal");
-  dump_kind(connection,
-            {"trial",
-             fmt::format("t.id, s.uuid AS session, t.started_unix_ms, p.text AS problem, t.stage, t.config_text, {}, {}, "
-                         "n.source_hash, x.hash AS space_hash{}, (SELECT config_text FROM trials o WHERE o.id = "
-                         "t.shared_trial_id) AS shares_result_of",
-                         kDevice, kToolkit, trial_members()),
-             "trials t JOIN sessions s ON s.id = t.session_id JOIN devices d ON d.id = t.device_id JOIN toolkits k ON "
-             "k.id = t.toolkit_id JOIN kernels n ON n.id = t.kernel_id JOIN spaces x ON x.id = t.space_id JOIN problems "
-             "p ON p.id = t.problem_id",
-             5},
-            visit, [&](std::string& line, std::int64_t id) { append_lists(line, "samples", samples, id); });
+  RawStatement samples(
+      connection,
+      "SELECT ordinal, time_us, temperature_c, sm_clock_mhz, mark, power_w FROM samples WHERE trial_id "
+      "= ? ORDER BY ordinal");
+  dump_kind(
+      connection,
+      {"trial",
+       fmt::format("t.id, s.uuid AS session, t.started_unix_ms, p.text AS problem, t.stage, t.config_text, {}, {}, "
+                   "n.source_hash, x.hash AS space_hash{}, (SELECT config_text FROM trials o WHERE o.id = "
+                   "t.shared_trial_id) AS shares_result_of",
+                   kDevice, kToolkit, trial_members()),
+       "trials t JOIN sessions s ON s.id = t.session_id JOIN devices d ON d.id = t.device_id JOIN toolkits k ON "
+       "k.id = t.toolkit_id JOIN kernels n ON n.id = t.kernel_id JOIN spaces x ON x.id = t.space_id JOIN problems "
+       "p ON p.id = t.problem_id",
+       5},
+      visit, [&](std::string& line, std::int64_t id) { append_lists(line, "samples", samples, id); });
 }
 
 void dump_decisions(Connection& connection, std::string_view name, std::string_view table, std::string_view more,
                     const Visit& visit) {
-  dump_kind(connection,
-            {name,
-             fmt::format("0, p.text AS problem, w.objective, n.source_hash, {}, {}, w.decided_unix_ms{}, s.uuid AS "
-                         "session, t.started_unix_ms, t.stage, t.config_text, t.median_us, w.baseline_median_us, "
-                         "w.baseline_low_us, w.baseline_high_us, w.baseline_count, w.baseline_score, w.confidence",
-                         kDevice, kToolkit, more),
-             fmt::format("{} w JOIN trials t ON t.id = w.trial_id JOIN sessions s ON s.id = t.session_id JOIN devices d "
-                         "ON d.id = w.device_id JOIN toolkits k ON k.id = w.toolkit_id JOIN kernels n ON n.id = "
-                         "w.kernel_id JOIN problems p ON p.id = w.problem_id",
-                         table),
-             12},
-            visit);
+  dump_kind(
+      connection,
+      {name,
+       fmt::format("0, p.text AS problem, w.objective, n.source_hash, {}, {}, w.decided_unix_ms{}, s.uuid AS "
+                   "session, t.started_unix_ms, t.stage, t.config_text, t.median_us, w.baseline_median_us, "
+                   "w.baseline_low_us, w.baseline_high_us, w.baseline_count, w.baseline_score, w.confidence",
+                   kDevice, kToolkit, more),
+       fmt::format("{} w JOIN trials t ON t.id = w.trial_id JOIN sessions s ON s.id = t.session_id JOIN devices d "
+                   "ON d.id = w.device_id JOIN toolkits k ON k.id = w.toolkit_id JOIN kernels n ON n.id = "
+                   "w.kernel_id JOIN problems p ON p.id = w.problem_id",
+                   table),
+       12},
+      visit);
 }
 
 void dump_probes(Connection& connection, const Visit& visit) {
-  RawStatement values(connection,
-                      "SELECT quantity, median, low, high, spread, samples, steady FROM probe_values WHERE probe_id = ? "
-                      "ORDER BY quantity");
+  RawStatement values(
+      connection,
+      "SELECT quantity, median, low, high, spread, samples, steady FROM probe_values WHERE probe_id = ? "
+      "ORDER BY quantity");
   RawStatement chains(connection,
                       "SELECT variant, conflicts, slots, low, high, samples FROM probe_chains WHERE probe_id = ? ORDER "
                       "BY ordinal");

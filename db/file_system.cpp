@@ -43,8 +43,8 @@ constexpr std::array<KnownType, 17> kNetworkTypes{{
 }};
 constexpr std::uint64_t kFuse = 0x65735546;
 constexpr std::array<std::string_view, 20> kNetworkFuse{
-    "sshfs",     "s3fs",    "gcsfuse", "glusterfs", "ceph",   "rclone",    "goofys",  "davfs",   "curlftpfs", "juicefs",
-    "mfs",       "lizardfs", "cvmfs",  "mount-s3",  "smbnetfs", "nfs",     "beegfs",  "hdfs",    "blobfuse",  "seaweedfs"};
+    "sshfs", "s3fs",     "gcsfuse", "glusterfs", "ceph",     "rclone", "goofys", "davfs", "curlftpfs", "juicefs",
+    "mfs",   "lizardfs", "cvmfs",   "mount-s3",  "smbnetfs", "nfs",    "beegfs", "hdfs",  "blobfuse",  "seaweedfs"};
 
 std::mutex pretended_mutex;
 std::optional<FileSystem> pretended;

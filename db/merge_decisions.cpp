@@ -93,7 +93,8 @@ double worst_value(const Candidate& candidate, bool by_time) {
   return std::isfinite(value) ? value : std::numeric_limits<double>::max();
 }
 
-// A total order that looks at nothing but what is stored: the winner is the same in whatever order databases are merged.
+// A total order that looks at nothing but what is stored: the winner is the same in whatever order databases are
+// merged.
 bool is_better(const Candidate& a, const Candidate& b, bool by_time) {
   const auto rank = [&](const Candidate& candidate) {
     return std::tuple(!candidate.proven_wrong, candidate.in_finals, is_supported(candidate, by_time),
@@ -169,7 +170,8 @@ void choose(Connection& to, const WinnerKey& key, const std::set<DecisionId>& br
 }
 
 constexpr std::string_view kOfDecision =
-    "device_id = ?1 AND toolkit_id = ?2 AND kernel_id = ?3 AND problem_id = ?4 AND objective = ?5 AND trial_id = ?6 AND "
+    "device_id = ?1 AND toolkit_id = ?2 AND kernel_id = ?3 AND problem_id = ?4 AND objective = ?5 AND trial_id = ?6 "
+    "AND "
     "decided_unix_ms = ?7";
 
 // A decision that is known stays, unless it does not count any more there. Copies of a database that went on apart can
@@ -181,10 +183,9 @@ bool update_decision(Connection& to, const MergedDecision& decision) {
     return fmt::format("({}, coalesce({}, -1), coalesce({}, -1), coalesce({}, -1), coalesce({}, -1), coalesce({}, -1))",
                        confidence, median, low, high, count, score);
   };
-  const std::string greater =
-      values("?8", "?9", "?10", "?11", "?12", "?13") + " > " +
-      values("confidence", "baseline_median_us", "baseline_low_us", "baseline_high_us", "baseline_count",
-             "baseline_score");
+  const std::string greater = values("?8", "?9", "?10", "?11", "?12", "?13") + " > " +
+                              values("confidence", "baseline_median_us", "baseline_low_us", "baseline_high_us",
+                                     "baseline_count", "baseline_score");
   const int replaced =
       to.query(fmt::format("UPDATE decisions SET confidence = ?8, baseline_median_us = ?9, baseline_low_us = ?10, "
                            "baseline_high_us = ?11, baseline_count = ?12, baseline_score = ?13 WHERE {} AND {}",

@@ -69,8 +69,9 @@ class PlainConfig {
   std::size_t at_ = 0;
 };
 
-void check_configs(Connection& from, const std::string& table) {
-  Query row = from.query("SELECT config FROM " + table);
+// `table` outlives what is thrown.
+void check_configs(Connection& from, std::string_view table) {
+  Query row = from.query(fmt::format("SELECT config FROM {}", table));
   while (row.step()) {
     if (!PlainConfig(row.text()).is_plain()) {
       row.go_to(0);

@@ -71,8 +71,8 @@ std::int64_t newest_session_on(Connection& connection, std::int64_t device) {
 void merge_limits(Merge& merge, std::int64_t other_id, std::int64_t id) {
   const Limits other = merge_reading(merge.from, [&] { return limits_of(merge.from, other_id); });
   const Limits here = limits_of(merge.to, id);
-  if (other == here || std::pair(newest_session_on(merge.from, other_id), other) <
-                           std::pair(newest_session_on(merge.to, id), here)) {
+  if (other == here ||
+      std::pair(newest_session_on(merge.from, other_id), other) < std::pair(newest_session_on(merge.to, id), here)) {
     return;
   }
   merge.to.query("UPDATE devices SET memory_bytes = ?, limits = ? WHERE id = ?")
@@ -100,8 +100,8 @@ std::int64_t newest_trial_of(Connection& connection, std::int64_t problem) {
 void merge_work(Merge& merge, std::int64_t other_id, std::int64_t id) {
   const Work other = merge_reading(merge.from, [&] { return work_of(merge.from, other_id); });
   const Work here = work_of(merge.to, id);
-  if (other == here || std::pair(newest_trial_of(merge.from, other_id), other) <
-                           std::pair(newest_trial_of(merge.to, id), here)) {
+  if (other == here ||
+      std::pair(newest_trial_of(merge.from, other_id), other) < std::pair(newest_trial_of(merge.to, id), here)) {
     return;
   }
   merge.to.query("UPDATE problems SET flops = ?, bytes = ? WHERE id = ?").bind(other.first, other.second, id).run();
@@ -112,10 +112,9 @@ void merge_work(Merge& merge, std::int64_t other_id, std::int64_t id) {
 
 // A text of a problem that has other dimensions or types here breaks the rule that texts are unique.
 void merge_references(Merge& merge) {
-  map_rows(
-      merge,
-      {"devices", {"kind", "name", "compute_capability", "sm_count"}, {"memory_bytes", "limits"}, merge_limits},
-      merge.devices);
+  map_rows(merge,
+           {"devices", {"kind", "name", "compute_capability", "sm_count"}, {"memory_bytes", "limits"}, merge_limits},
+           merge.devices);
   map_rows(merge, {"toolkits", {"compiler", "version", "target", "driver_version"}}, merge.toolkits);
   map_rows(merge, {"kernels", {"name", "source_hash"}}, merge.kernels);
   map_rows(merge, {"spaces", {"kernel", "hash"}, {"json"}}, merge.spaces);

@@ -45,12 +45,14 @@ std::int64_t origin(Merge& merge, std::optional<std::int64_t> other_import) {
 constexpr std::string_view kMergedColumns =
     "spent_ms, coalesce(finished_unix_ms, max(started_unix_ms, coalesce((SELECT max(t.started_unix_ms) FROM trials t "
     "WHERE t.session_id = sessions.id), 0))), CASE state WHEN 'running' THEN 'interrupted' ELSE state END, "
-    "coalesce(progress, ''), process_id, process_start, boot_id, device_uuid, started_unix_ms, searcher, seed, options, "
+    "coalesce(progress, ''), process_id, process_start, boot_id, device_uuid, started_unix_ms, searcher, seed, "
+    "options, "
     "command_line, program_version, run_uuid";
 constexpr std::string_view kStoredColumns =
     "spent_ms, finished_unix_ms, state, progress, process_id, process_start, boot_id, device_uuid, started_unix_ms, "
     "searcher, seed, options, command_line, program_version, run_uuid";
-constexpr std::string_view kStoredValues = "?1, ?2, ?3, nullif(?4, ''), ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15";
+constexpr std::string_view kStoredValues =
+    "?1, ?2, ?3, nullif(?4, ''), ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15";
 constexpr std::string_view kComparedValues = "?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15";
 constexpr int kColumns = 15;
 
@@ -63,9 +65,9 @@ bool may_run(Query& row, const std::string& boot_id) {
 
 std::int64_t insert_session(Merge& merge, Query& row, int columns_at, const std::string& uuid, std::int64_t device,
                             std::int64_t toolkit, std::int64_t import_id) {
-  Query insert = merge.to.query(fmt::format(
-      "INSERT INTO sessions ({}, uuid, device_id, toolkit_id, import_id) VALUES ({}, ?16, ?17, ?18, ?19)",
-      kStoredColumns, kStoredValues));
+  Query insert = merge.to.query(
+      fmt::format("INSERT INTO sessions ({}, uuid, device_id, toolkit_id, import_id) VALUES ({}, ?16, ?17, ?18, ?19)",
+                  kStoredColumns, kStoredValues));
   row.go_to(columns_at);
   row.copy_to(insert, 1, kColumns);
   insert.bind_at(kColumns + 1, uuid);
@@ -115,8 +117,7 @@ void merge_sessions(Merge& merge) {
     }
     id = find.integer();
     if (find.integer() != device) {
-      merge_damaged(merge.from,
-                    fmt::format("session {} is of another device in {}", uuid, merge.to.file().string()));
+      merge_damaged(merge.from, fmt::format("session {} is of another device in {}", uuid, merge.to.file().string()));
     }
     merge.known_sessions.insert(id);
     update_session(merge, row, kColumnsAt, id, boot_id);

@@ -148,9 +148,9 @@ void merge_trials(Merge& merge) {
     return RawStatement(merge.from, fmt::format("SELECT id, shared_trial_id, {}, {} FROM trials ORDER BY id",
                                                 kReferences, trial_columns()));
   });
-  RawStatement insert(merge.to, fmt::format("INSERT INTO trials (id, shared_trial_id, {}, {}) VALUES ({})", kReferences,
-                                            trial_columns(),
-                                            parameter_list(2 + kReferenceCount + trial_column_count())));
+  RawStatement insert(merge.to,
+                      fmt::format("INSERT INTO trials (id, shared_trial_id, {}, {}) VALUES ({})", kReferences,
+                                  trial_columns(), parameter_list(2 + kReferenceCount + trial_column_count())));
   constexpr int kReferencesAt = 2;
   constexpr int kFieldsAt = kReferencesAt + kReferenceCount;
   std::int64_t next = next_trial_id(merge);

@@ -68,7 +68,8 @@ void Store::set_winner(const ContextIds& context, std::int64_t trial_id, const s
                 "decided_unix_ms, superseded) "
                 "SELECT device_id, toolkit_id, kernel_id, problem_id, ?1, id, ?2, ?3, ?4, ?5, ?6, ?7, max(?8, 1 + "
                 "coalesce((SELECT max(decided_unix_ms) FROM (SELECT decided_unix_ms FROM decisions d WHERE d.device_id "
-                "= t.device_id AND d.kernel_id = t.kernel_id AND d.problem_id = t.problem_id AND d.objective = ?1 UNION "
+                "= t.device_id AND d.kernel_id = t.kernel_id AND d.problem_id = t.problem_id AND d.objective = ?1 "
+                "UNION "
                 "ALL SELECT decided_unix_ms FROM winners w WHERE w.device_id = t.device_id AND w.kernel_id = "
                 "t.kernel_id AND w.problem_id = t.problem_id AND w.objective = ?1)), 0)), 0 "
                 "FROM trials t WHERE id = ?9 "
@@ -90,7 +91,8 @@ void Store::set_winner(const ContextIds& context, std::int64_t trial_id, const s
             "baseline_median_us, baseline_low_us, baseline_high_us, baseline_count, baseline_score, confidence, "
             "decided_unix_ms) SELECT device_id, toolkit_id, kernel_id, problem_id, objective, trial_id, "
             "baseline_median_us, baseline_low_us, baseline_high_us, baseline_count, baseline_score, confidence, "
-            "decided_unix_ms FROM decisions WHERE device_id = ? AND toolkit_id = ? AND kernel_id = ? AND problem_id = ? "
+            "decided_unix_ms FROM decisions WHERE device_id = ? AND toolkit_id = ? AND kernel_id = ? AND problem_id = "
+            "? "
             "AND objective = ? AND superseded = 0")
         .bind(context.device, context.toolkit, context.kernel, context.problem, name_of(objective))
         .run();

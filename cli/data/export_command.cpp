@@ -81,9 +81,9 @@ void write_rows(const Store& store, const std::string& output) {
   const std::string part = output + ".part";
   const auto fail = [&] {
     const int code = errno;
-    throw Error(fmt::format("cannot write {}: {}", to_file ? part : "standard output",
-                            std::generic_category().message(code)),
-                code);
+    throw Error(
+        fmt::format("cannot write {}: {}", to_file ? part : "standard output", std::generic_category().message(code)),
+        code);
   };
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(to_file ? std::fopen(part.c_str(), "wb") : nullptr, std::fclose);
   if (to_file && !file) {
@@ -142,14 +142,16 @@ int export_database(ExportCommandOptions options, const std::string& problem) {
 }  // namespace
 
 void add_export_command(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand("export", "Write results in formats that other tuners read, or all rows to compare and keep");
+  CLI::App* command =
+      app.add_subcommand("export", "Write results in formats that other tuners read, or all rows to compare and keep");
   const auto options = std::make_shared<ExportCommandOptions>();
   const auto problem = std::make_shared<std::string>();
   add_database_option(*command, options->database, "Database to read");
   command
-      ->add_option("-f,--format", options->format,
-                   "t4: T4 results, csv: a table; a file for each problem, device, toolkit and source. rows: all of the "
-                   "database, a line of JSON for each row, in an order that depends only on its contents")
+      ->add_option(
+          "-f,--format", options->format,
+          "t4: T4 results, csv: a table; a file for each problem, device, toolkit and source. rows: all of the "
+          "database, a line of JSON for each row, in an order that depends only on its contents")
       ->required()
       ->check(one_of({"t4", "csv", "rows"}));
   command->add_option("-k,--kernel", options->filter.kernel, "Only this kernel");

@@ -82,8 +82,8 @@ TEST_F(FileSystemTest, IsNotReadWhileAnotherMachineMayWrite) {
 
 // A real one of another machine is not to be had here; of those that tests can mount, FUSE's and 9p's need a server.
 TEST_F(FileSystemTest, LocalOnesOfEveryKindAreNotRefused) {
-  for (const std::uint64_t local : {kExt4, std::uint64_t{0x9123683E}, std::uint64_t{0x58465342}, std::uint64_t{0x01021994},
-                                    std::uint64_t{0x794C7630}, std::uint64_t{0x2FC12FC1}}) {
+  for (const std::uint64_t local : {kExt4, std::uint64_t{0x9123683E}, std::uint64_t{0x58465342},
+                                    std::uint64_t{0x01021994}, std::uint64_t{0x794C7630}, std::uint64_t{0x2FC12FC1}}) {
     EXPECT_FALSE(network_name_of({local, ""})) << std::hex << local;
   }
 }

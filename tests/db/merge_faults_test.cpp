@@ -257,7 +257,8 @@ TEST_F(MergeFaultsTest, KilledWhileManyTrialsAreMerged) {
           "BEGIN; CREATE TEMP TABLE more AS WITH RECURSIVE n(i) AS (SELECT 100 UNION ALL SELECT i + 1 FROM n WHERE i < "
           "6000) SELECT trials.*, i FROM trials, n WHERE trials.id = 1; UPDATE more SET id = i, config_text = 'TILE=' "
           "|| i, config = json_object('TILE', i), is_default = 0, shared_trial_id = NULL, reason = printf('%.*c', "
-          "15000, 'x'); ALTER TABLE more DROP COLUMN i; INSERT INTO trials SELECT * FROM more; DROP TABLE more; COMMIT; "
+          "15000, 'x'); ALTER TABLE more DROP COLUMN i; INSERT INTO trials SELECT * FROM more; DROP TABLE more; "
+          "COMMIT; "
           "PRAGMA wal_checkpoint(TRUNCATE)");
   ASSERT_GT(fs::file_size(other_), 64U << 20U) << "too few to drop the index for";
   const auto is_whole = [&](std::int64_t trials) {

@@ -1,7 +1,7 @@
 #include <SQLiteCpp/Transaction.h>
 
-#include <cstdlib>
 #include <array>
+#include <cstdlib>
 #include <deque>
 #include <memory>
 #include <random>
@@ -234,9 +234,9 @@ class Pool {
     explicit File(const std::filesystem::path& path)
         : store(path, OpenMode::create, Durability::normal), database(path.string(), SQLite::OPEN_READWRITE) {
       database.exec("PRAGMA foreign_keys = OFF");
-      for (const char* table : {"winners", "decisions", "samples", "telemetry", "trials", "sessions", "imports",
-                                "probe_values", "probe_chains", "probes", "problems", "spaces", "kernels", "toolkits",
-                                "devices"}) {
+      for (const char* table :
+           {"winners", "decisions", "samples", "telemetry", "trials", "sessions", "imports", "probe_values",
+            "probe_chains", "probes", "problems", "spaces", "kernels", "toolkits", "devices"}) {
         deletes.emplace_back(database, std::string("DELETE FROM ") + table);
       }
     }

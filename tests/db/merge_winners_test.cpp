@@ -35,8 +35,9 @@ TEST_F(MergeWinnersTest, WinnerIsWhatCertainlyBeatTheDefaultByMore) {
   decide_in(other_, 2, 0.99, 1);
   // The other's card is slower on the whole, and its winner faster than that card's default by more.
   SQLite::Database(other_.string(), SQLite::OPEN_READWRITE)
-      .exec("UPDATE decisions SET baseline_median_us = 300, baseline_low_us = 295, baseline_high_us = 305; "
-            "UPDATE trials SET median_us = 110, low_us = 109, high_us = 111");
+      .exec(
+          "UPDATE decisions SET baseline_median_us = 300, baseline_low_us = 295, baseline_high_us = 305; "
+          "UPDATE trials SET median_us = 110, low_us = 109, high_us = 111");
   EXPECT_EQ(merge().winners_replaced, 1);
   EXPECT_EQ(winner_of(mine_), example_config(2));
   EXPECT_EQ(Store(mine_, OpenMode::read_only).winners("", nullptr).at(0).decisions, 2) << "chosen among two";
@@ -135,7 +136,8 @@ TEST_F(MergeWinnersTest, OfEqualsInBothTheNewerStays) {
   SQLite::Database(other_.string(), SQLite::OPEN_READWRITE).exec("UPDATE decisions SET decided_unix_ms = 5");
   EXPECT_EQ(merge().winners_kept, 1);
   EXPECT_EQ(winner_of(mine_), example_config(1));
-  SQLite::Database(other_.string(), SQLite::OPEN_READWRITE).exec("UPDATE decisions SET decided_unix_ms = 5000000000000");
+  SQLite::Database(other_.string(), SQLite::OPEN_READWRITE)
+      .exec("UPDATE decisions SET decided_unix_ms = 5000000000000");
   const MergeCounts counts = merge();
   EXPECT_EQ(counts.winners_replaced, 1);
   EXPECT_TRUE(counts.changed());
