@@ -27,17 +27,25 @@ bool holds_something(const std::filesystem::path& file) {
 
 }  // namespace
 
-Store open_to_merge(const std::filesystem::path& other, const std::filesystem::path& mine) {
+void require_another_file(const std::filesystem::path& other, const std::filesystem::path& mine) {
   std::error_code unseen;  // what cannot be compared cannot be opened, either
   if (std::filesystem::equivalent(other, mine, unseen)) {
     throw StoreError(fmt::format("{}: cannot merge the database into itself; give another file", other.string()));
   }
-  return {other, OpenMode::read_only};
+}
+
+void check_mergeable(const std::filesystem::path& other, const std::filesystem::path& mine) {
+  require_another_file(other, mine);
+  const Store opened(other, OpenMode::read_only);
+}
+
+std::vector<MergeCounts> merge_databases(std::span<const std::filesystem::path> files, Store& mine,
+                                         const std::function<void(const std::filesystem::path&)>& on_file) {
+  return mine.merge(files, on_file);
 }
 
 MergeCounts merge_database(const std::filesystem::path& other, Store& mine) {
-  Store source = open_to_merge(other, mine.file());
-  return mine.merge(source);
+  return merge_databases({&other, 1}, mine).front();
 }
 
 void remove_if_unused(const std::filesystem::path& file) noexcept {

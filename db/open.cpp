@@ -8,10 +8,12 @@
 
 #include <array>
 #include <chrono>
+#include <cstdlib>
 #include <fstream>
 #include <string>
 #include <thread>
 
+#include "db/file_system.hpp"
 #include "db/known_schema.hpp"
 #include "db/migrations.hpp"
 #include "db/process_identity.hpp"
@@ -95,6 +97,23 @@ void refuse_super_journal(const fs::path& file) {
   }
 }
 
+// Locks of a network file system do not always hold among machines, and WAL needs memory that all writers share.
+void refuse_network(const fs::path& file) {
+  const char* const insisted = std::getenv("PASCALINE_NETWORK_DATABASE");
+  if (insisted != nullptr && std::string_view(insisted) == "1") {
+    return;
+  }
+  if (const auto network = network_file_system(file)) {
+    refuse(file,
+           fmt::format("it is on a network file system ({}), where SQLite's locks do not hold and a database that is "
+                       "written to gets damaged; give the path of a local file and `pascaline merge` it into others "
+                       "afterwards, spread a sweep with `pascaline fleet`, or set PASCALINE_NETWORK_DATABASE=1 if "
+                       "nothing else ever opens this file",
+                       *network),
+           SQLITE_CANTOPEN);
+  }
+}
+
 // A new database is written in rollback mode, first page first, before it turns to WAL. So a file that is not empty
 // has the final application_id in its header whatever a WAL beside it holds, and reading 100 bytes, which touches
 // nothing, is enough to refuse a stranger.
@@ -110,6 +129,9 @@ void check_before_opening(const fs::path& file, OpenMode mode) {
     refuse_special(file, beside, fs::status(beside, error));
   }
   refuse_super_journal(file);
+  if (mode != OpenMode::read_only) {
+    refuse_network(file);
+  }
   if (!fs::exists(status)) {
     if (mode != OpenMode::create) {
       refuse(file, "there is no such file; give the path of a database, or run `pascaline sweep` to make one",
@@ -158,7 +180,24 @@ std::string plain_path(const fs::path& file) {
 
 int busy_timeout_ms() { return static_cast<int>(std::chrono::milliseconds(kBusyTimeout).count()); }
 
+SQLite::Database connect_alone(const fs::path& file) {
+  SQLite::Database alone(immutable_uri(file), SQLite::OPEN_READONLY | SQLite::OPEN_URI, busy_timeout_ms());
+  distrust(alone);
+  return alone;
+}
+
 SQLite::Database connect_to_read(const fs::path& file) {
+  // Neither locks nor memory are shared with a machine that may write there: the file counts as it is.
+  if (const auto network = network_file_system(file)) {
+    if (has_log(file)) {
+      refuse(file,
+             fmt::format("it is on a network file system ({}) and its -wal file holds changes, which only the machine "
+                         "that writes them can read; wait until that has closed it, or copy both files to a local disk",
+                         *network),
+             SQLITE_CANTOPEN);
+    }
+    return connect_alone(file);
+  }
   SQLite::Database database(plain_path(file), SQLite::OPEN_READONLY, busy_timeout_ms());
   try {
     distrust(database);
@@ -176,9 +215,7 @@ SQLite::Database connect_to_read(const fs::path& file) {
     refuse(file, "its -wal file holds changes and the folder is read-only; copy both files to a writable folder",
            SQLITE_READONLY);
   }
-  SQLite::Database alone(immutable_uri(file), SQLite::OPEN_READONLY | SQLite::OPEN_URI, busy_timeout_ms());
-  distrust(alone);
-  return alone;
+  return connect_alone(file);
 }
 
 SQLite::Database connect(const fs::path& file, OpenMode mode) {

@@ -2,7 +2,7 @@
 -- Times are microseconds unless the name says otherwise; `*_unix_ms` are milliseconds since 1970, UTC.
 
 PRAGMA application_id = 1348563811;  -- "Pasc"
-PRAGMA user_version = 7;
+PRAGMA user_version = 8;
 
 -- Identity of a device: two cards of one model share their measurements. The UUID is kept with the session. 'foreign'
 -- is what another tuner measured on: no sweep and no dispatcher is ever on such a device.
@@ -295,6 +295,32 @@ CREATE TABLE winners (
   confidence REAL NOT NULL CHECK (confidence BETWEEN 0 AND 1),
   decided_unix_ms INTEGER NOT NULL,
   PRIMARY KEY (device_id, toolkit_id, kernel_id, problem_id, objective),
+  CHECK ((baseline_median_us IS NULL) = (baseline_low_us IS NULL)),
+  CHECK ((baseline_median_us IS NULL) = (baseline_high_us IS NULL)),
+  CHECK ((baseline_median_us IS NULL) = (baseline_count IS NULL)),
+  CHECK (baseline_score IS NULL OR objective <> 'time')
+) STRICT, WITHOUT ROWID;
+
+-- All decisions, also those that do not count any more. A sweep's decision supersedes the earlier ones of its key and
+-- objective that the database had then, as what they were made of was known to it. Those of databases that were merged
+-- stand beside each other: `winners` has the best founded of them. Rows are never removed, so that whatever is merged
+-- with whatever gives the same winner.
+CREATE TABLE decisions (
+  device_id INTEGER NOT NULL REFERENCES devices (id),
+  toolkit_id INTEGER NOT NULL REFERENCES toolkits (id),
+  kernel_id INTEGER NOT NULL REFERENCES kernels (id),
+  problem_id INTEGER NOT NULL REFERENCES problems (id),
+  objective TEXT NOT NULL CHECK (objective IN ('time', 'energy', 'edp', 'sustained')),
+  trial_id INTEGER NOT NULL REFERENCES trials (id),
+  decided_unix_ms INTEGER NOT NULL,
+  superseded INTEGER NOT NULL CHECK (superseded IN (0, 1)),
+  baseline_median_us REAL,
+  baseline_low_us REAL,
+  baseline_high_us REAL,
+  baseline_count INTEGER,
+  baseline_score REAL,
+  confidence REAL NOT NULL CHECK (confidence BETWEEN 0 AND 1),
+  PRIMARY KEY (device_id, toolkit_id, kernel_id, problem_id, objective, trial_id, decided_unix_ms),
   CHECK ((baseline_median_us IS NULL) = (baseline_low_us IS NULL)),
   CHECK ((baseline_median_us IS NULL) = (baseline_high_us IS NULL)),
   CHECK ((baseline_median_us IS NULL) = (baseline_count IS NULL)),

@@ -93,6 +93,8 @@ struct Winner {
   DeviceRow device;
   std::string space_hash;
   std::int64_t decided_unix_ms = 0;
+  /// Decisions that it is the best founded of: more than one where databases were merged.
+  std::int64_t decisions = 1;
 };
 
 /// A reading of a device's sensors during a session.
@@ -173,7 +175,7 @@ enum class Durability : std::uint8_t { full, normal };
 /// the lock), leaves what was stored before intact and the Store usable: the call may be tried again.
 class Store {
  public:
-  static constexpr int kSchemaVersion = 7;
+  static constexpr int kSchemaVersion = 8;
 
   /// Opens (and with `create`, makes, with its folders) the database. An older schema is migrated, unless an older
   /// program is sweeping into it just now; read-only, the file stays as it is and a migrated copy in memory is read.
@@ -271,8 +273,9 @@ class Store {
   [[nodiscard]] TrialCost trial_costs(std::int64_t device_id, const std::string& kernel,
                                       Objective objective = Objective::time) const;
 
-  /// Declares the winner of a problem by an objective in a context; replaces an earlier one by the same objective. It
-  /// is decided later than the winners by it of other toolkits, whatever the clock says. `baseline_score`: see Winner.
+  /// Declares the winner of a problem by an objective in a context; replaces an earlier one by the same objective,
+  /// whose decision does not count any more. It is decided later than all of that kernel's source and problem on the
+  /// device by that objective, whatever the clock says. `baseline_score`: see Winner.
   /// Throws StoreError unless it is an `ok` trial of that context.
   void set_winner(const ContextIds& context, std::int64_t trial_id, const std::optional<TimeSummary>& baseline,
                   double confidence, Objective objective = Objective::time,
@@ -304,8 +307,16 @@ class Store {
   [[nodiscard]] bool decided_in_run(const ContextIds& context, const std::string& run_uuid,
                                     Objective objective = Objective::time) const;
 
-  /// What `merge_database` (db/merge.hpp) does, from an open database.
+  /// What `merge_databases` (db/merge.hpp) does.
+  std::vector<MergeCounts> merge(std::span<const std::filesystem::path> files,
+                                 const std::function<void(const std::filesystem::path&)>& on_file);
+  /// The same from an open one.
   MergeCounts merge(Store& other);
+  /// All that is to be compared, line by line in an order that depends on nothing but the content: one JSON object for
+  /// each device, toolkit, kernel, space, problem, session with its readings, trial with its samples, decision, winner
+  /// and probe, as merging takes them (docs/exchange.md, "Rows"). What is this database's alone is left out: its ids,
+  /// plans, what is on a device just now, and where sessions were taken over from.
+  void for_each_line(const std::function<void(std::string_view)>& visit) const;
   /// Stores results of another tuner as a finished session, in one transaction; returns its id, nothing if a file of
   /// that content was imported before.
   std::optional<std::int64_t> add_results(const ImportedResults& results);

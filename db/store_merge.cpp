@@ -2,81 +2,68 @@
 #include <fmt/format.h>
 #include <sqlite3.h>
 
+#include <algorithm>
+#include <future>
 #include <memory>
 #include <vector>
 
 #include "core/util/hash.hpp"
 #include "core/version.hpp"
 #include "db/merge_rows.hpp"
-#include "db/process_identity.hpp"
+#include "db/open.hpp"
 #include "db/rows.hpp"
 #include "db/store_impl.hpp"
 
 namespace pascaline {
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr std::string_view kMerging = "merge another database into it";
 constexpr std::string_view kReading = "read what is to be merged";
+constexpr std::uintmax_t kManyBytes = 64U << 20U;
 
-// Rows that measurements hang on: `key` tells them apart in every database, `beside` is taken over with a new one.
-struct MergedTable {
-  std::string_view name;
-  std::vector<std::string_view> key;
-  std::vector<std::string_view> beside;
+// A file to merge, as it was at one moment, whatever is written to it meanwhile; nothing was found wrong with it.
+struct Source {
+  std::unique_ptr<Connection> connection;
+  std::unique_ptr<SQLite::Transaction> moment;
 };
 
-void map_rows(Merge& merge, const MergedTable& table, MergeIds& ids) {
-  std::vector<std::string_view> columns = table.key;
-  columns.insert(columns.end(), table.beside.begin(), table.beside.end());
-  const std::string find_sql =
-      fmt::format("SELECT id FROM {} WHERE {} = ?", table.name, fmt::join(table.key, " = ? AND "));
-  std::string insert_sql = fmt::format("INSERT INTO {} ({}) VALUES (?", table.name, fmt::join(columns, ", "));
-  for (std::size_t i = 1; i < columns.size(); ++i) {
-    insert_sql += ", ?";
-  }
-  insert_sql += ')';
-  Query row = merge_read(merge, fmt::format("SELECT id, {} FROM {} ORDER BY id", fmt::join(columns, ", "), table.name));
-  while (merge_next(merge, row)) {
-    std::int64_t& id = ids[row.integer()];
-    Query find = merge.to.query(find_sql);
-    row.copy_to(find, 1, static_cast<int>(table.key.size()));
-    if (find.step()) {
-      id = find.integer();
-      continue;
-    }
-    row.go_to(1);
-    Query insert = merge.to.query(insert_sql);
-    row.copy_to(insert, 1, static_cast<int>(columns.size()));
-    insert.run();
-    id = last_inserted(merge);
-  }
+std::unique_ptr<SQLite::Transaction> begin_reading(Connection& from) {
+  return merge_reading(from, [&] { return std::make_unique<SQLite::Transaction>(from.database()); });
 }
 
-// A text of a problem that has other dimensions or types here breaks the rule that texts are unique.
-void map_references(Merge& merge) {
-  map_rows(merge, {"devices", {"kind", "name", "compute_capability", "sm_count"}, {"memory_bytes", "limits"}},
-           merge.devices);
-  map_rows(merge, {"toolkits", {"compiler", "version", "target", "driver_version"}, {}}, merge.toolkits);
-  map_rows(merge, {"kernels", {"name", "source_hash"}, {}}, merge.kernels);
-  map_rows(merge, {"spaces", {"kernel", "hash"}, {"json"}}, merge.spaces);
-  map_rows(merge, {"problems", {"text", "kernel", "dimensions", "types"}, {"flops", "bytes"}}, merge.problems);
+Source open_source(const fs::path& file, const fs::path& mine) {
+  require_another_file(file, mine);
+  Source source{open_database(file, OpenMode::read_only, Durability::full), nullptr};
+  source.moment = begin_reading(*source.connection);
+  check_merged_pages(*source.connection);
+  check_merged_rows(*source.connection);
+  return source;
 }
 
-// Damage is otherwise looked for only when a database is opened for writing. What could not be read once it is here
-// would make the whole of one's own database unreadable.
-void check_other(Merge& merge) {
-  merge.from.guard(kReading, [&] {
-    const std::string verdict = merge.from.database().execAndGet("PRAGMA quick_check(1)").getString();
-    if (verdict != "ok") {
-      merge.from.fail(kReading, explain_sqlite(SQLITE_CORRUPT, verdict), SQLITE_CORRUPT);
+// Looking for damage takes about as long as merging, so the next file is looked at meanwhile.
+class Sources {
+ public:
+  Sources(std::span<const fs::path> files, const fs::path& mine) : files_(files), mine_(mine) { open_next(); }
+  [[nodiscard]] Source next() {
+    Source source = coming_.get();
+    open_next();
+    return source;
+  }
+
+ private:
+  void open_next() {
+    if (opened_ < files_.size()) {
+      const auto policy = files_.size() > 1 ? std::launch::async : std::launch::deferred;
+      coming_ = std::async(policy, open_source, files_[opened_++], mine_);
     }
-    Query dangling = merge.from.query("PRAGMA foreign_key_check");
-    if (dangling.step()) {
-      merge_damaged(merge, fmt::format("table {} has a row that refers to a missing one", dangling.text()));
-    }
-    check_documents(merge.from);
-  });
-}
+  }
+  std::span<const fs::path> files_;
+  const fs::path& mine_;
+  std::size_t opened_ = 0;
+  std::future<Source> coming_;
+};
 
 std::string content_hash(Merge& merge) {
   FieldHash hash;
@@ -104,142 +91,108 @@ void begin_import(Merge& merge) {
   merge.import_id = last_inserted(merge);
 }
 
-// What the other database took over itself keeps saying where from; the rest is its own.
-std::int64_t origin(Merge& merge, std::optional<std::int64_t> other_import) {
-  if (!other_import) {
-    return merge.import_id;
-  }
-  const auto [known, unknown] = merge.imports.try_emplace(*other_import);
-  if (!unknown) {
-    return known->second;
-  }
-  Query row = merge_read(
-      merge, "SELECT kind, content_hash, source, imported_unix_ms, program_version FROM imports WHERE id = ?");
-  row.bind(*other_import);
-  if (!merge_next(merge, row)) {
-    merge_damaged(merge, "a session refers to a missing import");
-  }
-  Query find = merge.to.query(
-      "SELECT id FROM imports WHERE kind = ?1 AND content_hash = ?2 AND (kind = 'results' OR (source = ?3 AND "
-      "imported_unix_ms = ?4))");
-  row.copy_to(find, 1, 4);
-  if (find.step()) {
-    known->second = find.integer();
-    return known->second;
-  }
-  row.go_to(0);
-  Query insert = merge.to.query(
-      "INSERT INTO imports (kind, content_hash, source, imported_unix_ms, program_version) VALUES (?, ?, ?, ?, ?)");
-  row.copy_to(insert, 1, 5);
-  insert.run();
-  known->second = last_inserted(merge);
-  return known->second;
-}
+// One file of several, up to its decisions: they are made when the trials of all are there.
+struct MergedFile {
+  std::int64_t import_id = 0;
+  MergeCounts counts;
+  std::vector<MergedDecision> decisions;
+};
 
-// A running session is taken as one that was interrupted after its last trial.
-constexpr std::string_view kSelectSessions =
-    "SELECT s.id, s.process_id, s.process_start, s.boot_id, s.state = 'running', s.device_id, s.import_id, s.uuid, "
-    "s.toolkit_id, CASE s.state WHEN 'running' THEN 'interrupted' ELSE s.state END, coalesce(s.finished_unix_ms, "
-    "max(s.started_unix_ms, coalesce((SELECT max(started_unix_ms) FROM trials WHERE session_id = s.id), 0))), "
-    "s.spent_ms, s.progress, s.process_id, s.process_start, s.boot_id, s.device_uuid, s.started_unix_ms, s.searcher, "
-    "s.seed, s.options, s.command_line, s.program_version, s.run_uuid FROM sessions s ORDER BY s.id";
-constexpr int kUuidColumn = 7;
-constexpr int kStateColumn = 9;
-constexpr int kProgressColumns = 4;  // state and what follows it
-constexpr int kPlainColumns = 11;    // those after
-
-bool may_run(Query& row) {
-  const ProcessIdentity process = read_process(row);
-  const bool running = row.flag();
-  return running && (process.boot_id != this_process().boot_id || is_alive(process));
-}
-
-std::int64_t insert_session(Merge& merge, Query& row, std::int64_t device, std::int64_t import_id) {
-  row.go_to(kUuidColumn);
-  const std::string uuid = row.text();
-  const std::int64_t toolkit = merged_id(merge, merge.toolkits, row.integer(), "toolkits");
-  Query insert = merge.to.query(
-      "INSERT INTO sessions (uuid, device_id, toolkit_id, import_id, state, finished_unix_ms, spent_ms, progress, "
-      "process_id, process_start, boot_id, device_uuid, started_unix_ms, searcher, seed, options, command_line, "
-      "program_version, run_uuid) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
-  insert.bind(uuid, device, toolkit, import_id);
-  row.copy_to(insert, 5, kProgressColumns + kPlainColumns);
-  insert.run();
-  ++merge.counts.sessions;
-  return last_inserted(merge);
-}
-
-// Of two states of one session that of the database where more of it was done counts.
-void update_session(Merge& merge, Query& row, std::int64_t id) {
-  Query update = merge.to.query(
-      "UPDATE sessions SET state = ?1, finished_unix_ms = ?2, spent_ms = ?3, progress = ?4 WHERE id = ?5 "
-      "AND state <> 'running' AND (spent_ms, finished_unix_ms) < (?3, ?2)");
-  row.go_to(kStateColumn);
-  row.copy_to(update, 1, kProgressColumns);
-  update.bind_at(kProgressColumns + 1, id);
-  if (update.run() > 0) {
-    merge.grown_sessions.insert(id);
-  }
-}
-
-void merge_sessions(Merge& merge) {
-  Query row = merge_read(merge, std::string(kSelectSessions));
-  while (merge_next(merge, row)) {
-    std::int64_t& id = merge.sessions[row.integer()];
-    merge.counts.sessions_running += may_run(row) ? 1 : 0;
-    const std::int64_t device = merged_id(merge, merge.devices, row.integer(), "devices");
-    const std::optional<std::int64_t> other_import = row.optional_integer();
-    const std::string uuid = row.text();
-    Query find = merge.to.query("SELECT id, device_id FROM sessions WHERE uuid = ?");
-    if (!find.bind(uuid).step()) {
-      id = insert_session(merge, row, device, origin(merge, other_import));
-      continue;
-    }
-    id = find.integer();
-    if (find.integer() != device) {
-      merge_damaged(merge, fmt::format("session {} is of another device in {}", uuid, merge.to.file().string()));
-    }
-    merge.known_sessions.insert(id);
-    update_session(merge, row, id);
-  }
-}
-
-void merge_telemetry(Merge& merge) {
-  Query row = merge_read(merge,
-                         "SELECT session_id, unix_ms, temperature_c, sm_clock_mhz, memory_clock_mhz, power_w, "
-                         "throttle_reasons, governor_state, canary_us FROM telemetry ORDER BY id");
-  while (merge_next(merge, row)) {
-    const std::int64_t session = merged_id(merge, merge.sessions, row.integer(), "sessions");
-    const bool known = merge.known_sessions.contains(session);
-    Query insert = merge.to.query(
-        known ? "INSERT INTO telemetry (session_id, unix_ms, temperature_c, sm_clock_mhz, memory_clock_mhz, power_w, "
-                "throttle_reasons, governor_state, canary_us) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9 WHERE NOT "
-                "EXISTS (SELECT 1 FROM telemetry WHERE session_id = ?1 AND unix_ms = ?2 AND temperature_c IS ?3 AND "
-                "sm_clock_mhz IS ?4 AND memory_clock_mhz IS ?5 AND power_w IS ?6 AND throttle_reasons IS ?7 AND "
-                "governor_state = ?8 AND canary_us IS ?9)"
-              : "INSERT INTO telemetry (session_id, unix_ms, temperature_c, sm_clock_mhz, memory_clock_mhz, power_w, "
-                "throttle_reasons, governor_state, canary_us) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)");
-    insert.bind_at(1, session);
-    row.copy_to(insert, 2, 8);
-    if (insert.run() > 0) {
-      ++merge.counts.readings;
-      merge.grown_sessions.insert(session);
-    }
-  }
-}
-
-void merge_all(Merge& merge) {
-  check_other(merge);
+MergedFile merge_rows(Connection& from, Connection& to) {
+  Merge merge{from, to};
   begin_import(merge);
-  map_references(merge);
+  merge_references(merge);
   merge_sessions(merge);
   merge_trials(merge);
   merge_telemetry(merge);
-  merge_winners(merge);
   merge_probes(merge);
   for (const std::int64_t session : merge.known_sessions) {
     (merge.grown_sessions.contains(session) ? merge.counts.sessions_grown : merge.counts.sessions_known) += 1;
   }
+  std::vector<MergedDecision> decisions = read_decisions(merge);
+  return {merge.import_id, merge.counts, std::move(decisions)};
+}
+
+MergedFile merge_file(Connection& from, Connection& to) {
+  try {
+    return merge_rows(from, to);
+  } catch (const SQLite::Exception& fault) {
+    if (fault.getErrorCode() == SQLITE_CONSTRAINT) {
+      merge_damaged(from, fmt::format("a row does not fit {} ({})", to.file().string(), fault.what()));
+    }
+    throw;
+  }
+}
+
+std::uintmax_t size_of(const fs::path& file) {
+  std::error_code unknown;
+  const std::uintmax_t size = fs::file_size(file, unknown);
+  return unknown ? 0 : size;
+}
+
+// How the connection is set while it merges. References need no check here, as each is looked up. Where more comes than
+// is there, the one index that rows are put all over is made when they are all there: it would be most of the work.
+class MergeSettings {
+ public:
+  MergeSettings(Connection& to, std::span<const fs::path> files) : to_(to) {
+    std::uintmax_t coming = 0;
+    for (const fs::path& file : files) {
+      coming += size_of(file);
+    }
+    bulk_ = coming >= kManyBytes && coming >= size_of(to.file());
+    to_.database().exec("PRAGMA foreign_keys = OFF");
+    if (bulk_) {
+      cache_size_ = to_.database().execAndGet("PRAGMA cache_size").getInt64();
+      to_.database().exec("PRAGMA cache_size = -262144; PRAGMA threads = 1");
+    }
+  }
+  MergeSettings(const MergeSettings&) = delete;
+  MergeSettings& operator=(const MergeSettings&) = delete;
+  ~MergeSettings() {
+    sqlite3* const handle = to_.database().getHandle();
+    if (bulk_) {
+      sqlite3_exec(handle, fmt::format("PRAGMA cache_size = {}; PRAGMA threads = 0", cache_size_).c_str(), nullptr,
+                   nullptr, nullptr);
+    }
+    sqlite3_exec(handle, "PRAGMA foreign_keys = ON", nullptr, nullptr, nullptr);
+  }
+
+  void drop_index() {
+    if (bulk_) {
+      index_ = to_.database()
+                   .execAndGet("SELECT sql FROM sqlite_schema WHERE type = 'index' AND name = 'trials_by_measurement'")
+                   .getString();
+      to_.database().exec("DROP INDEX trials_by_measurement");
+    }
+  }
+  void make_index() {
+    if (bulk_) {
+      to_.database().exec(index_);
+    }
+  }
+
+ private:
+  Connection& to_;
+  bool bulk_ = false;
+  std::int64_t cache_size_ = 0;
+  std::string index_;
+};
+
+// Decides, now that the trials of all files are there. Nothing of a file that brought nothing is left, not even that it
+// was read.
+std::vector<MergeCounts> finish(Connection& to, std::vector<MergedFile>& merged) {
+  std::vector<MergeCounts> counts;
+  for (MergedFile& file : merged) {
+    merge_decisions(to, file.decisions, file.counts);
+    if (&file == &merged.back()) {
+      settle_winners(to, file.counts);
+    }
+    if (!file.counts.changed()) {
+      to.query("DELETE FROM imports WHERE id = ?").bind(file.import_id).run();
+    }
+    counts.push_back(file.counts);
+  }
+  return counts;
 }
 
 }  // namespace
@@ -252,41 +205,65 @@ bool merge_next(Merge& merge, Query& row) {
   return merge.from.guard(kReading, [&] { return row.step(); });
 }
 
-void merge_damaged(const Merge& merge, std::string_view what) {
-  merge.from.fail(kReading, fmt::format("{}; the file was damaged or changed by another program: restore a copy", what),
-                  SQLITE_CORRUPT);
+void merge_damaged(Connection& from, std::string_view what) {
+  from.fail(kReading, fmt::format("{}; the file was damaged or changed by another program: restore a copy", what),
+            SQLITE_CORRUPT);
+}
+
+void merge_dangling(Connection& from, std::int64_t id, std::string_view table) {
+  merge_damaged(from, fmt::format("a row refers to a missing one (row {} of table {})", id, table));
 }
 
 std::int64_t merged_id(const Merge& merge, const MergeIds& ids, std::int64_t id, std::string_view table) {
   const auto found = ids.find(id);
   if (found == ids.end()) {
-    merge_damaged(merge, fmt::format("row {} of table {} is missing", id, table));
+    merge_dangling(merge.from, id, table);
   }
   return found->second;
 }
 
 std::int64_t last_inserted(Merge& merge) { return merge.to.database().getLastInsertRowid(); }
 
-MergeCounts Store::merge(Store& other) {
-  Merge merge{*other.impl_->connection, *impl_->connection};
-  merge.to.guard(kMerging, [&] {
-    try {
-      // One moment of the other, whatever is written to it meanwhile.
-      const auto snapshot =
-          merge.from.guard(kReading, [&] { return std::make_unique<SQLite::Transaction>(merge.from.database()); });
-      SQLite::Transaction transaction(merge.to.database(), SQLite::TransactionBehavior::IMMEDIATE);
-      merge_all(merge);
-      if (merge.counts.changed()) {
-        transaction.commit();
+std::vector<MergeCounts> Store::merge(std::span<const fs::path> files,
+                                      const std::function<void(const fs::path&)>& on_file) {
+  Connection& to = *impl_->connection;
+  Sources sources(files, to.file());
+  return to.guard(kMerging, [&] {
+    MergeSettings settings(to, files);
+    SQLite::Transaction transaction(to.database(), SQLite::TransactionBehavior::IMMEDIATE);
+    settings.drop_index();
+    std::vector<MergedFile> merged;
+    for (const fs::path& file : files) {
+      if (on_file) {
+        on_file(file);
       }
-    } catch (const SQLite::Exception& fault) {
-      if (fault.getErrorCode() == SQLITE_CONSTRAINT) {
-        merge_damaged(merge, fmt::format("a row does not fit {} ({})", merge.to.file().string(), fault.what()));
-      }
-      throw;
+      merged.push_back(merge_file(*sources.next().connection, to));
     }
+    settings.make_index();
+    std::vector<MergeCounts> counts = finish(to, merged);
+    if (std::any_of(counts.begin(), counts.end(), [](const MergeCounts& file) { return file.changed(); })) {
+      transaction.commit();
+    }
+    return counts;
   });
-  return merge.counts;
+}
+
+MergeCounts Store::merge(Store& other) {
+  Connection& to = *impl_->connection;
+  Connection& from = *other.impl_->connection;
+  return to.guard(kMerging, [&] {
+    const auto moment = begin_reading(from);
+    check_merged_rows(from);
+    MergeSettings settings(to, {});
+    SQLite::Transaction transaction(to.database(), SQLite::TransactionBehavior::IMMEDIATE);
+    std::vector<MergedFile> merged;
+    merged.push_back(merge_file(from, to));
+    const MergeCounts counts = finish(to, merged).front();
+    if (counts.changed()) {
+      transaction.commit();
+    }
+    return counts;
+  });
 }
 
 }  // namespace pascaline

@@ -1,3 +1,4 @@
+#include <SQLiteCpp/Savepoint.h>
 #include <fmt/format.h>
 #include <sqlite3.h>
 
@@ -16,7 +17,9 @@ constexpr std::int64_t kTrialsOfDecision = 300;  // of one problem, with those t
 std::string select_winners(bool one_kernel, bool one_device, bool one_objective) {
   std::string sql = fmt::format(
       "SELECT w.trial_id, w.objective, w.baseline_median_us, w.baseline_low_us, w.baseline_high_us, w.baseline_count, "
-      "w.baseline_score, w.confidence, w.decided_unix_ms, {}, {}, source_hash, space_hash, {} "
+      "w.baseline_score, w.confidence, w.decided_unix_ms, (SELECT count(*) FROM decisions c WHERE c.device_id = "
+      "w.device_id AND c.toolkit_id = w.toolkit_id AND c.kernel_id = w.kernel_id AND c.problem_id = w.problem_id AND "
+      "c.objective = w.objective AND c.superseded = 0), {}, {}, source_hash, space_hash, {} "
       "FROM winners w JOIN trial_details t ON t.id = w.trial_id WHERE 1",
       kDetailDevice, kDetailToolkit, detail_trial_columns());
   sql += one_kernel ? " AND kernel = ?" : "";
@@ -34,6 +37,7 @@ Winner read_winner(Query& row) {
   winner.baseline_score = row.optional_real();
   winner.confidence = row.real();
   winner.decided_unix_ms = row.integer();
+  winner.decisions = row.integer();
   winner.device = read_device(row);
   winner.toolkit = read_toolkit(row);
   winner.kernel.source_hash = row.text();
@@ -47,17 +51,27 @@ Winner read_winner(Query& row) {
 
 void Store::set_winner(const ContextIds& context, std::int64_t trial_id, const std::optional<TimeSummary>& baseline,
                        double confidence, Objective objective, const std::optional<double>& baseline_score) {
-  impl_->connection->guard("store a winner", [&] {
+  Connection& connection = *impl_->connection;
+  connection.guard("store a winner", [&] {
+    SQLite::Savepoint whole(connection.database(), "decision");  // the caller may have a transaction open
+    connection
+        .query(
+            "UPDATE decisions SET superseded = 1 WHERE device_id = ? AND toolkit_id = ? AND kernel_id = ? AND "
+            "problem_id = ? AND objective = ? AND superseded = 0")
+        .bind(context.device, context.toolkit, context.kernel, context.problem, name_of(objective))
+        .run();
     const int changed =
-        impl_->connection
-            ->query(
-                "INSERT OR REPLACE INTO winners (device_id, toolkit_id, kernel_id, problem_id, objective, trial_id, "
+        connection
+            .query(
+                "INSERT INTO decisions (device_id, toolkit_id, kernel_id, problem_id, objective, trial_id, "
                 "baseline_median_us, baseline_low_us, baseline_high_us, baseline_count, baseline_score, confidence, "
-                "decided_unix_ms) "
+                "decided_unix_ms, superseded) "
                 "SELECT device_id, toolkit_id, kernel_id, problem_id, ?1, id, ?2, ?3, ?4, ?5, ?6, ?7, max(?8, 1 + "
-                "coalesce((SELECT "
-                "max(w.decided_unix_ms) FROM winners w WHERE w.device_id = t.device_id AND w.kernel_id = t.kernel_id "
-                "AND w.problem_id = t.problem_id AND w.toolkit_id <> t.toolkit_id AND w.objective = ?1), 0)) "
+                "coalesce((SELECT max(decided_unix_ms) FROM (SELECT decided_unix_ms FROM decisions d WHERE d.device_id "
+                "= t.device_id AND d.kernel_id = t.kernel_id AND d.problem_id = t.problem_id AND d.objective = ?1 "
+                "UNION "
+                "ALL SELECT decided_unix_ms FROM winners w WHERE w.device_id = t.device_id AND w.kernel_id = "
+                "t.kernel_id AND w.problem_id = t.problem_id AND w.objective = ?1)), 0)), 0 "
                 "FROM trials t WHERE id = ?9 "
                 "AND device_id = ?10 AND toolkit_id = ?11 AND kernel_id = ?12 AND problem_id = ?13 AND status = 'ok'")
             .bind(name_of(objective), field(baseline, &TimeSummary::median_us), field(baseline, &TimeSummary::low_us),
@@ -65,13 +79,24 @@ void Store::set_winner(const ContextIds& context, std::int64_t trial_id, const s
                   confidence, unix_ms_now(), trial_id, context.device, context.toolkit, context.kernel, context.problem)
             .run();
     if (changed == 0) {
-      impl_->connection->fail(
-          "store a winner",
-          fmt::format("trial {} is not an `ok` trial of that context; this is a fault of the program, "
-                      "please report it",
-                      trial_id),
-          SQLITE_MISUSE);
+      connection.fail("store a winner",
+                      fmt::format("trial {} is not an `ok` trial of that context; this is a fault of the program, "
+                                  "please report it",
+                                  trial_id),
+                      SQLITE_MISUSE);
     }
+    connection
+        .query(
+            "INSERT OR REPLACE INTO winners (device_id, toolkit_id, kernel_id, problem_id, objective, trial_id, "
+            "baseline_median_us, baseline_low_us, baseline_high_us, baseline_count, baseline_score, confidence, "
+            "decided_unix_ms) SELECT device_id, toolkit_id, kernel_id, problem_id, objective, trial_id, "
+            "baseline_median_us, baseline_low_us, baseline_high_us, baseline_count, baseline_score, confidence, "
+            "decided_unix_ms FROM decisions WHERE device_id = ? AND toolkit_id = ? AND kernel_id = ? AND problem_id = "
+            "? "
+            "AND objective = ? AND superseded = 0")
+        .bind(context.device, context.toolkit, context.kernel, context.problem, name_of(objective))
+        .run();
+    whole.release();
   });
 }
 

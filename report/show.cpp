@@ -99,6 +99,16 @@ Json score_of(const Winner& winner) {
   return {};
 }
 
+// Where databases were merged, one of several decisions is the winner.
+Json winner_note(const Store& store, const Winner& winner) {
+  Json said = note(store, winner.trial_id, winner.trial);
+  if (winner.decisions < 2) {
+    return said;
+  }
+  const std::string chosen = fmt::format("best of {} decisions of merged databases", winner.decisions);
+  return said.is_string() ? Json(fmt::format("{}; {}", said.get<std::string>(), chosen)) : Json(chosen);
+}
+
 Table winners_table(const Store& store, const ShowOptions& options) {
   Table table{
       {"trial", "device", "compiler", "target", "problem", "default_us", "best_us", "speedup", "confidence", "config",
@@ -112,16 +122,16 @@ Table winners_table(const Store& store, const ShowOptions& options) {
     }
     const bool by_time = winner.objective == Objective::time;
     const bool comparable = winner.baseline && winner.trial.time && winner.trial.time->median_us > 0;
-    table.rows.push_back(
-        {winner.trial_id, clean_line(winner.device.name),
-         clean_line(winner.toolkit.compiler + " " + winner.toolkit.version),
-         clean_line(shown_architecture(winner.toolkit.target)), clean_line(problem), median(winner.baseline),
-         median(winner.trial.time),
-         comparable ? Json(winner.baseline->median_us / winner.trial.time->median_us) : Json(), winner.confidence,
-         clean_line(winner.trial.config.text()), clean_line(winner.kernel.source_hash.substr(0, 8)),
-         utc_time(winner.decided_unix_ms), by_time ? Json() : Json(name_of(winner.objective)),
-         by_time ? Json() : score_of(winner), number(winner.baseline_score), number(winner.trial.energy_mj),
-         number(winner.trial.sustained_us), baseline_text(store, winner), note(store, winner.trial_id, winner.trial)});
+    table.rows.push_back({winner.trial_id, clean_line(winner.device.name),
+                          clean_line(winner.toolkit.compiler + " " + winner.toolkit.version),
+                          clean_line(shown_architecture(winner.toolkit.target)), clean_line(problem),
+                          median(winner.baseline), median(winner.trial.time),
+                          comparable ? Json(winner.baseline->median_us / winner.trial.time->median_us) : Json(),
+                          winner.confidence, clean_line(winner.trial.config.text()),
+                          clean_line(winner.kernel.source_hash.substr(0, 8)), utc_time(winner.decided_unix_ms),
+                          by_time ? Json() : Json(name_of(winner.objective)), by_time ? Json() : score_of(winner),
+                          number(winner.baseline_score), number(winner.trial.energy_mj),
+                          number(winner.trial.sustained_us), baseline_text(store, winner), winner_note(store, winner)});
     if (is_full(table, options)) {
       break;
     }

@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
+#include <cstdio>
+#include <memory>
 #include <set>
+#include <system_error>
 
 #include "cli/command.hpp"
 #include "core/error.hpp"
@@ -71,6 +75,43 @@ void write_spaces(const ExportCommandOptions& options, const std::vector<Recorde
   }
 }
 
+// As it comes, since it can be larger than memory; a file appears when it is whole.
+void write_rows(const Store& store, const std::string& output) {
+  const bool to_file = !output.empty() && output != "-";
+  const std::string part = output + ".part";
+  const auto fail = [&] {
+    const int code = errno;
+    throw Error(
+        fmt::format("cannot write {}: {}", to_file ? part : "standard output", std::generic_category().message(code)),
+        code);
+  };
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(to_file ? std::fopen(part.c_str(), "wb") : nullptr, std::fclose);
+  if (to_file && !file) {
+    fail();
+  }
+  std::FILE* const out = to_file ? file.get() : stdout;
+  try {
+    store.for_each_line([&](std::string_view line) {
+      if (std::fwrite(line.data(), 1, line.size(), out) != line.size() || std::fputc('\n', out) == EOF) {
+        fail();
+      }
+    });
+    if (std::fflush(out) != 0) {
+      fail();
+    }
+    if (to_file) {
+      fs::rename(part, output);
+      fmt::print(stderr, "wrote {}\n", output);
+    }
+  } catch (...) {
+    std::error_code kept;
+    if (to_file) {
+      fs::remove(part, kept);
+    }
+    throw;
+  }
+}
+
 int export_database(ExportCommandOptions options, const std::string& problem) {
   if (!problem.empty()) {
     if (options.filter.kernel.empty()) {
@@ -82,6 +123,13 @@ int export_database(ExportCommandOptions options, const std::string& problem) {
     }
   }
   const Store store(database_path(options.database), OpenMode::read_only);
+  if (options.format == "rows") {
+    if (!options.filter.kernel.empty() || !options.filter.device.empty()) {
+      throw UsageError("--format rows writes all of a database: leave --kernel, --problem and --device out");
+    }
+    write_rows(store, options.output);
+    return kSuccess;
+  }
   options.filter.with_samples = options.format == "t4";
   const std::vector<RecordedSpace> spaces = recorded_spaces(store, options.filter);
   if (spaces.empty()) {
@@ -94,15 +142,18 @@ int export_database(ExportCommandOptions options, const std::string& problem) {
 }  // namespace
 
 void add_export_command(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand("export", "Write results in formats that other tuners read");
+  CLI::App* command =
+      app.add_subcommand("export", "Write results in formats that other tuners read, or all rows to compare and keep");
   const auto options = std::make_shared<ExportCommandOptions>();
   const auto problem = std::make_shared<std::string>();
   add_database_option(*command, options->database, "Database to read");
   command
-      ->add_option("-f,--format", options->format,
-                   "t4: T4 results, csv: a table; a file for each problem, device, toolkit and source")
+      ->add_option(
+          "-f,--format", options->format,
+          "t4: T4 results, csv: a table; a file for each problem, device, toolkit and source. rows: all of the "
+          "database, a line of JSON for each row, in an order that depends only on its contents")
       ->required()
-      ->check(one_of({"t4", "csv"}));
+      ->check(one_of({"t4", "csv", "rows"}));
   command->add_option("-k,--kernel", options->filter.kernel, "Only this kernel");
   command->add_option("-p,--problem", *problem, "Only this shape, e.g. M=512,N=2048,K=2048,STORAGE=float32");
   command->add_option("-d,--device", options->filter.device, "Only this device, by its whole name");
@@ -111,7 +162,8 @@ void add_export_command(CLI::App& app, Action& action) {
   command->footer(
       "The formats are described in docs/exchange.md.\n\nExamples:\n"
       "  pascaline export --format csv --kernel matmul --problem M=1,N=2048,K=2048 -o matmul.csv\n"
-      "  pascaline export --format t4 --kernel matmul -o results/");
+      "  pascaline export --format t4 --kernel matmul -o results/\n"
+      "  pascaline export --format rows -o tuned.jsonl");
   command->callback(
       [&action, options, problem] { action = [options, problem] { return export_database(*options, *problem); }; });
 }

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstdio>
 
@@ -63,19 +64,41 @@ nlohmann::json merge_json(const std::string& file, const MergeCounts& counts) {
             {"known", counts.winners_known}}}};
 }
 
-nlohmann::json merge_files(const MergeCommandOptions& options, const std::filesystem::path& database) {
-  Store store = options.dry_run ? Store::scratch_copy(database) : Store(database, OpenMode::create);
-  nlohmann::json merged = nlohmann::json::array();
-  for (const std::string& file : options.files) {
-    const MergeCounts counts = merge_database(file, store);
-    if (options.as_json) {
-      merged.push_back(merge_json(file, counts));
-    } else {
-      fmt::print("{}", merge_text(file, counts, options.dry_run));
-      std::fflush(stdout);
+// Files of many trials take minutes: who looks on is told which is at hand.
+class MergeProgress {
+ public:
+  explicit MergeProgress(std::size_t files) : files_(files), shown_(files > 1 && ::isatty(STDERR_FILENO) != 0) {}
+  void begin(const std::filesystem::path& file) {
+    ++begun_;
+    if (shown_) {
+      fmt::print(stderr, "\r\033[K{} of {}: {}", begun_, files_, file.string());
     }
   }
-  return merged;
+  void end() const {
+    if (shown_) {
+      fmt::print(stderr, "\r\033[K");
+    }
+  }
+
+ private:
+  std::size_t files_;
+  bool shown_;
+  std::size_t begun_ = 0;
+};
+
+std::vector<MergeCounts> merge_files(const MergeCommandOptions& options, const std::filesystem::path& database) {
+  Store store = options.dry_run ? Store::scratch_copy(database) : Store(database, OpenMode::create);
+  const std::vector<std::filesystem::path> files(options.files.begin(), options.files.end());
+  MergeProgress progress(files.size());
+  try {
+    std::vector<MergeCounts> counts =
+        merge_databases(files, store, [&](const std::filesystem::path& file) { progress.begin(file); });
+    progress.end();
+    return counts;
+  } catch (const Error&) {
+    progress.end();
+    throw;
+  }
 }
 
 int merge(const MergeCommandOptions& options) {
@@ -83,16 +106,24 @@ int merge(const MergeCommandOptions& options) {
   const bool made_here = !options.dry_run && !std::filesystem::exists(database);
   for (const std::string& file : options.files) {
     // What can be seen at once to be wrong is told before anything is merged.
-    std::ignore = open_to_merge(file, database);
+    check_mergeable(file, database);
   }
-  nlohmann::json merged;
+  std::vector<MergeCounts> counts;
   try {
-    merged = merge_files(options, database);
+    counts = merge_files(options, database);
   } catch (const Error&) {
     if (made_here) {
       remove_if_unused(database);
     }
     throw;
+  }
+  nlohmann::json merged = nlohmann::json::array();
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    if (options.as_json) {
+      merged.push_back(merge_json(options.files[i], counts[i]));
+    } else {
+      fmt::print("{}", merge_text(options.files[i], counts[i], options.dry_run));
+    }
   }
   if (options.as_json) {
     const nlohmann::json document{
@@ -114,7 +145,7 @@ void add_merge_command(CLI::App& app, Action& action) {
   command->footer(
       "Nothing is duplicated or mixed: sessions are identified by uuid, measurements by device, compiler, "
       "kernel,\n"
-      "problem and configuration. Merging again adds only what is new.\n\n"
+      "problem and configuration. Merging again adds only what is new. All files are merged, or none.\n\n"
       "Examples:\n  pascaline merge gpu2.db gpu3.db --db all.db\n  pascaline merge gpu2.db --dry-run");
   command->callback([&action, options] { action = [options] { return merge(*options); }; });
 }

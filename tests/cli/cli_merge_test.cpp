@@ -115,7 +115,7 @@ TEST_F(CliMergeTest, DatabaseThatWasMadeForNothingIsGoneAgain) {
   const std::string good = (folder_ / "good.db").string();
   make(good, 50);
   EXPECT_EQ(merge({good, other_}).exit_code, 1);
-  EXPECT_EQ(stored().size(), 2U) << "what came of the first is kept";
+  EXPECT_FALSE(fs::exists(database_)) << "all files or none";
 }
 
 TEST_F(CliMergeTest, FullDisk) {
@@ -179,6 +179,30 @@ TEST_F(CliMergeTest, MergedSweepIsShownReportedDispatchedFromAndNotRepeated) {
   const ProgramResult plan = run(sweep({"--trials", "3", "--quiet"}));
   EXPECT_EQ(plan.exit_code, 0) << plan.error;
   EXPECT_EQ(json_of(run({"show", "sessions", "--db", database_, "--json"})).size(), 2U);
+}
+
+TEST_F(CliMergeTest, RowsAreTheSameInWhateverOrderTheyWereMerged) {
+  make(other_);
+  const std::string third = (folder_ / "third.db").string();
+  make(third, 50);
+  const auto rows = [&](const std::string& file) {
+    const ProgramResult result = run({"export", "--format", "rows", "--db", file});
+    EXPECT_EQ(result.exit_code, 0) << result.error;
+    return result.out;
+  };
+  ASSERT_EQ(merge({other_, third}).exit_code, 0);
+  const std::string expected = rows(database_);
+  EXPECT_NE(expected.find("{\"row\":\"winner\""), std::string::npos) << expected;
+  const std::string back = (folder_ / "back.db").string();
+  ASSERT_EQ(run({"merge", third, other_, database_, "--db", back}).exit_code, 0);
+  EXPECT_EQ(rows(back), expected);
+  const std::string file = (folder_ / "rows.jsonl").string();
+  EXPECT_EQ(run({"export", "--format", "rows", "--db", back, "-o", file}).exit_code, 0);
+  EXPECT_EQ(bytes_of(file), expected);
+  EXPECT_FALSE(fs::exists(file + ".part"));
+  expect_fault(run({"export", "--format", "rows", "--db", back, "--kernel", "toy"}), 2, {"--format rows", "--kernel"});
+  expect_fault(run({"export", "--format", "rows", "--db", back, "-o", (folder_ / "none" / "x").string()}), 1,
+               {"none/x.part", "No such file"});
 }
 
 TEST_F(CliMergeTest, InterruptedSweepOfAnotherDatabaseIsNotGoneOnWithHere) {

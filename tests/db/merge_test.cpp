@@ -219,11 +219,14 @@ TEST_F(MergeTest, DevicesAreNeverMixed) {
 TEST_F(MergeTest, SameDeviceWithOtherLimitsIsOne) {
   make(mine_, 1);
   make(other_, 1, 9);
-  SQLite::Database(other_.string(), SQLite::OPEN_READWRITE).exec("UPDATE devices SET memory_bytes = 5, limits = '{}'");
+  SQLite::Database(other_.string(), SQLite::OPEN_READWRITE)
+      .exec("UPDATE devices SET memory_bytes = 5, limits = '{}'; UPDATE sessions SET started_unix_ms = 1");
   merge();
   const Store mine(mine_, OpenMode::read_only);
   ASSERT_EQ(mine.devices().size(), 1U);
-  EXPECT_EQ(mine.devices()[0], example_device()) << "what was here stays";
+  EXPECT_EQ(mine.devices()[0], example_device()) << "mine was seen later";
+  EXPECT_TRUE(merge(mine_, other_).changed());
+  EXPECT_EQ(Store(other_, OpenMode::read_only).devices().at(0), example_device()) << "as there";
 }
 
 TEST_F(MergeTest, TrialsOfSeveralDatabasesAreKnownByTheBestSupported) {

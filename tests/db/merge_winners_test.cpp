@@ -29,6 +29,46 @@ TEST_F(MergeWinnersTest, MoreConfidentWinnerStaysWhicheverComesFirst) {
   EXPECT_EQ(content_of(mine_), content_of(other_));
 }
 
+// The default is among all finals: what beat it by more, side by side, is faster on whatever night and card.
+TEST_F(MergeWinnersTest, WinnerIsWhatCertainlyBeatTheDefaultByMore) {
+  decide_in(mine_, 1, 1.0, 1);
+  decide_in(other_, 2, 0.99, 1);
+  // The other's card is slower on the whole, and its winner faster than that card's default by more.
+  SQLite::Database(other_.string(), SQLite::OPEN_READWRITE)
+      .exec(
+          "UPDATE decisions SET baseline_median_us = 300, baseline_low_us = 295, baseline_high_us = 305; "
+          "UPDATE trials SET median_us = 110, low_us = 109, high_us = 111");
+  EXPECT_EQ(merge().winners_replaced, 1);
+  EXPECT_EQ(winner_of(mine_), example_config(2));
+  EXPECT_EQ(Store(mine_, OpenMode::read_only).winners("", nullptr).at(0).decisions, 2) << "chosen among two";
+}
+
+TEST_F(MergeWinnersTest, LaterDecisionOfOneDatabaseCountsWhateverItsCopySays) {
+  decide_in(mine_, 1, 0.99);
+  fs::copy_file(mine_, other_);
+  decide_in(mine_, 2, 0.6, 5);
+  EXPECT_FALSE(merge().changed()) << "an earlier state of mine";
+  EXPECT_EQ(winner_of(mine_), example_config(2));
+  EXPECT_EQ(merge(mine_, other_).winners_replaced, 1);
+  EXPECT_EQ(winner_of(other_), example_config(2));
+  EXPECT_EQ(content_of(mine_), content_of(other_));
+}
+
+TEST_F(MergeWinnersTest, WinnerThatGaveAWrongResultElsewhereComesAfterAllOthers) {
+  decide_in(mine_, 1, 1.0, 1);
+  decide_in(other_, 2, 0.6, 5);
+  EXPECT_EQ(merge().winners_kept, 1);
+  const fs::path third = folder_ / "third.db";
+  {
+    Store store(third, OpenMode::create, Durability::normal);
+    const ContextIds context = example_context(store);
+    store.add_trial(begin_example_session(store, context), context,
+                    failed_trial(1, TrialStatus::wrong_result, "3 is not 4"));
+  }
+  EXPECT_EQ(merge(third, mine_).winners_replaced, 1);
+  EXPECT_EQ(winner_of(mine_), example_config(2)) << "a decision that had not counted";
+}
+
 TEST_F(MergeWinnersTest, DecisionInFinalsStaysWhateverTheSearchClaims) {
   decide_in(mine_, 1, 0.5, 3);
   decide_in(other_, 2, 0.95, 1, 30, TrialStage::search);
@@ -85,7 +125,7 @@ TEST_F(MergeWinnersTest, AnObjectiveThatIsNotKnownIsDamage) {
   decide_in(mine_, 1, 0.9);
   decide_in(other_, 2, 0.9);
   SQLite::Database(other_.string(), SQLite::OPEN_READWRITE)
-      .exec("PRAGMA ignore_check_constraints = 1; UPDATE winners SET objective = 'beauty'");
+      .exec("PRAGMA ignore_check_constraints = 1; UPDATE decisions SET objective = 'beauty'");
   EXPECT_NE(store_error([&] { std::ignore = merge(); }).find("objective"), std::string::npos);
   EXPECT_EQ(winner_of(mine_), example_config(1));
 }
@@ -93,10 +133,11 @@ TEST_F(MergeWinnersTest, AnObjectiveThatIsNotKnownIsDamage) {
 TEST_F(MergeWinnersTest, OfEqualsInBothTheNewerStays) {
   decide_in(mine_, 1, 0.9);
   decide_in(other_, 2, 0.9);
-  SQLite::Database(other_.string(), SQLite::OPEN_READWRITE).exec("UPDATE winners SET decided_unix_ms = 5");
+  SQLite::Database(other_.string(), SQLite::OPEN_READWRITE).exec("UPDATE decisions SET decided_unix_ms = 5");
   EXPECT_EQ(merge().winners_kept, 1);
   EXPECT_EQ(winner_of(mine_), example_config(1));
-  SQLite::Database(other_.string(), SQLite::OPEN_READWRITE).exec("UPDATE winners SET decided_unix_ms = 5000000000000");
+  SQLite::Database(other_.string(), SQLite::OPEN_READWRITE)
+      .exec("UPDATE decisions SET decided_unix_ms = 5000000000000");
   const MergeCounts counts = merge();
   EXPECT_EQ(counts.winners_replaced, 1);
   EXPECT_TRUE(counts.changed());
