@@ -5,10 +5,9 @@ import os
 import signal
 import sqlite3
 import subprocess
-import unittest
 from pathlib import Path
 
-from workbench import PROGRAM, REPEATS, SIZES, FleetTest
+from workbench import PROGRAM, REPEATS, SIZES, FleetTest, main
 
 
 def descendants(process):
@@ -211,4 +210,4 @@ class PlainFleetTest(FleetTest):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    main()

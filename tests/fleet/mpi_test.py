@@ -4,9 +4,8 @@ import os
 import shutil
 import signal
 import subprocess
-import unittest
 
-from workbench import PROGRAM, SIZES, FleetTest, skip
+from workbench import PROGRAM, SIZES, FleetTest, main, skip
 
 
 class MpiFleetTest(FleetTest):
@@ -38,4 +37,4 @@ class MpiFleetTest(FleetTest):
 if __name__ == "__main__":
     if shutil.which("mpirun") is None:
         skip("there is no mpirun (scripts/setup.sh --dev brings it)")
-    unittest.main(verbosity=2)
+    main()

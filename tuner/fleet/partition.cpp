@@ -17,7 +17,7 @@ namespace {
 
 // A trial on a card of Pascal, about: compiling, checking and what is around the launches; their number; a card's
 // rates.
-constexpr double kTrialSeconds = 0.3;
+constexpr double kSecondsATrial = 0.3;
 constexpr double kLaunches = 100;
 constexpr double kFlopsPerSecond = 3e12;
 constexpr double kBytesPerSecond = 2e11;
@@ -70,7 +70,7 @@ double expected_cost_s(const SweepProblem& problem, const Space& space, int tria
   const BoundSpace bound(space, problem.problem, DeviceLimits{});
   const double most = trials >= kUnlimitedTrials ? kTrialsWithoutLimit : trials;
   const double launch_s = bound.flops() / kFlopsPerSecond + bound.bytes() / kBytesPerSecond;
-  return std::min(most, space.raw_size()) * (kTrialSeconds + kLaunches * launch_s) + kFinalsSeconds;
+  return std::min(most, space.raw_size()) * (kSecondsATrial + kLaunches * launch_s) + kFinalsSeconds;
 }
 
 std::vector<std::vector<std::size_t>> partition(std::span<const double> costs, int count) {
