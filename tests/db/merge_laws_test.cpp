@@ -73,7 +73,7 @@ class Databases {
       known = recorded(session, number - 1);
       return *known;
     }
-    known.emplace();
+    known = Recorded{};
     Trial& trial = known->trial;
     trial.problem = example_problem(512 + draw(2));
     trial.config = Config({{"TILE", std::int64_t{1 + draw(3)}}});
