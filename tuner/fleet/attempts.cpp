@@ -96,11 +96,15 @@ std::optional<Attempt> attempt_from(const std::string& text) {
   }
 }
 
+// How often Slurm has started this job again; 0 outside of one.
+int slurm_restarts_here() {
+  return static_cast<int>(std::strtol(variable("SLURM_RESTART_COUNT").c_str(), nullptr, 10));
+}
+
 // The same job of Slurm started again: Slurm has ended what ran before.
 bool is_earlier_start_of_this_job(const Attempt& attempt) {
-  const std::string restarts = variable("SLURM_RESTART_COUNT");
   return !attempt.slurm_job.empty() && attempt.slurm_job == slurm_job_here() &&
-         attempt.slurm_restart < std::atoi(restarts.c_str());
+         attempt.slurm_restart < slurm_restarts_here();
 }
 
 std::optional<Attempt> newest_on_disk(const std::filesystem::path& folder, int shard) {
@@ -207,7 +211,7 @@ ShardClaim::ShardClaim(const std::filesystem::path& folder, int shard, double lo
   attempt_.host = host_name();
   attempt_.process = this_process();
   attempt_.slurm_job = slurm_job_here();
-  attempt_.slurm_restart = std::atoi(variable("SLURM_RESTART_COUNT").c_str());
+  attempt_.slurm_restart = slurm_restarts_here();
   attempt_.started_unix_ms = now_unix_ms();
   attempt_.beat_unix_ms = attempt_.started_unix_ms;
   attempt_.program = kVersion;
