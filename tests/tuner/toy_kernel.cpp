@@ -58,6 +58,9 @@ extern "C" __global__ void toy(float* x, const float* y, float* out, float* scra
     if constexpr (kFault == 7) {
       scratch[kBlock] = 1.0f;
     }
+    if constexpr (kFault >= 1000) {  // other code, which takes as long
+      scratch[0] = n == -kFault ? 2.0f : 1.0f;
+    }
   }
   if (i < n && !(kFault == 2 && i == n - 1)) {
     out[i] = 3.0f * x[i] + y[i];

@@ -30,7 +30,8 @@ enum Fault : std::int64_t {
   kEndless,        ///< a loop that no device can tell from work
   kHangsCompiler,  ///< the two need the compiler that `write_odd_compiler` makes
   kCrashesCompiler,
-  kNeedsMemory,  ///< most of a gigabyte, to be compiled
+  kNeedsMemory,   ///< most of a gigabyte, to be compiled
+  kAlike = 1000,  ///< and all above: nothing wrong, each of other code that takes as long
 };
 
 /// `out[i] = 3 x[i] + y[i]`, verified against a naive kernel in the same file. FAULT has the values given, the first

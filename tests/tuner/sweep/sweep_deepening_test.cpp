@@ -46,14 +46,15 @@ class SweepDeepeningTest : public SweepTest {
     write_toys(folder_.path(), {json});
     space_ = Space::load(folder_ / "toy.json");
   }
-  // So many configurations of the same code: whatever the machine does besides, their times are alike.
+  // So many configurations that differ in a number of their code alone: whatever the machine does, their times are
+  // alike.
   void use_equals(int count) {
-    nlohmann::json json = toy_json({kRight});
-    json["parameters"][0].update({{"values", {640}}, {"default", 640}});
-    nlohmann::json& values = json["parameters"][1]["values"];
-    for (int i = 1; i < count; ++i) {
-      values.push_back(1000 + i);  // no fault that the kernel knows
+    std::vector<Fault> alike;
+    for (int i = 0; i < count; ++i) {
+      alike.push_back(static_cast<Fault>(kAlike + i));
     }
+    nlohmann::json json = toy_json(alike);
+    json["parameters"][0].update({{"values", {640}}, {"default", 640}});
     write_toys(folder_.path(), {json});
     space_ = Space::load(folder_ / "toy.json");
   }
