@@ -3,8 +3,8 @@
 #include <numbers>
 
 #include "core/util/parallel.hpp"
-#include "runtime/formats/int8_activations.hpp"
 #include "runtime/ops/reference.hpp"
+#include "runtime/ops/reference_rounding.hpp"
 #include "runtime/ops/scale_reference.hpp"
 
 namespace pascaline {
@@ -189,28 +189,22 @@ void reference_matvec_q(const Problem& problem, std::span<const std::vector<doub
   }
   const auto m = static_cast<std::size_t>(problem.dimension("M"));
   const auto k = static_cast<std::size_t>(problem.dimension("K"));
-  const std::size_t block = problem.type("WEIGHT") == ElementType::int8_row ? k : std::size_t{kActivationBlock};
   const bool normed = problem.dimension("NORM") != 0;
   const double epsilon = static_cast<double>(problem.dimension("EPSILON")) / 1e9;
   const std::vector<double>& norm = inputs[2];
   std::vector<std::vector<double>> operands{inputs[0], inputs[3], inputs[4], inputs[5]};
-  std::vector<float> values;
-  std::vector<std::int8_t> rounded(k);
-  for (std::size_t row = 0; row < m; ++row) {
+  std::vector<double> factors(m, 1.0);
+  for (std::size_t row = 0; normed && row < m; ++row) {
     double squares = 0;
-    for (std::size_t i = row * k; normed && i < (row + 1) * k; ++i) {
+    for (std::size_t i = row * k; i < (row + 1) * k; ++i) {
       squares += operands[0][i] * operands[0][i];
       operands[0][i] = static_cast<float>(operands[0][i]) * static_cast<float>(norm[i - row * k]);
     }
-    const double factor = normed ? 1 / std::sqrt(squares / static_cast<double>(k) + epsilon) : 1.0;
-    for (std::size_t first = 0; first < k; first += block) {
-      const auto begin = operands[0].begin() + static_cast<std::ptrdiff_t>(row * k + first);
-      values.assign(begin, begin + static_cast<std::ptrdiff_t>(std::min(block, k - first)));
-      const Int8Scale scale = int8_scale(values);
-      round_to_int8(values, scale.inverse, rounded.data());
-      std::transform(rounded.begin(), rounded.begin() + std::ssize(values), begin,
-                     [&](std::int8_t q) { return factor * static_cast<double>(scale.scale) * q; });
-    }
+    factors[row] = 1 / std::sqrt(squares / static_cast<double>(k) + epsilon);
+  }
+  round_rows(operands[0], k, problem.type("WEIGHT"));
+  for (std::size_t i = 0; i < operands[0].size(); ++i) {
+    operands[0][i] *= factors[i / k];
   }
   multiply_and_round(problem, operands, outputs);
 }
