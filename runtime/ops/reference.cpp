@@ -64,4 +64,15 @@ HostReference find_reference_slack(std::string_view name) noexcept {
   return name == "mlp" ? slack_of_mlp : name == "attention_projected" ? slack_of_attention_projected : nullptr;
 }
 
+std::vector<std::vector<double>> reference_slacks(std::string_view name, const Problem& problem,
+                                                  std::span<const std::vector<double>> inputs,
+                                                  std::span<const std::vector<double>> outputs) {
+  std::vector<std::vector<double>> slacks(outputs.size());
+  if (const HostReference slack_of = find_reference_slack(name)) {
+    slacks.assign(outputs.begin(), outputs.end());
+    slack_of(problem, inputs, slacks);
+  }
+  return slacks;
+}
+
 }  // namespace pascaline

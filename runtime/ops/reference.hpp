@@ -23,4 +23,9 @@ using HostReference = void (*)(const Problem& problem, std::span<const std::vect
 /// HostReference, with distances for results; nullptr where the space's tolerance says all.
 [[nodiscard]] HostReference find_reference_slack(std::string_view name) noexcept;
 
+/// Those distances, of outputs as large as `outputs`; of none where the reference of that name has no slack.
+[[nodiscard]] std::vector<std::vector<double>> reference_slacks(std::string_view name, const Problem& problem,
+                                                                std::span<const std::vector<double>> inputs,
+                                                                std::span<const std::vector<double>> outputs);
+
 }  // namespace pascaline

@@ -117,11 +117,7 @@ void ProblemData::reference_on_host() {
     }
   }
   const std::string& name = space_->space().reference.host;
-  std::vector<std::vector<double>> slacks(outputs.size());
-  if (const HostReference slack_of = find_reference_slack(name)) {
-    slacks = outputs;
-    slack_of(space_->problem(), inputs, slacks);
-  }
+  std::vector<std::vector<double>> slacks = reference_slacks(name, space_->problem(), inputs, outputs);
   find_host_reference(name)(space_->problem(), inputs, outputs);
   std::size_t next = 0;
   for (Slot& slot : slots_) {

@@ -493,11 +493,7 @@ void CpuProblem::compute_expected() {
       outputs.emplace_back(slot.initial.size() / size_of(slot.type), std::nan(""));
     }
   }
-  std::vector<std::vector<double>> slacks(outputs.size());
-  if (const HostReference slack_of = find_reference_slack(space_->reference.host)) {
-    slacks = outputs;
-    slack_of(problem_, inputs, slacks);
-  }
+  std::vector<std::vector<double>> slacks = reference_slacks(space_->reference.host, problem_, inputs, outputs);
   find_host_reference(space_->reference.host)(problem_, inputs, outputs);
   std::size_t next = 0;
   for (Slot& slot : slots_) {

@@ -121,11 +121,7 @@ class DrawnSums {
       }
     }
     const std::string& name = space.space().reference.host;
-    std::vector<Values> slacks(expected_.size());
-    if (const HostReference slack_of = find_reference_slack(name)) {
-      slacks = expected_;
-      slack_of(space.problem(), inputs_, slacks);
-    }
+    std::vector<Values> slacks = reference_slacks(name, space.problem(), inputs_, expected_);
     find_host_reference(name)(space.problem(), inputs_, expected_);
     std::size_t next = 0;
     for (const Argument& argument : space.space().arguments) {
