@@ -43,7 +43,7 @@ def first_shard(options, path):
     database = sqlite3.connect(path)
     columns = [row[1] for row in database.execute("PRAGMA table_info(trials)")]
     changed = {"id": "i", "problem_id": f"1000 + i % {options.problems}", "shared_trial_id": "NULL", "is_default": "0",
-               "config_text": "'BLOCK=' || (32 << i % 6) || ' ITEMS=' || i || ' UNROLL=' || i % 2 || ' VECTOR=4'",
+               "config_text": "'BLOCK=' || (32 << i % 6) || ' ITEMS=' || i || ' UNROLL=' || (i % 2) || ' VECTOR=4'",
                "config": "'{\"BLOCK\":' || (32 << i % 6) || ',\"ITEMS\":' || i || ',\"UNROLL\":' || iif(i % 2, 'true',"
                          " 'false') || ',\"VECTOR\":4}'",
                "status": "iif(i % 4 = 3, 'compile_failed', 'ok')", "reason": "iif(i % 4 = 3, 'too many registers', '')",

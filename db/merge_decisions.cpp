@@ -204,7 +204,7 @@ bool update_decision(Connection& to, const MergedDecision& decision) {
 }
 
 // The trial that is known to be decided for then, if it is equal to the decision's. Of several equal trials of a
-// session any stands for any.
+// session any stands for any. CROSS JOIN keeps SQLite from looking through all trials of the session.
 std::int64_t same_trial(Connection& to, const MergedDecision& decision) {
   const auto of = [](std::string_view table) {
     std::string columns = fmt::format("{}.session_id", table);
@@ -217,8 +217,8 @@ std::int64_t same_trial(Connection& to, const MergedDecision& decision) {
     return columns;
   };
   static const std::string sql = fmt::format(
-      "SELECT d.trial_id FROM decisions d JOIN trials a ON a.id = d.trial_id JOIN trials b ON b.id = ?6 WHERE "
-      "d.device_id = ?1 AND d.toolkit_id = ?2 AND d.kernel_id = ?3 AND d.problem_id = ?4 AND d.objective = ?5 AND "
+      "SELECT d.trial_id FROM decisions d CROSS JOIN trials a ON a.id = d.trial_id CROSS JOIN trials b ON b.id = ?6 "
+      "WHERE d.device_id = ?1 AND d.toolkit_id = ?2 AND d.kernel_id = ?3 AND d.problem_id = ?4 AND d.objective = ?5 AND "
       "d.decided_unix_ms = ?7 AND ({}) IS ({})",
       of("a"), of("b"));
   const auto& [device, toolkit, kernel, problem] = decision.key;
