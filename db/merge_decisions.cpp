@@ -218,7 +218,8 @@ std::int64_t same_trial(Connection& to, const MergedDecision& decision) {
   };
   static const std::string sql = fmt::format(
       "SELECT d.trial_id FROM decisions d CROSS JOIN trials a ON a.id = d.trial_id CROSS JOIN trials b ON b.id = ?6 "
-      "WHERE d.device_id = ?1 AND d.toolkit_id = ?2 AND d.kernel_id = ?3 AND d.problem_id = ?4 AND d.objective = ?5 AND "
+      "WHERE d.device_id = ?1 AND d.toolkit_id = ?2 AND d.kernel_id = ?3 AND d.problem_id = ?4 AND d.objective = ?5 "
+      "AND "
       "d.decided_unix_ms = ?7 AND ({}) IS ({})",
       of("a"), of("b"));
   const auto& [device, toolkit, kernel, problem] = decision.key;

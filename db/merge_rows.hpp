@@ -55,6 +55,7 @@ struct MergedDecision {
 struct Merge {
   Connection& from;
   Connection& to;
+  bool checked = false;  ///< by `check_merged_pages`, so that all values keep the rules of the schema, which are ours
   MergeIds devices{};
   MergeIds toolkits{};
   MergeIds kernels{};

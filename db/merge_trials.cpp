@@ -1,11 +1,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "core/util/hash.hpp"
+#include "db/coming_rows.hpp"
 #include "db/merge_rows.hpp"
 #include "db/raw_statement.hpp"
 #include "db/trial_columns.hpp"
@@ -61,77 +63,127 @@ std::int64_t next_trial_id(Merge& merge) {
   return row.integer();
 }
 
-// Samples on their way, many to a statement: to begin and end one takes longer than to insert its row.
-class SampleInserter {
+// While it is there, values of `to` are not checked against the rules of the schema: those of a file that was checked
+// keep them, and to look again takes as long as to insert the row.
+class Unchecked {
  public:
-  explicit SampleInserter(Connection& to) : insert_(to, sql()) {}
-  void add(std::int64_t trial, const RawStatement& row) {
-    insert_.bind(1 + waiting_ * kColumns, trial);
-    insert_.bind_columns(2 + waiting_ * kColumns, row, 1, kColumns - 1);
-    if (++waiting_ == kRows) {
-      flush();
-    }
+  explicit Unchecked(const Merge& merge) : database_(merge.to.database().getHandle()), is_on_(merge.checked) {
+    set("ON");
   }
-  void flush() {
-    for (int i = waiting_; i < kRows; ++i) {
-      insert_.bind_null(1 + i * kColumns);
-    }
-    insert_.run();
-    waiting_ = 0;
-  }
+  Unchecked(const Unchecked&) = delete;
+  Unchecked& operator=(const Unchecked&) = delete;
+  ~Unchecked() { set("OFF"); }
 
  private:
-  static constexpr int kRows = 64;
-  static constexpr int kColumns = 7;
-  static std::string sql() {
-    std::string rows;
-    for (int i = 0; i < kRows; ++i) {
-      rows += fmt::format("{}({})", i > 0 ? "," : "", parameter_list(kColumns));
+  void set(const char* value) const noexcept {
+    if (is_on_) {
+      const std::string sql = std::string("PRAGMA ignore_check_constraints = ") + value;
+      sqlite3_exec(database_, sql.c_str(), nullptr, nullptr, nullptr);
     }
-    return fmt::format(
-        "INSERT INTO samples (trial_id, ordinal, time_us, temperature_c, sm_clock_mhz, mark, power_w) SELECT column1, "
-        "column2, column3, column4, column5, column6, column7 FROM (VALUES {}) WHERE column1 IS NOT NULL",
-        rows);
   }
-  RawStatement insert_;
-  int waiting_ = 0;
+  sqlite3* database_;
+  bool is_on_;
 };
 
 // Both are read in the order of the trials' ids, so each sample's trial is found by going along.
 void merge_samples(Merge& merge) {
+  constexpr int kSampleColumns = 6;
   RawStatement row = merge_reading(merge.from, [&] {
     return RawStatement(merge.from,
                         "SELECT trial_id, ordinal, time_us, temperature_c, sm_clock_mhz, mark, power_w FROM samples "
                         "ORDER BY trial_id, ordinal");
   });
-  SampleInserter inserter(merge.to);
   const TrialIds::Row* trial = nullptr;
-  while (merge_reading(merge.from, [&] { return row.step(); })) {
-    const std::int64_t other_id = row.integer(0);
-    if (trial == nullptr || trial->other != other_id) {
-      trial = merge.trials.find(other_id);
+  ComingRows coming(merge.to, "coming_samples", 1, row, 1, kSampleColumns, [&](ComingRows::Own& own) {
+    while (merge_reading(merge.from, [&] { return row.step(); })) {
+      const std::int64_t other_id = row.integer(0);
+      if (trial == nullptr || trial->other != other_id) {
+        trial = merge.trials.find(other_id);
+      }
+      if (trial == nullptr) {
+        merge_dangling(merge.from, other_id, "trials");
+      }
+      if (trial->is_new) {
+        own[0] = trial->here;
+        ++merge.counts.samples;
+        return true;
+      }
     }
-    if (trial == nullptr) {
-      merge_dangling(merge.from, other_id, "trials");
-    }
-    if (trial->is_new) {
-      inserter.add(trial->here, row);
-      ++merge.counts.samples;
-    }
-  }
-  inserter.flush();
+    return false;
+  });
+  coming.insert_into("samples (trial_id, ordinal, time_us, temperature_c, sm_clock_mhz, mark, power_w)");
 }
 
-// A trial may share the result of one that is taken over after it.
-void merge_shared(Merge& merge, const std::vector<std::pair<std::int64_t, std::int64_t>>& shared) {
-  for (const auto& [trial, other_original] : shared) {
-    const TrialIds::Row* original = merge.trials.find(other_original);
-    if (original == nullptr) {
-      merge_dangling(merge.from, other_original, "trials");
+constexpr int kReferencesAt = 2;  // after id and shared_trial_id
+constexpr int kFieldsAt = kReferencesAt + kReferenceCount;
+
+// Trials as they are read, each with its id and its references here; those that are known are passed over.
+class NewTrials {
+ public:
+  NewTrials(Merge& merge, RawStatement& row)
+      : merge_(merge), row_(row), known_(known_trials_of(merge)), next_(next_trial_id(merge)) {}
+
+  // Whether there is one more; its columns before the fields.
+  bool next(ComingRows::Own& columns) {
+    while (merge_reading(merge_.from, [&] { return row_.step(); })) {
+      const std::int64_t other_id = row_.integer(0);
+      const TrialReferences references = merged_references(merge_, row_, kReferencesAt);
+      if (is_known(other_id, references)) {
+        continue;
+      }
+      columns[0] = next_;
+      columns[1] = original();
+      std::copy(references.begin(), references.end(), columns.begin() + kReferencesAt);
+      merge_.trials.add(other_id, next_++, true);
+      merge_.grown_sessions.insert(references[0]);
+      ++merge_.counts.trials;
+      return true;
     }
-    merge.to.query("UPDATE trials SET shared_trial_id = ? WHERE id = ?").bind(original->here, trial).run();
+    return false;
   }
-}
+  // A trial may share the result of one that is taken over after it.
+  void merge_shared() {
+    for (const auto& [trial, other_original] : shared_) {
+      const TrialIds::Row* original = merge_.trials.find(other_original);
+      if (original == nullptr) {
+        merge_dangling(merge_.from, other_original, "trials");
+      }
+      merge_.to.query("UPDATE trials SET shared_trial_id = ? WHERE id = ?").bind(original->here, trial).run();
+    }
+  }
+
+ private:
+  bool is_known(std::int64_t other_id, const TrialReferences& references) {
+    if (!merge_.known_sessions.contains(references[0])) {
+      return false;
+    }
+    const auto here = known_.find(identity(references, row_, kFieldsAt));
+    if (here == known_.end()) {
+      return false;
+    }
+    merge_.trials.add(other_id, here->second, false);
+    known_.erase(here);
+    ++merge_.counts.trials_known;
+    return true;
+  }
+  // Of a trial that shares another's result.
+  std::optional<std::int64_t> original() {
+    if (row_.is_null(1)) {
+      return std::nullopt;
+    }
+    if (const TrialIds::Row* const known = merge_.trials.find(row_.integer(1))) {
+      return known->here;
+    }
+    shared_.emplace_back(next_, row_.integer(1));
+    return std::nullopt;
+  }
+
+  Merge& merge_;
+  RawStatement& row_;
+  KnownTrials known_;
+  std::int64_t next_;
+  std::vector<std::pair<std::int64_t, std::int64_t>> shared_;
+};
 
 }  // namespace
 
@@ -142,48 +194,16 @@ const TrialIds::Row* TrialIds::find(std::int64_t other) const {
 }
 
 void merge_trials(Merge& merge) {
-  KnownTrials known = known_trials_of(merge);
-  std::vector<std::pair<std::int64_t, std::int64_t>> shared;
   RawStatement row = merge_reading(merge.from, [&] {
     return RawStatement(merge.from, fmt::format("SELECT id, shared_trial_id, {}, {} FROM trials ORDER BY id",
                                                 kReferences, trial_columns()));
   });
-  RawStatement insert(merge.to,
-                      fmt::format("INSERT INTO trials (id, shared_trial_id, {}, {}) VALUES ({})", kReferences,
-                                  trial_columns(), parameter_list(2 + kReferenceCount + trial_column_count())));
-  constexpr int kReferencesAt = 2;
-  constexpr int kFieldsAt = kReferencesAt + kReferenceCount;
-  std::int64_t next = next_trial_id(merge);
-  while (merge_reading(merge.from, [&] { return row.step(); })) {
-    const std::int64_t other_id = row.integer(0);
-    const TrialReferences references = merged_references(merge, row, kReferencesAt);
-    if (merge.known_sessions.contains(references[0])) {
-      if (const auto here = known.find(identity(references, row, kFieldsAt)); here != known.end()) {
-        merge.trials.add(other_id, here->second, false);
-        known.erase(here);
-        ++merge.counts.trials_known;
-        continue;
-      }
-    }
-    insert.bind(1, next);
-    insert.bind_null(2);
-    if (!row.is_null(1)) {
-      if (const TrialIds::Row* original = merge.trials.find(row.integer(1))) {
-        insert.bind(2, original->here);
-      } else {
-        shared.emplace_back(next, row.integer(1));
-      }
-    }
-    for (int i = 0; i < kReferenceCount; ++i) {
-      insert.bind(1 + kReferencesAt + i, references[static_cast<std::size_t>(i)]);
-    }
-    insert.bind_columns(1 + kFieldsAt, row, kFieldsAt, trial_column_count());
-    insert.run();
-    merge.trials.add(other_id, next++, true);
-    merge.grown_sessions.insert(references[0]);
-    ++merge.counts.trials;
-  }
-  merge_shared(merge, shared);
+  const Unchecked unchecked(merge);
+  NewTrials trials(merge, row);
+  ComingRows coming(merge.to, "coming_trials", kFieldsAt, row, kFieldsAt, trial_column_count(),
+                    [&](ComingRows::Own& own) { return trials.next(own); });
+  coming.insert_into(fmt::format("trials (id, shared_trial_id, {}, {})", kReferences, trial_columns()));
+  trials.merge_shared();
   if (merge.counts.trials > 0) {
     merge_samples(merge);
   }

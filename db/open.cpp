@@ -24,6 +24,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::chrono::seconds kBusyTimeout{30};
+// A connection belongs to one thread at a time (db/connection.hpp); SQLite would lock it for every value.
+constexpr int kOneThread = SQLITE_OPEN_NOMUTEX;
 constexpr std::string_view kMagic{"SQLite format 3\0", 16};
 
 [[noreturn]] void refuse(const fs::path& file, std::string_view why, int code = 0) {
@@ -181,7 +183,7 @@ std::string plain_path(const fs::path& file) {
 int busy_timeout_ms() { return static_cast<int>(std::chrono::milliseconds(kBusyTimeout).count()); }
 
 SQLite::Database connect_alone(const fs::path& file) {
-  SQLite::Database alone(immutable_uri(file), SQLite::OPEN_READONLY | SQLite::OPEN_URI, busy_timeout_ms());
+  SQLite::Database alone(immutable_uri(file), kOneThread | SQLite::OPEN_READONLY | SQLite::OPEN_URI, busy_timeout_ms());
   distrust(alone);
   return alone;
 }
@@ -198,7 +200,7 @@ SQLite::Database connect_to_read(const fs::path& file) {
     }
     return connect_alone(file);
   }
-  SQLite::Database database(plain_path(file), SQLite::OPEN_READONLY, busy_timeout_ms());
+  SQLite::Database database(plain_path(file), kOneThread | SQLite::OPEN_READONLY, busy_timeout_ms());
   try {
     distrust(database);
     std::ignore = schema_version(database);
@@ -230,7 +232,7 @@ SQLite::Database connect(const fs::path& file, OpenMode mode) {
     }
   }
   const int create = mode == OpenMode::create ? SQLite::OPEN_CREATE : 0;
-  SQLite::Database database(plain_path(file), SQLite::OPEN_READWRITE | create, busy_timeout_ms());
+  SQLite::Database database(plain_path(file), kOneThread | SQLite::OPEN_READWRITE | create, busy_timeout_ms());
   distrust(database);
   if (sqlite3_db_readonly(database.getHandle(), "main") == 1) {
     refuse(file, "it cannot be written; make file and folder writable or give the path of another file",
@@ -319,7 +321,7 @@ SQLite::Database prepare_to_read(const fs::path& file, SQLite::Database database
     refuse(file, fmt::format("it has version {} of the schema and this program reads {}; use a newer program", version,
                              Store::kSchemaVersion));
   }
-  SQLite::Database copy(":memory:", SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
+  SQLite::Database copy(":memory:", kOneThread | SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
   SQLite::Backup(copy, database).executeStep();
   distrust(copy);
   check_schema(file, copy);
@@ -397,7 +399,8 @@ std::unique_ptr<Connection> open_database(const fs::path& file, OpenMode mode, D
 
 std::unique_ptr<Connection> open_scratch_copy(const fs::path& file) {
   try {
-    SQLite::Database copy("", SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);  // SQLite makes and removes the file
+    SQLite::Database copy(
+        "", kOneThread | SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);  // SQLite makes and removes the file
     std::error_code error;
     if (fs::exists(file, error)) {
       check_before_opening(file, OpenMode::read_only);

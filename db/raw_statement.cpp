@@ -41,6 +41,24 @@ std::string_view RawStatement::text(int column) const {
   return {text, static_cast<std::size_t>(sqlite3_column_bytes(statement_.get(), column))};
 }
 
+void RawStatement::give(sqlite3_context* result, int column) const {
+  sqlite3_stmt* const row = statement_.get();
+  switch (sqlite3_column_type(row, column)) {
+    case SQLITE_INTEGER:
+      return sqlite3_result_int64(result, sqlite3_column_int64(row, column));
+    case SQLITE_FLOAT:
+      return sqlite3_result_double(result, sqlite3_column_double(row, column));
+    case SQLITE_TEXT: {
+      const std::string_view value = text(column);
+      return sqlite3_result_text(result, value.data(), static_cast<int>(value.size()), SQLITE_STATIC);
+    }
+    case SQLITE_NULL:
+      return sqlite3_result_null(result);
+    default:
+      return sqlite3_result_value(result, sqlite3_column_value(row, column));
+  }
+}
+
 void RawStatement::append_to(std::string& bytes, int column, int count) const {
   sqlite3_stmt* const row = statement_.get();
   const auto append = [&](const auto& value) { bytes.append(reinterpret_cast<const char*>(&value), sizeof(value)); };

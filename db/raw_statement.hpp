@@ -35,6 +35,8 @@ class RawStatement {
   [[nodiscard]] bool is_null(int column) const { return type(column) == SQLITE_NULL; }
   [[nodiscard]] int columns() const { return sqlite3_column_count(statement_.get()); }
   [[nodiscard]] std::string_view name(int column) const { return sqlite3_column_name(statement_.get(), column); }
+  /// Makes the column, as it is, the result of a column of a virtual table; a text of it counts until the next step.
+  void give(sqlite3_context* result, int column) const;
   /// Appends `count` columns from `column` on, with their types and lengths: equal bytes mean equal values.
   void append_to(std::string& bytes, int column, int count) const;
 

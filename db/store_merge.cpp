@@ -98,8 +98,8 @@ struct MergedFile {
   std::vector<MergedDecision> decisions;
 };
 
-MergedFile merge_rows(Connection& from, Connection& to) {
-  Merge merge{from, to};
+MergedFile merge_rows(Connection& from, Connection& to, bool checked) {
+  Merge merge{from, to, checked};
   begin_import(merge);
   merge_references(merge);
   merge_sessions(merge);
@@ -113,9 +113,9 @@ MergedFile merge_rows(Connection& from, Connection& to) {
   return {merge.import_id, merge.counts, std::move(decisions)};
 }
 
-MergedFile merge_file(Connection& from, Connection& to) {
+MergedFile merge_file(Connection& from, Connection& to, bool checked) {
   try {
-    return merge_rows(from, to);
+    return merge_rows(from, to, checked);
   } catch (const SQLite::Exception& fault) {
     if (fault.getErrorCode() == SQLITE_CONSTRAINT) {
       merge_damaged(from, fmt::format("a row does not fit {} ({})", to.file().string(), fault.what()));
@@ -237,7 +237,7 @@ std::vector<MergeCounts> Store::merge(std::span<const fs::path> files,
       if (on_file) {
         on_file(file);
       }
-      merged.push_back(merge_file(*sources.next().connection, to));
+      merged.push_back(merge_file(*sources.next().connection, to, true));
     }
     settings.make_index();
     std::vector<MergeCounts> counts = finish(to, merged);
@@ -257,7 +257,7 @@ MergeCounts Store::merge(Store& other) {
     MergeSettings settings(to, {});
     SQLite::Transaction transaction(to.database(), SQLite::TransactionBehavior::IMMEDIATE);
     std::vector<MergedFile> merged;
-    merged.push_back(merge_file(from, to));
+    merged.push_back(merge_file(from, to, false));
     const MergeCounts counts = finish(to, merged).front();
     if (counts.changed()) {
       transaction.commit();

@@ -95,7 +95,8 @@ const std::string& trial_columns() {
 }
 
 int trial_column_count() {
-  return 1 + static_cast<int>(std::count(trial_columns().begin(), trial_columns().end(), ','));
+  static const int count = 1 + static_cast<int>(std::count(trial_columns().begin(), trial_columns().end(), ','));
+  return count;
 }
 
 std::string parameter_list(int count) {
