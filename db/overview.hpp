@@ -37,6 +37,14 @@ struct ContextRows {
   double bytes = 0;
 };
 
+/// Trials of a session with one version of a kernel.
+struct VersionTrials {
+  std::int64_t session = 0;
+  KernelRow kernel;
+  std::string space_hash;
+  std::int64_t trials = 0;
+};
+
 /// Number of values of SampleMark.
 inline constexpr std::size_t kSampleMarks = 5;
 

@@ -159,10 +159,11 @@ struct ImportedResults;  // db/results.hpp
 struct MergeCounts;      // db/merge.hpp
 struct StoredProbe;      // db/stored_probe.hpp
 struct SweepPlan;        // db/sweep_plan.hpp
-struct ContextRows;      // db/overview.hpp, as the next three
+struct ContextRows;      // db/overview.hpp, as the next four
 struct SampleCounts;
 struct TrialBrief;
 struct TrialTimes;
+struct VersionTrials;
 
 enum class OpenMode : std::uint8_t { read_only, read_write, create };
 
@@ -364,6 +365,8 @@ class Store {
   /// Where the time of trials went, of each session of a run (empty: of every session) that has such trials, in the
   /// order of their ids.
   [[nodiscard]] std::vector<TrialTimes> trial_times(const std::string& run_uuid = {}) const;
+  /// What each session measured with, and how many trials: of those that have any, in the order of their ids.
+  [[nodiscard]] std::vector<VersionTrials> trials_by_version() const;
   /// Throws StoreError if one of them is not there.
   [[nodiscard]] ContextRows rows_of(const ContextIds& context) const;
 

@@ -148,6 +148,27 @@ std::vector<TrialTimes> Store::trial_times(const std::string& run_uuid) const {
   });
 }
 
+std::vector<VersionTrials> Store::trials_by_version() const {
+  Connection& connection = *impl_->connection;
+  return connection.guard("count the trials", [&] {
+    Query row = connection.query(
+        "SELECT t.session_id, n.name, n.source_hash, s.hash, count(*) FROM trials t JOIN kernels n ON n.id = "
+        "t.kernel_id "
+        "JOIN spaces s ON s.id = t.space_id GROUP BY t.session_id, t.kernel_id, t.space_id ORDER BY 1, t.kernel_id, "
+        "t.space_id");
+    std::vector<VersionTrials> versions;
+    while (row.step()) {
+      VersionTrials& version = versions.emplace_back();
+      version.session = row.integer();
+      version.kernel.name = row.text();
+      version.kernel.source_hash = row.text();
+      version.space_hash = row.text();
+      version.trials = row.integer();
+    }
+    return versions;
+  });
+}
+
 ContextRows Store::rows_of(const ContextIds& context) const {
   constexpr std::string_view kAction = "read what trials refer to";
   Connection& connection = *impl_->connection;

@@ -126,17 +126,49 @@ Gathered look(const FleetGatherOptions& options, const Fleet& fleet, const fs::p
   return gathered;
 }
 
-void merge_kept(Gathered& gathered, const fs::path& target) {
-  const bool any =
-      std::ranges::any_of(gathered.databases, [](const ShardDatabase& one) { return one.refusal.empty(); });
-  if (!any) {
-    return;
-  }
-  Store store(target, OpenMode::create);
-  for (ShardDatabase& one : gathered.databases) {
+std::vector<fs::path> kept_files(const Gathered& gathered) {
+  std::vector<fs::path> files;
+  for (const ShardDatabase& one : gathered.databases) {
     if (one.refusal.empty()) {
-      add(gathered.counts, merge_database(one.file, store));
+      files.push_back(one.file);
     }
+  }
+  return files;
+}
+
+// Of a database that cannot be read to its end, as the error says; false if the error is of something else.
+bool leave_out(Gathered& gathered, const fs::path& file, const StoreError& error) {
+  const auto found = std::ranges::find_if(
+      gathered.databases, [&](const ShardDatabase& one) { return one.refusal.empty() && one.file == file; });
+  if (found == gathered.databases.end() || !std::string_view(error.what()).starts_with(file.string() + ":")) {
+    return false;
+  }
+  found->refusal = error.what();
+  std::erase_if(gathered.missing, [&](const auto& one) { return one.first == found->shard; });
+  gathered.missing.emplace_back(found->shard, "its database is left out");
+  std::ranges::sort(gathered.missing);
+  return true;
+}
+
+// All at once: what is gathered is there whole, or not at all. What turns out to be damaged as it is read is left out.
+void merge_kept(Gathered& gathered, const fs::path& target) {
+  const bool made_here = !fs::exists(target);
+  for (std::vector<fs::path> files = kept_files(gathered); !files.empty(); files = kept_files(gathered)) {
+    fs::path at_hand;
+    try {
+      Store store(target, OpenMode::create);
+      for (const MergeCounts& counts : merge_databases(files, store, [&](const fs::path& file) { at_hand = file; })) {
+        add(gathered.counts, counts);
+      }
+      return;
+    } catch (const StoreError& error) {
+      if (!leave_out(gathered, at_hand, error)) {
+        throw;
+      }
+    }
+  }
+  if (made_here) {
+    remove_if_unused(target);
   }
 }
 

@@ -12,6 +12,7 @@
 #include "core/error.hpp"
 #include "core/util/counted.hpp"
 #include "core/util/duration.hpp"
+#include "db/overview.hpp"
 #include "db/store.hpp"
 #include "db/sweep_plan.hpp"
 #include "report/text.hpp"
@@ -39,28 +40,30 @@ std::string refusal_of_clock(const SessionRow& session, const Fleet& fleet) {
              : "";
 }
 
-std::string refusal_of_versions(const Store& store, const SessionRow& session, const Fleet& fleet) {
+std::string refusal_of_versions(const std::vector<VersionTrials>& measured, const SessionRow& session,
+                                const Fleet& fleet) {
   if (session.program_version != fleet.program) {
     return fmt::format("pascaline {} measured it, and {} planned the fleet", session.program_version, fleet.program);
   }
-  std::string refusal;
-  TrialFilter filter;
-  filter.session_id = session.id;
-  store.for_each_trial(filter, [&](const StoredTrial& stored) {
-    const auto planned =
-        std::ranges::find_if(fleet.kernels, [&](const PlannedKernel& one) { return one.name == stored.kernel.name; });
-    if (refusal.empty() && (planned == fleet.kernels.end() || planned->source_hash != stored.kernel.source_hash)) {
-      refusal = fmt::format("its kernel '{}' is another version than the plan's", stored.kernel.name);
+  for (const VersionTrials& one : measured) {
+    if (one.session != session.id) {
+      continue;
     }
-    if (refusal.empty() && planned->space_hash != stored.space_hash) {
-      refusal = fmt::format("its search space of '{}' is another version than the plan's", stored.kernel.name);
+    const auto planned = std::ranges::find_if(
+        fleet.kernels, [&](const PlannedKernel& kernel) { return kernel.name == one.kernel.name; });
+    if (planned == fleet.kernels.end() || planned->source_hash != one.kernel.source_hash) {
+      return fmt::format("its kernel '{}' is another version than the plan's", one.kernel.name);
     }
-  });
-  return refusal;
+    if (planned->space_hash != one.space_hash) {
+      return fmt::format("its search space of '{}' is another version than the plan's", one.kernel.name);
+    }
+  }
+  return "";
 }
 
 void look_into(const Store& store, const Fleet& fleet, const Accepted& accepted, ShardDatabase& found) {
   const std::vector<SessionRow> sessions = store.sessions();
+  const std::vector<VersionTrials> measured = store.trials_by_version();
   if (sessions.empty()) {
     found.refusal = "it holds no session";
   }
@@ -74,14 +77,14 @@ void look_into(const Store& store, const Fleet& fleet, const Accepted& accepted,
       found.shard = identity->shard.index;
     }
     refusal = refusal.empty() && !accepted.clock ? refusal_of_clock(session, fleet) : refusal;
-    refusal = refusal.empty() && !accepted.versions ? refusal_of_versions(store, session, fleet) : refusal;
+    refusal = refusal.empty() && !accepted.versions ? refusal_of_versions(measured, session, fleet) : refusal;
     found.refusal = found.refusal.empty() ? refusal : found.refusal;
     found.finished = found.finished || session.state == "finished";
     found.running = found.running || session.alive;
     found.started_unix_ms = std::max(found.started_unix_ms, session.started_unix_ms);
-    TrialFilter filter;
-    filter.session_id = session.id;
-    store.for_each_trial(filter, [&](const StoredTrial&) { ++found.trials; });
+  }
+  for (const VersionTrials& one : measured) {
+    found.trials += one.trials;
   }
   std::set<std::string> decided;
   for (const Winner& winner : store.winners("", nullptr)) {
