@@ -3,6 +3,7 @@
 #include "core/version.hpp"
 #include "report/comparison.hpp"
 #include "report/compiler_comparison.hpp"
+#include "report/device_comparison.hpp"
 #include "report/document_parts.hpp"
 
 namespace pascaline {
@@ -197,6 +198,7 @@ nlohmann::ordered_json document_json(const ReportDocument& document, const Compa
           {"live", document.live},
           {"contexts", std::move(contexts)},
           {"compilers", list_of(compare_compilers(document.contexts), compiler_comparison_json)},
+          {"devices", list_of(compare_devices(document.contexts), device_comparison_json)},
           {"sessions", list_of(document.sessions, session_json)},
           {"comparison", comparison != nullptr ? comparison_json(*comparison) : nlohmann::ordered_json()}};
 }

@@ -10,6 +10,7 @@
 #include "core/util/duration.hpp"
 #include "report/comparison.hpp"
 #include "report/compiler_comparison.hpp"
+#include "report/device_comparison.hpp"
 #include "report/markdown_parts.hpp"
 #include "report/pareto.hpp"
 #include "report/report.hpp"
@@ -256,6 +257,7 @@ std::string markdown_report(const Store& store, const ReportOptions& options, co
   }
   out += overview(groups);
   out += markdown_compilers(compare_compilers(groups));
+  out += markdown_devices(compare_devices(groups));
   const std::map<ParetoKey, ParetoProblem> pareto =
       pareto_problems(store, options.kernel, [&](const StoredTrial& stored) {
         return is_wanted(options, stored.device) && is_wanted(options, stored.session_id);

@@ -6,6 +6,7 @@ const pages = [
   {name: 'problem', title: 'Problem', under: 'kernels', make: (id, trials) => problemPage(id, trials)},
   {name: 'thermal', title: 'Thermal log', make: (id) => thermalPage(id)},
   {name: 'failures', title: 'Failures', make: () => failuresPage()},
+  {name: 'devices', title: 'By device', shown: () => report.devices.length > 0, make: () => devicesPage()},
   {name: 'comparison', title: 'Comparison', make: () => comparisonPage()},
 ];
 
@@ -40,7 +41,7 @@ function showNavigation() {
   const current = page ? page.under || page.name : '';
   document.getElementById('navigation')
       .replaceChildren(
-          ...pages.filter((one) => !one.under)
+          ...pages.filter((one) => !one.under && (!one.shown || one.shown()))
               .map(
                   (one) => element(
                       'a', {href: '#/' + one.name, 'aria-current': one.name === current ? 'page' : null}, one.title)));

@@ -131,6 +131,60 @@ TEST_F(GatherTest, CompilersAreComparedAsInMarkdown) {
   EXPECT_NE(markdown_report(store_).find("choosing for each problem is 1.25× as fast"), std::string::npos);
 }
 
+TEST_F(GatherTest, DevicesStandSideBySideAsInMarkdown) {
+  store_.add_trial(session_, context_, timed(1, 190));
+  store_.add_trial(session_, context_, timed(4, 80));
+  EXPECT_TRUE(document_json(gather_report(store_, {}))["devices"].empty()) << "there is one";
+  EXPECT_EQ(markdown_report(store_).find("By device"), std::string::npos);
+  DeviceRow small = example_device();
+  small.sm_count = 3;  // of the same name
+  ContextIds other = context_;
+  other.device = store_.device_id(small);
+  const std::int64_t session = begin_example_session(store_, other);
+  store_.add_trial(session, other, timed(1, 900));
+  store_.add_trial(session, other, timed(8, 600));
+  // A slower one of another toolkit there, another source, and a problem that only one device has.
+  ContextIds slower = other;
+  slower.toolkit = store_.toolkit_id({"nvrtc", "11.8", "sm_61", "driver"});
+  store_.add_trial(session, slower, timed(2, 700));
+  const auto devices = document_json(gather_report(store_, {}))["devices"];
+  ASSERT_EQ(devices.size(), 1U);
+  const auto& comparison = devices[0];
+  EXPECT_EQ(comparison["kind"], "cuda");
+  ASSERT_EQ(comparison["devices"].size(), 2U);
+  EXPECT_NE(comparison["devices"][0]["name"], comparison["devices"][1]["name"]);
+  EXPECT_NE(comparison["devices"][1]["name"].get<std::string>().find("3 multiprocessors"), std::string::npos);
+  ASSERT_EQ(comparison["rows"].size(), 1U);
+  const auto& row = comparison["rows"][0];
+  EXPECT_EQ(row["devices"][0]["best"]["median_us"], 80);
+  EXPECT_EQ(row["devices"][0]["default"]["median_us"], 190);
+  EXPECT_EQ(row["devices"][1]["best"]["median_us"], 600) << "the best of its toolkits";
+  EXPECT_EQ(row["devices"][1]["speedup"], 1.5);
+  EXPECT_EQ(row["devices"][1]["config"]["TILE"], 8);
+  EXPECT_EQ(row["same_config"], false);
+  EXPECT_EQ(comparison["same_config"], 0);
+  const std::string report = markdown_report(store_);
+  EXPECT_NE(report.find("## By device"), std::string::npos);
+  EXPECT_NE(report.find("| 80 (2.38×) | 600 (1.50×) | no |"), std::string::npos) << report;
+  store_.add_trial(session, other, timed(4, 500));
+  EXPECT_EQ(document_json(gather_report(store_, {}))["devices"][0]["same_config"], 1);
+}
+
+TEST_F(GatherTest, DevicesOfAnotherKindOrSourceAreNotSetSideBySide) {
+  store_.add_trial(session_, context_, timed(4, 80));
+  DeviceRow emulated = example_device();
+  emulated.kind = "host";
+  ContextIds other = context_;
+  other.device = store_.device_id(emulated);
+  store_.add_trial(begin_example_session(store_, other), other, timed(4, 80));
+  DeviceRow card = example_device();
+  card.name = "another card";
+  other.device = store_.device_id(card);
+  other.kernel = store_.kernel_id({"matmul", "source-b"});
+  store_.add_trial(begin_example_session(store_, other), other, timed(4, 80));
+  EXPECT_TRUE(document_json(gather_report(store_, {}))["devices"].empty());
+}
+
 TEST_F(GatherTest, OnlyCodeThatIsReadIsAskedAbout) {
   for (const char* target : {"sm_50", "sm_61", "sm_62", "compute_61"}) {
     EXPECT_TRUE(has_limits(target)) << target;

@@ -7,7 +7,7 @@ import unittest
 import sample_document
 from browser import BrowserTest, main
 
-PAGES = ["#/overview", "#/kernels", "#/kernels/matmul", "#/problem/0", "#/thermal", "#/failures", "#/comparison"]
+PAGES = ["#/overview", "#/kernels", "#/kernels/matmul", "#/problem/0", "#/thermal", "#/failures", "#/devices", "#/comparison"]
 
 
 class PoorDocumentsTest(BrowserTest):

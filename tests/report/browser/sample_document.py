@@ -17,7 +17,7 @@ def empty(**changes):
     document = {
         "format": "pascaline-report", "version": 1, "title": "Pascaline tuning report", "generated_unix_ms": START,
         "program_version": "0.1.0", "database": {"file": "tuned.db", "trials": 0, "sessions": 0},
-        "kernel_filter": None, "device_filter": None, "live": False, "contexts": [], "compilers": [], "sessions": [], "comparison": None}
+        "kernel_filter": None, "device_filter": None, "live": False, "contexts": [], "compilers": [], "devices": [], "sessions": [], "comparison": None}
     document.update(changes)
     return document
 
@@ -310,7 +310,16 @@ def full(markup=False, **changes):
                                 {"name": make.mark("nvrtc 11.8"), "fastest_of": 1, "gain": 1.25}],
                   "rows": [{"problem": make.mark("matmul M=1"), "best": [timed(80), timed(100)], "fastest": 0, "speedup": 1.25},
                            {"problem": make.mark("matmul M=2"), "best": [None, timed(90)], "fastest": 1, "speedup": 1}]}]
-    document = empty(title=make.mark("Night of the card"), contexts=contexts, compilers=compilers, sessions=sessions, comparison=make.comparison(),
+    best = lambda median, tile: {"best": timed(median), "default": timed(2 * median), "speedup": 2, "config": {make.mark("TILE"): tile}}
+    devices = [{"kind": "cuda", "devices": [{"name": make.mark("Tesla P40"), "compute_capability": "6.1", "sm_count": 30, "problems": 1},
+                                            {"name": make.mark("MX330"), "compute_capability": "6.1", "sm_count": 3, "problems": 2},
+                                            {"name": make.mark("GTX 1080"), "compute_capability": "6.1", "sm_count": 20, "problems": 2}],
+                "same_config": 1,
+                "rows": [{"kernel": "matmul", "problem": make.mark("matmul M=1"), "devices": [best(80, 4), best(700, 8), best(90, 4)],
+                          "same_config": False},
+                         {"kernel": "matmul", "problem": make.mark("matmul M=2"), "devices": [None, best(900, 8), best(100, 8)],
+                          "same_config": True}]}]
+    document = empty(title=make.mark("Night of the card"), contexts=contexts, compilers=compilers, devices=devices, sessions=sessions, comparison=make.comparison(),
                      database={"file": make.mark("tuned.db"), "trials": 4321, "sessions": 3})
     document.update(changes)
     return document

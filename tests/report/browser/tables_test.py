@@ -49,6 +49,14 @@ class TablesTest(BrowserTest):
         self.assertEqual(self.column("compilers", "compiler0")[1], "–", "it has no time of that problem")
         self.assertEqual(self.column("compilers", "fastest"), ["nvrtc 12.9", "nvrtc 11.8"])
 
+    def test_devices_have_a_column_each(self):
+        self.open("#/devices")
+        self.assertIn("Tesla P40", self.script("return document.body.innerText"))
+        self.assertEqual(numbers(self.column("devices", "best1")), [700, 900])
+        self.assertEqual(self.column("devices", "best0")[1], "–", "it has no time of that problem")
+        self.assertEqual(self.column("devices", "same")[1], "yes")
+        self.assertIn("By device", self.one("#navigation").text)
+
     def test_unknown_values_come_last_either_way(self):
         for _ in range(2):
             self.sort_button("problems", "best").click()

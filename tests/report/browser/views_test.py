@@ -5,7 +5,7 @@ import base64
 import sample_document
 from browser import BrowserTest, By, main
 
-PAGES = ["#/overview", "#/kernels", "#/kernels/matmul", "#/problem/0", "#/problem/12", "#/thermal", "#/failures", "#/comparison"]
+PAGES = ["#/overview", "#/kernels", "#/kernels/matmul", "#/problem/0", "#/problem/12", "#/thermal", "#/failures", "#/devices", "#/comparison"]
 
 CONTRAST = """
     const light = (text) => {
