@@ -108,6 +108,26 @@ class PlainFleetTest(FleetTest):
         self.assertEqual(reasons, {})
         self.expect_whole(self.folder / "all.db")
 
+    def test_a_shard_that_is_damaged_inside_is_left_out(self):
+        # What looks at shards reads nothing of it; what merges does.
+        self.plan(3)
+        self.run_program("fleet", "run", self.fleet)
+        damaged = self.fleet / "shard-0002.db"
+        with sqlite3.connect(damaged) as connection:
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            page = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'samples'").fetchone()[0]
+            size = connection.execute("PRAGMA page_size").fetchone()[0]
+        connection.close()
+        sound = damaged.read_bytes()
+        damaged.write_bytes(sound[:(page - 1) * size] + b"Z" * 64 + sound[(page - 1) * size + 64:])
+        gathered = self.gather(code=3)
+        self.assertEqual([one["shard"] for one in gathered["taken"]], [1, 3])
+        self.assertRegex(gathered["left_out"][0]["reason"], "shard-0002.db: .*damaged")
+        self.assertEqual(gathered["incomplete"], [{"shard": 2, "reason": "its database is left out"}])
+        damaged.write_bytes(sound)
+        self.gather()
+        self.expect_whole(self.folder / "all.db")
+
     def test_what_another_machine_is_writing_is_not_opened(self):
         self.plan(2)
         self.run_program("fleet", "run", self.fleet)
