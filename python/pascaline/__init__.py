@@ -38,6 +38,7 @@ from ._errors import (
     StoreBusyError,
     StoreError,
 )
+from ._kernel import Kernel
 from ._words import Problem
 
 __version__: str = _words.VERSION
@@ -48,6 +49,7 @@ __all__ = [
     "DeviceLostError",
     "EmulatorError",
     "Error",
+    "Kernel",
     "MissingCodeError",
     "NvrtcError",
     "OutOfMemoryError",

@@ -20,4 +20,5 @@ NB_MODULE(_native, module) {
   py::add_commands(module);
   py::add_sweeps(module);
   py::add_operations(module);
+  py::add_kernels(module);
 }

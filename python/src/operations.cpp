@@ -24,8 +24,6 @@ namespace {
 
 namespace nb = nanobind;
 
-constexpr const char* kProcessor = "cpu";
-
 // A call's arguments as they were given; tensors that are None were left out.
 struct Call {
   nb::dict tensors;
@@ -57,29 +55,6 @@ std::string with_word(std::string text, const std::string& word, const std::stri
     }
   }
   return text;
-}
-
-std::string place_of(const Call& call, const std::map<std::string, Tensor>& tensors) {
-  std::string first;
-  std::string device;
-  for (const auto& [name, tensor] : tensors) {
-    if (device.empty()) {
-      first = name;
-      device = tensor.device;
-    } else if (tensor.device != device) {
-      throw ArgumentError(
-          fmt::format("{} is on {}, but {} is on {}; move one of them", name, tensor.device, first, device));
-    }
-  }
-  if (call.device.empty() || call.device == device) {
-    return device;
-  }
-  if (device == kProcessor && (call.device == "emulator" || call.device == "host")) {
-    return "emulator";
-  }
-  throw ArgumentError(fmt::format(
-      "device: it is {}, but the arrays are on {}; leave it out, or give 'emulator' with arrays in host memory",
-      call.device, device));
 }
 
 // Names of operands in messages become those of the arguments.
@@ -118,7 +93,7 @@ void run(const Call& call) {
       take(number->second, field);
     }
   });
-  const std::string place = place_of(call, tensors);
+  const std::string place = place_of(call.device, tensors);
   const nb::gil_scoped_release released;
   bool needed = false;
   try {

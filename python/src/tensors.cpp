@@ -90,7 +90,7 @@ Array array_of(const std::string& name, nb::handle object, bool written) {
 std::string device_of(const std::string& name, const Array& array) {
   switch (array.device_type()) {
     case nb::device::cpu::value:
-      return "cpu";
+      return kProcessor;
     case nb::device::cuda::value:
       return fmt::format("cuda:{}", array.device_id());
     default:
@@ -242,6 +242,29 @@ Tensor tensor_of(const std::string& name, nb::handle object, bool written) {
   tensor.device = device_of(name, tensor.array);
   tensor.view = view_of(name, object, layout_of(tensor.array));
   return tensor;
+}
+
+std::string place_of(const std::string& wanted, const std::map<std::string, Tensor>& tensors) {
+  std::string first;
+  std::string device;
+  for (const auto& [name, tensor] : tensors) {
+    if (device.empty()) {
+      first = name;
+      device = tensor.device;
+    } else if (tensor.device != device) {
+      throw ArgumentError(
+          fmt::format("{} is on {}, but {} is on {}; move one of them", name, tensor.device, first, device));
+    }
+  }
+  if (wanted.empty() || wanted == device) {
+    return device;
+  }
+  if (device == kProcessor && (wanted == "emulator" || wanted == "host")) {
+    return "emulator";
+  }
+  throw ArgumentError(fmt::format(
+      "device: it is {}, but the arrays are on {}; leave it out, or give 'emulator' with arrays in host memory",
+      wanted, device));
 }
 
 }  // namespace pascaline::python

@@ -3,11 +3,15 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <map>
 #include <string>
 
 #include "runtime/ops/tensor.hpp"
 
 namespace pascaline::python {
+
+/// What host memory is "on".
+inline constexpr const char* kProcessor = "cpu";
 
 /// An array of a caller, in whose memory it is used as it is.
 struct Tensor {
@@ -22,5 +26,10 @@ struct Tensor {
 /// ArgumentError for memory of another kind of device, more than four dimensions, elements that do not lie row by row,
 /// and where it is to be `written` but is read-only.
 [[nodiscard]] Tensor tensor_of(const std::string& name, nanobind::handle object, bool written);
+
+/// Where what is called with these arrays is computed: where all of them are, "cpu" or "cuda:N", or "emulator" if that is
+/// `wanted` and they are in host memory; empty without arrays. Throws ArgumentError where they are on several devices, or
+/// not on the one that is wanted (empty: none in particular).
+[[nodiscard]] std::string place_of(const std::string& wanted, const std::map<std::string, Tensor>& tensors);
 
 }  // namespace pascaline::python
