@@ -13,6 +13,11 @@ EPILOGUE = ("epilogue", "Epilogue", '"none"', "what is done with the sums before
 PRODUCT_SHAPE = "(a.shape[0], b.shape[0] // (2 if epilogue == 'swiglu' else 1))"
 
 
+# Many rows are rounded before a kernel multiplies them with a packed weight.
+PACKED = """    if packed.needs_rounding(a, b, device):
+        return packed.matmul(a, b, bias=bias, residual=residual, out=out, epilogue=epilogue, device=device)"""
+
+
 def elementwise(name, text, *operands):
     first = operands[0]
     tensors = [(operand, "in", f"{ANY}; any shape of 1 to 4 dimensions") for operand in operands]
@@ -22,14 +27,14 @@ def elementwise(name, text, *operands):
 
 OPERATIONS = [
     ("matmul", "c = epilogue(a · bᵀ): a linear layer.",
-     [("a", "in", f"[M, K], {FLOATS}"), ("b", "in", f"[N, K], {ANY}: the weight"),
+     [("a", "in", f"[M, K], {FLOATS}"), ("b", "in", f"[N, K], {ANY}, or a packed.PackedMatrix: the weight"),
       ("bias", "optional", "[N], float32; where the epilogue adds it"),
       ("residual", "optional", "[M, N] of a's type; where the epilogue adds it"),
       ("out", "out", "[M, N] of a's type, [M, N/2] for swiglu; may be the residual")],
-     [EPILOGUE], PRODUCT_SHAPE, "a"),
+     [EPILOGUE], PRODUCT_SHAPE, "a", PACKED),
     ("normed_matmul", "c = epilogue(rmsnorm(a) · bᵀ) for up to 8 rows, in one kernel.",
      [("a", "in", f"[M, K], {FLOATS}; M at most 8"), ("norm", "in", "[K], float32: the norm's weight"),
-      ("b", "in", f"[N, K], {ANY}"), ("bias", "optional", "as for matmul"), ("residual", "optional", "as for matmul"),
+      ("b", "in", f"[N, K], {ANY}, or a packed.PackedMatrix"), ("bias", "optional", "as for matmul"), ("residual", "optional", "as for matmul"),
       ("out", "out", "as for matmul")],
      [EPILOGUE, EPSILON], PRODUCT_SHAPE, "a"),
     ("mlp", "A decoder's feed-forward block for up to 8 rows: x + (SiLU(g) · u) · downᵀ, where g and u are the even and "
@@ -60,7 +65,7 @@ OPERATIONS = [
     ("transpose", "xᵀ.", [("x", "in", f"[ROWS, COLUMNS], {FLOATS}"), ("out", "out", "[COLUMNS, ROWS] of x's type")], [],
      "(x.shape[1], x.shape[0])", "x"),
     ("gather", "Row indices[t] of a table for each t; zeros for an index that is not a row.",
-     [("table", "in", f"[ROWS, WIDTH], {ANY}"), ("indices", "in", "[TOKENS], int32"),
+     [("table", "in", f"[ROWS, WIDTH], {ANY}, or a packed.PackedMatrix"), ("indices", "in", "[TOKENS], int32"),
       ("out", "out", f"[TOKENS, WIDTH], {FLOATS}")], [], "(indices.shape[0], table.shape[1])", "table"),
     ("rope_vision", "Rotates the query and key heads of patches in place and returns them.",
      [("qkv", "change", f"[PATCHES, 3, HEADS, HEAD_DIM], {FLOATS}"), ("cosine", "in", "[POSITIONS, HEAD_DIM/4], float32"),
@@ -102,7 +107,7 @@ Written by python/make_ops.py: change its table, not this file.
 import os
 from typing import Any, Literal, Union
 
-from . import _native
+from . import _native, packed
 from ._errors import ArgumentError
 from ._words import path_text
 
@@ -122,7 +127,7 @@ def use_database(db: Union[str, "os.PathLike[str]", None]) -> None:
 
 
 def _epilogue(value: Any) -> int:
-    if value not in _EPILOGUES:
+    if not isinstance(value, str) or value not in _EPILOGUES:
         raise ArgumentError(f"epilogue: there is no {value!r}; it is one of {', '.join(_EPILOGUES)}")
     return _EPILOGUES.index(value)
 
@@ -170,7 +175,7 @@ def default_text(value):
 
 
 def function(operation):
-    name, text, tensors, numbers, shape, like = operation
+    name, text, tensors, numbers, shape, like, *first = operation
     required = [t for t in tensors if t[1] in ("in", "change")]
     optional = [t for t in tensors if t[1] in ("optional", "optional_change", "out")]
     signature = [f"{t[0]}: Array" for t in required] + ["*"] + [f"{t[0]}: Array | None = None" for t in optional]
@@ -181,7 +186,7 @@ def function(operation):
         changed = "; changed" if kind.endswith("change") else ""
         lines.append(f"    {tensor}: {what}{changed}.")
     lines += [f"    {n}: {what}." for n, _, _, what in numbers]
-    lines.append('    """')
+    lines += ['    """', *first]
     result = "out" if shape else next(t[0] for t in tensors if t[1] == "change")
     inputs = ", ".join(f'"{t[0]}": {t[0]}' for t in tensors if t[1] != "out")
     convert = {"Epilogue": lambda n: f"_epilogue({n})", "float": lambda n: f'_number("{n}", {n}, float)',

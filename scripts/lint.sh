@@ -90,7 +90,7 @@ lint_one() {
 }
 export -f lint_one members_of
 # In a group the sources count as headers.
-headers='/(core|db|runtime|tuner|report|cli)/[^/]*(/[^/]*)*\.[ch]pp$'
+headers='/(core|db|runtime|tuner|report|cli|python)/[^/]*(/[^/]*)*\.[ch]pp$'
 export tool project_root headers
 
 if [ ${#sources[@]} = 0 ]; then

@@ -71,7 +71,10 @@ missing_packages() {
     [ "$distribution" = "ubuntu 22.04" ] || installed libclang-rt-dev || echo libclang-rt-dev
     command -v mold >/dev/null || echo mold
     command -v ccache >/dev/null || echo ccache
-    if ! have_python; then for name in python3-dev python3-venv; do installed $name || echo $name; done; fi
+    if [ "$distribution" != "ubuntu 22.04" ]; then # whose Python is too old for the Python package's tools
+      has_python_headers || echo python3-dev
+      has_venv || echo python3-venv
+    fi
     /usr/bin/python3 -c 'import jsonschema, sqlite3' 2>/dev/null || echo python3-jsonschema
     for name in slurmctld slurmd slurm-client munge openmpi-bin openssh-client; do installed $name || echo $name; done
     # Where there is systemd, the package would also open the machine to logins.

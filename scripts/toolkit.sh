@@ -194,9 +194,13 @@ bring_jit_link() {
 }
 
 # What builds and tests the Python package, in an environment of its own: a distribution's Python takes no packages of
-# others. Of Python's headers and venv the packages are setup.sh's.
+# others. Python's headers and its module venv are the distribution's (setup.sh), or come with an interpreter from elsewhere.
 python_list=$project_root/scripts/python-requirements.txt
 have_python() { cmp -s "$python_list" "$toolkit/python/requirements.txt" && "$toolkit/python/bin/python" -m nanobind --cmake_dir >/dev/null 2>&1; }
+has_python_headers() {
+  python3 -c 'import os, sys, sysconfig; sys.exit(not os.path.exists(sysconfig.get_paths()["include"] + "/Python.h"))' 2>/dev/null
+}
+has_venv() { python3 -c 'import ensurepip, venv' 2>/dev/null; }
 has_new_python() { python3 -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null; }
 make_python() {
   rm -rf "$toolkit/python"

@@ -15,7 +15,7 @@ Written by python/make_ops.py: change its table, not this file.
 import os
 from typing import Any, Literal, Union
 
-from . import _native
+from . import _native, packed
 from ._errors import ArgumentError
 from ._words import path_text
 
@@ -35,7 +35,7 @@ def use_database(db: Union[str, "os.PathLike[str]", None]) -> None:
 
 
 def _epilogue(value: Any) -> int:
-    if value not in _EPILOGUES:
+    if not isinstance(value, str) or value not in _EPILOGUES:
         raise ArgumentError(f"epilogue: there is no {value!r}; it is one of {', '.join(_EPILOGUES)}")
     return _EPILOGUES.index(value)
 
@@ -90,12 +90,14 @@ def matmul(
     """c = epilogue(a · bᵀ): a linear layer.
 
     a: [M, K], float32 or float16.
-    b: [N, K], float32, float16 or bfloat16: the weight.
+    b: [N, K], float32, float16 or bfloat16, or a packed.PackedMatrix: the weight.
     bias: [N], float32; where the epilogue adds it.
     residual: [M, N] of a's type; where the epilogue adds it.
     out: [M, N] of a's type, [M, N/2] for swiglu; may be the residual.
     epilogue: what is done with the sums before they are stored.
     """
+    if packed.needs_rounding(a, b, device):
+        return packed.matmul(a, b, bias=bias, residual=residual, out=out, epilogue=epilogue, device=device)
     numbers: dict[str, float] = {"epilogue": _epilogue(epilogue)}
     tensors: dict[str, Any] = {"a": a, "b": b, "bias": bias, "residual": residual}
     if out is None:
@@ -121,7 +123,7 @@ def normed_matmul(
 
     a: [M, K], float32 or float16; M at most 8.
     norm: [K], float32: the norm's weight.
-    b: [N, K], float32, float16 or bfloat16.
+    b: [N, K], float32, float16 or bfloat16, or a packed.PackedMatrix.
     bias: as for matmul.
     residual: as for matmul.
     out: as for matmul.
@@ -416,7 +418,7 @@ def gather(
 ) -> Array:
     """Row indices[t] of a table for each t; zeros for an index that is not a row.
 
-    table: [ROWS, WIDTH], float32, float16 or bfloat16.
+    table: [ROWS, WIDTH], float32, float16 or bfloat16, or a packed.PackedMatrix.
     indices: [TOKENS], int32.
     out: [TOKENS, WIDTH], float32 or float16.
     """

@@ -13,6 +13,9 @@ void add_sweeps(nanobind::module_& module);
 /// `run_operation` and what it runs on.
 void add_operations(nanobind::module_& module);
 
+/// Matrices in packed formats: `pack` and `unpack`.
+void add_packed(nanobind::module_& module);
+
 /// Kernels of the caller's own.
 void add_kernels(nanobind::module_& module);
 

@@ -20,5 +20,6 @@ NB_MODULE(_native, module) {
   py::add_commands(module);
   py::add_sweeps(module);
   py::add_operations(module);
+  py::add_packed(module);
   py::add_kernels(module);
 }

@@ -20,6 +20,15 @@ void fields(ops::Matmul& op, const Visit& visit) {
   visit("epilogue", op.epilogue);
 }
 template <typename Visit>
+void fields(ops::Quantize& op, const Visit& visit) {
+  visit("x", op.x), visit("values", op.y.values), visit("scales", op.y.scales), visit("format", op.for_weight);
+}
+template <typename Visit>
+void fields(ops::QuantizedMatmul& op, const Visit& visit) {
+  visit("values", op.a.values), visit("scales", op.a.scales), visit("b", op.b), visit("bias", op.bias);
+  visit("residual", op.residual), visit("out", op.c), visit("epilogue", op.epilogue);
+}
+template <typename Visit>
 void fields(ops::NormedMatmul& op, const Visit& visit) {
   visit("a", op.a), visit("norm", op.norm), visit("b", op.b), visit("bias", op.bias), visit("residual", op.residual);
   visit("out", op.c), visit("epilogue", op.epilogue), visit("epsilon", op.epsilon);

@@ -33,6 +33,7 @@ struct Call {
 
 void take(double value, bool& field) { field = value != 0; }
 void take(double value, std::int64_t& field) { field = static_cast<std::int64_t>(value); }
+void take(double value, ElementType& field) { field = static_cast<ElementType>(value); }
 void take(double value, ops::Epilogue& field) { field = static_cast<ops::Epilogue>(value); }
 void take(double value, NormEpsilon& field) { field.nano = std::llround(value * 1e9); }
 
@@ -129,7 +130,7 @@ constexpr Entry kOperations[] = {
     entry<ops::SiluMultiply>(),    entry<ops::GeluMultiply>(),      entry<ops::GeluTanh>(),
     entry<ops::GeluErf>(),         entry<ops::Transpose>(),         entry<ops::Gather>(),
     entry<ops::RopeVision>(),      entry<ops::PositionEmbedding>(), entry<ops::AttentionPrefill>(),
-    entry<ops::AttentionDecode>(),
+    entry<ops::AttentionDecode>(), entry<ops::Quantize>(),          entry<ops::QuantizedMatmul>(),
 };
 
 void run_operation(const std::string& name, const nb::dict& tensors, const std::map<std::string, double>& numbers,

@@ -47,10 +47,9 @@ void require_fits(const BoundSpace& bound, const Argument& argument, const Tenso
   const std::int64_t elements = dense_elements(argument.name, view);
   const bool packed = is_matrix_format(type);
   if (view.type != (packed ? ElementType::uint8 : type)) {
-    throw ArgumentError(fmt::format("{}: it is {}, but {} takes {}", argument.name, name_of(view.type),
-                                    bound.space().kernel,
-                                    packed ? fmt::format("the bytes of {}, as uint8", name_of(type))
-                                           : std::string(name_of(type))));
+    throw ArgumentError(
+        fmt::format("{}: it is {}, but {} takes {}", argument.name, name_of(view.type), bound.space().kernel,
+                    packed ? fmt::format("the bytes of {}, as uint8", name_of(type)) : std::string(name_of(type))));
   }
   const Config config = bound.default_config();
   const auto wanted =
@@ -111,16 +110,15 @@ class OwnKernel {
     engine(place, database).run([&](Dispatcher& dispatcher) { launch_on(dispatcher, problem, tensors); });
   }
 
-  /// The same on copies of arrays in host memory on that device (empty: the first GPU, or the emulated device); what the
-  /// kernel writes is copied back.
+  /// The same on copies of arrays in host memory on that device (empty: the first GPU, or the emulated device); what
+  /// the kernel writes is copied back.
   void run(const std::string& problem_text, const nb::tuple& arrays, const std::string& device,
            const std::optional<std::string>& database) {
     const std::map<std::string, Tensor> tensors = tensors_of(arrays);
     for (const auto& [name, tensor] : tensors) {
       if (tensor.device != kProcessor) {
-        throw ArgumentError(
-            fmt::format("{}: it is on {}, and is copied from host memory only; launch takes it where it is", name,
-                        tensor.device));
+        throw ArgumentError(fmt::format(
+            "{}: it is on {}, and is copied from host memory only; launch takes it where it is", name, tensor.device));
       }
     }
     const nb::gil_scoped_release released;
@@ -128,9 +126,7 @@ class OwnKernel {
     refuse_fork();
     cli::DeviceOptions chosen;
     chosen.device = device;
-    engine(chosen.chosen_device(), database).run([&](Dispatcher& dispatcher) {
-      run_on(dispatcher, problem, tensors);
-    });
+    engine(chosen.chosen_device(), database).run([&](Dispatcher& dispatcher) { run_on(dispatcher, problem, tensors); });
   }
 
   /// Looks for winners again, in that database.
@@ -150,8 +146,7 @@ class OwnKernel {
       for (const Argument* argument : buffers_) {
         names += (names.empty() ? "" : ", ") + argument->name;
       }
-      throw ArgumentError(
-          fmt::format("{} takes {} arrays ({}), not {}", name_, buffers_.size(), names, arrays.size()));
+      throw ArgumentError(fmt::format("{} takes {} arrays ({}), not {}", name_, buffers_.size(), names, arrays.size()));
     }
     std::map<std::string, Tensor> tensors;
     for (std::size_t i = 0; i < buffers_.size(); ++i) {
@@ -232,8 +227,7 @@ void add_kernels(nb::module_& module) {
       .def(nb::init<std::string, const std::string&, const std::string&>(), nb::arg("name"), nb::arg("kernels"),
            nb::arg("spaces"))
       .def("arrays", &OwnKernel::arrays)
-      .def("launch", &OwnKernel::launch, nb::arg("problem"), nb::arg("arrays"), nb::arg("device"),
-           nb::arg("db").none())
+      .def("launch", &OwnKernel::launch, nb::arg("problem"), nb::arg("arrays"), nb::arg("device"), nb::arg("db").none())
       .def("run", &OwnKernel::run, nb::arg("problem"), nb::arg("arrays"), nb::arg("device"), nb::arg("db").none())
       .def("reload", &OwnKernel::reload, nb::arg("db").none(), nb::call_guard<nb::gil_scoped_release>());
 }

@@ -1,11 +1,13 @@
 #include "python/src/tensors.hpp"
 
 #include <fmt/format.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "python/src/errors.hpp"
@@ -230,9 +232,35 @@ Tensor tensor_of_interface(const std::string& name, nb::handle object, bool writ
   return tensor;
 }
 
+// Of a matrix in a packed format (packed.PackedMatrix): the bytes are an array.
+Tensor tensor_of_packed(const std::string& name, nb::handle object, bool written) {
+  if (written) {
+    throw ArgumentError(fmt::format("{}: a packed matrix is only read", name));
+  }
+  std::string format;
+  std::pair<std::int64_t, std::int64_t> shape;
+  if (!nb::try_cast(object.attr("packed_format"), format) || !nb::try_cast(object.attr("shape"), shape)) {
+    PyErr_Clear();
+    throw nb::type_error(fmt::format("{}: it is not a pascaline.packed.PackedMatrix", name).c_str());
+  }
+  const auto type = element_type_from(format);
+  Tensor tensor = tensor_of(name, object.attr("data"), false);
+  const TensorView& bytes = tensor.view;
+  if (!type || !is_packed_format(*type) || shape.first < 0 || shape.second < 0 || bytes.type != ElementType::uint8 ||
+      bytes.rank != 1 || bytes.shape[0] != layout_of(*type).bytes(shape.first, shape.second)) {
+    throw ArgumentError(fmt::format("{}: its data are not the bytes of a matrix of {} by {} in {}", name, shape.first,
+                                    shape.second, format));
+  }
+  tensor.view = TensorView(bytes.data, *type, {shape.first, shape.second});
+  return tensor;
+}
+
 }  // namespace
 
 Tensor tensor_of(const std::string& name, nb::handle object, bool written) {
+  if (nb::hasattr(object, "packed_format")) {
+    return tensor_of_packed(name, object, written);
+  }
   if (!nb::hasattr(object, "__dlpack__") && nb::hasattr(object, "__cuda_array_interface__")) {
     return tensor_of_interface(name, object, written);
   }
@@ -263,8 +291,8 @@ std::string place_of(const std::string& wanted, const std::map<std::string, Tens
     return "emulator";
   }
   throw ArgumentError(fmt::format(
-      "device: it is {}, but the arrays are on {}; leave it out, or give 'emulator' with arrays in host memory",
-      wanted, device));
+      "device: it is {}, but the arrays are on {}; leave it out, or give 'emulator' with arrays in host memory", wanted,
+      device));
 }
 
 }  // namespace pascaline::python

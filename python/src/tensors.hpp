@@ -27,9 +27,9 @@ struct Tensor {
 /// and where it is to be `written` but is read-only.
 [[nodiscard]] Tensor tensor_of(const std::string& name, nanobind::handle object, bool written);
 
-/// Where what is called with these arrays is computed: where all of them are, "cpu" or "cuda:N", or "emulator" if that is
-/// `wanted` and they are in host memory; empty without arrays. Throws ArgumentError where they are on several devices, or
-/// not on the one that is wanted (empty: none in particular).
+/// Where what is called with these arrays is computed: where all of them are, "cpu" or "cuda:N", or "emulator" if that
+/// is `wanted` and they are in host memory; empty without arrays. Throws ArgumentError where they are on several
+/// devices, or not on the one that is wanted (empty: none in particular).
 [[nodiscard]] std::string place_of(const std::string& wanted, const std::map<std::string, Tensor>& tensors);
 
 }  // namespace pascaline::python
