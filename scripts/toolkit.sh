@@ -205,7 +205,7 @@ has_new_python() { python3 -c 'import sys; sys.exit(not (3, 11) <= sys.version_i
 make_python() {
   rm -rf "$toolkit/python"
   python3 -m venv "$toolkit/python" || return
-  "$toolkit/python/bin/python" -m pip install --disable-pip-version-check --no-deps --only-binary=:all: --require-hashes \
+  "$toolkit/python/bin/python" -m pip install --disable-pip-version-check --no-compile --no-deps --only-binary=:all: --require-hashes \
     -r "$python_list" && cp "$python_list" "$toolkit/python/requirements.txt"
 }
 bring_python() {
@@ -215,7 +215,7 @@ bring_python() {
     return 0
   fi
   mkdir -p "$toolkit"
-  step "bring what the Python package is built and tested with (Python wheels, 45 MB)" python \
+  step "bring what the Python package is built and tested with (Python wheels, 57 MB)" python \
     "check the network; the Python package is not built" make_python || rm -rf "$toolkit/python"
 }
 

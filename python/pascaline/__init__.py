@@ -7,7 +7,7 @@ argument of a wrong type, TypeError.
 """
 
 from . import _words  # finds the installation, before anything else
-from . import ops
+from . import ops, packed
 from ._commands import (
     Progress,
     devices,
@@ -38,6 +38,7 @@ from ._errors import (
     StoreBusyError,
     StoreError,
 )
+from ._frames import Page, frame, page
 from ._kernel import Kernel
 from ._words import Problem
 
@@ -53,6 +54,7 @@ __all__ = [
     "MissingCodeError",
     "NvrtcError",
     "OutOfMemoryError",
+    "Page",
     "Problem",
     "Progress",
     "SpaceError",
@@ -60,8 +62,11 @@ __all__ = [
     "StoreError",
     "devices",
     "explain",
+    "frame",
     "kernels",
     "ops",
+    "packed",
+    "page",
     "probe",
     "probes",
     "report",

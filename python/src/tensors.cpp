@@ -64,6 +64,34 @@ std::string unsupported_text(const std::string& name, nb::handle object) {
       name, dtype_text(object));
 }
 
+// Why an object that has a type and a shape cannot be taken: what its library says, or else its element type.
+std::string refusal_text(const std::string& name, nb::handle object) {
+  if (nb::hasattr(object, "__dlpack__")) {
+    try {
+      object.attr("__dlpack__")();
+    } catch (nb::python_error& error) {
+      return fmt::format("{}: {} does not give its memory away: {}", name, class_name(object),
+                         nb::cast<std::string>(nb::str(error.value())));
+    }
+  }
+  return unsupported_text(name, object);
+}
+
+// PyTorch's tensors in a graph of derivatives: what is computed here has none, and would silently cut it.
+void refuse_derivatives(const std::string& name, nb::handle object) {
+  if (!nb::hasattr(object, "requires_grad") || !nb::isinstance<nb::bool_>(object.attr("requires_grad")) ||
+      !nb::cast<bool>(object.attr("requires_grad"))) {
+    return;
+  }
+  const nb::object library = nb::steal(PyImport_GetModule(nb::str("torch").ptr()));
+  if (library.is_valid() && nb::cast<bool>(library.attr("is_grad_enabled")())) {
+    throw ArgumentError(
+        fmt::format("{}: it requires a gradient, which is not computed here; call within torch.no_grad(), or pass "
+                    "its detach()",
+                    name));
+  }
+}
+
 Array array_of(const std::string& name, nb::handle object, bool written) {
   Array array;
   if (written) {
@@ -78,7 +106,7 @@ Array array_of(const std::string& name, nb::handle object, bool written) {
     const bool is_array = nb::hasattr(object, "dtype") && nb::hasattr(object, "shape");
     throw nb::type_error(
         (is_array
-             ? unsupported_text(name, object)
+             ? refusal_text(name, object)
              : fmt::format("{}: {} is not an array; pass one of NumPy, PyTorch, CuPy or another library with DLPack",
                            name, class_name(object)))
             .c_str());
@@ -264,6 +292,7 @@ Tensor tensor_of(const std::string& name, nb::handle object, bool written) {
   if (!nb::hasattr(object, "__dlpack__") && nb::hasattr(object, "__cuda_array_interface__")) {
     return tensor_of_interface(name, object, written);
   }
+  refuse_derivatives(name, object);
   Tensor tensor;
   tensor.owner = nb::borrow(object);
   tensor.array = array_of(name, object, written);
