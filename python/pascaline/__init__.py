@@ -40,6 +40,7 @@ from ._errors import (
 )
 from ._frames import Page, frame, page
 from ._kernel import Kernel
+from ._model import Model
 from ._words import Problem
 
 __version__: str = _words.VERSION
@@ -52,6 +53,7 @@ __all__ = [
     "Error",
     "Kernel",
     "MissingCodeError",
+    "Model",
     "NvrtcError",
     "OutOfMemoryError",
     "Page",

@@ -16,6 +16,9 @@ void add_operations(nanobind::module_& module);
 /// Matrices in packed formats: `pack` and `unpack`.
 void add_packed(nanobind::module_& module);
 
+/// Language models.
+void add_models(nanobind::module_& module);
+
 /// Kernels of the caller's own.
 void add_kernels(nanobind::module_& module);
 

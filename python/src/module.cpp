@@ -20,6 +20,7 @@ NB_MODULE(_native, module) {
   py::add_commands(module);
   py::add_sweeps(module);
   py::add_operations(module);
+  py::add_models(module);
   py::add_packed(module);
   py::add_kernels(module);
 }
