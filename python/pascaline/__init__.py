@@ -8,6 +8,7 @@ argument of a wrong type, TypeError.
 
 from . import _words  # finds the installation, before anything else
 from . import ops, packed
+from ._capture import Capture, capture
 from ._commands import (
     Progress,
     devices,
@@ -47,6 +48,7 @@ __version__: str = _words.VERSION
 
 __all__ = [
     "ArgumentError",
+    "Capture",
     "CudaError",
     "DeviceLostError",
     "EmulatorError",
@@ -62,6 +64,7 @@ __all__ = [
     "SpaceError",
     "StoreBusyError",
     "StoreError",
+    "capture",
     "devices",
     "explain",
     "frame",

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "python/src/captures.hpp"
 #include "python/src/commands.hpp"
 #include "python/src/engines.hpp"
 #include "python/src/errors.hpp"
@@ -106,6 +107,13 @@ void run(const Call& call) {
     return;
   }
   refuse_fork();
+  if (captures()) {
+    if constexpr (requires { op.observed(); }) {
+      count_call(op.observed());
+    } else {
+      count_call(op.problem());
+    }
+  }
   if (place == kProcessor) {
     op.compute();
   } else {
@@ -147,6 +155,8 @@ void run_operation(const std::string& name, const nb::dict& tensors, const std::
 }  // namespace
 
 void add_operations(nb::module_& module) {
+  module.def("begin_capture", begin_capture);
+  module.def("end_capture", end_capture, nb::arg("capture"));
   module.def("run_operation", run_operation, nb::arg("name"), nb::arg("tensors"), nb::arg("numbers"),
              nb::arg("device"));
   module.def(

@@ -1,6 +1,7 @@
 """Operations on NumPy arrays, by the processor and on the emulated device."""
 
 import multiprocessing
+import pathlib
 import threading
 
 import numpy as np
@@ -129,6 +130,35 @@ def test_a_forked_process_is_refused() -> None:
     child.start()
     assert "forked" in queue.get(timeout=20)
     child.join()
+
+
+def test_capture_counts_shapes_for_a_sweep(tmp_path: pathlib.Path) -> None:
+    x = draw(32, 48)
+    with pascaline.capture() as outer:
+        ops.transpose(x)
+        with pascaline.capture() as inner:
+            for _ in range(2):
+                ops.transpose(x, device="emulator")
+            ops.matmul(draw(3, 64), draw(16, 64))
+            with pytest.raises(pascaline.ArgumentError):
+                ops.transpose(x, out=x)  # what is refused does not count
+    transposed = {"kernel": "transpose", "dimensions": {"ROWS": 32, "COLUMNS": 48}, "types": {"STORAGE": "float32"}}
+    assert inner.problems[0] == {**transposed, "count": 2} and outer.problems[0] == {**transposed, "count": 3}
+    assert [problem["kernel"] for problem in inner.problems] == ["transpose", "matvec"]
+    ops.transpose(x)
+    assert outer.problems[0]["count"] == 3
+    outer.write(tmp_path / "mine.json")
+    summary = pascaline.sweep(workload=tmp_path / "mine.json", db=tmp_path / "x.db", kernel="transpose", device="emulator",
+                              trials=1, jobs=1, preheat=0, finalists=1, rounds=2, min_samples=3, max_samples=3)
+    assert summary["problems_done"] == 1
+    assert pascaline.winners(tmp_path / "x.db")[0]["problem"] == "transpose ROWS=32 COLUMNS=48 STORAGE=float32"
+    for file, message in [("mine", "ends in .json"), ("my shapes.json", "not a name")]:
+        with pytest.raises(pascaline.ArgumentError, match=message):
+            outer.write(tmp_path / file)
+    with pascaline.capture() as nothing:
+        pass
+    with pytest.raises(pascaline.ArgumentError, match="no operation was called"):
+        nothing.write(tmp_path / "none.json")
 
 
 def test_use_database(swept: object) -> None:

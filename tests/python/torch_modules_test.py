@@ -166,3 +166,13 @@ def test_a_small_model_of_transformers_style() -> None:
     torch.testing.assert_close(model(x), expected, rtol=1e-4, atol=1e-4)
     model(x).sum().backward()
     assert model[0].weight.grad is not None and model[1].weight.grad.abs().sum() > 0
+
+
+def test_the_shapes_of_a_model_are_captured() -> None:
+    model = nn.Sequential(nn.Linear(64, 96), nn.Linear(96, 64))
+    pt.optimize(model)
+    with pascaline.capture() as shapes:
+        model(draw(20, 64))
+        model(draw(20, 64))
+    assert [(problem["kernel"], problem["dimensions"]["N"], problem["count"]) for problem in shapes.problems] == [
+        ("matmul", 96, 2), ("matmul", 64, 2)]
