@@ -65,10 +65,10 @@ PackedPair pair_of(const std::string& format, nb::handle values, nb::handle data
   }
   pair.rows = matrix.shape[0];
   pair.columns = matrix.shape[1];
-  if (bytes.type != ElementType::uint8 || bytes.rank != 1 ||
-      bytes.shape[0] != pair.layout.bytes(pair.rows, pair.columns)) {
-    throw ArgumentError(fmt::format("data: it is not the {} bytes, as uint8, of a matrix of {} by {} in {}",
-                                    pair.layout.bytes(pair.rows, pair.columns), pair.rows, pair.columns, format));
+  const std::int64_t wanted = packed_matrix_bytes("weight", type, pair.rows, pair.columns);
+  if (bytes.type != ElementType::uint8 || bytes.rank != 1 || bytes.shape[0] != wanted) {
+    throw ArgumentError(fmt::format("data: it is not the {} bytes, as uint8, of a matrix of {} by {} in {}", wanted,
+                                    pair.rows, pair.columns, format));
   }
   if (pair.values.device != kProcessor || pair.data.device != kProcessor) {
     throw ArgumentError("weight: matrices are packed in host memory only; move it there");
@@ -109,13 +109,14 @@ void add_packed(nb::module_& module) {
   module.def(
       "packed_bytes",
       [](const std::string& format, std::int64_t rows, std::int64_t columns) {
-        return layout_of(packed_format(format)).bytes(rows, columns);
+        return packed_matrix_bytes("shape", packed_format(format), rows, columns);
       },
       nb::arg("format"), nb::arg("rows"), nb::arg("columns"), "Bytes of a matrix in a packed format.");
   module.def(
       "rounded_shape",
       [](const std::string& format, std::int64_t columns) {
         const ElementType type = packed_format(format);
+        (void)packed_matrix_bytes("columns", type, 1, columns);
         return std::pair(ops::filled_columns(type, columns), ops::scale_rows(type, columns));
       },
       nb::arg("format"), nb::arg("columns"),

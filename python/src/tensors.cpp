@@ -274,8 +274,8 @@ Tensor tensor_of_packed(const std::string& name, nb::handle object, bool written
   const auto type = element_type_from(format);
   Tensor tensor = tensor_of(name, object.attr("data"), false);
   const TensorView& bytes = tensor.view;
-  if (!type || !is_packed_format(*type) || shape.first < 0 || shape.second < 0 || bytes.type != ElementType::uint8 ||
-      bytes.rank != 1 || bytes.shape[0] != layout_of(*type).bytes(shape.first, shape.second)) {
+  if (!type || !is_packed_format(*type) || bytes.type != ElementType::uint8 || bytes.rank != 1 ||
+      bytes.shape[0] != packed_matrix_bytes(name, *type, shape.first, shape.second)) {
     throw ArgumentError(fmt::format("{}: its data are not the bytes of a matrix of {} by {} in {}", name, shape.first,
                                     shape.second, format));
   }
@@ -299,6 +299,15 @@ Tensor tensor_of(const std::string& name, nb::handle object, bool written) {
   tensor.device = device_of(name, tensor.array);
   tensor.view = view_of(name, object, layout_of(tensor.array));
   return tensor;
+}
+
+std::int64_t packed_matrix_bytes(const std::string& name, ElementType format, std::int64_t rows, std::int64_t columns) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 30;  // so that no number of bytes overflows
+  if (rows < 0 || columns < 0 || rows > kMost || columns > kMost) {
+    throw ArgumentError(fmt::format("{}: a packed matrix of {} by {} is not possible; extents are 0 to {}", name, rows,
+                                    columns, kMost));
+  }
+  return layout_of(format).bytes(rows, columns);
 }
 
 std::string place_of(const std::string& wanted, const std::map<std::string, Tensor>& tensors) {

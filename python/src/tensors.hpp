@@ -3,6 +3,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <cstdint>
 #include <map>
 #include <string>
 
@@ -26,6 +27,10 @@ struct Tensor {
 /// ArgumentError for memory of another kind of device, more than four dimensions, elements that do not lie row by row,
 /// and where it is to be `written` but is read-only.
 [[nodiscard]] Tensor tensor_of(const std::string& name, nanobind::handle object, bool written);
+
+/// Bytes of a matrix in a packed format; throws ArgumentError, which names the argument, for extents that none has.
+[[nodiscard]] std::int64_t packed_matrix_bytes(const std::string& name, ElementType format, std::int64_t rows,
+                                               std::int64_t columns);
 
 /// Where what is called with these arrays is computed: where all of them are, "cpu" or "cuda:N", or "emulator" if that
 /// is `wanted` and they are in host memory; empty without arrays. Throws ArgumentError where they are on several

@@ -5,6 +5,7 @@ import sys
 import pytest
 
 sys.path.insert(0, os.environ["PASCALINE_PYTHON_PACKAGE"])  # the folder with the package that was built
+os.environ.pop("LD_PRELOAD", None)  # of a sanitized module's runtime: programs that are started have their own
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -118,5 +118,8 @@ def test_what_only_looks_packed_is_refused() -> None:
         ops.matmul(draw(2, 64), Spoiled(), out=draw(2, 64))
     matrix = packed.pack(draw(16, 64), "q8_0")
     matrix.shape = (2**40, 2**40)
-    with pytest.raises((pascaline.ArgumentError, OverflowError)):
+    with pytest.raises(pascaline.ArgumentError, match="b: a packed matrix of 1099511627776 by"):
         ops.matmul(draw(2, 64), matrix, out=draw(2, 64))
+    for shape in [(-1, 64), (2**31, 1)]:
+        with pytest.raises(pascaline.ArgumentError, match="is not possible"):
+            packed.PackedMatrix(np.zeros(0, np.uint8), "q8_0", shape)
