@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "tests/cli/cli_fixture.hpp"
+#include "tests/core/space/small_space.hpp"
 
 namespace pascaline::testing {
 namespace {
@@ -211,22 +212,24 @@ TEST_F(CliDatabaseTest, EmptyDatabaseShowsNothing) {
 }
 
 TEST_F(CliDatabaseTest, AShapeIsGivenByWhatTellsItFromOthers) {
-  ASSERT_EQ(run(sweep({"--trials", "1", "--problem", "N=1000", "--problem", "N=3000"})).exit_code, 0);
-  const auto shown = [&](const std::string& problem) {
-    return run({"show", "trials", "--db", database_, "--kernel", "toy", "--json", "--problem", problem});
-  };
-  const nlohmann::json rows = json_of(shown("STORAGE=float32,N=3000"));
-  ASSERT_FALSE(rows.empty());
-  for (const nlohmann::json& row : rows) {
-    EXPECT_NE(row["problem"].get<std::string>().find("N=3000"), std::string::npos);
+  {
+    const Space space = Space::parse(small_space().dump(), "scale.json");
+    Store store(database_, OpenMode::create);
+    for (const char* n : {"64", "640", "6400"}) {
+      (void)store.problem_id(space.problem({{"N", n}, {"WIDTH", "2"}, {"STORAGE", "float16"}}), 1, 1);
+    }
+    (void)store.problem_id(space.problem({{"N", "64"}, {"WIDTH", "2"}, {"STORAGE", "float32"}}), 1, 1);
   }
-  expect_fault(shown("N=7"), 1, {"no problem of toy with N=7", "N=1000", "N=3000"});
-  expect_fault(shown("N=100"), 1, {"no problem of toy with N=100:"});
-  expect_fault(shown("STORAGE=float32"), 1, {"2 problems of toy with STORAGE=float32", "N=1000", "N=3000"});
-  const ProgramResult written = run({"export", "--format", "csv", "--db", database_, "-k", "toy", "-p", "N=1000"});
-  EXPECT_EQ(written.exit_code, 0) << written.error;
-  expect_fault(run({"export", "--format", "rows", "--db", database_, "-p", "N=1000"}), 2,
-               {"--format rows", "--problem"});
+  const auto shown = [&](const std::string& problem) {
+    return run({"show", "trials", "--db", database_, "--kernel", "scale", "--json", "--problem", problem});
+  };
+  EXPECT_EQ(shown("N=640").exit_code, 0);
+  EXPECT_EQ(shown("STORAGE=float16,N=64").exit_code, 0) << "in any order";
+  expect_fault(shown("N=7"), 1, {"no problem of scale with N=7: scale N=64 ", "N=6400"});
+  expect_fault(shown("N=64"), 1, {"2 problems of scale with N=64: ", "float16", "float32"});
+  expect_fault(run({"export", "--format", "csv", "--db", database_, "-k", "scale", "-p", "WIDTH=2"}), 1,
+               {"4 problems of scale with WIDTH=2"});
+  expect_fault(run({"export", "--format", "rows", "--db", database_, "-p", "N=64"}), 2, {"--format rows", "--problem"});
 }
 
 TEST_F(CliDatabaseTest, FullDatabaseIsShownReportedAndDispatchedFrom) {
@@ -237,8 +240,7 @@ TEST_F(CliDatabaseTest, FullDatabaseIsShownReportedAndDispatchedFrom) {
   EXPECT_EQ(json_of(run({"show", "sessions", "--db", database_, "--json"})).size(), 1U);
   EXPECT_EQ(json_of(run({"show", "trials", "--db", database_, "--limit", "1", "--json"})).size(), 1U);
   EXPECT_NE(run({"show", "--db", database_}).out.find("N=1000"), std::string::npos);
-  EXPECT_EQ(json_of(run({"show", "--db", database_, "--kernel", "toy", "-p", "N=1000", "--json"})), winners)
-      << "the type need not be given";
+  EXPECT_EQ(json_of(run({"show", "--db", database_, "--kernel", "toy", "-p", "N=1000", "--json"})), winners);
   EXPECT_NE(run({"report", "--db", database_}).out.find("toy"), std::string::npos);
   const ProgramResult csv = run({"report", "--db", database_, "-f", "csv", "-o", (folder_ / "out.csv").string()});
   EXPECT_EQ(csv.exit_code, 0) << csv.error;
