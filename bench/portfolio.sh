@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # The portfolios of search spaces, on this machine's GPU: made from measurements, and judged.
 #   bench/portfolio.sh PROGRAMS OUT [--make] [--judge] [--unseen] [--kernel K]... [--types LIST] [--trials N] [--pool N]
-#                      [--size N] [--target ARCH] [--device ID] [--portfolio FILE]
+#                      [--size N] [--keep N] [--target ARCH] [--device ID] [--portfolio FILE]
 # PROGRAMS is a build's bin folder with pascaline; OUT gets databases, logs and results.
 # --make: sweeps all shapes that the runtime launches for Qwen3-VL-2B without a portfolio, measures the N (--pool,
 #   default 2) fastest configurations of each shape on all other shapes of its kernel, and chooses: OUT/portfolio.json
-#   (in the form of the search spaces) and OUT/portfolio.txt.
+#   (in the form of the search spaces) and OUT/portfolio.txt. --keep N: the first N of the search spaces' own stay in it.
 # --judge: sweeps the same shapes anew with --portfolio FILE (default: OUT/portfolio.json if there is one, else the
 #   search spaces' own) and tells, a kernel, how far the best of the first eight trials is from the best of all.
 # --unseen: the same of the shapes of bench/portfolio_shapes.json, which no portfolio is made from.
@@ -15,10 +15,10 @@
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../scripts/common.sh"
 
-[ $# -ge 2 ] || { sed -n '2,16s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 2; }
+[ $# -ge 2 ] || { sed -n '2,17s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 2; }
 programs=$(realpath -e -- "$1") out=$2
 shift 2
-parts=() kernels=() types=float16,float32,int8,q8_0,q4_k trials="" pool=2 size=7 target=() device=() portfolio=""
+parts=() kernels=() types=float16,float32,int8,q8_0,q4_k trials="" pool=2 size=7 keep=0 target=() device=() portfolio=""
 while [ $# -gt 0 ]; do
   case $1 in
     --make | --judge | --unseen) parts+=("$1") ;;
@@ -27,6 +27,7 @@ while [ $# -gt 0 ]; do
     --trials) trials=$2; shift ;;
     --pool) pool=$2; shift ;;
     --size) size=$2; shift ;;
+    --keep) keep=$2; shift ;;
     --target) target=(--target "$2"); shift ;;
     --device) device=(--device "$2"); shift ;;
     --portfolio) portfolio=$2; shift ;;
@@ -79,11 +80,13 @@ if wants --make || wants --judge; then
 fi
 if wants --make; then
   say "Making"
-  sweep search "$out/make.db" "$out/runtime.json" --trials "${trials:-60}" --portfolio none
+  begin=(--portfolio none)
+  [ "$keep" = 0 ] || begin=()
+  sweep search "$out/make.db" "$out/runtime.json" --trials "${trials:-60}" "${begin[@]}"
   "$programs/pascaline" portfolio --db "$out/make.db" --pool "$pool" >"$out/pool.json"
   sweep pool "$out/make.db" "$out/runtime.json" --searcher none --portfolio "$out/pool.json"
-  "$programs/pascaline" portfolio --db "$out/make.db" --size "$size" | tee "$out/portfolio.txt"
-  "$programs/pascaline" portfolio --db "$out/make.db" --size "$size" --json >"$out/portfolio.json"
+  "$programs/pascaline" portfolio --db "$out/make.db" --size "$size" --keep "$keep" | tee "$out/portfolio.txt"
+  "$programs/pascaline" portfolio --db "$out/make.db" --size "$size" --keep "$keep" --json >"$out/portfolio.json"
 fi
 if wants --judge; then
   say "Judging: shapes of the runtime"

@@ -49,16 +49,12 @@ std::vector<std::byte> drawn(std::size_t count, Fill fill, double low, double hi
 }
 
 template <typename T, typename Convert>
-std::vector<double> widened(std::span<const std::byte> bytes, Convert convert) {
-  std::vector<double> values(bytes.size() / sizeof(T));
-  parallel_for(values.size(), kGrain, [&](std::size_t begin, std::size_t end) {
-    for (std::size_t i = begin; i < end; ++i) {
-      T value;
-      std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));
-      values[i] = convert(value);
-    }
-  });
-  return values;
+void convert_each(std::span<double> to, std::span<const std::byte> bytes, Convert convert) {
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    T value;
+    std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));
+    to[i] = convert(value);
+  }
 }
 
 template <typename T>
@@ -154,29 +150,40 @@ std::vector<std::byte> draw_elements(ElementType type, std::size_t count, Fill f
   }
 }
 
-std::vector<double> widen(ElementType type, std::span<const std::byte> bytes) {
+void widen_into(std::span<double> to, ElementType type, std::span<const std::byte> bytes) {
   switch (type) {
     case ElementType::float32:
-      return widened<float>(bytes, as_double<float>);
+      return convert_each<float>(to, bytes, as_double<float>);
     case ElementType::float16:
-      return widened<std::uint16_t>(bytes, [](std::uint16_t v) { return static_cast<double>(float_from_half(v)); });
+      return convert_each<std::uint16_t>(to, bytes,
+                                         [](std::uint16_t v) { return static_cast<double>(float_from_half(v)); });
     case ElementType::bfloat16:
-      return widened<std::uint16_t>(bytes, [](std::uint16_t v) { return static_cast<double>(float_from_bfloat(v)); });
+      return convert_each<std::uint16_t>(to, bytes,
+                                         [](std::uint16_t v) { return static_cast<double>(float_from_bfloat(v)); });
     case ElementType::float64:
-      return widened<double>(bytes, as_double<double>);
+      return convert_each<double>(to, bytes, as_double<double>);
     case ElementType::int32:
-      return widened<std::int32_t>(bytes, as_double<std::int32_t>);
+      return convert_each<std::int32_t>(to, bytes, as_double<std::int32_t>);
     case ElementType::int64:
-      return widened<std::int64_t>(bytes, as_double<std::int64_t>);
+      return convert_each<std::int64_t>(to, bytes, as_double<std::int64_t>);
     case ElementType::uint32:
-      return widened<std::uint32_t>(bytes, as_double<std::uint32_t>);
+      return convert_each<std::uint32_t>(to, bytes, as_double<std::uint32_t>);
     case ElementType::int8:
-      return widened<std::int8_t>(bytes, as_double<std::int8_t>);
+      return convert_each<std::int8_t>(to, bytes, as_double<std::int8_t>);
     case ElementType::uint8:
-      return widened<std::uint8_t>(bytes, as_double<std::uint8_t>);
+      return convert_each<std::uint8_t>(to, bytes, as_double<std::uint8_t>);
     default:
       throw Error("only elements by themselves can be widened one by one");
   }
+}
+
+std::vector<double> widen(ElementType type, std::span<const std::byte> bytes) {
+  const std::size_t size = size_of(type);
+  std::vector<double> values(bytes.size() / size);
+  parallel_for(values.size(), kGrain, [&](std::size_t begin, std::size_t end) {
+    widen_into(std::span(values).subspan(begin, end - begin), type, bytes.subspan(begin * size, (end - begin) * size));
+  });
+  return values;
 }
 
 }  // namespace pascaline

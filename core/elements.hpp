@@ -27,7 +27,9 @@ namespace pascaline {
 [[nodiscard]] std::vector<std::byte> draw_elements(ElementType type, std::size_t count, Fill fill, double low,
                                                    double high, std::uint64_t seed);
 
-/// The elements as float64.
+/// The elements as float64, in the calling thread; `to` has as many. Throws Error as `widen` does.
+void widen_into(std::span<double> to, ElementType type, std::span<const std::byte> bytes);
+/// The elements as float64, by all processors. Throws Error for types whose elements have no bytes of their own.
 [[nodiscard]] std::vector<double> widen(ElementType type, std::span<const std::byte> bytes);
 
 }  // namespace pascaline

@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <mutex>
 
+#include "core/elements.hpp"
 #include "core/error.hpp"
 #include "core/util/parallel.hpp"
 
@@ -196,7 +198,7 @@ double ErrorBound::tolerance(double value, double expected, std::size_t at) cons
 
 ErrorBound::Verdict ErrorBound::verdict(double value, double expected, std::size_t at) const noexcept {
   const bool within = distance(value, expected) <= largest_distance(value, expected, at);
-  return {error(value, expected), tolerance(value, expected, at), at, within};
+  return {error(value, expected), tolerance(value, expected, at), at, value, within};
 }
 
 bool ErrorBound::Verdict::worse_than(const Verdict& other) const noexcept {
@@ -212,33 +214,58 @@ bool ErrorBound::Verdict::worse_than(const Verdict& other) const noexcept {
   return error > other.error;
 }
 
-// Of nearly all elements it is enough to know that they are within their bound, and no further off than one before.
-ErrorBound::Verdict ErrorBound::compare_range(std::span<const double> values, std::span<const double> expected,
-                                              std::size_t begin, std::size_t end) const noexcept {
-  Verdict worst = verdict(values[begin], expected[begin], begin);
-  for (std::size_t i = begin + 1; i < end; ++i) {
-    const double far = std::abs(values[i] - expected[i]);
-    const double size = std::abs(expected[i]);
-    const double larger = std::max(std::abs(values[i]), size);
+void ErrorBound::Verdict::keep_worse(const Verdict& other) noexcept {
+  const bool earlier = !worse_than(other) && other.at < at;
+  if (other.worse_than(*this) || earlier) {
+    *this = other;
+  }
+}
+
+// Elements from `first` on, the values of which are given. Of nearly all it is enough to know that they are within
+// their bound, and no further off than one before.
+void ErrorBound::compare_range(std::span<const double> values, std::span<const double> expected, std::size_t first,
+                               Verdict& worst) const noexcept {
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const double value = values[i];
+    const double right = expected[first + i];
+    const double size = std::abs(right);
+    const double larger = std::max(std::abs(value), size);
     const double rounding = std::max(power_of_two_below(larger) * rounding_, least_rounding_);
-    const double most = relative_ * size + relative_ * scale_ + rounding + slack(i);
+    const double most = relative_ * size + relative_ * scale_ + rounding + slack(first + i);
+    const double far = std::abs(value - right);
     if (larger < kInfinity && far <= most && far <= worst.error * size + worst.error * unit_) {
       continue;
     }
-    const Verdict next = verdict(values[i], expected[i], i);
+    const Verdict next = verdict(value, right, first + i);
     worst = next.worse_than(worst) ? next : worst;
   }
-  return worst;
 }
 
 ErrorBound::Verdict ErrorBound::compare(std::span<const double> values, std::span<const double> expected) const {
+  return compare(ElementType::float64, std::as_bytes(values), expected);
+}
+
+ErrorBound::Verdict ErrorBound::compare(ElementType type, std::span<const std::byte> bytes,
+                                        std::span<const double> expected, std::size_t first) const {
+  constexpr std::size_t kGrain = std::size_t{1} << 16U;
+  constexpr std::size_t kWidened = 1024;  // at a time, so that they stay in the cache
+  const std::size_t size = size_of(type);
   Verdict worst;
+  worst.at = first;
   std::mutex worst_mutex;
-  parallel_for(values.size(), std::size_t{1} << 16U, [&](std::size_t begin, std::size_t end) {
-    const Verdict local = compare_range(values, expected, begin, end);
+  parallel_for(bytes.size() / size, kGrain, [&](std::size_t begin, std::size_t end) {
+    std::array<double, kWidened> values{};
+    Verdict local;
+    for (std::size_t at = begin; at < end; at += kWidened) {
+      const std::span<double> widened = std::span(values).first(std::min(kWidened, end - at));
+      widen_into(widened, type, bytes.subspan(at * size, widened.size() * size));
+      if (at == begin) {
+        local = verdict(widened[0], expected[first + begin], first + begin);
+      }
+      compare_range(widened, expected, first + at, local);
+    }
     const std::scoped_lock lock(worst_mutex);
-    const bool earlier = !worst.worse_than(local) && local.at < worst.at;
-    worst = local.worse_than(worst) || earlier ? local : worst;
+    worst.keep_worse(local);
   });
   return worst;
 }

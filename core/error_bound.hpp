@@ -29,20 +29,26 @@ class ErrorBound {
     double error = 0;
     double tolerance = 0;
     std::size_t at = 0;
+    double value = 0;
     bool within = true;
     /// Whether this one says more of an output: the furthest beyond its bound, or the largest error if none is.
     [[nodiscard]] bool worse_than(const Verdict& other) const noexcept;
+    /// Takes the other's place if that says more, or the same of an element before.
+    void keep_worse(const Verdict& other) noexcept;
   };
   /// The verdict that says most, and the first of those that say the same. Uses all processors.
   [[nodiscard]] Verdict compare(std::span<const double> values, std::span<const double> expected) const;
+  /// The same of a part: the elements of that type that lie in `bytes` are those of `expected` from `first` on.
+  [[nodiscard]] Verdict compare(ElementType type, std::span<const std::byte> bytes, std::span<const double> expected,
+                                std::size_t first = 0) const;
 
  private:
   [[nodiscard]] double distance(double value, double expected) const noexcept;
   [[nodiscard]] double largest_distance(double value, double expected, std::size_t at) const noexcept;
   [[nodiscard]] double slack(std::size_t at) const noexcept { return slack_.empty() ? 0 : slack_[at]; }
   [[nodiscard]] Verdict verdict(double value, double expected, std::size_t at) const noexcept;
-  [[nodiscard]] Verdict compare_range(std::span<const double> values, std::span<const double> expected,
-                                      std::size_t begin, std::size_t end) const noexcept;
+  void compare_range(std::span<const double> values, std::span<const double> expected, std::size_t first,
+                     Verdict& worst) const noexcept;
 
   double unit_;      ///< an error is told in parts of |expected| and this
   double relative_;  ///< what is allowed, in parts of |expected| and `scale_`

@@ -138,6 +138,18 @@ std::vector<std::string> Store::kernel_names() const {
   });
 }
 
+std::vector<std::string> Store::problem_texts(const std::string& kernel) const {
+  return impl_->connection->guard("read the problems", [&] {
+    std::vector<std::string> texts;
+    Query row = impl_->connection->query("SELECT text FROM problems WHERE kernel = ? ORDER BY id");
+    row.bind(kernel);
+    while (row.step()) {
+      texts.push_back(row.text());
+    }
+    return texts;
+  });
+}
+
 std::optional<std::pair<double, double>> Store::work(const std::string& problem_text) const {
   return impl_->connection->guard("read the work of a problem", [&]() -> std::optional<std::pair<double, double>> {
     Query row = impl_->connection->query("SELECT flops, bytes FROM problems WHERE text = ?");

@@ -346,6 +346,8 @@ class Store {
   [[nodiscard]] std::vector<DeviceRow> devices() const;
   /// Names of kernels that anything is stored of, sorted.
   [[nodiscard]] std::vector<std::string> kernel_names() const;
+  /// Texts of a kernel's problems (Problem::text()) in the order they were stored.
+  [[nodiscard]] std::vector<std::string> problem_texts(const std::string& kernel) const;
   /// Work of a stored problem (flops, bytes), if known.
   [[nodiscard]] std::optional<std::pair<double, double>> work(const std::string& problem_text) const;
 

@@ -27,7 +27,7 @@ step "configure (single)" configure-single "read the first error above" cmake --
 files_of() { sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' "build/$1/compile_commands.json" | sort -u; }
 
 mapfile -t sources < <(files_of single | grep -F "$project_root/" |
-  grep -v -e "^$project_root/build/" -e "^$project_root/tests/")
+  grep -v -e "^$project_root/build/" -e "^$project_root/tests/" -e "^$project_root/.toolkit/")
 if [ -n "$since" ]; then
   mapfile -t changed < <({ git diff --name-only --diff-filter=d "$since" -- '*.cpp' '*.hpp'
     git ls-files --others --exclude-standard -- '*.cpp' '*.hpp'; } | sed 's/\.[ch]pp$/.cpp/')
@@ -62,7 +62,7 @@ unused_names() {
 groups=() single=("${sources[@]}") unused=true
 if [ -z "$since" ] && [ "$checks" = -clang-analyzer-* ]; then
   cmake --preset lint >/dev/null || die "the lint preset cannot be configured: see cmake --preset lint"
-  mapfile -t groups < <(files_of lint | grep '/Unity/unity_[^/]*$')
+  mapfile -t groups < <(files_of lint | grep '/Unity/unity_[^/]*$' | grep -v '/nanobind[^/]*/Unity/')
   mapfile -t single < <(printf '%s\n' "${sources[@]}" |
     grep -Fxv -f <(for group in "${groups[@]}"; do members_of "$group"; done))
   unused_names "${sources[@]}" || unused=false
@@ -90,7 +90,7 @@ lint_one() {
 }
 export -f lint_one members_of
 # In a group the sources count as headers.
-headers='/(core|db|runtime|tuner|report|cli)/[^/]*(/[^/]*)*\.[ch]pp$'
+headers='/(core|db|runtime|tuner|report|cli|python)/[^/]*(/[^/]*)*\.[ch]pp$'
 export tool project_root headers
 
 if [ ${#sources[@]} = 0 ]; then

@@ -3,8 +3,9 @@
 # for sm_61, unless one is installed. Does nothing where all is there, so it can be run any number of times.
 #   scripts/setup.sh [--program | --dev] [--nvrtc-all | --nvrtc-11.8 | --nvrtc-12.9]
 #     --program     without the libraries that only tests and benchmarks need
-#     --dev         also Clang with clang-format and clang-tidy, ccache, mold, what tests written in Python need,
-#                   Chromium to test the HTML report in, and Slurm, Open MPI and (in containers) sshd to test fleets with
+#     --dev         also Clang with clang-format and clang-tidy, ccache, mold, what tests written in Python need, what the
+#                   Python package is built with, Chromium to test the HTML report in, and Slurm, Open MPI and (in
+#                   containers) sshd to test fleets with
 #     --nvrtc-all   both NVRTC 11.8 and 12.9, into .toolkit/11.8 and .toolkit/12.9: one builds some kernels faster, the
 #                   other others, and `pascaline sweep --nvrtc all` finds out which (the tests run with both)
 #     --nvrtc-11.8  also NVRTC 11.8
@@ -70,6 +71,10 @@ missing_packages() {
     [ "$distribution" = "ubuntu 22.04" ] || installed libclang-rt-dev || echo libclang-rt-dev
     command -v mold >/dev/null || echo mold
     command -v ccache >/dev/null || echo ccache
+    if [ "$distribution" != "ubuntu 22.04" ]; then # whose Python is too old for the Python package's tools
+      has_python_headers || echo python3-dev
+      has_venv || echo python3-venv
+    fi
     /usr/bin/python3 -c 'import jsonschema, sqlite3' 2>/dev/null || echo python3-jsonschema
     for name in slurmctld slurmd slurm-client munge openmpi-bin openssh-client; do installed $name || echo $name; done
     # Where there is systemd, the package would also open the machine to logins.
@@ -143,5 +148,5 @@ fi
 bring_toolkit
 if $newer; then bring_new_toolkit; fi
 if $older; then bring_older_toolkit; fi
-if $dev; then bring_lint_tool; bring_jit_link; fi
+if $dev; then bring_lint_tool; bring_jit_link; bring_python; fi
 say "Set-up finished in $((SECONDS - started)) s"

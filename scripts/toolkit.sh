@@ -193,6 +193,32 @@ bring_jit_link() {
   step "bring nvJitLink 12.9 (Python wheel, 40 MB)" jit-link "what tests the translation of PTX is skipped" bring_wheel_of_jit_link || true
 }
 
+# What builds and tests the Python package, in an environment of its own: a distribution's Python takes no packages of
+# others. Python's headers and its module venv are the distribution's (setup.sh), or come with an interpreter from elsewhere.
+python_list=$project_root/scripts/python-requirements.txt
+have_python() { cmp -s "$python_list" "$toolkit/python/requirements.txt" && "$toolkit/python/bin/python" -m nanobind --cmake_dir >/dev/null 2>&1; }
+has_python_headers() {
+  python3 -c 'import os, sys, sysconfig; sys.exit(not os.path.exists(sysconfig.get_paths()["include"] + "/Python.h"))' 2>/dev/null
+}
+has_venv() { python3 -c 'import ensurepip, venv' 2>/dev/null; }
+has_new_python() { python3 -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null; }
+make_python() {
+  rm -rf "$toolkit/python"
+  python3 -m venv "$toolkit/python" || return
+  "$toolkit/python/bin/python" -m pip install --disable-pip-version-check --no-compile --no-deps --only-binary=:all: --require-hashes \
+    -r "$python_list" && cp "$python_list" "$toolkit/python/requirements.txt"
+}
+bring_python() {
+  have_python && return
+  if ! has_new_python || [ "$(uname -m)" != x86_64 ]; then
+    say "  the Python package is not built here: its tools are for Python 3.11 to 3.13 on x86-64"
+    return 0
+  fi
+  mkdir -p "$toolkit"
+  step "bring what the Python package is built and tested with (Python wheels, 57 MB)" python \
+    "check the network; the Python package is not built" make_python || rm -rf "$toolkit/python"
+}
+
 # build_sqlitecpp SUITE: for a release without the package, from the sources of another release of the distribution.
 build_sqlitecpp() {
   new_work

@@ -116,6 +116,9 @@ class Comparison:
                       self.options.timeout)
         return {one["test"]: {"mean": one["avg_ts"], "deviation": one["stddev_ts"]} for one in json.loads(out)}
 
+    def tunes(self):
+        return self.options.budget not in ("0", "0s")
+
     def context(self):
         return max(self.options.depths) + max([*self.options.prompts, self.options.generated]) + 64
 
@@ -138,7 +141,7 @@ class Comparison:
         untuned = attempt(self.problems, f"{kind}: pascaline, defaults",
                           lambda: self.bench_ours(kind, file, False)) or {}
         tuned = {}
-        if self.options.budget not in ("0", "0s"):
+        if self.tunes():
             def tune_and_run():
                 self.tune(kind, file)
                 return self.bench_ours(kind, file, True)
@@ -150,31 +153,45 @@ class Comparison:
                               "llama_best": best, "untuned": untuned.get(test), "tuned": tuned.get(test)})
 
     def measure_image(self, file):
-        """Milliseconds of encoding an image: the median of some runs of each program."""
+        """Milliseconds of encoding an image: llama.cpp's own, and of Pascaline those of a prompt that is the image, with
+        the text model's reading of it. Medians of some runs of each program; the driver translates llama.cpp's code in
+        one before."""
         side = self.options.image
         image = self.options.out / "image.png"
         write_png(image, side)
 
         def theirs():
             times = []
-            for run in range(self.options.repeats):
+            for run in range(self.options.repeats + 1):
                 out, err = call([self.llama("llama-mtmd-cli"), "-m", file, "--mmproj", self.mmproj, "--image", image,
                                  "-p", "x", "-n", "1", "--chat-template", "chatml", "-ngl", "99", "--temp", "0"], self.logs / f"llama_image_{run}.log",
                                 self.llama_environment, self.options.timeout)
-                times += [float(ms) for ms in re.findall(r"slice encoded in (\d+) ms", out + err)]
+                told = re.findall(r"(?:slice encoded|batch encoding done) in (\d+) ms", out + err)
+                times += [float(ms) for ms in told if run > 0]
             if not times:
                 raise ValueError("llama-mtmd-cli tells no time of an image; see its log")
             return statistics.median(times)
 
-        def ours():
-            out, _ = call([self.options.pascaline, "bench-model", "--model", file, "--mmproj", self.mmproj, "--device",
-                           self.options.device, "--target", self.options.target, "--untuned", "--prompt-tokens", 8,
-                           "--image-size", side, side, "--repeats", self.options.repeats, "--json"],
-                          self.logs / "pascaline_image.log", None, self.options.timeout)
+        model = ["--model", file, "--mmproj", self.mmproj, "--device", self.options.device, "--target",
+                 self.options.target, "--image-size", side, side]
+        database = self.database("image")
+
+        def ours(plans, log):
+            out, _ = call([self.options.pascaline, "bench-model", *model, *plans, "--prompt-tokens", 8, "--repeats",
+                           self.options.repeats, "--json"], self.logs / log, None, self.options.timeout)
             return next(one["time_ms"] for one in json.loads(out)["passes"] if one["pass"] == "image")
 
+        def tune_and_run():
+            call([self.options.pascaline, "sweep", *model, "--phase", "image", "--budget", self.options.budget,
+                  "--preheat", 0, "--sample-budget-ms", 30, "--finalists", 3, "--rounds", 10, "--db", database],
+                 self.logs / "sweep_image.log")
+            return ours(["--db", database], "pascaline_image_tuned.log")
+
         return {"pixels": side, "llama_ms": attempt(self.problems, "image: llama-mtmd-cli", theirs),
-                "untuned_ms": attempt(self.problems, "image: pascaline", ours)}
+                "untuned_ms": attempt(self.problems, "image: pascaline, defaults",
+                                      lambda: ours(["--untuned"], "pascaline_image.log")),
+                "tuned_ms": attempt(self.problems, "image: pascaline, tuned", tune_and_run)
+                            if self.tunes() else None}
 
     def run(self):
         self.options.out.mkdir(parents=True, exist_ok=True)
@@ -254,7 +271,7 @@ def markdown(result):
     if result["image"]:
         image = result["image"]
         lines += ["", f"Image of {image['pixels']} × {image['pixels']} pixels, encoded in ms: llama.cpp "
-                      f"{image['llama_ms']}, Pascaline with defaults {image['untuned_ms']}"]
+                      f"{image['llama_ms']}, Pascaline with defaults {image['untuned_ms']}, tuned {image['tuned_ms']}"]
     lines += [""] + [f"- failed: {problem}" for problem in result["problems"]]
     return "\n".join(lines) + "\n"
 

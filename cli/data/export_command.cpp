@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "cli/command.hpp"
+#include "cli/data/known_names.hpp"
 #include "core/error.hpp"
 #include "core/util/paths.hpp"
 #include "db/exchange/store_spaces.hpp"
@@ -113,23 +114,15 @@ void write_rows(const Store& store, const std::string& output) {
 }
 
 int export_database(ExportCommandOptions options, const std::string& problem) {
-  if (!problem.empty()) {
-    if (options.filter.kernel.empty()) {
-      throw UsageError("--problem needs --kernel");
-    }
-    options.filter.problem = options.filter.kernel;
-    for (const auto& [name, value] : split_settings(problem)) {
-      options.filter.problem += fmt::format(" {}={}", name, value);
-    }
-  }
   const Store store(database_path(options.database), OpenMode::read_only);
   if (options.format == "rows") {
-    if (!options.filter.kernel.empty() || !options.filter.device.empty()) {
+    if (!options.filter.kernel.empty() || !options.filter.device.empty() || !problem.empty()) {
       throw UsageError("--format rows writes all of a database: leave --kernel, --problem and --device out");
     }
     write_rows(store, options.output);
     return kSuccess;
   }
+  options.filter.problem = stored_problem(store, options.filter.kernel, problem);
   options.filter.with_samples = options.format == "t4";
   const std::vector<RecordedSpace> spaces = recorded_spaces(store, options.filter);
   if (spaces.empty()) {
@@ -155,7 +148,8 @@ void add_export_command(CLI::App& app, Action& action) {
       ->required()
       ->check(one_of({"t4", "csv", "rows"}));
   command->add_option("-k,--kernel", options->filter.kernel, "Only this kernel");
-  command->add_option("-p,--problem", *problem, "Only this shape, e.g. M=512,N=2048,K=2048,STORAGE=float32");
+  command->add_option("-p,--problem", *problem,
+                      "Only this shape, e.g. M=512,N=2048: as much of it as tells it from the others stored");
   command->add_option("-d,--device", options->filter.device, "Only this device, by its whole name");
   command->add_option("-o,--output", options->output,
                       "File to write, or a folder for several (default: standard output)");

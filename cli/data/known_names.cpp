@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <vector>
 
+#include "cli/command.hpp"
 #include "core/error.hpp"
+#include "core/util/shown_text.hpp"
 #include "core/util/suggestion.hpp"
 
 namespace pascaline::cli {
@@ -35,6 +37,34 @@ void require_known_device(const Store& store, const std::string& device) {
     }
   }
   require_known(store, "device", device, names);
+}
+
+std::string stored_problem(const Store& store, const std::string& kernel, const std::string& settings) {
+  if (settings.empty()) {
+    return {};
+  }
+  if (kernel.empty()) {
+    throw UsageError("--problem needs --kernel");
+  }
+  const std::vector<std::string> stored = store.problem_texts(kernel);
+  std::vector<std::string> matching = stored;
+  for (const auto& [name, value] : split_settings(settings)) {
+    const std::string setting = fmt::format(" {}={} ", name, value);
+    std::erase_if(matching, [&](const std::string& text) { return (text + " ").find(setting) == std::string::npos; });
+  }
+  if (matching.size() == 1) {
+    return matching.front();
+  }
+  constexpr std::size_t kNamed = 5;
+  std::vector<std::string> named = matching.empty() ? stored : matching;
+  const std::size_t count = named.size();
+  std::transform(named.begin(), named.end(), named.begin(), [](const std::string& text) { return clean_line(text); });
+  named.resize(std::min(count, kNamed));
+  throw Error(
+      fmt::format("{} has {} with {}: {}{}", store.file().string(),
+                  matching.empty() ? "no problem of " + kernel : fmt::format("{} problems of {}", count, kernel),
+                  clean_line(settings), fmt::join(named, "; "),
+                  count > kNamed ? fmt::format("; and {} more", count - kNamed) : ""));
 }
 
 }  // namespace pascaline::cli

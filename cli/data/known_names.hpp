@@ -11,4 +11,9 @@ void require_known_kernel(const Store& store, const std::string& kernel);
 /// The same of a device's whole name.
 void require_known_device(const Store& store, const std::string& device);
 
+/// Text of the kernel's stored problem that has the settings of a text such as "M=512,N=2048", in any order and as many
+/// of them as tell it from the others; empty if they are. Throws UsageError if there is no kernel, Error with what
+/// there is if no problem has them, or several.
+[[nodiscard]] std::string stored_problem(const Store& store, const std::string& kernel, const std::string& settings);
+
 }  // namespace pascaline::cli

@@ -28,22 +28,6 @@ struct ShowCommandOptions {
   bool as_json = false;
 };
 
-// A shape as the user gives it, in the order the database keys it: the text itself is matched, so the space of the
-// kernel is not needed to look at a database.
-std::string problem_text(const ShowCommandOptions& options) {
-  if (options.problem.empty()) {
-    return {};
-  }
-  if (options.kernel.empty()) {
-    throw UsageError("--problem needs --kernel");
-  }
-  std::string text = options.kernel;
-  for (const auto& [name, value] : split_settings(options.problem)) {
-    text += fmt::format(" {}={}", name, value);
-  }
-  return text;
-}
-
 std::string unknown_status_text(const std::string& status) {
   std::vector<std::string> known;
   for (const TrialStatus each :
@@ -80,7 +64,6 @@ int show(const ShowCommandOptions& options) {
   wanted.objective = options.objective == kAllObjectives ? std::nullopt : objective_from(options.objective);
   wanted.limit = options.limit;
   wanted.filter.kernel = options.kernel;
-  wanted.filter.problem = problem_text(options);
   if (!options.status.empty()) {
     wanted.filter.status = trial_status_from(options.status);
     if (!wanted.filter.status) {
@@ -92,6 +75,7 @@ int show(const ShowCommandOptions& options) {
   }
   const Store store(database_path(options.database), OpenMode::read_only);
   require_known_kernel(store, options.kernel);
+  wanted.filter.problem = stored_problem(store, options.kernel, options.problem);
   if (options.as_json) {
     fmt::print("{}\n", show_json(store, wanted).dump(2));
   } else {
@@ -110,7 +94,8 @@ void add_show_command(CLI::App& app, Action& action) {
       ->check(one_of({"winners", "trials", "sessions"}));
   add_database_option(*command, options->database, "Database to read");
   command->add_option("-k,--kernel", options->kernel, "Only this kernel");
-  command->add_option("-p,--problem", options->problem, "Only this shape, e.g. M=512,N=2048,K=2048,STORAGE=float32");
+  command->add_option("-p,--problem", options->problem,
+                      "Only this shape, e.g. M=512,N=2048: as much of it as tells it from the others stored");
   command->add_option("--status", options->status,
                       "Only trials with this status: ok, rejected, compile_failed, launch_failed, wrong_result, "
                       "timed_out, crashed");

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.hpp"
+#include "cli/documents.hpp"
 #include "core/device/emulator_name.hpp"
 #include "core/error.hpp"
 #include "runtime/device/compile.hpp"
@@ -65,7 +66,11 @@ std::string chosen_compiler(const std::string& architecture) {
   }
 }
 
-int print_json(const std::vector<DeviceInfo>& devices, const std::string& note) {
+}  // namespace
+
+nlohmann::json devices_document() {
+  std::string note;
+  const std::vector<DeviceInfo> devices = list_devices(&note);
   json document{{"devices", json::array()}, {"nvrtc", json::array()}, {"compilers", json::object()}};
   for (const DeviceInfo& info : devices) {
     document["devices"].push_back(device_json(info, sensors_of(info.id)));
@@ -81,9 +86,10 @@ int print_json(const std::vector<DeviceInfo>& devices, const std::string& note) 
   if (!note.empty()) {
     document["note"] = note;
   }
-  fmt::print("{}\n", document.dump(2));
-  return kSuccess;
+  return document;
 }
+
+namespace {
 
 int print_text(const std::vector<DeviceInfo>& devices, const std::string& note) {
   for (const DeviceInfo& info : devices) {
@@ -128,9 +134,13 @@ void add_devices_command(CLI::App& app, Action& action) {
   command->footer("Examples:\n  pascaline devices\n  pascaline devices --json | jq '.nvrtc[].version'");
   command->callback([&action, as_json] {
     action = [as_json] {
+      if (*as_json) {
+        fmt::print("{}\n", devices_document().dump(2));
+        return kSuccess;
+      }
       std::string note;
       const std::vector<DeviceInfo> devices = list_devices(&note);
-      return *as_json ? print_json(devices, note) : print_text(devices, note);
+      return print_text(devices, note);
     };
   });
 }

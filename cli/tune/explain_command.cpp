@@ -1,10 +1,12 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <functional>
 
 #include <nlohmann/json.hpp>
 
 #include "cli/command.hpp"
+#include "cli/documents.hpp"
 #include "cli/model/explain_model.hpp"
 #include "core/error.hpp"
 #include "core/util/shown_text.hpp"
@@ -25,17 +27,18 @@ struct ExplainCommandOptions {
   PassCommandOptions sizes{.usual_prompts = {512}, .usual_image = kUsualImage, .prompts = {}, .image = {}};
 };
 
-DispatcherOptions dispatcher_options(const ExplainCommandOptions& options) {
+DispatcherOptions dispatcher_options(const KernelOptions& kernel, const DeviceOptions& device,
+                                     const std::string& given) {
   DispatcherOptions out;
-  const std::filesystem::path database = database_path(options.database);
-  if (!options.database.empty() || std::filesystem::exists(database)) {
+  const std::filesystem::path database = database_path(given);
+  if (!given.empty() || std::filesystem::exists(database)) {
     out.database = database;
   }
-  out.kernels = options.kernel.kernels_folder;
-  out.spaces = options.kernel.spaces_folder;
-  out.target = options.device.target;
-  out.nvrtc = options.device.nvrtc;
-  out.cache = options.device.cache_path();
+  out.kernels = kernel.kernels_folder;
+  out.spaces = kernel.spaces_folder;
+  out.target = device.target;
+  out.nvrtc = device.nvrtc;
+  out.cache = device.cache_path();
   return out;
 }
 
@@ -62,7 +65,7 @@ json to_json(const Plan& plan, const Geometry& geometry) {
   return out;
 }
 
-void print_text(const Plan& plan, const Geometry& geometry) {
+void print_plan(const Plan& plan, const Geometry& geometry) {
   fmt::print("{}\n  {}: {}\n", plan.problem.text(), name_of(plan.provenance), clean_line(plan.reason));
   fmt::print("  {}\n", clean_line(plan.config.text()));
   fmt::print("  compiled by {} {}\n", clean_line(plan.toolkit.compiler), clean_line(plan.toolkit.version));
@@ -71,6 +74,18 @@ void print_text(const Plan& plan, const Geometry& geometry) {
   if (plan.expected) {
     fmt::print("  measured: {:.2f} us ± {:.1f} %\n", plan.expected->median_us,
                100 * relative_half_width(*plan.expected));
+  }
+}
+
+void explain_each(const KernelOptions& kernel, const DeviceOptions& on, const std::string& database,
+                  const std::function<void(const Plan&, const Geometry&)>& tell) {
+  const Space space = kernel.load_space();
+  const std::vector<Problem> problems = kernel.load_problems(space);
+  const auto device = open_device(on.chosen_device());
+  const Dispatcher dispatcher(*device, dispatcher_options(kernel, on, database));
+  for (const Problem& problem : problems) {
+    const Plan plan = dispatcher.plan(problem);
+    tell(plan, BoundSpace(space, problem, dispatcher.target().limits).geometry(space.launch, plan.config));
   }
 }
 
@@ -91,28 +106,22 @@ int explain(const ExplainCommandOptions& options) {
   if (!options.model.folder.empty()) {
     return explain_places(options);
   }
-  const Space space = options.kernel.load_space();
-  const std::vector<Problem> problems = options.kernel.load_problems(space);
-  const auto device = open_device(options.device.chosen_device());
-  const Dispatcher dispatcher(*device, dispatcher_options(options));
-  json plans = json::array();
-  for (const Problem& problem : problems) {
-    const Plan plan = dispatcher.plan(problem);
-    const Geometry geometry =
-        BoundSpace(space, problem, dispatcher.target().limits).geometry(space.launch, plan.config);
-    if (options.as_json) {
-      plans.push_back(to_json(plan, geometry));
-    } else {
-      print_text(plan, geometry);
-    }
-  }
   if (options.as_json) {
-    fmt::print("{}\n", plans.dump(2));
+    fmt::print("{}\n", explain_document(options.kernel, options.device, options.database).dump(2));
+    return kSuccess;
   }
+  explain_each(options.kernel, options.device, options.database, print_plan);
   return kSuccess;
 }
 
 }  // namespace
+
+nlohmann::json explain_document(const KernelOptions& kernel, const DeviceOptions& device, const std::string& database) {
+  json plans = json::array();
+  explain_each(kernel, device, database,
+               [&](const Plan& plan, const Geometry& geometry) { plans.push_back(to_json(plan, geometry)); });
+  return plans;
+}
 
 void add_explain_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("explain", "Show which variant the dispatcher picks for a shape, and why");

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <string>
@@ -14,6 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.hpp"
+#include "cli/documents.hpp"
 #include "cli/text.hpp"
 #include "core/error.hpp"
 #include "core/space/code_words.hpp"
@@ -238,27 +240,31 @@ void print_detail(const ListedKernel& listed) {
   }
 }
 
-int show_one(const KernelsCommandOptions& options) {
-  KernelOptions kernel = options.kernel;
-  kernel.kernel = options.name;
-  ListedKernel listed{kernel.load_space(), kernel_file(kernel.kernels(), options.name, ".cu")};
+ListedKernel listed_kernel(KernelOptions kernel, const std::string& name) {
+  kernel.kernel = name;
+  ListedKernel listed{kernel.load_space(), kernel_file(kernel.kernels(), name, ".cu")};
   if (!fs::exists(listed.source)) {
     throw Error(fmt::format("there is no {}; give its folder with --kernels", listed.source.string()));
   }
+  return listed;
+}
+
+int show_one(const KernelsCommandOptions& options) {
   if (options.as_json) {
-    fmt::print("{}\n", kernel_json(listed).dump(2, ' ', false, KernelJson::error_handler_t::replace));
+    fmt::print("{}\n",
+               kernel_document(options.kernel, options.name).dump(2, ' ', false, KernelJson::error_handler_t::replace));
   } else {
-    print_detail(listed);
+    print_detail(listed_kernel(options.kernel, options.name));
   }
   return kSuccess;
 }
 
-// A space that is wrong leaves the others to be shown.
-int show_all(const KernelsCommandOptions& options) {
-  const fs::path spaces = options.kernel.spaces();
-  const fs::path kernels = options.kernel.kernels();
+// A space that is wrong leaves the others to be shown; `wrong` is told of each.
+std::vector<ListedKernel> all_kernels(const KernelOptions& kernel, const std::function<void(const Error&)>& wrong) {
+  const fs::path spaces = kernel.spaces();
+  const fs::path kernels = kernel.kernels();
   std::vector<ListedKernel> found;
-  bool wrong = false;
+  bool any_wrong = false;
   for (const std::string& name : kernel_names(spaces)) {
     fs::path source = kernel_file(kernels, name, ".cu");
     if (!fs::exists(source)) {
@@ -267,32 +273,51 @@ int show_all(const KernelsCommandOptions& options) {
     try {
       found.push_back({Space::load(kernel_file(spaces, name, ".json")), std::move(source)});
     } catch (const Error& error) {
-      fmt::print(stderr, "pascaline: {}\n", clean_line(error.what()));
-      wrong = true;
+      wrong(error);
+      any_wrong = true;
     }
   }
-  if (found.empty() && !wrong) {
+  if (found.empty() && !any_wrong) {
     throw Error(
         fmt::format("no NAME.json in {} has a NAME.cu in {}; give the folders of a kernel with --spaces and --kernels",
                     spaces.string(), kernels.string()));
   }
+  return found;
+}
+
+int show_all(const KernelsCommandOptions& options) {
+  bool wrong = false;
+  const auto tell = [&wrong](const Error& error) {
+    fmt::print(stderr, "pascaline: {}\n", clean_line(error.what()));
+    wrong = true;
+  };
   if (options.as_json) {
-    KernelJson list = KernelJson::array();
-    for (const ListedKernel& listed : found) {
-      list.push_back(kernel_json(listed));
-    }
-    fmt::print("{}\n", list.dump(2, ' ', false, KernelJson::error_handler_t::replace));
+    fmt::print("{}\n",
+               kernels_document(options.kernel, tell).dump(2, ' ', false, KernelJson::error_handler_t::replace));
     return wrong ? kFault : kSuccess;
   }
+  const std::vector<ListedKernel> found = all_kernels(options.kernel, tell);
   for (const ListedKernel& listed : found) {
     print_brief(listed);
   }
   fmt::print("\n{} in {}; `pascaline kernels NAME` shows parameters and constraints of one\n",
-             counted(found.size(), "kernel"), clean_line(spaces.string()));
+             counted(found.size(), "kernel"), clean_line(options.kernel.spaces().string()));
   return wrong ? kFault : kSuccess;
 }
 
 }  // namespace
+
+nlohmann::ordered_json kernel_document(const KernelOptions& kernel, const std::string& name) {
+  return kernel_json(listed_kernel(kernel, name));
+}
+
+nlohmann::ordered_json kernels_document(const KernelOptions& kernel, const std::function<void(const Error&)>& wrong) {
+  KernelJson list = KernelJson::array();
+  for (const ListedKernel& listed : all_kernels(kernel, wrong)) {
+    list.push_back(kernel_json(listed));
+  }
+  return list;
+}
 
 void add_kernels_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("kernels", "List the kernels that can be tuned, or show one of them");

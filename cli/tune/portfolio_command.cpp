@@ -4,6 +4,7 @@
 #include <cmath>
 #include <filesystem>
 #include <map>
+#include <numeric>
 
 #include <nlohmann/json.hpp>
 
@@ -30,6 +31,7 @@ struct PortfolioCommandOptions {
   MeasuredTimesFilter filter;
   std::string architecture;
   std::size_t size = 7;
+  std::size_t keep = 0;   // of the portfolio that there is, the first so many
   std::size_t pool = 0;   // 0: a portfolio is chosen
   std::size_t first = 0;  // 0: likewise
   bool estimate = false;
@@ -96,9 +98,11 @@ void print_choice(const MeasuredKernel& kernel, const MeasuredMatrix& matrix, co
   fmt::print("{}: {} problems, {} configurations that are near the best for one\n", place_of(kernel),
              kernel.times.problems.size(), matrix.configs.size());
   std::vector<std::vector<std::string>> rows{{"members", "mean", "worst", "not covered"}};
+  const std::size_t kept = choice.members.size() - choice.quality.size();  // beside the default
   for (std::size_t i = 0; i < choice.quality.size(); ++i) {
     const PortfolioQuality& quality = choice.quality[i];
-    rows.push_back({std::to_string(i), ratio(quality.mean), ratio(quality.worst), std::to_string(quality.uncovered)});
+    rows.push_back(
+        {std::to_string(kept + i), ratio(quality.mean), ratio(quality.worst), std::to_string(quality.uncovered)});
   }
   fmt::print("{}", aligned_columns(rows));
   for (std::size_t i = 1; i < choice.members.size(); ++i) {
@@ -109,11 +113,21 @@ void print_choice(const MeasuredKernel& kernel, const MeasuredMatrix& matrix, co
   fmt::print("  worst: {}\n\n", clean_line(kernel.times.problems[last.worst_row].problem.text()));
 }
 
+// Of the portfolio that a search on that device begins with, those that stay.
+std::vector<Config> kept_members(const PortfolioCommandOptions& options, const MeasuredKernel& kernel) {
+  std::vector<Config> members = kernel.space.portfolio_for(kernel.times.limits());
+  members.resize(std::min({members.size(), options.keep, options.size}));
+  return members;
+}
+
 int choose(const PortfolioCommandOptions& options, const std::vector<MeasuredKernel>& kernels) {
   PortfolioOutput out = PortfolioOutput::object();
   for (const MeasuredKernel& kernel : kernels) {
-    const MeasuredMatrix matrix = matrix_of(kernel.times, kernel.space);
-    const PortfolioChoice choice = choose_portfolio(matrix.times, {0}, options.size);
+    const std::vector<Config> kept = kept_members(options, kernel);
+    const MeasuredMatrix matrix = matrix_of(kernel.times, kernel.space, kept);
+    std::vector<std::size_t> given(1 + kept.size());
+    std::iota(given.begin(), given.end(), std::size_t{0});
+    const PortfolioChoice choice = choose_portfolio(matrix.times, given, options.size - kept.size());
     if (!options.as_json) {
       print_choice(kernel, matrix, choice);
       continue;
@@ -199,6 +213,9 @@ int portfolio(const PortfolioCommandOptions& options) {
   if (options.pool > 0 && options.first > 0) {
     throw Error("give either --pool or --first, not both");
   }
+  if (options.keep > 0 && (options.estimate || options.pool > 0 || options.first > 0)) {
+    throw Error("--keep is for a portfolio that is chosen from measurements, not for --estimate, --pool or --first");
+  }
   if (options.estimate) {
     catch_interrupts();
     PortfolioEstimateOptions estimates = options.estimates;
@@ -225,6 +242,12 @@ void add_portfolio_command(CLI::App& app, Action& action) {
   command->add_option("--size", options->size, "Configurations at most, beside the default")
       ->capture_default_str()
       ->transform(whole_number(1, 16));
+  command
+      ->add_option("--keep", options->keep,
+                   "The first so many of the search space's own portfolio stay and count; the others are chosen "
+                   "beside them")
+      ->capture_default_str()
+      ->transform(whole_number(0, 16));
   command
       ->add_option("--pool", options->pool,
                    "Print, as a file for sweep --portfolio, this many of the fastest configurations of each problem")

@@ -12,6 +12,7 @@
 #include "cli/command.hpp"
 #include "cli/text.hpp"
 #include "cli/tune/phase_table.hpp"
+#include "cli/tune/prepared_sweep.hpp"
 #include "cli/tune/progress.hpp"
 #include "cli/tune/resume.hpp"
 #include "cli/tune/resume_notes.hpp"
@@ -50,33 +51,7 @@ nlohmann::json deepening_json(const DeepeningCounts& counts) {
 
 int finish(const SweepSummary& summary, const SweepOptions& sweep, bool as_json) {
   if (as_json) {
-    fmt::print("{}\n", nlohmann::json{{"session", summary.session},
-                                      {"run", summary.run},
-                                      {"database", sweep.database.string()},
-                                      {"trials", summary.trials},
-                                      {"ok", summary.ok},
-                                      {"duplicates", summary.duplicates},
-                                      {"rejected", summary.rejected},
-                                      {"reused", summary.reused},
-                                      {"reused_ok", summary.reused_ok},
-                                      {"problems_done", summary.problems_done},
-                                      {"problems_exhausted", summary.problems_exhausted},
-                                      {"not_reached", summary.not_reached},
-                                      {"left_out", summary.left_out},
-                                      {"phases", phases_json(summary.phases)},
-                                      {"expected_s",
-                                       summary.expected_s ? nlohmann::json(*summary.expected_s) : nlohmann::json()},
-                                      {"deepening", deepening_json(summary.deepening)},
-                                      {"restarts", summary.restarts},
-                                      {"wall_s", summary.wall_s},
-                                      {"measuring_s", summary.busy_s},
-                                      {"waiting_for_cards_s", summary.waited_s},
-                                      {"paused_s", summary.paused_s},
-                                      {"compiling_s", summary.compile_s},
-                                      {"trial_time_s", trial_time_json(summary.trial_times)},
-                                      {"end_reason", summary.end_reason},
-                                      {"interrupted", summary.interrupted}}
-                           .dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    fmt::print("{}\n", summary_document(summary, sweep).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   }
   if (!summary.end_reason.empty() && summary.interrupted && !interrupted()) {
     throw Error(fmt::format("{}; what was measured is stored, resume with: {}", summary.end_reason,
@@ -140,6 +115,35 @@ void set_portfolios(const SweepCommandOptions& options, SweepWork& work) {
 }
 
 int sweep(SweepCommandOptions options, const CLI::App& command) {
+  catch_interrupts();
+  const PreparedSweep prepared = prepare_sweep(std::move(options), command);
+  const SweepOptions& sweep = prepared.options.sweep;
+  LiveViewOptions view;
+  view.quiet = prepared.options.quiet || prepared.options.as_json;
+  view.terminal = ::isatty(STDOUT_FILENO) != 0;
+  if (!prepared.options.log.empty()) {
+    view.log = prepared.options.log;
+  }
+  Progress progress(std::move(view));
+  for (const std::string& note : prepared.work.notes) {
+    progress.events().note(note);
+  }
+  try {
+    const SweepSummary summary =
+        run_sweep(prepared.work.spaces, prepared.work.problems, sweep, progress.events(), interrupted());
+    progress.summary(summary, sweep);
+    return finish(summary, sweep, prepared.options.as_json);
+  } catch (const SweepStoppedError& stopped) {
+    progress.events().note(stopped.what());
+    return kInterrupted;
+  }
+}
+
+}  // namespace
+
+PreparedSweep prepare_sweep(SweepCommandOptions options, const CLI::App& command) {
+  options.trials_given = command.count("--trials") > 0;
+  options.finalists_given = command.count("--finalists") > 0;
   const std::filesystem::path database = database_path(options.database);
   std::optional<Fleet> fleet;
   if (!options.fleet.empty()) {
@@ -162,7 +166,6 @@ int sweep(SweepCommandOptions options, const CLI::App& command) {
   if (!options.sweep.sensors.empty()) {
     std::ignore = SensorTrace::load(options.sweep.sensors);  // each device's process reads it again
   }
-  catch_interrupts();
   SweepWork work = run ? resumed_work(options, *run, command) : fleet ? fleet_work(*fleet, options) : new_work(options);
   if (fleet) {
     require_same_kernels(*fleet, planned_kernels(options, work.spaces));
@@ -175,27 +178,36 @@ int sweep(SweepCommandOptions options, const CLI::App& command) {
   }
   require_sensors_of_objective(options.sweep);
   set_portfolios(options, work);
-  LiveViewOptions view;
-  view.quiet = options.quiet || options.as_json;
-  view.terminal = ::isatty(STDOUT_FILENO) != 0;
-  if (!options.log.empty()) {
-    view.log = options.log;
-  }
-  Progress progress(std::move(view));
-  for (const std::string& note : work.notes) {
-    progress.events().note(note);
-  }
-  try {
-    const SweepSummary summary = run_sweep(work.spaces, work.problems, options.sweep, progress.events(), interrupted());
-    progress.summary(summary, options.sweep);
-    return finish(summary, options.sweep, options.as_json);
-  } catch (const SweepStoppedError& stopped) {
-    progress.events().note(stopped.what());
-    return kInterrupted;
-  }
+  return {std::move(options), std::move(work)};
 }
 
-}  // namespace
+nlohmann::json summary_document(const SweepSummary& summary, const SweepOptions& sweep) {
+  return nlohmann::json{{"session", summary.session},
+                        {"run", summary.run},
+                        {"database", sweep.database.string()},
+                        {"trials", summary.trials},
+                        {"ok", summary.ok},
+                        {"duplicates", summary.duplicates},
+                        {"rejected", summary.rejected},
+                        {"reused", summary.reused},
+                        {"reused_ok", summary.reused_ok},
+                        {"problems_done", summary.problems_done},
+                        {"problems_exhausted", summary.problems_exhausted},
+                        {"not_reached", summary.not_reached},
+                        {"left_out", summary.left_out},
+                        {"phases", phases_json(summary.phases)},
+                        {"expected_s", summary.expected_s ? nlohmann::json(*summary.expected_s) : nlohmann::json()},
+                        {"deepening", deepening_json(summary.deepening)},
+                        {"restarts", summary.restarts},
+                        {"wall_s", summary.wall_s},
+                        {"measuring_s", summary.busy_s},
+                        {"waiting_for_cards_s", summary.waited_s},
+                        {"paused_s", summary.paused_s},
+                        {"compiling_s", summary.compile_s},
+                        {"trial_time_s", trial_time_json(summary.trial_times)},
+                        {"end_reason", summary.end_reason},
+                        {"interrupted", summary.interrupted}};
+}
 
 void add_sweep_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("sweep", "Find the fastest variant of each shape and store every trial");
@@ -219,11 +231,7 @@ void add_sweep_command(CLI::App& app, Action& action) {
       "  pascaline sweep --model Qwen3-VL-2B-Instruct --until 07:00 --objective energy\n"
       "  pascaline sweep --workload model.json --trials 200 --shard 2/4 --db part2.db\n"
       "  pascaline sweep --resume");
-  command->callback([&action, command, options] {
-    options->trials_given = command->count("--trials") > 0;
-    options->finalists_given = command->count("--finalists") > 0;
-    action = [command, options] { return sweep(*options, *command); };
-  });
+  command->callback([&action, command, options] { action = [command, options] { return sweep(*options, *command); }; });
 }
 
 }  // namespace pascaline::cli

@@ -21,6 +21,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+fs::path g_prefix;  // empty: the program's
+
 // An open file, closed once.
 class Descriptor {
  public:
@@ -91,15 +93,24 @@ void write_all(int descriptor, std::string_view bytes) {
 
 }  // namespace
 
+void set_installation_prefix(const fs::path& prefix) { g_prefix = prefix; }
+
+std::optional<fs::path> installation_prefix() {
+  if (!g_prefix.empty()) {
+    return g_prefix;
+  }
+  std::error_code unknown;
+  const fs::path program = fs::read_symlink("/proc/self/exe", unknown);
+  return unknown ? std::nullopt : std::optional(program.parent_path().parent_path());
+}
+
 fs::path data_folder(std::string_view name) {
   std::vector<fs::path> places;
   if (const char* folder = environment("PASCALINE_DATA_DIR")) {
     places.push_back(fs::path(folder) / name);
   } else {
-    std::error_code ignored;
-    const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
-    if (!ignored) {
-      places.push_back(program.parent_path().parent_path() / "share" / "pascaline" / name);
+    if (const auto prefix = installation_prefix()) {
+      places.push_back(*prefix / "share" / "pascaline" / name);
     }
     places.push_back(fs::path(PASCALINE_SOURCE_DIR) / name);
     places.push_back(fs::path(PASCALINE_SOURCE_DIR) / "runtime" / "device" / name);

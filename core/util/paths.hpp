@@ -1,13 +1,22 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 
 namespace pascaline {
 
+/// From now on this process is taken for a program that is installed as `prefix`/bin/pascaline, for those that are not:
+/// programs which load the library. Call it before anything else.
+void set_installation_prefix(const std::filesystem::path& prefix);
+
+/// Prefix that the program is installed under: the one set, else the folder over that of the program's; nothing if that
+/// is not known.
+[[nodiscard]] std::optional<std::filesystem::path> installation_prefix();
+
 /// Folder with the data of that name (`kernel_templates`, `search_spaces`, `shim`): under
-/// $PASCALINE_DATA_DIR, else beside the installed program (`../share/pascaline`), else in the source tree it was
+/// $PASCALINE_DATA_DIR, else in `share/pascaline` of `installation_prefix`, else in the source tree it was
 /// built from. Never in the working directory. Throws Error naming the places tried.
 [[nodiscard]] std::filesystem::path data_folder(std::string_view name);
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "tests/cli/cli_fixture.hpp"
+#include "tests/core/space/small_space.hpp"
 
 namespace pascaline::testing {
 namespace {
@@ -210,6 +211,27 @@ TEST_F(CliDatabaseTest, EmptyDatabaseShowsNothing) {
   EXPECT_NE(plan.out.find("default"), std::string::npos) << plan.out;
 }
 
+TEST_F(CliDatabaseTest, AShapeIsGivenByWhatTellsItFromOthers) {
+  {
+    const Space space = Space::parse(small_space().dump(), "scale.json");
+    Store store(database_, OpenMode::create);
+    for (const char* n : {"64", "640", "6400"}) {
+      (void)store.problem_id(space.problem({{"N", n}, {"WIDTH", "2"}, {"STORAGE", "float16"}}), 1, 1);
+    }
+    (void)store.problem_id(space.problem({{"N", "64"}, {"WIDTH", "2"}, {"STORAGE", "float32"}}), 1, 1);
+  }
+  const auto shown = [&](const std::string& problem) {
+    return run({"show", "trials", "--db", database_, "--kernel", "scale", "--json", "--problem", problem});
+  };
+  EXPECT_EQ(shown("N=640").exit_code, 0);
+  EXPECT_EQ(shown("STORAGE=float16,N=64").exit_code, 0) << "in any order";
+  expect_fault(shown("N=7"), 1, {"no problem of scale with N=7: scale N=64 ", "N=6400"});
+  expect_fault(shown("N=64"), 1, {"2 problems of scale with N=64: ", "float16", "float32"});
+  expect_fault(run({"export", "--format", "csv", "--db", database_, "-k", "scale", "-p", "WIDTH=2"}), 1,
+               {"4 problems of scale with WIDTH=2"});
+  expect_fault(run({"export", "--format", "rows", "--db", database_, "-p", "N=64"}), 2, {"--format rows", "--problem"});
+}
+
 TEST_F(CliDatabaseTest, FullDatabaseIsShownReportedAndDispatchedFrom) {
   tune();
   const nlohmann::json winners = json_of(run({"show", "--db", database_, "--json"}));
@@ -218,6 +240,7 @@ TEST_F(CliDatabaseTest, FullDatabaseIsShownReportedAndDispatchedFrom) {
   EXPECT_EQ(json_of(run({"show", "sessions", "--db", database_, "--json"})).size(), 1U);
   EXPECT_EQ(json_of(run({"show", "trials", "--db", database_, "--limit", "1", "--json"})).size(), 1U);
   EXPECT_NE(run({"show", "--db", database_}).out.find("N=1000"), std::string::npos);
+  EXPECT_EQ(json_of(run({"show", "--db", database_, "--kernel", "toy", "-p", "N=1000", "--json"})), winners);
   EXPECT_NE(run({"report", "--db", database_}).out.find("toy"), std::string::npos);
   const ProgramResult csv = run({"report", "--db", database_, "-f", "csv", "-o", (folder_ / "out.csv").string()});
   EXPECT_EQ(csv.exit_code, 0) << csv.error;

@@ -80,6 +80,16 @@ TEST_F(CliPortfolioTest, IsChosenFromWhatASweepMeasured) {
   EXPECT_EQ(first.at("toy").at("none_usable"), 0);
 }
 
+TEST_F(CliPortfolioTest, TheFirstOfTheSpacesOwnMayBeKept) {
+  ASSERT_EQ(run(sweep({"--searcher", "exhaustive", "--problem", "N=1000"})).exit_code, 0);
+  const nlohmann::json kept = json_of(run(portfolio({"--json", "--keep", "1"})));
+  EXPECT_EQ(kept.at("toy").at("portfolio").at(0), (nlohmann::json{{"BLOCK", 128}})) << kept;
+  const nlohmann::json none = json_of(run(portfolio({"--json", "--keep", "1", "--size", "1"})));
+  EXPECT_EQ(none.at("toy").at("portfolio").size(), 1U) << "those that are kept count: " << none;
+  EXPECT_NE(run(portfolio({"--keep", "1"})).out.find("1. BLOCK=128"), std::string::npos);
+  expect_fault(run(portfolio({"--keep", "1", "--pool", "2"})), 1, {"--keep", "--pool"});
+}
+
 TEST_F(CliPortfolioTest, IsChosenFromMachineCode) {
   const std::vector<NvrtcInfo> found = find_nvrtc();
   if (std::none_of(found.begin(), found.end(), [](const NvrtcInfo& nvrtc) {

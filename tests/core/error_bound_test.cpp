@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <limits>
+#include <span>
 
+#include "core/elements.hpp"
 #include "core/error.hpp"
 #include "tests/core/space/small_space.hpp"
 
@@ -122,6 +125,63 @@ TEST_F(ErrorBoundTest, SlackIsAddedToWhatEachElementMayBeOff) {
   EXPECT_EQ(other.at, 2U);
   EXPECT_DOUBLE_EQ(errors.tolerance(1.25, 1, 1), errors.tolerance(1.25, 1, 2) + 0.25 / 2);
   EXPECT_FALSE(errors.compare(std::vector<double>{1, std::nan(""), 1}, expected).within);
+}
+
+// Of elements as they lie in memory, in parts as they are read back, and longer than what one processor takes at a
+// time.
+TEST_F(ErrorBoundTest, PartsOfAnOutputAreComparedAsTheWholeIs) {
+  use(nullptr);
+  constexpr std::size_t kCount = 300'000;
+  std::vector<double> expected(kCount);
+  std::vector<float> values(kCount);
+  for (std::size_t i = 0; i < kCount; ++i) {
+    values[i] = static_cast<float>(i % 1000) / 8 - 50;
+    expected[i] = values[i];
+  }
+  const ErrorBound errors(*bound_, ElementType::float32, expected);
+  const auto whole = [&] { return errors.compare(ElementType::float32, std::as_bytes(std::span(values)), expected); };
+  const auto in_parts = [&] {
+    ErrorBound::Verdict worst;
+    for (const auto& [begin, end] : {std::pair<std::size_t, std::size_t>{0, 1}, {1, 131'072}, {131'072, kCount}}) {
+      const std::span<const float> part = std::span(values).subspan(begin, end - begin);
+      worst.keep_worse(errors.compare(ElementType::float32, std::as_bytes(part), expected, begin));
+    }
+    return worst;
+  };
+  EXPECT_TRUE(whole().within);
+  EXPECT_EQ(whole().error, 0);
+  values[299'999] += 7;
+  values[70'000] += 9;  // the largest error, and later the same of the same number
+  expected[131'072] = expected[70'000];
+  values[131'072] = values[70'000];
+  for (const ErrorBound::Verdict& found : {whole(), in_parts()}) {
+    EXPECT_FALSE(found.within);
+    EXPECT_EQ(found.at, 70'000U) << "the first of those that say the same";
+    EXPECT_EQ(found.value, values[70'000]);
+    EXPECT_EQ(found.error, errors.error(values[70'000], expected[70'000]));
+    EXPECT_EQ(found.tolerance, errors.tolerance(values[70'000], expected[70'000]));
+  }
+  const std::vector<double> widened(values.begin(), values.end());
+  EXPECT_EQ(errors.compare(widened, expected).at, 70'000U);
+}
+
+TEST_F(ErrorBoundTest, ElementsOfEveryTypeAreCompared) {
+  use(nullptr);
+  const std::vector<double> expected{1, -2, 3};
+  const ErrorBound errors(*bound_, ElementType::float32, expected);
+  const auto at_of = [&](ElementType type, auto one, auto two, auto other) {
+    const std::array values{one, two, other};
+    const ErrorBound::Verdict found = errors.compare(type, std::as_bytes(std::span(values)), expected);
+    EXPECT_FALSE(found.within) << name_of(type);
+    EXPECT_EQ(found.value, 100) << name_of(type);
+    return found.at;
+  };
+  EXPECT_EQ(at_of(ElementType::float64, 1.0, -2.0, 100.0), 2U);
+  EXPECT_EQ(at_of(ElementType::float32, 1.0F, 100.0F, 3.0F), 1U);
+  EXPECT_EQ(at_of(ElementType::float16, half_from_float(100), half_from_float(-2), half_from_float(3)), 0U);
+  EXPECT_EQ(at_of(ElementType::bfloat16, bfloat_from_float(1), bfloat_from_float(-2), bfloat_from_float(100)), 2U);
+  EXPECT_EQ(at_of(ElementType::int32, 1, 100, 3), 1U);
+  EXPECT_EQ(at_of(ElementType::int8, std::int8_t{1}, std::int8_t{-2}, std::int8_t{100}), 2U);
 }
 
 TEST_F(ErrorBoundTest, LeastNumbersMayBeFlushedToZero) {

@@ -18,7 +18,7 @@ constexpr std::uint8_t kPoison = 0xFF;  // NaN in float16, bfloat16, float32 and
 }  // namespace
 
 ProblemData::ProblemData(Device& device, const BoundSpace& space, Kernel reference)
-    : device_(&device), space_(&space), reference_(std::move(reference)) {
+    : device_(&device), space_(&space), reference_(std::move(reference)), readback_(device) {
   if (!reference_ && find_host_reference(space.space().reference.host) == nullptr) {
     throw SpaceError(space.space().file, "/reference/host",
                      fmt::format("there is no host reference named '{}'", space.space().reference.host));
@@ -153,16 +153,16 @@ ProblemData::Check ProblemData::check_outputs() {
     if (!is_output(*slot.argument)) {
       continue;
     }
-    std::vector<std::byte> bytes(slot.buffer.bytes());
-    device_->download(bytes, slot.buffer);
-    const std::vector<double> values = widen(slot.type, bytes);
-    const ErrorBound::Verdict found = slot.bound->compare(values, slot.expected);
+    ErrorBound::Verdict found;
+    readback_.read(slot.buffer, [&](std::span<const std::byte> piece, std::size_t offset) {
+      found.keep_worse(slot.bound->compare(slot.type, piece, slot.expected, offset / size_of(slot.type)));
+    });
     if (found.worse_than(worst)) {
       worst = found;
-      check = {found.error, found.tolerance,
-               fmt::format("{}[{}]: {} instead of {}", slot.argument->name, found.at, values[found.at],
-                           slot.expected[found.at]),
-               found.within};
+      check = {
+          found.error, found.tolerance,
+          fmt::format("{}[{}]: {} instead of {}", slot.argument->name, found.at, found.value, slot.expected[found.at]),
+          found.within};
     }
   }
   return check;

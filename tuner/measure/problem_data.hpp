@@ -9,6 +9,7 @@
 #include "core/space/space.hpp"
 #include "runtime/device/device.hpp"
 #include "runtime/dispatch/arguments.hpp"
+#include "tuner/measure/readback.hpp"
 
 namespace pascaline {
 
@@ -69,6 +70,7 @@ class ProblemData {
   Kernel reference_;
   std::vector<Slot> slots_;
   std::vector<NamedPointer> named_;
+  Readback readback_;
   double draw_ms_ = 0;
 };
 

@@ -111,11 +111,16 @@ std::vector<MeasuredTimes> measured_times(const Store& store, const MeasuredTime
   return out;
 }
 
-MeasuredMatrix matrix_of(const MeasuredTimes& measured, const Space& space, double near) {
+MeasuredMatrix matrix_of(const MeasuredTimes& measured, const Space& space, const std::vector<Config>& kept,
+                         double near) {
   const DeviceLimits limits = measured.limits();
   MeasuredMatrix matrix;
   matrix.configs.push_back(space.default_config(limits));
-  std::set<std::string> known{matrix.configs.front().text()};
+  matrix.configs.insert(matrix.configs.end(), kept.begin(), kept.end());
+  std::set<std::string> known;
+  for (const Config& config : matrix.configs) {
+    known.insert(config.text());
+  }
   std::vector<std::map<std::string, double>> times;
   for (const MeasuredProblem& problem : measured.problems) {
     const auto order = ranked(problem);

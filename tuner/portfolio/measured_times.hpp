@@ -41,7 +41,7 @@ struct MeasuredTimes {
 /// have most trials. Results taken over from other tuners are left out. Empty if there is nothing.
 [[nodiscard]] std::vector<MeasuredTimes> measured_times(const Store& store, const MeasuredTimesFilter& filter);
 
-/// Problems by configurations, the default first; each problem has a row, in its order.
+/// Problems by configurations, the default first, then those to keep; each problem has a row, in its order.
 struct MeasuredMatrix {
   std::vector<Config> configs;
   TimeMatrix times;
@@ -49,8 +49,9 @@ struct MeasuredMatrix {
 
 /// Of a configuration that is not valid for a problem, the time is that of the nearest valid one, as a search takes it.
 /// Configurations that are not of the space any more are left out, as are those that are for no problem within `near`
-/// times its best. Throws Error naming the problem that the space no longer has.
-[[nodiscard]] MeasuredMatrix matrix_of(const MeasuredTimes& measured, const Space& space, double near = 1.3);
+/// times its best, but for those in `kept`. Throws Error naming the problem that the space no longer has.
+[[nodiscard]] MeasuredMatrix matrix_of(const MeasuredTimes& measured, const Space& space,
+                                       const std::vector<Config>& kept = {}, double near = 1.3);
 
 /// The `count` fastest configurations of each problem, each once, without the default.
 [[nodiscard]] std::vector<Config> fastest_of_each(const MeasuredTimes& measured, const Space& space, std::size_t count);

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "core/error.hpp"
+#include "core/util/paths.hpp"
 #include "runtime/device/cuda/nvrtc.hpp"
 
 namespace pascaline {
@@ -92,13 +93,10 @@ void add_wish(Candidates& candidates, const fs::path& wish) {
 
 // Only where the program itself lies: whoever starts it may stand in a folder with files of others.
 void add_local_toolkits(Candidates& candidates) {
-  std::error_code error;
   candidates.add_folder(fs::path(PASCALINE_SOURCE_DIR) / ".toolkit", kMaxDepth);
-  const fs::path program = fs::read_symlink("/proc/self/exe", error);
-  if (!error) {
-    const fs::path prefix = program.parent_path().parent_path();
-    candidates.add_folder(prefix / ".toolkit", kMaxDepth);
-    candidates.add_folder(prefix / "share" / "pascaline" / "toolkit", kMaxDepth);
+  if (const auto prefix = installation_prefix()) {
+    candidates.add_folder(*prefix / ".toolkit", kMaxDepth);
+    candidates.add_folder(*prefix / "share" / "pascaline" / "toolkit", kMaxDepth);
   }
 }
 

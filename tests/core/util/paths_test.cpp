@@ -140,6 +140,19 @@ TEST_F(PathsTest, WritingIntoAMissingFolderIsAFault) {
   EXPECT_EQ(code_of([&] { write_file_atomically(folder_ / "missing" / "f", "x"); }), ENOENT);
 }
 
+TEST_F(PathsTest, ALoadingProgramSaysWhereTheInstallationIs) {
+  const Variable none("PASCALINE_DATA_DIR", nullptr);
+  const fs::path data = folder_ / "share" / "pascaline" / "search_spaces";
+  fs::create_directories(data);
+  ASSERT_NE(installation_prefix(), folder_);
+  set_installation_prefix(folder_);
+  EXPECT_EQ(installation_prefix(), folder_);
+  EXPECT_EQ(data_folder("search_spaces"), data);
+  set_installation_prefix({});
+  EXPECT_NE(installation_prefix(), folder_);
+  EXPECT_NE(data_folder("search_spaces"), data);
+}
+
 TEST_F(PathsTest, DataFoldersAreFound) {
   {
     const Variable none("PASCALINE_DATA_DIR", nullptr);

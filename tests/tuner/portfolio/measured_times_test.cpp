@@ -95,12 +95,21 @@ TEST_F(MeasuredTimesTest, TheDefaultIsTheFirstColumnAndWhatIsNearNoBestIsLeftOut
   add(1000, toy_config(128), 5);
   add(2000, toy_config(64), 10);
   add(2000, toy_config(32), 20);
-  const MeasuredMatrix matrix = matrix_of(measured(), space_, 1.5);
+  const MeasuredMatrix matrix = matrix_of(measured(), space_, {}, 1.5);
   EXPECT_EQ(matrix.configs, (std::vector<Config>{toy_config(64), toy_config(128)}));
   ASSERT_EQ(matrix.times.rows.size(), 2U);
   EXPECT_EQ(matrix.times.rows[0].time_us, (std::vector<double>{10, 5}));
   EXPECT_EQ(matrix.times.rows[1].time_us, (std::vector<double>{10, kUnknownTime}));
   EXPECT_DOUBLE_EQ(matrix.times.rows[1].best_us, 10);
+}
+
+TEST_F(MeasuredTimesTest, WhatIsKeptComesBehindTheDefaultHoweverSlow) {
+  add(1000, toy_config(64), 10);
+  add(1000, toy_config(128), 5);
+  add(1000, toy_config(32), 50);
+  const MeasuredMatrix matrix = matrix_of(measured(), space_, {toy_config(32)}, 1.5);
+  EXPECT_EQ(matrix.configs, (std::vector<Config>{toy_config(64), toy_config(32), toy_config(128)}));
+  EXPECT_EQ(matrix.times.rows[0].time_us, (std::vector<double>{10, 50, 5}));
 }
 
 TEST_F(MeasuredTimesTest, WhereAConfigurationIsNotValidTheNearestOneStandsForIt) {

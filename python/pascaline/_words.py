@@ -1,0 +1,103 @@
+"""How arguments become the words of options, which the libraries check as those of a command line."""
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import Union
+
+from . import _native
+from ._errors import ArgumentError
+
+PREFIX = os.path.dirname(os.path.abspath(__file__))
+PROGRAM = os.path.join(PREFIX, "bin", "pascaline")
+VERSION: str = _native.version
+
+_native.set_installation_prefix(PREFIX)
+
+Path = Union[str, "os.PathLike[str]"]
+Value = Union[bool, int, float, str, "os.PathLike[str]", None]
+Problem = Union[str, Mapping[str, Union[int, str]]]
+
+
+def path_text(name: str, value: Path | None) -> str:
+    """The path as text; empty for None."""
+    if value is None:
+        return ""
+    if not isinstance(value, (str, os.PathLike)):
+        raise TypeError(f"{name}: {type(value).__name__} is not a path")
+    text = os.fspath(value)
+    if not isinstance(text, str):
+        raise TypeError(f"{name}: bytes are not a path; pass a str")
+    if text == "":
+        raise ArgumentError(f"{name}: it is empty")
+    return plain(name, text)
+
+
+def text_of(name: str, value: str | None) -> str:
+    """The text; empty for None."""
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise TypeError(f"{name}: {type(value).__name__} is not a str")
+    return plain(name, value)
+
+
+def whole(name: str, value: int, low: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{name}: {type(value).__name__} is not an int")
+    if not low <= value < 2**63:
+        raise ArgumentError(f"{name}: must be a whole number of at least {low}, not {value}")
+    return value
+
+
+def plain(name: str, text: str) -> str:
+    """The text, if it can be handed on."""
+    if "\0" in text:
+        raise ArgumentError(f"{name}: it has a zero byte")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ArgumentError(f"{name}: it is not valid Unicode") from None
+    return text
+
+
+def problem_text(name: str, problem: Problem) -> str:
+    """"M=512,STORAGE=float32" of a mapping, or the text that is given."""
+    if isinstance(problem, str):
+        return plain(name, problem)
+    if not isinstance(problem, Mapping):
+        raise TypeError(f"{name}: {type(problem).__name__} is not a problem; pass a dict such as {{'M': 512, 'N': 2048}}")
+    parts = []
+    for key, value in problem.items():
+        if not isinstance(key, str) or isinstance(value, bool) or not isinstance(value, (int, str)):
+            raise TypeError(f"{name}: {key!r}: {value!r} is not the name of a dimension or type and its value")
+        parts.append(f"{plain(name, key)}={plain(name, str(value))}")
+    return ",".join(parts)
+
+
+def problem_texts(name: str, problems: Problem | Iterable[Problem] | None) -> list[str]:
+    if problems is None:
+        return []
+    if isinstance(problems, (str, Mapping)):
+        return [problem_text(name, problems)]
+    if not isinstance(problems, Iterable):
+        raise TypeError(f"{name}: {type(problems).__name__} is not a problem or a list of problems")
+    return [problem_text(name, problem) for problem in problems]
+
+
+def words_of(values: Mapping[str, object]) -> list[str]:
+    """"--min-samples=5" of min_samples=5; a list is a word each, True the option alone, None and False nothing."""
+    words: list[str] = []
+    for name, value in values.items():
+        option = "--" + name.replace("_", "-")
+        several = value if isinstance(value, (list, tuple)) else [value]
+        for one in several:
+            if one is None or one is False:
+                continue
+            if one is True:
+                words.append(option)
+            elif isinstance(one, (str, int, float, os.PathLike)):
+                text = os.fspath(one) if isinstance(one, os.PathLike) else str(one)
+                words.append(f"{option}={plain(name, text)}")
+            else:
+                raise TypeError(f"{name}: {type(one).__name__} is not a value for it")
+    return words

@@ -1,0 +1,363 @@
+"""Scripts that were written for Kernel Tuner, with few changes: `from pascaline import kernel_tuner`.
+
+`tune_kernel` and `run_kernel` take its arguments: a kernel with macros, a dict of their values, restrictions, divisors of
+the grid. The arguments become a search space and its kernel (docs/python.md says what becomes what), which `Kernel` tunes
+and launches. What cannot be taken over raises ArgumentError, which names it.
+"""
+
+import ast
+import hashlib
+import json
+import os
+import re
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Union
+
+from . import _t1_space
+from ._commands import Progress, trials
+from ._errors import ArgumentError
+from ._kernel import Kernel
+from ._words import Path, path_text
+
+_t1: Any = _t1_space
+
+Parameters = Mapping[str, Sequence[Any]]
+Texts = Union[str, Sequence[str], None]
+
+_TYPES = {"float32": "float", "float64": "double", "float16": "half", "int32": "int32", "uint32": "uint32", "int64": "int64",
+          "int8": "int8", "uint8": "uint8", "bool": "bool"}
+_NAMES = ("block_size_x", "block_size_y", "block_size_z")
+_USUAL_BLOCK = 256  # threads along x, where no parameter says how many
+_ALL = 1_000_000_000
+
+
+def tune_kernel(
+    kernel_name: str,
+    kernel_source: Path,
+    problem_size: Union[int, Sequence[int]],
+    arguments: Sequence[Any],
+    tune_params: Parameters,
+    grid_div_x: Texts = None,
+    grid_div_y: Texts = None,
+    grid_div_z: Texts = None,
+    restrictions: Texts = None,
+    answer: Sequence[Any] | None = None,
+    atol: float = 1e-6,
+    verify: Callable[[Any, Any, float], bool] | None = None,
+    *,
+    smem_args: Mapping[str, Any] | None = None,
+    block_size_names: Sequence[str] = _NAMES,
+    device: Union[int, str, None] = None,
+    strategy: str = "brute_force",
+    strategy_options: Mapping[str, Any] | None = None,
+    iterations: int = 7,
+    lang: str | None = None,
+    verbose: bool = False,
+    quiet: bool = False,
+    into: Path | None = None,
+    db: Path | None = None,
+    progress: Progress = None,
+    **options: Any,
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Tries the configurations of a kernel, as kernel_tuner.tune_kernel does.
+
+    kernel_name, kernel_source: the function, and its code or its file. arguments: NumPy arrays and scalars, in the order of
+        its signature; pointers to const are only read.
+    tune_params: values of each macro. restrictions: conditions as texts; problem_size: one to three numbers.
+    answer: what the arrays hold after a launch, None for those that are not looked at: the default configuration (the first
+        that meets the restrictions) is run on `arguments` and compared, by `verify` or by `atol`. All others are compared
+        with the default, on random contents in the range of the arrays'.
+    strategy: "brute_force" tries all; others search ("random_sample" draws, any other name is Pascaline's own search),
+        strategy_options["max_fevals"] configurations.
+    iterations: samples of a configuration, at least 3. device: a number of a CUDA device, or a name such as "emulator".
+    into: a folder in which the kernel, its search space and the database are left, so that nothing is measured again; db:
+        another place for the database. Without either nothing is kept. options: others of `pascaline.sweep`. lang must be "CUDA" if given; verbose and quiet change nothing, as nothing is printed.
+
+    Returns a dict for each configuration that ran, fastest first, with its parameters and its `time` in milliseconds; and a
+    dict of what it ran on.
+    """
+    if lang is not None and str(lang).upper() not in ("CUDA", "CUPY", "NVCUDA"):
+        raise ArgumentError(f"lang: kernels in {lang} cannot be run here, only CUDA")
+    with _Folder(into) as folder:
+        pair = _Pair(kernel_name, kernel_source, problem_size, arguments, tune_params,
+                     [grid_div_x, grid_div_y, grid_div_z], restrictions, smem_args, block_size_names)
+        store = path_text("db", db) or os.path.join(folder, "tuned.db")
+        kernel = Kernel(pair.write(folder), db=store)
+        place = _device(device)
+        if answer is not None:
+            # Without a database, in which there may be winners: it is the default that is compared.
+            untuned = Kernel(os.path.join(folder, kernel.name + ".cu"), db=os.path.join(folder, "none.db"))
+            _compare(answer, _launched(untuned, arguments, place), atol, verify)
+        samples = max(3, iterations)
+        wanted: dict[str, Any] = {"min_samples": samples, "max_samples": samples, **options}
+        most = (strategy_options or {}).get("max_fevals")
+        searcher = {"brute_force": "exhaustive", "random_sample": "random"}.get(strategy, "auto")
+        wanted.setdefault("searcher", searcher)
+        wanted.setdefault("trials", most or (_ALL if searcher == "exhaustive" else 100))
+        kernel.tune(device=place, progress=progress, **wanted)
+        return _results(kernel, store)
+
+
+def run_kernel(
+    kernel_name: str,
+    kernel_source: Path,
+    problem_size: Union[int, Sequence[int]],
+    arguments: Sequence[Any],
+    params: Mapping[str, Any],
+    grid_div_x: Texts = None,
+    grid_div_y: Texts = None,
+    grid_div_z: Texts = None,
+    *,
+    smem_args: Mapping[str, Any] | None = None,
+    block_size_names: Sequence[str] = _NAMES,
+    device: Union[int, str, None] = None,
+    lang: str | None = None,
+) -> list[Any]:
+    """Runs a kernel once in one configuration, as kernel_tuner.run_kernel does: copies of `arguments` after the launch.
+    Arguments as for `tune_kernel`; params: one value of each macro."""
+    if lang is not None and str(lang).upper() not in ("CUDA", "CUPY", "NVCUDA"):
+        raise ArgumentError(f"lang: kernels in {lang} cannot be run here, only CUDA")
+    values = {name: [value] for name, value in params.items()}
+    with _Folder(None) as folder:
+        pair = _Pair(kernel_name, kernel_source, problem_size, arguments, values, [grid_div_x, grid_div_y, grid_div_z], None,
+                     smem_args, block_size_names)
+        kernel = Kernel(pair.write(folder), db=os.path.join(folder, "none.db"))
+        return _launched(kernel, arguments, _device(device))
+
+
+class _Folder:
+    """The folder that is given, or one that is gone afterwards."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._given = path_text("into", folder)
+        self._made: tempfile.TemporaryDirectory[str] | None = None
+
+    def __enter__(self) -> str:
+        if self._given:
+            os.makedirs(self._given, exist_ok=True)
+            return self._given
+        self._made = tempfile.TemporaryDirectory(prefix="pascaline.")
+        return self._made.name
+
+    def __exit__(self, *_: object) -> None:
+        if self._made:
+            self._made.cleanup()
+
+
+class _Pair:
+    """A kernel and its search space, from what Kernel Tuner takes."""
+
+    def __init__(self, name: Any, source: Any, problem_size: Any, arguments: Any, tune_params: Any, divisors: Any,
+                 restrictions: Any, smem_args: Any, block_size_names: Any) -> None:
+        if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
+            raise ArgumentError(f"kernel_name: {name!r} is not the name of a function")
+        self.name = name
+        code = _code_of(source)
+        writes = _pointers(name, code)
+        values = {parameter: [_plain(value) for value in listed] for parameter, listed in dict(tune_params).items()}
+        self.kernel: dict[str, Any] = {
+            "Language": "CUDA", "KernelName": name, "KernelFile": name + ".cu", "ProblemSize": _sizes(problem_size),
+            "GlobalSize": {"X": 1}, "LocalSize": _block(values, block_size_names),
+            "Arguments": [_argument(f"arguments[{i}]", value, writes[i]) for i, value in enumerate(arguments)]
+            if len(arguments) == len(writes) else _wrong_number(name, len(writes), len(arguments))}
+        for axis, texts, block in zip("XYZ", divisors, block_size_names):
+            usual = [block] if block in values else []
+            self.kernel["GridDiv" + axis] = usual if texts is None else [str(text) for text in _listed(texts)]
+        root = {"ConfigurationSpace": {
+            "TuningParameters": [{"Name": parameter, "Type": _kind(parameter, listed), "Values": repr(listed)}
+                                 for parameter, listed in values.items()],
+            "Conditions": [_condition(text, values) for text in _listed(restrictions)]},
+            "KernelSpecification": self.kernel}
+        try:
+            writer = _t1.SpaceWriter(_t1.Node(root, "tune_kernel"))
+            document = writer.document(name)
+            if smem_args:
+                document["launch"]["shared_bytes"] = _t1.translate_number(str(smem_args["size"]), writer.parameters)
+            code = _t1.with_c_linkage(writer.kernel, code)
+        except (_t1.InputError, _t1.PythonTextError) as error:
+            raise ArgumentError(_in_python(str(error))) from None
+        document["description"] = "Made by pascaline.kernel_tuner."
+        for entry, value in zip(document["arguments"], arguments):
+            _fill(entry, value)
+        # What was measured is kept by the kernel's name, source and configuration: sizes and arguments become part of it.
+        kept = hashlib.sha256(json.dumps(document).encode()).hexdigest()[:8]
+        self.file_name = document["kernel"] = f"{name}-{kept}"
+        self._document = json.dumps(document, indent=1) + "\n"
+        self._code = f"#define kernel_tuner 1\n#line 1\n{code}"
+
+    def write(self, folder: str) -> str:
+        """The kernel's file."""
+        source = os.path.join(folder, self.file_name + ".cu")
+        for file, text in ((source, self._code), (os.path.join(folder, self.file_name + ".json"), self._document)):
+            with open(file, "w", encoding="utf-8") as out:
+                out.write(text)
+        return source
+
+
+def _wrong_number(name: str, wanted: int, given: int) -> Any:
+    raise ArgumentError(f"arguments: {name} takes {wanted}, not {given}")
+
+
+def _code_of(source: Any) -> str:
+    if callable(source):
+        raise ArgumentError("kernel_source: a function that makes code cannot be taken over; pass the code or its file")
+    if isinstance(source, str) and ("\n" in source or "{" in source):
+        return source
+    file = path_text("kernel_source", source)
+    if not os.path.isfile(file):
+        raise ArgumentError(f"kernel_source: there is no file {file}")
+    with open(file, encoding="utf-8", errors="surrogateescape") as text:
+        return text.read()
+
+
+def _pointers(name: str, code: str) -> list[bool]:
+    """Of each argument of the kernel, whether it is a pointer to what is not const."""
+    bare = re.sub(r"//[^\n]*|/\*.*?\*/", " ", code, flags=re.DOTALL)
+    found = re.search(rf"__global__[^;{{}}]*?(?<!\w){re.escape(name)}\s*\(([^{{}};]*?)\)\s*\{{", bare, re.DOTALL)
+    if not found:
+        raise ArgumentError(f"kernel_source: it has no __global__ function '{name}'")
+    listed = found[1].strip()
+    return ["*" in argument and not re.search(r"\bconst\b[^*]*\*|\w\s+const\s*\*", argument)
+            for argument in listed.split(",")] if listed else []
+
+
+def _plain(value: Any) -> Any:
+    """A Python number of one of NumPy's."""
+    return value.item() if hasattr(value, "item") and not isinstance(value, (int, float, str)) else value
+
+
+def _listed(texts: Any) -> list[Any]:
+    if texts is None:
+        return []
+    if callable(texts):
+        raise ArgumentError("restrictions: a function cannot be taken over; give conditions as texts")
+    return [texts] if isinstance(texts, str) else list(texts)
+
+
+def _kind(name: str, values: list[Any]) -> str:
+    for kind, types in (("bool", (bool,)), ("int", (int,)), ("float", (int, float)), ("string", (str,))):
+        if all(isinstance(value, types) and (kind == "bool" or not isinstance(value, bool)) for value in values):
+            return kind
+    raise ArgumentError(f"tune_params: {name} has values of several types, or of one that is not known: {values}")
+
+
+def _condition(text: Any, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    if not isinstance(text, str):
+        raise ArgumentError(f"restrictions: {type(text).__name__} cannot be taken over; give conditions as texts")
+    try:
+        names = {node.id for node in ast.walk(ast.parse(text.strip(), mode="eval")) if isinstance(node, ast.Name)}
+    except SyntaxError as error:
+        raise ArgumentError(f"restrictions: '{text}': {error.msg}") from None
+    return {"Parameters": sorted(names & set(parameters)), "Expression": text}
+
+
+def _sizes(problem_size: Any) -> list[int]:
+    sizes = [_plain(size) for size in (problem_size if isinstance(problem_size, (list, tuple)) else [problem_size])]
+    if not 1 <= len(sizes) <= 3 or not all(isinstance(size, int) and size >= 1 for size in sizes):
+        raise ArgumentError(f"problem_size: {problem_size!r} is not one to three numbers of at least 1")
+    return sizes
+
+
+def _block(parameters: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    return {axis: name if name in parameters else _USUAL_BLOCK if axis == "X" else 1 for axis, name in zip("XYZ", names)}
+
+
+def _argument(where: str, value: Any, written: bool) -> dict[str, Any]:
+    dtype = getattr(getattr(value, "dtype", None), "name", None)
+    if dtype not in _TYPES:
+        raise ArgumentError(f"{where}: {type(value).__name__} of {dtype} cannot be passed; give NumPy's arrays and scalars of "
+                            f"{', '.join(_TYPES)}")
+    if not getattr(value, "shape", ()):
+        if float(value) != int(value):
+            raise ArgumentError(f"{where}: the scalar {value} is not a whole number; write it into the kernel, or pass it in "
+                                "an array")
+        return {"Type": _TYPES[dtype], "MemoryType": "Scalar", "FillType": "Constant", "FillValue": int(value)}
+    return {"Type": _TYPES[dtype], "MemoryType": "Vector", "AccessType": "ReadWrite" if written else "ReadOnly",
+            "Size": int(value.size), "FillType": "Random"}
+
+
+def _fill(entry: dict[str, Any], value: Any) -> None:
+    """Random contents in the range of the array's."""
+    if "buffer" not in entry:
+        return
+    low, high = float(value.min()), float(value.max())
+    if not abs(low) < 1e300 or not abs(high) < 1e300:  # NaN, too
+        if entry["access"] == "in":
+            raise ArgumentError(f"arguments: {entry['name']} has values that are not finite")
+        low = high = 0.0
+    whole = entry["buffer"] not in ("float16", "float32", "float64")
+    if low == high:
+        entry.update({"fill": "ramp", "low": low, "high": high} if low else {"fill": "zero"})
+        if not low:
+            entry.pop("low", None), entry.pop("high", None)
+    else:
+        entry.update({"fill": "uniform", "low": low, "high": high + 1 if whole else high})
+
+
+def _in_python(message: str) -> str:
+    """What Kernel Tuner calls a part of a T1 input."""
+    for part, name in (("/ConfigurationSpace/TuningParameters", "tune_params"), ("/ConfigurationSpace/Conditions", "restrictions"),
+                       ("/KernelSpecification/Arguments", "arguments"), ("/KernelSpecification/GridDiv", "grid_div_"),
+                       ("/KernelSpecification/", "")):
+        message = message.replace("tune_kernel:" + part, name)
+    return message
+
+
+def _device(device: Any) -> str | None:
+    if isinstance(device, int) and not isinstance(device, bool):
+        return f"cuda:{device}"
+    if device is not None and not isinstance(device, str):
+        raise TypeError(f"device: {type(device).__name__} is not the number or the name of a device")
+    return device
+
+
+def _launched(kernel: Kernel, arguments: Sequence[Any], device: str | None) -> list[Any]:
+    """Copies of the arguments after a launch."""
+    after = [value.copy() if getattr(value, "shape", ()) else value for value in arguments]
+    kernel.run(*[value for value in after if getattr(value, "shape", ())], device=device)
+    return after
+
+
+def _compare(answer: Sequence[Any], result: list[Any], atol: float, verify: Callable[[Any, Any, float], bool] | None) -> None:
+    if len(answer) != len(result):
+        raise ArgumentError(f"answer: it has {len(answer)} entries for {len(result)} arguments")
+    if verify is not None:
+        if not verify(list(answer), result, atol):
+            raise ArgumentError("answer: verify refuses what the default configuration computes")
+        return
+    import numpy
+
+    for index, (wanted, found) in enumerate(zip(answer, result)):
+        if wanted is not None and not numpy.allclose(wanted, found, atol=atol):
+            worst = float(numpy.nanmax(numpy.abs(numpy.asarray(wanted, float) - numpy.asarray(found, float))))
+            raise ArgumentError(f"answer: what the default configuration computes differs in arguments[{index}], by up to "
+                                f"{worst:g}")
+
+
+def _value(parameter: dict[str, Any], text: str) -> Any:
+    """The value that a configuration's text shows."""
+    for value in parameter["values"]:
+        shown = ("true", "1") if value is True else ("false", "0") if value is False else (str(value),)
+        if text in shown or isinstance(value, float) and float(text) == value:
+            return value
+    raise AssertionError(f"{parameter['name']}={text}")
+
+
+def _results(kernel: Kernel, db: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    parameters = {parameter["name"]: parameter for parameter in kernel.space["parameters"]}
+    ran = trials(db, kernel=kernel.name, status="ok")
+    best: dict[str, dict[str, Any]] = {}
+    for trial in ran:  # of finals and searches, the finals are what counts
+        known = best.get(trial["config"])
+        if known is None or (trial["stage"] == "finals" and known["stage"] != "finals"):
+            best[trial["config"]] = trial
+    results = []
+    for text, trial in best.items():
+        found = re.split(rf"(?:^| )({'|'.join(map(re.escape, parameters))})=", text)[1:]
+        shown = dict(zip(found[::2], (value.strip("\"'") for value in found[1::2])))
+        config = {name: _value(parameter, shown[name]) for name, parameter in parameters.items()}
+        results.append({**config, "time": trial["median_us"] / 1000})
+    results.sort(key=lambda result: float(result["time"]))
+    environment = {"device_name": ran[0]["device"], "compiler": ran[0]["compiler"], "target": ran[0]["target"]} if ran else {}
+    return results, environment

@@ -1,0 +1,26 @@
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+
+#include <csignal>
+
+#include "core/util/paths.hpp"
+#include "core/version.hpp"
+#include "python/src/commands.hpp"
+#include "python/src/errors.hpp"
+
+NB_MODULE(_native, module) {
+  namespace py = pascaline::python;
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is a fault to be told
+  module.doc() = "Pascaline's libraries, for the package around it.";
+  module.attr("version") = std::string(pascaline::kVersion);
+  module.def(
+      "set_installation_prefix", [](const std::string& prefix) { pascaline::set_installation_prefix(prefix); },
+      nanobind::arg("prefix"), "Folder with bin/pascaline and share/pascaline.");
+  py::add_errors(module);
+  py::add_commands(module);
+  py::add_sweeps(module);
+  py::add_operations(module);
+  py::add_models(module);
+  py::add_packed(module);
+  py::add_kernels(module);
+}

@@ -1,0 +1,221 @@
+"""Kernels of one's own, and scripts for Kernel Tuner, on the emulated device."""
+
+import pathlib
+import re
+import runpy
+import shutil
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pascaline
+from pascaline import kernel_tuner
+
+ROOT = pathlib.Path(__file__).parents[2]
+SAXPY = ROOT / "examples" / "own_kernel" / "saxpy.cu"
+SHORT: dict[str, Any] = {"preheat": 0, "jobs": 2, "finalists": 1, "rounds": 2}
+random = np.random.default_rng(2)
+
+
+def draw(count: int) -> np.ndarray:
+    return random.standard_normal(count).astype(np.float32)
+
+
+def aligned(count: int) -> np.ndarray:
+    memory = np.zeros(4 * count + 16, np.uint8)
+    return memory[-memory.ctypes.data % 16 :][: 4 * count].view(np.float32)
+
+
+def test_a_kernel_is_launched_where_arrays_lie_and_on_copies() -> None:
+    kernel = pascaline.Kernel(SAXPY)
+    assert kernel.name == "saxpy" and kernel.arrays == ["x", "y", "out"]
+    x, y, out = aligned(1001), aligned(1001), aligned(1001)
+    x[:], y[:] = draw(1001), draw(1001)
+    kernel.launch(x, y, out, N=1001)
+    np.testing.assert_allclose(out, 3 * x + y, rtol=1e-6)
+    shifted = np.full(1002, np.nan, np.float32)[1:]  # an address that no launch takes
+    kernel.run(x, y, shifted, N=1001, device="emulator")
+    np.testing.assert_array_equal(shifted, out)
+
+
+def test_a_kernel_is_tuned_and_its_winner_launched(tmp_path: pathlib.Path) -> None:
+    kernel = pascaline.Kernel(SAXPY, db=tmp_path / "own.db")
+    x, y, out = draw(4096), draw(4096), np.empty(4096, np.float32)
+    kernel.run(x, y, out, N=4096, device="emulator")  # before there is a database
+    (plan,) = kernel.explain({"N": 4096}, device="emulator")
+    assert plan["provenance"] == "default"
+    summary = kernel.tune({"N": 4096}, device="emulator", trials=3, min_samples=3, max_samples=3, **SHORT)
+    assert summary["ok"] >= 3 and len(kernel.winners()) == 1
+    (plan,) = kernel.explain({"N": 4096}, device="emulator")
+    assert plan["provenance"] == "exact"
+    kernel.run(x, y, out, N=4096, device="emulator")
+    np.testing.assert_allclose(out, 3 * x + y, rtol=1e-6)
+    assert {parameter["name"] for parameter in kernel.space["parameters"]} == {"BLOCK", "VECTOR"}
+
+
+BAD: list[tuple[Any, dict[str, Any], str]] = [
+    (lambda x: (x, x), {"N": 8}, r"saxpy takes 3 arrays \(x, y, out\), not 2"),
+    (lambda x: (x, x, x), {"N": 9}, "x: it has 8 elements, but saxpy N=9 takes 9"),
+    (lambda x: (x, x.astype(np.float64), x), {"N": 8}, "y: it is float64, but saxpy takes float32"),
+    (lambda x: (x, x, x), {"M": 8}, "M"),
+    (lambda x: (x, x, x), {"N": 0}, "N"),
+    (lambda x: (x, x, x), {"N": "many"}, "N"),
+    (lambda x: (x, x, x[::-1]), {"N": 8}, "out: its elements do not lie row by row"),
+    (lambda x: (x, 7, x), {"N": 8}, "y: int is not an array"),
+]
+
+
+@pytest.mark.parametrize("arrays, problem, message", BAD)
+@pytest.mark.parametrize("how", ["launch", "run"])
+def test_what_does_not_fit_is_refused(how: str, arrays: Any, problem: dict[str, Any], message: str) -> None:
+    kernel = pascaline.Kernel(SAXPY)
+    with pytest.raises((pascaline.ArgumentError, TypeError), match=message):
+        getattr(kernel, how)(*arrays(aligned(8)), device="emulator", **problem)
+
+
+def test_files_that_do_not_fit_are_refused(tmp_path: pathlib.Path) -> None:
+    for source, space, message in [(tmp_path / "k.cu", None, "source: there is no file"), (tmp_path / "k.txt", None, ".cu"),
+                                   (SAXPY, tmp_path / "other.json", "must be called saxpy.json")]:
+        with pytest.raises(pascaline.ArgumentError, match=message):
+            pascaline.Kernel(source, space)
+    shutil.copy(SAXPY, tmp_path / "saxpy.cu")
+    (tmp_path / "saxpy.json").write_text("{}")
+    with pytest.raises(pascaline.SpaceError):
+        pascaline.Kernel(tmp_path / "saxpy.cu")
+    with pytest.raises(TypeError, match="db is not an argument"):
+        pascaline.Kernel(SAXPY).tune(db="x.db")
+
+
+VECTOR_ADD = """
+__global__ void vector_add(float *c, const float *a, const float * b, int n) {
+    int i = blockIdx.x * block_size_x + threadIdx.x;
+    if (i < n) {
+        c[i] = a[i] + b[i];
+    }
+}
+"""
+
+
+def vector_add(size: int = 3000) -> list[Any]:
+    a, b = draw(size), draw(size)
+    return [np.zeros_like(a), a, b, np.int32(size)]
+
+
+def test_tune_kernel_tries_all(tmp_path: pathlib.Path) -> None:
+    arguments = vector_add()
+    answer = [arguments[1] + arguments[2], None, None, None]
+    params = {"block_size_x": [32, 64, 128]}
+    results, environment = kernel_tuner.tune_kernel(
+        "vector_add", VECTOR_ADD, 3000, arguments, params, answer=answer, restrictions=["block_size_x > 32"],
+        device="emulator", lang="CUDA", verbose=True, iterations=3, into=tmp_path, **SHORT)
+    assert sorted(result["block_size_x"] for result in results) == [64, 128]
+    assert [result["time"] for result in results] == sorted(result["time"] for result in results)
+    assert all(0 < result["time"] < 1000 for result in results) and environment["device_name"]
+    assert len(list(tmp_path.glob("vector_add-*.cu"))) == 1 and (tmp_path / "tuned.db").exists()
+    again, _ = kernel_tuner.tune_kernel("vector_add", VECTOR_ADD, 3000, arguments, params, device="emulator", iterations=3,
+                                        restrictions=["block_size_x > 32"], into=tmp_path, **SHORT)
+    assert {result["block_size_x"] for result in again} == {64, 128}
+
+
+def test_tune_kernel_compares_with_the_answer() -> None:
+    arguments = vector_add()
+    wrong = [arguments[1] - arguments[2], None, None, None]
+    with pytest.raises(pascaline.ArgumentError, match=r"answer: .* differs in arguments\[0\]"):
+        kernel_tuner.tune_kernel("vector_add", VECTOR_ADD, 3000, arguments, {"block_size_x": [64]}, answer=wrong,
+                                 device="emulator")
+    with pytest.raises(pascaline.ArgumentError, match="verify refuses"):
+        kernel_tuner.tune_kernel("vector_add", VECTOR_ADD, 3000, arguments, {"block_size_x": [64]}, answer=wrong,
+                                 verify=lambda answer, result, atol: False, device="emulator")
+
+
+def test_run_kernel_gives_copies() -> None:
+    arguments = vector_add()
+    after = kernel_tuner.run_kernel("vector_add", VECTOR_ADD, 3000, arguments, {"block_size_x": 96}, device="emulator")
+    np.testing.assert_array_equal(after[0], arguments[1] + arguments[2])
+    assert not arguments[0].any() and after[3] == 3000
+
+
+TILED = """
+#include <cstddef>
+template <int W> __device__ inline void row(const float* in, float* out, int n, int y) {
+  for (int x = threadIdx.x; x < n; x += W) out[y * n + x] = factor * in[y * n + x];
+}
+/* vector(a, b) { } */ extern "C" __global__ void scale(const float* in, float* __restrict__ out, const int n) {
+  extern __shared__ float buffer[];
+  for (int i = 0; i < tile_y; ++i) {
+    const int y = (blockIdx.y * block_size_y + threadIdx.y) * tile_y + i;
+    buffer[threadIdx.y * block_size_x + threadIdx.x] = 1;
+    if (y < n) row<block_size_x>(in, out, n, y);
+  }
+}
+"""
+
+
+def test_divisors_shared_memory_and_kinds_of_values() -> None:
+    a = draw(40 * 40).reshape(40, 40)
+    arguments = [a, np.zeros_like(a), np.int32(40)]
+    results, _ = kernel_tuner.tune_kernel(
+        "scale", TILED, (1, 40), arguments,
+        {"block_size_x": [16, 32], "block_size_y": [2], "tile_y": [1, 3], "factor": [2.0], "kind": ["fast", "slow"]},
+        grid_div_x=[], grid_div_y=["block_size_y", "tile_y"], restrictions=["block_size_x * tile_y <= 64"],
+        smem_args={"size": "block_size_x * block_size_y * 4"}, answer=[None, 2 * a, None], device="emulator", iterations=2,
+        **SHORT)
+    tried = {(result["block_size_x"], result["tile_y"], result["kind"]) for result in results}
+    assert tried == {(x, y, kind) for x, y in [(16, 1), (16, 3), (32, 1)] for kind in ("fast", "slow")}
+    assert all(result["factor"] == 2.0 for result in results)
+
+
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"kernel_name": "vector sum"}, "kernel_name"),
+    ({"kernel_name": "other"}, "no __global__ function 'other'"),
+    ({"kernel_source": lambda params: ""}, "kernel_source: a function"),
+    ({"kernel_source": "no_such_file.cu"}, "kernel_source: there is no file"),
+    ({"problem_size": "n"}, "problem_size"),
+    ({"problem_size": 0}, "problem_size"),
+    ({"problem_size": (1, 2, 3, 4)}, "problem_size"),
+    ({"arguments": []}, "arguments: vector_add takes 4, not 0"),
+    ({"arguments": [1, 2, 3, 4]}, r"arguments\[0\]: int"),
+    ({"tune_params": {}}, "tune_params"),
+    ({"tune_params": {"block_size_x": []}}, "tune_params"),
+    ({"tune_params": {"block_size_x": [32, "x"]}}, "tune_params: block_size_x has values of several types"),
+    ({"tune_params": {"block size": [32]}}, "tune_params.*identifier"),
+    ({"restrictions": [lambda p: True]}, "restrictions"),
+    ({"restrictions": lambda p: True}, "restrictions: a function"),
+    ({"restrictions": ["block_size_x >"]}, "restrictions"),
+    ({"restrictions": ["block_size_y > 3"]}, "restrictions.*block_size_y"),
+    ({"restrictions": ["__import__('os').system('true')"]}, "restrictions"),
+    ({"restrictions": ["block_size_x > 64"]}, "no configuration meets the conditions"),
+    ({"grid_div_x": ["block_size_z"]}, "grid_div_"),
+    ({"smem_args": {"size": "many"}}, "many"),
+    ({"answer": [None]}, "answer: it has 1 entries for 4"),
+    ({"lang": "OpenCL"}, "lang"),
+    ({"device": 1.5}, "device"),
+    ({"no_such_option": 1}, "no_such_option"),
+]
+
+
+@pytest.mark.parametrize("change, message", WRONG)
+def test_what_cannot_be_taken_over_is_named(change: dict[str, Any], message: str) -> None:
+    given: dict[str, Any] = {"kernel_name": "vector_add", "kernel_source": VECTOR_ADD, "problem_size": 3000,
+                             "arguments": vector_add(), "tune_params": {"block_size_x": [32, 64]}, "device": "emulator"}
+    with pytest.raises((pascaline.Error, TypeError), match=message):
+        kernel_tuner.tune_kernel(**{**given, **change}, **SHORT)
+
+
+def test_scalars_and_contents_that_do_not_fit() -> None:
+    source = "__global__ void f(float* x, const float* y, float s) { x[threadIdx.x] = s * y[threadIdx.x]; }"
+    x, y = draw(256), draw(256)
+    with pytest.raises(pascaline.ArgumentError, match=r"arguments\[2\]: the scalar 0.5 is not a whole number"):
+        kernel_tuner.run_kernel("f", source, 256, [x, y, np.float32(0.5)], {"unused": 1}, device="emulator")
+    y[3] = np.nan
+    with pytest.raises(pascaline.ArgumentError, match="not finite"):
+        kernel_tuner.run_kernel("f", source, 256, [x, y, np.float32(2)], {"unused": 1}, device="emulator")
+
+
+def test_the_guides_script_is_the_example_and_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    guide = (ROOT / "docs" / "python.md").read_text()
+    example = ROOT / "examples" / "python" / "kernel_tuner_vector_add.py"
+    assert example.read_text().split('"""', 2)[2].strip() in guide
+    results = runpy.run_path(str(example), run_name="__main__")["results"]
+    assert len(results) == 15 and len(re.findall(r"block_size_x=\d+: \d+\.\d+ ms", capsys.readouterr().out)) == 15
