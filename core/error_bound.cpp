@@ -247,13 +247,13 @@ ErrorBound::Verdict ErrorBound::compare(std::span<const double> values, std::spa
 
 ErrorBound::Verdict ErrorBound::compare(ElementType type, std::span<const std::byte> bytes,
                                         std::span<const double> expected, std::size_t first) const {
-  constexpr std::size_t kGrain = std::size_t{1} << 16U;
+  constexpr std::size_t kSlice = std::size_t{1} << 16U;
   constexpr std::size_t kWidened = 1024;  // at a time, so that they stay in the cache
   const std::size_t size = size_of(type);
   Verdict worst;
   worst.at = first;
   std::mutex worst_mutex;
-  parallel_for(bytes.size() / size, kGrain, [&](std::size_t begin, std::size_t end) {
+  parallel_for(bytes.size() / size, kSlice, [&](std::size_t begin, std::size_t end) {
     std::array<double, kWidened> values{};
     Verdict local;
     for (std::size_t at = begin; at < end; at += kWidened) {
