@@ -125,7 +125,7 @@ void add_generate_command(CLI::App& app, Action& action) {
       "Examples:\n"
       "  pascaline generate --model Qwen3-VL-2B-Instruct --prompt 'Name three rivers.'\n"
       "  pascaline generate --model Qwen3-VL-2B-Instruct --image cat.jpg --prompt 'Describe.' --greedy --json\n"
-      "  pascaline generate --model SmolLM2-135M-Instruct.Q4_1.gguf --prompt 'What is the capital of France?'\n"
+      "  pascaline generate --model SmolLM2-135M-Instruct.Q4_1.gguf --greedy --prompt 'What is photosynthesis?'\n"
       "  pascaline generate --model SmolLM2-135M-Instruct.Q4_1.gguf --raw --prompt 'Once upon a time' -n 40");
   command->callback([&action, options] { action = [options] { return generate(*options); }; });
 }
