@@ -114,11 +114,13 @@ void write_rows(const Store& store, const std::string& output) {
 }
 
 int export_database(ExportCommandOptions options, const std::string& problem) {
+  const bool narrowed = !options.filter.kernel.empty() || !options.filter.device.empty() || !problem.empty();
+  if (options.format == "rows" && narrowed) {
+    throw UsageError("--format rows writes all of a database: leave --kernel, --problem and --device out");
+  }
+  require_kernel_of(problem, options.filter.kernel);
   const Store store(database_path(options.database), OpenMode::read_only);
   if (options.format == "rows") {
-    if (!options.filter.kernel.empty() || !options.filter.device.empty() || !problem.empty()) {
-      throw UsageError("--format rows writes all of a database: leave --kernel, --problem and --device out");
-    }
     write_rows(store, options.output);
     return kSuccess;
   }

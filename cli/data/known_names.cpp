@@ -39,12 +39,15 @@ void require_known_device(const Store& store, const std::string& device) {
   require_known(store, "device", device, names);
 }
 
+void require_kernel_of(const std::string& settings, const std::string& kernel) {
+  if (!settings.empty() && kernel.empty()) {
+    throw UsageError("--problem needs --kernel");
+  }
+}
+
 std::string stored_problem(const Store& store, const std::string& kernel, const std::string& settings) {
   if (settings.empty()) {
     return {};
-  }
-  if (kernel.empty()) {
-    throw UsageError("--problem needs --kernel");
   }
   const std::vector<std::string> stored = store.problem_texts(kernel);
   std::vector<std::string> matching = stored;

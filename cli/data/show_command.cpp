@@ -73,6 +73,7 @@ int show(const ShowCommandOptions& options) {
   if (options.session > 0) {
     wanted.filter.session_id = options.session;
   }
+  require_kernel_of(options.problem, options.kernel);
   const Store store(database_path(options.database), OpenMode::read_only);
   require_known_kernel(store, options.kernel);
   wanted.filter.problem = stored_problem(store, options.kernel, options.problem);
