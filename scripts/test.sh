@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Sets up, builds the dev preset with warnings as errors, and runs all tests. GPU tests say that they skip where there
-# is no GPU.
+# Sets up, builds the dev preset with warnings as errors, and runs all tests. GPU tests are left out where there is no
+# GPU, and counted.
 #   scripts/test.sh [--asan] [--lint] [--gpu]
 #     --asan  build with AddressSanitizer and UndefinedBehaviorSanitizer, and run all tests that can be run so in a short
 #             time, and the fuzzers, for $PASCALINE_FUZZ_SECONDS (60) each; of the dev preset then only the others (labels
@@ -10,7 +10,7 @@
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-asan=false lint=false only=()
+asan=false lint=false only=() gpu_label=''
 for argument in "$@"; do
   case $argument in
     --asan) asan=true ;;
@@ -25,6 +25,9 @@ cd "$project_root"
 # Many tests wait for a browser, a deadline or a worker process most of their time.
 jobs=${CTEST_PARALLEL_LEVEL:-$((2 * $(nproc)))}
 failures=()
+# To start a program only to skip takes a second each under the sanitizers.
+has_gpu() { compgen -G '/dev/nvidia[0-9]*' >/dev/null || nvidia-smi -L 2>/dev/null | grep -q '^GPU'; }
+[ ${#only[@]} -gt 0 ] || has_gpu || gpu_label=gpu
 
 say "Set-up"
 scripts/setup.sh --dev --nvrtc-all
@@ -34,6 +37,9 @@ source scripts/common.sh
 # machine keeps waiting: one that fails is run once more, and named where it passes then.
 run_tests() {
   say "Tests ($1)"
+  if [ -n "$gpu_label" ]; then
+    say "  no GPU here: $(ctest --preset "$1" -L "$gpu_label" --show-only | sed -n 's/^Total Tests: *//p') GPU tests left out"
+  fi
   ctest --preset "$1" --output-on-failure --no-tests=error --repeat until-pass:2 --parallel "$jobs" "${only[@]}" \
     "${@:2}" ||
     failures+=("tests of preset $1" "$(sed 's/^[0-9]*:/  /' "build/$1/Testing/Temporary/LastTestsFailed.log")")
@@ -54,7 +60,7 @@ if $asan; then
   build_preset asan sanitized_tests || exit 1
   rm -rf build/asan/fuzz/logs
   # What is labelled slow is not built, and has one entry each that says so. Two fuzzers run beside the tests.
-  jobs=$((jobs + 2)) run_tests asan -LE 'slow|unsanitized' -E '_NOT_BUILT$'
+  jobs=$((jobs + 2)) run_tests asan -LE "slow|unsanitized${gpu_label:+|$gpu_label}" -E '_NOT_BUILT$'
   for log in build/asan/fuzz/logs/*.log; do
     [ -e "$log" ] || continue
     say "  fuzz.$(basename "$log" .log): $(sed -n 's/^stat::number_of_executed_units: *//p' "$log") inputs"
@@ -63,10 +69,10 @@ fi
 say "Build (dev)"
 if $asan && [ ${#only[@]} = 0 ]; then
   build_preset dev unsanitized_tests || exit 1
-  run_tests dev -L 'slow|unsanitized|optimised'
+  run_tests dev -L 'slow|unsanitized|optimised' ${gpu_label:+-LE "$gpu_label"}
 else
   build_preset dev || exit 1
-  run_tests dev
+  run_tests dev ${gpu_label:+-LE "$gpu_label"}
 fi
 
 if [ ${#failures[@]} -gt 0 ]; then
