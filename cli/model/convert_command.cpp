@@ -69,6 +69,7 @@ std::optional<TensorProgress> with_progress(const ConvertCommandOptions& options
     line.show(at);
     return !interrupted();
   };
+  settings.tell = [](const std::string& line_of_text) { fmt::print(stderr, "pascaline: warning: {}\n", line_of_text); };
   return work(settings);
 }
 
@@ -95,6 +96,14 @@ fs::path projector_place(const ConvertCommandOptions& options) {
                                    : fs::path(options.projector);
 }
 
+// Of files that need not be there yet.
+bool is_same_place(const fs::path& one, const fs::path& other) {
+  std::error_code ignored;
+  const fs::path first = fs::weakly_canonical(one, ignored);
+  const fs::path second = fs::weakly_canonical(other, ignored);
+  return one == other || (!first.empty() && first == second) || fs::equivalent(one, other, ignored);
+}
+
 int convert_to_gguf(const ConvertCommandOptions& options) {
   const WantedTypes wanted = wanted_types(options.weights);
   const bool reads_images = load_model_config(options.input).vision.has_value();
@@ -105,7 +114,7 @@ int convert_to_gguf(const ConvertCommandOptions& options) {
   std::optional<NewFile> projector;
   if (reads_images) {
     projector.emplace(projector_place(options), options.force);
-    if (projector->place() == text.place()) {
+    if (is_same_place(projector->place(), text.place())) {
       throw Error(fmt::format("--mmproj: {} is the text model; name another file", options.output));
     }
   }
@@ -161,9 +170,21 @@ int convert(const ConvertCommandOptions& options) {
   return to_gguf ? convert_to_gguf(options) : convert_to_folder(options);
 }
 
-std::string check_convert_weights(const std::string& given) {
-  return named_numbers(given) ? std::string() : check_given_weights(given);
+// Names of what matrices can be written as in a GGUF file.
+std::vector<std::string> convert_names() {
+  std::vector<std::string> names;
+  for (const auto& [name, type] : kNumbers) {
+    names.emplace_back(name);
+  }
+  for (const std::string_view name : WeightRecipe::names()) {
+    if (gguf_type_of(WeightRecipe::named(name).of(""))) {
+      names.emplace_back(name);
+    }
+  }
+  return names;
 }
+
+std::string check_convert_weights(const std::string& given) { return check_weights_among(given, convert_names()); }
 
 }  // namespace
 

@@ -20,18 +20,12 @@ bool is_recipe_name(const std::string& given) {
 }
 
 std::string fault_of(const std::string& given, bool with_auto) {
-  if (is_recipe_name(given) || (with_auto && given == kAutomaticWeights) || std::filesystem::is_regular_file(given)) {
-    return {};
-  }
   const auto known = WeightRecipe::names();
   std::vector<std::string> names{known.begin(), known.end()};
   if (with_auto) {
     names.emplace_back(kAutomaticWeights);
   }
-  std::error_code unreadable;
-  return fmt::format("'{}'{} is none of {}, and {}", given, did_you_mean(given, names), fmt::join(names, ", "),
-                     std::filesystem::exists(given, unreadable) ? "what has that name is no regular file"
-                                                                : "a file of that name does not exist");
+  return check_weights_among(given, names);
 }
 
 bool has_weights(const ModelLocation& model) {
@@ -59,6 +53,17 @@ std::optional<WeightRecipe> recipe_of_model(const ModelLocation& model, ElementT
 
 WeightRecipe given_weights(const std::string& given) {
   return is_recipe_name(given) ? WeightRecipe::named(given) : WeightRecipe::load(given);
+}
+
+std::string check_weights_among(const std::string& given, const std::vector<std::string>& names) {
+  std::error_code unreadable;
+  if (std::find(names.begin(), names.end(), given) != names.end() ||
+      std::filesystem::is_regular_file(given, unreadable)) {
+    return {};
+  }
+  return fmt::format("'{}'{} is none of {}, and {}", given, did_you_mean(given, names), fmt::join(names, ", "),
+                     std::filesystem::exists(given, unreadable) ? "what has that name is no regular file"
+                                                                : "a file of that name does not exist");
 }
 
 std::string check_given_weights(const std::string& given) { return fault_of(given, false); }

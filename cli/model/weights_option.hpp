@@ -15,6 +15,8 @@ inline constexpr const char* kAutomaticWeights = "auto";
 [[nodiscard]] WeightRecipe given_weights(const std::string& given);
 /// Of a command line's `--weights`: what is wrong with it, or an empty text.
 [[nodiscard]] std::string check_given_weights(const std::string& given);
+/// The same where a recipe must have one of these names, if it is no file.
+[[nodiscard]] std::string check_weights_among(const std::string& given, const std::vector<std::string>& names);
 /// The same, where `auto` is possible.
 [[nodiscard]] std::string check_weights_or_auto(const std::string& given);
 

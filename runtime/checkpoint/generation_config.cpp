@@ -57,16 +57,18 @@ GenerationConfig read_generation(const JsonNode& root, const ModelConfig& config
     root.fail(fmt::format("expected an object, found {}", root.value().type_name()));
   }
   check_generation_keys(root);
-  GenerationConfig out;
+  GenerationConfig out = neutral_generation();
   out.do_sample = root.has_value("do_sample") && root.at("do_sample").boolean();
-  out.temperature = number(root, "temperature", 0, 1e6, 1.0);
-  out.top_p = number(root, "top_p", 0, 1, 1.0);
-  out.repetition_penalty = number(root, "repetition_penalty", 0, 1e6, 1.0);
-  out.presence_penalty = number(root, "presence_penalty", -1e6, 1e6, 0.0);
-  out.top_k = root.has_value("top_k") ? root.at("top_k").integer() : 50;
+  out.temperature = number(root, "temperature", 0, 1e6, out.temperature);
+  out.top_p = number(root, "top_p", 0, 1, out.top_p);
+  out.repetition_penalty = number(root, "repetition_penalty", 0, 1e6, out.repetition_penalty);
+  out.presence_penalty = number(root, "presence_penalty", -1e6, 1e6, out.presence_penalty);
+  out.top_k = root.has_value("top_k") ? root.at("top_k").integer() : out.top_k;
   if (out.top_k < 0 || out.top_k > std::numeric_limits<std::int32_t>::max()) {
     root.at("top_k").fail(fmt::format("{} is not a possible number of tokens", out.top_k));
   }
+  out.recommended = {root.has_value("do_sample"), root.has_value("temperature"), root.has_value("top_p"),
+                     root.has_value("top_k"), root.has_value("repetition_penalty")};
   out.eos_tokens = end_tokens(root, config);
   out.bos_token = optional_token(root, "bos_token_id", config);
   out.pad_token = optional_token(root, "pad_token_id", config);
@@ -74,6 +76,14 @@ GenerationConfig read_generation(const JsonNode& root, const ModelConfig& config
 }
 
 }  // namespace
+
+GenerationConfig neutral_generation() {
+  GenerationConfig generation;
+  generation.temperature = 1;
+  generation.top_k = 50;
+  generation.top_p = 1;
+  return generation;
+}
 
 GenerationConfig parse_generation_config(std::string_view text, const std::string& file, const ModelConfig& config) {
   try {

@@ -11,6 +11,17 @@
 
 namespace pascaline {
 
+/// Which fields of a GenerationConfig its file has; the others are defaults.
+struct RecommendedSampling {
+  bool do_sample = false;
+  bool temperature = false;
+  bool top_p = false;
+  bool top_k = false;
+  bool repetition_penalty = false;
+
+  [[nodiscard]] bool any() const noexcept { return do_sample || temperature || top_p || top_k || repetition_penalty; }
+};
+
 /// How a model's makers want its tokens drawn. A default one holds what Qwen3-VL-2B-Instruct ships with.
 struct GenerationConfig {
   bool do_sample = true;  ///< false: the likeliest token
@@ -22,7 +33,12 @@ struct GenerationConfig {
   std::vector<std::int64_t> eos_tokens;  ///< any of them ends the answer
   std::optional<std::int64_t> bos_token;
   std::optional<std::int64_t> pad_token;
+  RecommendedSampling recommended;
 };
+
+/// What a file that says how tokens are drawn means by what it leaves out, as the library that writes these files has
+/// it: temperature 1, top_k 50, top_p 1, no penalty.
+[[nodiscard]] GenerationConfig neutral_generation();
 
 /// Reads the text of a generation_config.json. A key that is left out means what it means to the library that writes
 /// these files: greedy, temperature 1, top_k 50, top_p 1, no penalty; without eos_token_id that of `config` holds,

@@ -38,6 +38,9 @@ struct TextConfig {
   friend bool operator==(const TextConfig&, const TextConfig&) = default;
 };
 
+/// In place of a token that a model has not.
+inline constexpr std::int64_t kNoVideoToken = -1;
+
 /// Sizes of a vision tower, and the tokens that stand for images.
 struct VisionConfig {
   std::int64_t hidden = 0;
@@ -53,7 +56,7 @@ struct VisionConfig {
   double rope_theta = 10000;                    ///< base of the angles; the released models leave it out
   std::vector<std::int64_t> deepstack_indexes;  ///< blocks whose output is injected, ascending
   std::int64_t image_token = 0;
-  std::int64_t video_token = 0;
+  std::int64_t video_token = kNoVideoToken;  ///< images do without
   std::int64_t start_token = 0;
   std::int64_t end_token = 0;
 

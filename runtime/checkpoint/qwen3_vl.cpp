@@ -137,7 +137,8 @@ VisionConfig read_vision(const JsonNode& node, const TextConfig& text) {
 
 void read_vision_tokens(const JsonNode& root, std::int64_t vocabulary, VisionConfig& vision) {
   vision.image_token = read_token(root.at("image_token_id"), vocabulary);
-  vision.video_token = read_token(root.at("video_token_id"), vocabulary);
+  vision.video_token =
+      root.has_value("video_token_id") ? read_token(root.at("video_token_id"), vocabulary) : kNoVideoToken;
   vision.start_token = read_token(root.at("vision_start_token_id"), vocabulary);
   vision.end_token = read_token(root.at("vision_end_token_id"), vocabulary);
   std::array<std::int64_t, 4> ids{vision.image_token, vision.video_token, vision.start_token, vision.end_token};

@@ -88,15 +88,18 @@ ordered_json qwen3_vl_json(const ModelConfig& config, const GenerationConfig& ge
   put_ends(text, config.eos_tokens);
   put_tokens(text, generation);
   text["dtype"] = numbers;
-  return {{"architectures", {"Qwen3VLForConditionalGeneration"}},
-          {"model_type", "qwen3_vl"},
-          {"image_token_id", vision.image_token},
-          {"video_token_id", vision.video_token},
-          {"vision_start_token_id", vision.start_token},
-          {"vision_end_token_id", vision.end_token},
-          {"tie_word_embeddings", config.text.tied},
-          {"text_config", text},
-          {"vision_config", vision_json(vision)}};
+  ordered_json root{{"architectures", {"Qwen3VLForConditionalGeneration"}},
+                    {"model_type", "qwen3_vl"},
+                    {"image_token_id", vision.image_token}};
+  if (vision.video_token != kNoVideoToken) {
+    root["video_token_id"] = vision.video_token;
+  }
+  root["vision_start_token_id"] = vision.start_token;
+  root["vision_end_token_id"] = vision.end_token;
+  root["tie_word_embeddings"] = config.text.tied;
+  root["text_config"] = text;
+  root["vision_config"] = vision_json(vision);
+  return root;
 }
 
 ordered_json qwen3_json(const ModelConfig& config, const GenerationConfig& generation, std::string_view numbers) {
@@ -145,28 +148,44 @@ ordered_json llama_json(const ModelConfig& config, const GenerationConfig& gener
   return root;
 }
 
-}  // namespace
-
-std::string config_text(const ModelConfig& config, const GenerationConfig& generation, std::string_view numbers) {
+ordered_json family_json(const ModelConfig& config, const GenerationConfig& generation, std::string_view numbers) {
   switch (config.family) {
     case ModelFamily::qwen3_vl:
-      return file_text(qwen3_vl_json(config, generation, numbers));
+      return qwen3_vl_json(config, generation, numbers);
     case ModelFamily::qwen3:
-      return file_text(qwen3_json(config, generation, numbers));
+      return qwen3_json(config, generation, numbers);
     case ModelFamily::llama:
-      return file_text(llama_json(config, generation, numbers));
+      return llama_json(config, generation, numbers);
   }
   throw Error("a family of models without a config.json");
 }
 
+}  // namespace
+
+std::string config_text(const ModelConfig& config, const GenerationConfig& generation, std::string_view numbers,
+                        std::string_view name) {
+  ordered_json root = family_json(config, generation, numbers);
+  if (!name.empty()) {
+    root[kNameKey] = name;
+  }
+  return file_text(root);
+}
+
 std::string generation_config_text(const GenerationConfig& generation) {
+  const RecommendedSampling& recommended = generation.recommended;
   ordered_json root{{"do_sample", generation.do_sample}};
-  if (generation.do_sample) {
+  if (recommended.temperature) {
     root["temperature"] = shortest(generation.temperature);
+  }
+  if (recommended.top_k) {
     root["top_k"] = generation.top_k;
+  }
+  if (recommended.top_p) {
     root["top_p"] = shortest(generation.top_p);
   }
-  root["repetition_penalty"] = shortest(generation.repetition_penalty);
+  if (recommended.repetition_penalty) {
+    root["repetition_penalty"] = shortest(generation.repetition_penalty);
+  }
   put_ends(root, generation.eos_tokens);
   put_tokens(root, generation);
   return file_text(root);

@@ -62,13 +62,22 @@ void add_file_type(GgufKeys& keys, std::span<const PlannedTensor> tensors) {
   }
 }
 
+// Only what the folder says: a reader has defaults of its own. A temperature of 0 takes the likeliest token.
 void add_sampling(GgufKeys& keys, const GenerationConfig& generation) {
-  keys.real("general.sampling.temp", generation.do_sample ? static_cast<float>(generation.temperature) : 0.0F);
-  if (generation.do_sample) {
+  const RecommendedSampling& recommended = generation.recommended;
+  const bool is_greedy = recommended.do_sample && !generation.do_sample;
+  if (is_greedy || recommended.temperature) {
+    keys.real("general.sampling.temp", is_greedy ? 0.0F : static_cast<float>(generation.temperature));
+  }
+  if (!is_greedy && recommended.top_k) {
     keys.integer("general.sampling.top_k", number(generation.top_k));
+  }
+  if (!is_greedy && recommended.top_p) {
     keys.real("general.sampling.top_p", static_cast<float>(generation.top_p));
   }
-  keys.real("general.sampling.penalty_repeat", static_cast<float>(generation.repetition_penalty));
+  if (recommended.repetition_penalty) {
+    keys.real("general.sampling.penalty_repeat", static_cast<float>(generation.repetition_penalty));
+  }
 }
 
 }  // namespace

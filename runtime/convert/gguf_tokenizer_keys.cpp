@@ -67,6 +67,31 @@ void add_ends(GgufKeys& keys, const std::vector<std::int64_t>& ends) {
   }
 }
 
+// A GGUF file says which tokens stand for images by their texts alone.
+void require_image_tokens(const ModelConfig& config, const TokenList& list, const std::filesystem::path& folder) {
+  if (!config.vision) {
+    return;
+  }
+  constexpr std::array kKeys{"image_token_id", "video_token_id", "vision_start_token_id", "vision_end_token_id"};
+  const VisionConfig& vision = *config.vision;
+  const std::array<std::int64_t, 4> ids{vision.image_token, vision.video_token, vision.start_token, vision.end_token};
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const std::string_view wanted = kImageTokens[i].text;
+    const std::size_t found =
+        static_cast<std::size_t>(std::find(list.texts.begin(), list.texts.end(), wanted) - list.texts.begin());
+    const bool is_missing = found == list.texts.size();
+    if (ids[i] == kNoVideoToken || (is_missing && wanted == kVideoTokenText)) {
+      continue;
+    }
+    if (is_missing || static_cast<std::int64_t>(found) != ids[i]) {
+      throw ModelError(
+          fmt::format("{}: /{}: token {} is {} in tokenizer.json; a GGUF file can only say that {} is that token",
+                      (folder / "config.json").string(), kKeys[i], ids[i],
+                      quoted_name(list.texts.at(static_cast<std::size_t>(ids[i]))), wanted));
+    }
+  }
+}
+
 // Without a tokenizer nothing says which tokens stand for images.
 void require_released_tokens(const ModelConfig& config, const std::filesystem::path& folder) {
   if (!config.vision) {
@@ -75,7 +100,7 @@ void require_released_tokens(const ModelConfig& config, const std::filesystem::p
   const VisionConfig& vision = *config.vision;
   const std::array<std::int64_t, 4> ids{vision.image_token, vision.video_token, vision.start_token, vision.end_token};
   for (std::size_t i = 0; i < ids.size(); ++i) {
-    if (ids[i] != kImageTokens[i].released) {
+    if (ids[i] != kImageTokens[i].released && ids[i] != kNoVideoToken) {
       throw ModelError(
           fmt::format("{}: there is no tokenizer.json, and without one a GGUF file cannot say that token {} "
                       "is {}; add the model's own",
@@ -101,6 +126,7 @@ void add_tokenizer_keys(GgufKeys& keys, const std::filesystem::path& folder, con
   const TokenizerFile contents = read_tokenizer_file(text, name);
   const JsonNode root(contents.settings, name);
   const TokenList list = tokens_of(contents, root, config.text.vocab);
+  require_image_tokens(config, list, folder);
   std::vector<std::string> merges;
   merges.reserve(contents.merges.size());
   for (const auto& [left, right] : contents.merges) {

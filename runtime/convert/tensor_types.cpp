@@ -49,6 +49,10 @@ GgufType asked_type(const TensorSpec& tensor, const StoredKind& stored, const Wa
   return *type;
 }
 
+bool has_whole_blocks(const TensorSpec& tensor, GgufType type) noexcept {
+  return tensor.shape.back() % block_values(type) == 0;
+}
+
 }  // namespace
 
 std::optional<GgufType> gguf_type_of(ElementType format) noexcept {
@@ -89,11 +93,8 @@ GgufType written_type(const TensorSpec& tensor, const StoredKind& stored, const 
   if (rows_are_blocks && is_patch_embedding(tensor.name)) {
     return type == GgufType::F16 ? GgufType::F16 : GgufType::F32;
   }
-  const auto is_whole = [columns = tensor.shape.back()](GgufType blocks) {
-    return columns % block_values(blocks) == 0;
-  };
-  if (rows_are_blocks && !is_whole(type)) {
-    type = is_whole(GgufType::Q8_0) ? GgufType::Q8_0 : GgufType::F16;
+  if (rows_are_blocks && !has_whole_blocks(tensor, type)) {
+    type = has_whole_blocks(tensor, GgufType::Q8_0) ? GgufType::Q8_0 : GgufType::F16;
   }
   if (wanted.recipe && stored.format && format_of(type) && *format_of(type) != *stored.format) {
     throw ModelError(
@@ -102,6 +103,14 @@ GgufType written_type(const TensorSpec& tensor, const StoredKind& stored, const 
                     quoted_name(tensor.name), name_of(*stored.format)));
   }
   return type;
+}
+
+std::optional<GgufType> unfit_type(const TensorSpec& tensor, const StoredKind& stored, const WantedTypes& wanted) {
+  if (tensor.kind != TensorKind::matrix || is_patch_embedding(tensor.name)) {
+    return std::nullopt;
+  }
+  const GgufType type = asked_type(tensor, stored, wanted);
+  return has_whole_blocks(tensor, type) ? std::nullopt : std::optional(type);
 }
 
 }  // namespace pascaline

@@ -37,4 +37,9 @@ struct StoredKind {
 [[nodiscard]] GgufType written_type(const TensorSpec& tensor, const StoredKind& stored, const WantedTypes& wanted,
                                     bool rows_are_blocks);
 
+/// The type that a GGUF file cannot have the tensor in, whose rows are no whole blocks of it, so that `written_type` is
+/// another one; nothing if there is no such obstacle.
+[[nodiscard]] std::optional<GgufType> unfit_type(const TensorSpec& tensor, const StoredKind& stored,
+                                                 const WantedTypes& wanted);
+
 }  // namespace pascaline

@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "runtime/checkpoint/gguf/gguf_file.hpp"
@@ -27,6 +28,8 @@ struct ConvertSettings {
   int threads = 0;  ///< 0: one for each processor
   /// Called from one thread, a few times a second; false ends it.
   std::function<bool(const TensorProgress&)> goes_on;
+  /// Called before anything is written, with a line that says where that is not what was asked for; may be empty.
+  std::function<void(const std::string& line)> tell;
 };
 
 /// The writing of a model's tensors to one file or several, of which the progress is counted together. Not to be

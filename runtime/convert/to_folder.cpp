@@ -85,7 +85,7 @@ void write_tokens(const TokenizerFiles& files, const fs::path& folder) {
 
 std::optional<TensorProgress> write_model_files(const ModelLocation& model, const fs::path& folder,
                                                 std::optional<GgufType> numbers, const ConvertSettings& settings) {
-  const ModelConfig config = load_model_config(model);
+  ModelConfig config = load_model_config(model);
   if (config.family == ModelFamily::qwen3_vl && !config.vision) {
     throw ModelError(
         fmt::format("{}: the folder of a Qwen3-VL has its vision tower in it; give the file of its projector "
@@ -100,8 +100,13 @@ std::optional<TensorProgress> write_model_files(const ModelLocation& model, cons
     generation.eos_tokens = files->ends;
     write_tokens(*files, folder);
   }
-  write_file_atomically(folder / "config.json", config_text(config, generation, usual_numbers(checkpoint, plan)));
-  write_file_atomically(folder / "generation_config.json", generation_config_text(generation));
+  if (generation.recommended.any()) {
+    write_file_atomically(folder / "generation_config.json", generation_config_text(generation));
+  } else {  // such a file without them would mean greedy answers
+    config.eos_tokens = generation.eos_tokens;
+  }
+  write_file_atomically(folder / "config.json", config_text(config, generation, usual_numbers(checkpoint, plan),
+                                                            text.metadata().find_text("general.name").value_or("")));
   if (config.vision) {
     const GgufFile projector = GgufFile::open(model.projector);
     write_file_atomically(folder / "preprocessor_config.json",

@@ -1,16 +1,21 @@
 #include "runtime/convert/to_gguf.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "core/util/json_reader.hpp"
 #include "runtime/checkpoint/gguf/gguf_weights.hpp"
 #include "runtime/checkpoint/gguf/gguf_writer.hpp"
 #include "runtime/checkpoint/gguf/projector_weights.hpp"
 #include "runtime/checkpoint/model_error.hpp"
+#include "runtime/convert/config_files.hpp"
 #include "runtime/convert/gguf_model_keys.hpp"
 #include "runtime/convert/gguf_tokenizer_keys.hpp"
 
@@ -97,6 +102,25 @@ ModelPlan plan_files(const FolderWeights& weights, const ModelConfig& config, co
   return plan;
 }
 
+// How many matrices have rows that are no whole blocks of their type, and what they become.
+void tell_of_other_types(const FolderWeights& weights, const WantedTypes& wanted, const ConvertSettings& settings) {
+  std::map<std::pair<GgufType, GgufType>, std::size_t> counts;
+  for (std::size_t i = 0; i < weights.source.tensors().size(); ++i) {
+    const TensorSpec& spec = weights.source.tensors()[i];
+    if (const auto unfit = unfit_type(spec, weights.kinds[i], wanted)) {
+      counts[{*unfit, written_type(spec, weights.kinds[i], wanted, true)}] += 1;
+    }
+  }
+  std::vector<std::string> parts;
+  for (const auto& [types, count] : counts) {
+    parts.push_back(fmt::format("{} {} {} instead of {}", count, count == 1 ? "matrix is" : "matrices are",
+                                name_of(types.second), name_of(types.first)));
+  }
+  if (!parts.empty() && settings.tell) {
+    settings.tell(fmt::format("{}, as their rows are no whole blocks of that", fmt::join(parts, ", ")));
+  }
+}
+
 // Of random weights that of the released models, if the folder has none.
 PreprocessorConfig folder_images(const fs::path& folder, const VisionConfig& vision, bool is_random) {
   constexpr std::int64_t kReleasedLeast = 65536;
@@ -142,7 +166,18 @@ bool write_file(const fs::path& file, const GgufKeys& keys, const FilePlan& plan
   return true;
 }
 
-std::string folder_name(const fs::path& folder) {
+// As config.json has it, or else the folder's. Where it is a path there, it says where a model came from.
+std::string model_name(const fs::path& folder) {
+  constexpr std::uintmax_t kMaxConfigBytes = 16U << 20U;
+  const fs::path file = folder / "config.json";
+  const nlohmann::json config = parse_json(read_model_file(file, kMaxConfigBytes), file.string());
+  const auto named = config.find(kNameKey);
+  if (named != config.end() && named->is_string()) {
+    const auto name = named->get<std::string>();
+    if (!name.empty() && name.find('/') == std::string::npos) {
+      return name;
+    }
+  }
   const fs::path plain = fs::absolute(folder).lexically_normal();
   return (plain.has_filename() ? plain : plain.parent_path()).filename().string();
 }
@@ -160,7 +195,8 @@ std::optional<TensorProgress> write_gguf_files(const fs::path& folder, const Ggu
     wanted.recipe->require_uses(weight_table(config, unused));
   }
   const ModelPlan plan = plan_files(weights, config, wanted);
-  const std::string name = folder_name(folder);
+  tell_of_other_types(weights, wanted, settings);
+  const std::string name = model_name(folder);
   GgufKeys text = text_model_keys(config, generation, name, plan.text.tensors);
   add_tokenizer_keys(text, folder, config, generation);
   std::optional<GgufKeys> projector;

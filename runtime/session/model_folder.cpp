@@ -32,7 +32,9 @@ void check_token(const Tokenizer& tokenizer, std::string_view text, std::int64_t
 
 void check_tokens(const Tokenizer& tokenizer, const VisionConfig& vision) {
   check_token(tokenizer, "<|image_pad|>", vision.image_token, "image_token_id");
-  check_token(tokenizer, "<|video_pad|>", vision.video_token, "video_token_id");
+  if (vision.video_token != kNoVideoToken) {
+    check_token(tokenizer, "<|video_pad|>", vision.video_token, "video_token_id");
+  }
   check_token(tokenizer, "<|vision_start|>", vision.start_token, "vision_start_token_id");
   check_token(tokenizer, "<|vision_end|>", vision.end_token, "vision_end_token_id");
 }

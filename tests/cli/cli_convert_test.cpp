@@ -122,6 +122,9 @@ TEST_F(CliConvertTest, NothingIsOverwrittenByMistake) {
   expect_fault(convert(model_, (folder_ / "new_folder.gguf").string(), {"--force"}), 1, {"this is not a file"});
   expect_fault(convert(model_, (folder_ / "new_two.gguf").string(), {"--mmproj", (folder_ / "new_two.gguf").string()}),
                1, {"is the text model; name another file"});
+  expect_fault(convert(model_, (folder_ / "new_two.gguf").string(),
+                       {"--mmproj", (folder_ / "." / "model" / ".." / "new_two.gguf").string()}),
+               1, {"is the text model; name another file"});
   EXPECT_EQ(left(), (std::set<std::string>{"new.gguf", "mmproj-new.gguf", "new_back", "new_folder.gguf"}));
 }
 
@@ -141,7 +144,8 @@ TEST_F(CliConvertTest, WhatCannotBeConvertedIsRefused) {
   expect_fault(convert(file_, (folder_ / "b.gguf").string()), 2, {"are both GGUF files"});
   expect_fault(convert(file_, back_, {"--mmproj", projector_, "--weights", "q4_0"}), 2,
                {"--weights", "float32, float16 or bfloat16"});
-  expect_fault(convert(model_, back_ + ".gguf", {"--weights", "int8"}), 1, {"GGUF has no blocks of"});
+  expect_fault(convert(model_, back_ + ".gguf", {"--weights", "int8"}), 2,
+               {"'int8' is none of float32, float16, bfloat16, q8_0, q6_k, q4_k, q4_1, q4_0, and"});
   expect_fault(convert(model_, back_ + ".gguf", {"--weights", "f17"}), 2, {"'f17'"});
   ASSERT_EQ(convert(file_, back_, {"--mmproj", projector_}).exit_code, 0);
   expect_fault(convert(back_, (folder_ / "again.gguf").string(), {"--weights", "q4_0"}), 1, {"quantizing twice"});

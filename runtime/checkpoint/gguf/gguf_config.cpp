@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "runtime/checkpoint/config_fields.hpp"
 #include "runtime/checkpoint/gguf/gguf_weights.hpp"
@@ -56,10 +57,12 @@ class GgufConfigReader {
   ModelConfig read() {
     ModelConfig config;
     config.family = read_family();
+    check_type();
     check_is_whole();
     check_keys();
     config.text = read_text(config.family);
     config.text.mrope_section = read_sections(config);
+    check_deepstack(config.text.layers);
     config.eos_tokens = read_ends(config.text.vocab);
     try {
       (void)parameter_count(config);
@@ -89,6 +92,16 @@ class GgufConfigReader {
     return found->family;
   }
 
+  // Adapters and the like name the architecture of the model they belong to.
+  void check_type() const {
+    constexpr const char* kType = "general.type";
+    const std::string_view type = metadata_->find_text(kType).value_or("model");
+    if (type != "model") {
+      metadata_->fail(kType, fmt::format("{} is no text model; give the file of one, which says 'model' or nothing",
+                                         quoted_name(type)));
+    }
+  }
+
   void check_is_whole() const {
     constexpr const char* kParts = "split.count";
     const std::int64_t parts = metadata_->find_integer(kParts).value_or(1);
@@ -103,11 +116,18 @@ class GgufConfigReader {
 
   void check_keys() const {
     for (const auto& [key, value] : metadata_->values()) {
-      if (key.starts_with(prefix_) &&
-          std::find(kGgufKeys.begin(), kGgufKeys.end(), key.substr(prefix_.size())) == kGgufKeys.end()) {
+      if (!key.starts_with(prefix_)) {
+        continue;
+      }
+      const std::string_view name = key.substr(prefix_.size());
+      const bool is_known = std::find(kGgufKeys.begin(), kGgufKeys.end(), name) != kGgufKeys.end();
+      // None of them is no mixture of experts.
+      const bool is_none = (name == "expert_count" || name == "expert_used_count") && metadata_->integer(key) == 0;
+      if (!is_known && !is_none) {
         metadata_->fail(key, "it is not supported: what it says might change results");
       }
     }
+    (void)metadata_->find_text(this->key("tensor_data_layout"));
   }
 
   [[nodiscard]] std::int64_t extent(std::string_view name, std::int64_t limit) const {
@@ -152,7 +172,7 @@ class GgufConfigReader {
     text.intermediate = extent("feed_forward_length", kMaxWidth);
     text.max_positions = extent("context_length", std::numeric_limits<std::int32_t>::max());
     text.vocab = read_vocabulary();
-    text.rope_theta = read_theta();
+    text.rope_theta = read_theta(family);
     text.norm_epsilon = read_epsilon();
     text.normalises_heads = family != ModelFamily::llama;
     text.rope_divisors = read_divisors(family, text.head_dim / 2);
@@ -176,11 +196,13 @@ class GgufConfigReader {
     return rows;
   }
 
-  [[nodiscard]] double read_theta() const {
+  // Files of Llama leave out what is usual; any Qwen3 has another base.
+  [[nodiscard]] double read_theta(ModelFamily family) const {
     constexpr double kUsual = 10000;
     constexpr double kMost = 1e12;
     const std::string name = key("rope.freq_base");
-    const double theta = metadata_->find_real(name).value_or(kUsual);
+    const double theta =
+        family == ModelFamily::llama ? metadata_->find_real(name).value_or(kUsual) : metadata_->real(name);
     if (!(theta > 1 && theta <= kMost)) {
       metadata_->fail(name, fmt::format("{} is out of range (greater than 1, at most {})", theta, kMost));
     }
@@ -205,6 +227,13 @@ class GgufConfigReader {
     if (type != "none" && type != "linear") {
       metadata_->fail(type_name, fmt::format("{} is not supported, only 'none' and 'linear'", quoted_name(type)));
     }
+    // What these say only matters to other types.
+    const std::string trained_name = key("rope.scaling.original_context_length");
+    const std::int64_t trained = metadata_->find_integer(trained_name).value_or(0);
+    if (trained < 0 || trained > std::numeric_limits<std::int32_t>::max()) {
+      metadata_->fail(trained_name, fmt::format("{} is not a possible number of tokens", trained));
+    }
+    (void)metadata_->find_boolean(key("rope.scaling.finetuned"));
     const std::string name =
         key(metadata_->has(key("rope.scaling.factor")) ? "rope.scaling.factor" : "rope.scale_linear");
     const double factor = metadata_->find_real(name).value_or(1);
@@ -256,6 +285,15 @@ class GgufConfigReader {
                                         fmt::join(found, ", "), half));
     }
     return {found[0], found[1], found[2]};
+  }
+
+  // How many of the first layers get features of images; a projector must give as many.
+  void check_deepstack(std::int64_t layers) const {
+    const std::string name = key("n_deepstack_layers");
+    const std::int64_t count = metadata_->find_integer(name).value_or(0);
+    if (count < 0 || count > layers) {
+      metadata_->fail(name, fmt::format("{} is not a possible number of the {} layers", count, layers));
+    }
   }
 
   [[nodiscard]] std::vector<std::int64_t> read_ends(std::int64_t vocabulary) const {

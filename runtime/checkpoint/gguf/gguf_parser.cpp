@@ -28,10 +28,11 @@ constexpr const char* kAlignmentKey = "general.alignment";
 constexpr std::uint64_t kLeastKeyBytes = 8 + 1 + 4 + 1;
 constexpr std::uint64_t kLeastTensorBytes = 8 + 1 + 4 + 8 + 4 + 8;
 
-constexpr std::array<std::pair<std::uint32_t, std::string_view>, 21> kRefusedGgufTypes{
+constexpr std::array<std::pair<std::uint32_t, std::string_view>, 25> kRefusedGgufTypes{
     {{6, "Q5_0"},    {7, "Q5_1"},     {9, "Q8_1"},   {10, "Q2_K"},   {11, "Q3_K"},  {15, "Q8_K"},  {16, "IQ2_XXS"},
      {17, "IQ2_XS"}, {18, "IQ3_XXS"}, {19, "IQ1_S"}, {20, "IQ4_NL"}, {21, "IQ3_S"}, {22, "IQ2_S"}, {23, "IQ4_XS"},
-     {24, "I8"},     {25, "I16"},     {26, "I32"},   {27, "I64"},    {28, "F64"},   {29, "IQ1_M"}, {39, "MXFP4"}}};
+     {24, "I8"},     {25, "I16"},     {26, "I32"},   {27, "I64"},    {28, "F64"},   {29, "IQ1_M"}, {34, "TQ1_0"},
+     {35, "TQ2_0"},  {39, "MXFP4"},   {40, "NVFP4"}, {41, "Q1_0"}}};
 
 constexpr std::array kReadGgufTypes{GgufType::F32,  GgufType::F16,  GgufType::BF16, GgufType::Q8_0, GgufType::Q4_0,
                                     GgufType::Q4_1, GgufType::Q4_K, GgufType::Q5_K, GgufType::Q6_K};

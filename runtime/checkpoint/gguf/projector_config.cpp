@@ -208,6 +208,10 @@ class ProjectorReader {
     for (std::size_t i = 0; i < places.size(); ++i) {
       const std::string_view wanted = kImageTokens[i].text;
       const auto found = std::find(tokens.begin(), tokens.end(), wanted);
+      if (found == tokens.end() && wanted == kVideoTokenText) {
+        *places[i] = kNoVideoToken;
+        continue;
+      }
       if (found == tokens.end()) {
         text_->metadata().fail(kTextTokens, fmt::format("no token is {}, which images need", wanted));
       }

@@ -13,6 +13,8 @@ namespace pascaline {
 inline constexpr std::string_view kProjectorArchitecture = "clip";
 inline constexpr std::string_view kProjectorType = "qwen3vl_merger";
 
+/// Images do without this one.
+inline constexpr std::string_view kVideoTokenText = "<|video_pad|>";
 /// Tokens that stand for images and what is around them, in the order image, video, start, end; and their ids in the
 /// released models, which count where a text model's file names no tokens at all.
 struct ImageToken {
@@ -20,7 +22,7 @@ struct ImageToken {
   std::int64_t released;
 };
 inline constexpr std::array<ImageToken, 4> kImageTokens{
-    {{"<|image_pad|>", 151655}, {"<|video_pad|>", 151656}, {"<|vision_start|>", 151652}, {"<|vision_end|>", 151653}}};
+    {{"<|image_pad|>", 151655}, {kVideoTokenText, 151656}, {"<|vision_start|>", 151652}, {"<|vision_end|>", 151653}}};
 
 /// The vision tower of a projector's file for the text model of `text`, whose configuration is `config`. The tokens
 /// that stand for images are those that the text model's tokens name. Nothing that may change results is passed over:

@@ -2,10 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "runtime/checkpoint/gguf/gguf_generation.hpp"
+#include "tests/runtime/checkpoint/gguf_builder.hpp"
 #include "tests/runtime/checkpoint/model_fixture.hpp"
 
 namespace pascaline {
@@ -32,6 +35,68 @@ TEST(GenerationConfigTest, ReadsTheReleasedFile) {
   EXPECT_EQ(generation.eos_tokens, (std::vector<std::int64_t>{151645, 151643}));
   EXPECT_EQ(generation.bos_token, 151643);
   EXPECT_EQ(generation.pad_token, 151643);
+}
+
+TEST(GenerationConfigTest, WhatIsRecommendedIsWhatTheFileHas) {
+  const RecommendedSampling some =
+      parsed(R"({"do_sample": true, "top_p": 0.9, "top_k": null})", config_of("tiny_a")).recommended;
+  EXPECT_TRUE(some.do_sample);
+  EXPECT_TRUE(some.top_p);
+  EXPECT_FALSE(some.temperature);
+  EXPECT_FALSE(some.top_k);
+  EXPECT_FALSE(some.repetition_penalty);
+  EXPECT_FALSE(parsed(R"({"eos_token_id": 7})", config_of("tiny_a")).recommended.any());
+  EXPECT_FALSE(GenerationConfig().recommended.any());
+}
+
+// How tokens are drawn as the metadata of a GGUF file say.
+GenerationConfig gguf_generation(const testing::GgufBuilder& builder) {
+  const std::string file = builder.bytes();
+  return read_gguf_generation(parse_gguf(std::as_bytes(std::span(file)), "m.gguf").metadata, config_of("tiny_a"));
+}
+
+TEST(GgufGenerationTest, WhatTheFileLeavesOutIsNotRecommended) {
+  testing::GgufBuilder none;
+  const GenerationConfig usual = gguf_generation(none);
+  EXPECT_FALSE(usual.recommended.any());
+  EXPECT_EQ(usual.temperature, GenerationConfig().temperature);
+  testing::GgufBuilder some;
+  some.real("general.sampling.temp", 0.25F).integer("general.sampling.top_k", 7);
+  const GenerationConfig read = gguf_generation(some);
+  EXPECT_EQ(read.temperature, 0.25);
+  EXPECT_EQ(read.top_k, 7);
+  EXPECT_EQ(read.top_p, 1) << "as in a generation_config.json";
+  EXPECT_TRUE(read.recommended.temperature && read.recommended.top_k && read.recommended.do_sample);
+  EXPECT_FALSE(read.recommended.top_p || read.recommended.repetition_penalty);
+  testing::GgufBuilder greedy;
+  greedy.real("general.sampling.temp", 0);
+  EXPECT_FALSE(gguf_generation(greedy).do_sample);
+  EXPECT_FALSE(gguf_generation(greedy).recommended.temperature);
+}
+
+TEST(GgufGenerationTest, WhatChangesHowTokensAreDrawnIsRefused) {
+  const auto complaint = [](auto add) {
+    testing::GgufBuilder file;
+    add(file);
+    return complaint_of([&] { (void)gguf_generation(file); });
+  };
+  EXPECT_EQ(complaint([](auto& f) { f.real("general.sampling.min_p", 0.5F); }),
+            "m.gguf: key 'general.sampling.min_p': 0.5 is not supported, only 0: it changes how tokens are drawn");
+  PASCALINE_EXPECT_SAYS(complaint([](auto& f) { f.integer("general.sampling.mirostat", 2); }),
+                        "key 'general.sampling.mirostat': 2 is not supported, only 0");
+  PASCALINE_EXPECT_SAYS(complaint([](auto& f) { f.real("general.sampling.xtc_probability", 0.1F); }),
+                        "key 'general.sampling.xtc_probability': ");
+  PASCALINE_EXPECT_SAYS(complaint([](auto& f) { f.real("general.sampling.typical_p", 0.1F); }),
+                        "key 'general.sampling.typical_p': it is not supported");
+  PASCALINE_EXPECT_SAYS(complaint([](auto& f) { f.integer("general.sampling.min_p", 0); }),
+                        "key 'general.sampling.min_p': it is not a floating-point number");
+  EXPECT_EQ(complaint([](auto& f) {
+              f.real("general.sampling.min_p", 0).integer("general.sampling.mirostat", 0);
+              f.real("general.sampling.mirostat_tau", 5).integer("general.sampling.penalty_last_n", 64);
+            }),
+            "accepted");
+  PASCALINE_EXPECT_SAYS(complaint([](auto& f) { f.integer("tokenizer.ggml.unknown_token_id", 1000000); }),
+                        "m.gguf: key 'tokenizer.ggml.unknown_token_id': token 1000000 is not in the vocabulary");
 }
 
 TEST(GenerationConfigTest, KeysLeftOutAreNeutral) {

@@ -106,6 +106,13 @@ TEST(GgufTest, TensorsThatAreNotWithinTheFileAreRefused) {
   PASCALINE_EXPECT_SAYS(
       tensor([](auto& f) { f.describe("b", 10, {256}, 32); }),
       "tensor 'b': its type Q2_K is not read, only F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q4_K, Q5_K, Q6_K");
+  const std::array<std::pair<std::uint32_t, const char*>, 5> newer{
+      {{34, "TQ1_0"}, {35, "TQ2_0"}, {39, "MXFP4"}, {40, "NVFP4"}, {41, "Q1_0"}}};
+  for (const auto& [number, name] : newer) {
+    const std::uint32_t type = number;
+    PASCALINE_EXPECT_SAYS(tensor([type](auto& f) { f.describe("b", type, {256}, 32); }),
+                          std::string("its type ") + name + " is not read");
+  }
   PASCALINE_EXPECT_SAYS(tensor([](auto& f) { f.describe("b", 999, {256}, 32); }), "its type number 999 is not read");
   PASCALINE_EXPECT_SAYS(tensor([](auto& f) { f.describe("b", 12, {128}, 32); }), "no whole blocks of Q4_K");
   PASCALINE_EXPECT_SAYS(tensor([](auto& f) { f.describe("b", 0, {-1}, 32); }), "are not possible");
@@ -195,7 +202,8 @@ class GgufWeightsTest : public ::testing::Test {
     config_.eos_tokens = {3};
   }
 
-  [[nodiscard]] static GgufBuilder metadata() {
+  // Two of the keys can be left out.
+  [[nodiscard]] static GgufBuilder metadata(const std::string& without = "") {
     GgufBuilder file;
     file.word("general.architecture", "qwen3vl")
         .integer("qwen3vl.embedding_length", 256)
@@ -204,12 +212,16 @@ class GgufWeightsTest : public ::testing::Test {
         .integer("qwen3vl.attention.head_count_kv", 2)
         .integer("qwen3vl.feed_forward_length", 256)
         .integer("qwen3vl.context_length", 128)
-        .integer("qwen3vl.n_deepstack_layers", 3)
-        .real("qwen3vl.rope.freq_base", 1e6F)
         .real("qwen3vl.attention.layer_norm_rms_epsilon", 1e-6F)
         .integer("tokenizer.ggml.eos_token_id", 3)
         .array("qwen3vl.rope.dimension_sections", Type::int32, 4,
                GgufBuilder::raw(12) + GgufBuilder::raw(10) + GgufBuilder::raw(10) + GgufBuilder::raw(0));
+    if (without != "n_deepstack_layers") {
+      file.integer("qwen3vl.n_deepstack_layers", 1);
+    }
+    if (without != "rope.freq_base") {
+      file.real("qwen3vl.rope.freq_base", 1e6F);
+    }
     return file;
   }
 
@@ -330,6 +342,48 @@ TEST_F(GgufWeightsTest, WhatIsNotTheModelIsRefused) {
   PASCALINE_EXPECT_SAYS(opened(projector.word("general.architecture", "clip")), "this is a projector");
   GgufBuilder none;
   PASCALINE_EXPECT_SAYS(opened(none), "key 'general.architecture': it is missing");
+}
+
+TEST_F(GgufWeightsTest, NoKeyIsPassedOverThatIsWrong) {
+  const auto complaint = [&](auto add, const std::string& without = "") {
+    GgufBuilder file = metadata(without);
+    add(file);
+    add_tensors(file, GgufType::Q8_0, ElementType::q8_0, GgufType::Q8_0, ElementType::q8_0);
+    return opened(file);
+  };
+  const std::string features = "n_deepstack_layers";
+  PASCALINE_EXPECT_SAYS(complaint([](auto& f) { f.word("qwen3vl.n_deepstack_layers", "three"); }, features),
+                        "m.gguf: key 'qwen3vl.n_deepstack_layers': it is not an integer");
+  PASCALINE_EXPECT_SAYS(complaint([](auto& f) { f.integer("qwen3vl.n_deepstack_layers", 2); }, features),
+                        "key 'qwen3vl.n_deepstack_layers': 2 is not a possible number of the 1 layers");
+  PASCALINE_EXPECT_SAYS(
+      complaint([](auto& f) { f.key("qwen3vl.n_deepstack_layers", Type::int32, GgufBuilder::raw(-5)); }, features),
+      "-5 is not a possible number");
+  EXPECT_EQ(complaint([](auto&) {}, features), "accepted");
+  PASCALINE_EXPECT_SAYS(complaint([](auto&) {}, "rope.freq_base"),
+                        "m.gguf: key 'qwen3vl.rope.freq_base': it is missing");
+  PASCALINE_EXPECT_SAYS(complaint([](auto& f) { f.word("qwen3vl.rope.scaling.original_context_length", "z"); }),
+                        "key 'qwen3vl.rope.scaling.original_context_length': it is not an integer");
+  PASCALINE_EXPECT_SAYS(complaint([](auto& f) {
+                          f.key("qwen3vl.rope.scaling.original_context_length", Type::int32, GgufBuilder::raw(-1));
+                        }),
+                        "-1 is not a possible number of tokens");
+  PASCALINE_EXPECT_SAYS(complaint([](auto& f) { f.word("qwen3vl.rope.scaling.finetuned", "z"); }),
+                        "key 'qwen3vl.rope.scaling.finetuned': it is not a truth value");
+  PASCALINE_EXPECT_SAYS(complaint([](auto& f) { f.integer("qwen3vl.tensor_data_layout", 1); }),
+                        "key 'qwen3vl.tensor_data_layout': it is not a text");
+  PASCALINE_EXPECT_SAYS(complaint([](auto& f) { f.word("general.type", "adapter"); }),
+                        "m.gguf: key 'general.type': 'adapter' is no text model");
+  PASCALINE_EXPECT_SAYS(complaint([](auto& f) { f.integer("general.type", 1); }),
+                        "key 'general.type': it is not a text");
+  EXPECT_EQ(complaint([](auto& f) { f.word("general.type", "model"); }), "accepted");
+}
+
+TEST_F(GgufWeightsTest, NoExpertsAreNoMixtureOfExperts) {
+  GgufBuilder file = metadata();
+  file.integer("qwen3vl.expert_count", 0).integer("qwen3vl.expert_used_count", 0);
+  add_tensors(file, GgufType::Q8_0, ElementType::q8_0, GgufType::Q8_0, ElementType::q8_0);
+  EXPECT_EQ(opened(file), "accepted");
 }
 
 // A model of the family llama, as far as its configuration reads it.

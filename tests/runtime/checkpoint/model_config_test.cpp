@@ -80,7 +80,6 @@ TEST(ModelConfigTest, EveryKeyOfAForwardPassIsRequired) {
                                                               {"", "text_config"},
                                                               {"", "vision_config"},
                                                               {"", "image_token_id"},
-                                                              {"", "video_token_id"},
                                                               {"", "vision_start_token_id"},
                                                               {"", "vision_end_token_id"},
                                                               {"/text_config", "model_type"},

@@ -173,6 +173,13 @@ TEST_F(ProjectorFilesTest, TokensOfImagesAreThoseThatTheTextModelNames) {
   expect_blamed(read(unnamed, projector()), text_, "tokenizer.ggml.tokens", "no token is <|image_pad|>");
 }
 
+TEST_F(ProjectorFilesTest, ImagesNeedNoTokenOfVideos) {
+  GgufBuilder file = text();
+  add_tokens(file, {"<|vision_start|>", "<|image_pad|>", "<|vision_end|>"});
+  ASSERT_EQ(read(file, projector()), "accepted");
+  EXPECT_EQ(load_model_config({text_, projector_}).vision->video_token, kNoVideoToken);
+}
+
 TEST_F(ProjectorFilesTest, FilesOfDifferentModelsAreRefused) {
   expect_blamed(with("projection_dim", 128), projector_, "clip.vision.projection_dim",
                 "has the embedding_length 64: the files are of different models");
@@ -186,6 +193,7 @@ TEST_F(ProjectorFilesTest, FilesOfDifferentModelsAreRefused) {
       .integer("qwen3.attention.head_count", 4)
       .integer("qwen3.feed_forward_length", 128)
       .integer("qwen3.context_length", 128)
+      .real("qwen3.rope.freq_base", 1e6F)
       .real("qwen3.attention.layer_norm_rms_epsilon", 1e-6F)
       .tensor("token_embd.weight", 0, {64, 8}, std::string(2048, '\0'));
   expect_blamed(read(qwen3, projector()), text_, "general.architecture", "'qwen3' only reads text");

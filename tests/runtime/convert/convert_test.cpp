@@ -38,6 +38,10 @@ class ConvertTest : public ::testing::Test {
   }
 
   [[nodiscard]] ModelLocation files() const { return {files_.text, files_.projector}; }
+  void remove_files() const {
+    fs::remove(files_.text);
+    fs::remove(files_.projector);
+  }
   void to_gguf(const WantedTypes& wanted) const { ASSERT_TRUE(write_gguf_files(model_, files_, wanted)); }
   void to_folder(std::optional<GgufType> numbers = {}) const {
     ASSERT_TRUE(write_model_files(files(), back_, numbers));
@@ -87,12 +91,113 @@ TEST_F(ConvertTest, WhatAFolderSaysOfItsModelComesBack) {
   }
 }
 
+TEST_F(ConvertTest, TheNameOfAModelIsKept) {
+  const auto name_of_file = [&] { return std::string(GgufFile::open(files_.text).metadata().text("general.name")); };
+  to_gguf({});
+  EXPECT_EQ(name_of_file(), "model") << "the folder's";
+  to_folder();
+  remove_files();
+  ASSERT_TRUE(write_gguf_files(back_, files_, {}));
+  EXPECT_EQ(name_of_file(), "model") << "and not that of the other folder";
+}
+
 TEST_F(ConvertTest, GreedyFoldersStayGreedy) {
   write_bytes(model_ / "generation_config.json", R"({"eos_token_id": 738, "do_sample": false})");
   to_gguf({});
   EXPECT_EQ(ModelFolder(files()).default_sampling(1).temperature, ModelFolder(model_).default_sampling(1).temperature);
   to_folder();
   EXPECT_FALSE(ModelFolder(back_).generation().do_sample);
+}
+
+TEST_F(ConvertTest, OnlyWhatTheMakersRecommendIsWritten) {
+  constexpr const char* kSampling = "general.sampling.";
+  const auto sampling_keys = [&] {
+    const GgufFile file = GgufFile::open(files_.text);
+    std::string names;
+    for (const auto& [key, value] : file.metadata().values()) {
+      names += key.starts_with(kSampling) ? std::string(key.substr(std::strlen(kSampling))) + " " : "";
+    }
+    return names;
+  };
+  const auto there_and_back = [&] {
+    fs::remove_all(back_);
+    fs::create_directory(back_);
+    remove_files();
+    to_gguf({});
+    to_folder();
+  };
+  fs::remove(model_ / "generation_config.json");
+  there_and_back();
+  EXPECT_EQ(sampling_keys(), "");
+  EXPECT_FALSE(fs::exists(back_ / "generation_config.json"));
+  const ModelFolder plain(back_);
+  EXPECT_EQ(plain.generation().eos_tokens, ModelFolder(files()).generation().eos_tokens);
+  EXPECT_EQ(plain.default_sampling(1).temperature, ModelFolder(model_).default_sampling(1).temperature);
+
+  write_bytes(model_ / "generation_config.json", R"({"do_sample": true, "top_p": 0.95, "eos_token_id": [738, 736]})");
+  there_and_back();
+  EXPECT_EQ(sampling_keys(), "top_p ");
+  const nlohmann::json written = nlohmann::json::parse(read_file(back_ / "generation_config.json"));
+  EXPECT_EQ(written, nlohmann::json::parse(R"({"do_sample": true, "top_p": 0.95, "eos_token_id": [738, 736]})"));
+
+  write_bytes(model_ / "generation_config.json",
+              R"({"do_sample": true, "temperature": 0.6, "top_k": 20, "top_p": 0.95, "repetition_penalty": 1.05})");
+  there_and_back();
+  EXPECT_EQ(sampling_keys(), "penalty_repeat temp top_k top_p ");
+}
+
+// The tests' own tokenizer has no token for videos.
+TEST_F(ConvertTest, ImagesNeedNoTokenOfVideos) {
+  const fs::path other = folder_.path() / "other";
+  fs::create_directory(other);
+  (void)write_model_folder(other);
+  ASSERT_TRUE(write_gguf_files(other, files_, {}));
+  to_folder();
+  ModelConfig expected = config_;
+  expected.eos_tokens = {738, 736};
+  expected.vision->video_token = kNoVideoToken;
+  EXPECT_EQ(ModelFolder(files()).config(), expected);
+  EXPECT_EQ(ModelFolder(back_).config(), expected);
+}
+
+TEST_F(ConvertTest, TokensOfImagesThatNoGgufFileCanSayAreRefusedBeforeAnythingIsWritten) {
+  std::string tokenizer = read_file(model_ / "tokenizer.json");
+  const std::string name = "<|vision_end|>";
+  const std::size_t place = tokenizer.find(name);
+  ASSERT_NE(place, std::string::npos);
+  tokenizer.replace(place, name.size(), "<|vision_off|>");
+  write_bytes(model_ / "tokenizer.json", tokenizer);
+  try {
+    (void)write_gguf_files(model_, files_, {});
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(std::string(error.what()),
+              (model_ / "config.json").string() +
+                  ": /vision_end_token_id: token 740 is '<|vision_off|>' in tokenizer.json; a GGUF file can only say "
+                  "that <|vision_end|> is that token");
+  }
+  EXPECT_FALSE(fs::exists(files_.text));
+}
+
+TEST_F(ConvertTest, ItTellsWhichMatricesBecomeOtherBlocks) {
+  std::vector<std::string> told;
+  ConvertSettings settings;
+  settings.tell = [&](const std::string& line) { told.push_back(line); };
+  ASSERT_TRUE(write_gguf_files(model_, files_, {{}, WeightRecipe::named("q4_k")}, settings));
+  std::size_t q8 = 0;
+  for (const fs::path& path : {files_.text, files_.projector}) {
+    for (const GgufTensor& tensor : GgufFile::open(path).tensors()) {
+      q8 += tensor.type == GgufType::Q8_0 ? 1 : 0;
+    }
+  }
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_NE(told.front().find("Q8_0 instead of Q4_K"), std::string::npos) << told.front();
+  EXPECT_NE(told.front().find("as their rows are no whole blocks"), std::string::npos) << told.front();
+  EXPECT_GT(q8, 10U);
+  told.clear();
+  remove_files();
+  ASSERT_TRUE(write_gguf_files(model_, files_, {{}, WeightRecipe::named("q8_0")}, settings));
+  EXPECT_TRUE(told.empty());
 }
 
 TEST_F(ConvertTest, BlocksAreThoseThatQuantizingGives) {
