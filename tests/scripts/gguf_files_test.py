@@ -274,6 +274,7 @@ class GgufFilesTest(unittest.TestCase):
             writer.add_head_count_kv(1)
             writer.add_key_length(16)
             writer.add_value_length(16)
+            writer.add_rope_freq_base(1e6)
             writer.add_layer_norm_rms_eps(1e-6)
             writer.add_tokenizer_model("gpt2")
             writer.add_tokenizer_pre(splitting)
