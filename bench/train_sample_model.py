@@ -39,8 +39,8 @@ END, TURN, TURN_END = "<|endoftext|>", "<|im_start|>", "<|im_end|>"
 SPECIAL = [END, TURN, TURN_END]
 PATTERN = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|"
            r"\s+(?!\S)|\s+")
-CHAT = ("{%- for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{%- endfor %}"
-        "{%- if add_generation_prompt %}<|im_start|>assistant\n{%- endif %}")
+CHAT = ("{% for message in messages %}{{'<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' + "
+        "'\\n'}}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}")
 EPSILON, THETA = 1e-6, 10000.0
 SHORTEST, LONGEST = 200, 200_000  # characters of a document
 HELD_OUT = 50  # one document in so many

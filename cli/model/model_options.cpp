@@ -336,7 +336,7 @@ ModelFolder ModelCommandOptions::read_for_numbers() const {
 
 PromptLimits ModelCommandOptions::prompt_limits(const ModelFolder& model) const {
   PromptLimits limits;
-  limits.context = checked_options(model.config(), session_options().options).context;
+  limits.context = checked_options(model.config(), session_options().options, model.location()).context;
   limits.most_image_tokens = most_image_tokens;
   return limits;
 }

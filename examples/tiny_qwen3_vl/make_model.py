@@ -74,11 +74,15 @@ PREPROCESSOR = {
     "image_mean": [0.5, 0.5, 0.5],
     "image_std": [0.5, 0.5, 0.5],
 }
+# What the released models' template does with texts and images, without its tools and videos.
 CHAT_TEMPLATE = {
     "chat_template":
-        "{%- for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|vision_start|>"
-        "<|image_pad|><|vision_end|><|im_end|>\n{%- endfor %}{%- if add_generation_prompt %}<|im_start|>assistant\n"
-        "{%- endif %}"
+        "{%- for message in messages %}{%- if message.role != 'system' or loop.first %}"
+        "{{- '<|im_start|>' + message.role + '\\n' }}{%- if message.content is string %}{{- message.content }}"
+        "{%- else %}{%- for part in message.content %}{%- if part.type == 'image' %}"
+        "{{- '<|vision_start|><|image_pad|><|vision_end|>' }}{%- else %}{{- part.text }}{%- endif %}{%- endfor %}"
+        "{%- endif %}{{- '<|im_end|>\\n' }}{%- endif %}{%- endfor %}"
+        "{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}"
 }
 
 

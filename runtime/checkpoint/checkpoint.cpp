@@ -321,7 +321,31 @@ void Checkpoint::read_file_row(std::size_t index, std::int64_t row, std::span<st
   pascaline::read_file_row(matrix(index), row, out);
 }
 
+std::filesystem::path Checkpoint::file_of(std::size_t index) const {
+  if (gguf_) {
+    return projector_ && specs_[index].name.starts_with(kVisionPrefix) ? projector_->path() : gguf_->path();
+  }
+  const StoredTensor* const tensor = stored_.at(index);
+  const auto found = std::find_if(files_.begin(), files_.end(), [&](const Safetensors& file) {
+    return std::any_of(file.tensors().begin(), file.tensors().end(),
+                       [&](const StoredTensor& each) { return &each == tensor; });
+  });
+  return found->path();
+}
+
+std::string Checkpoint::where(std::size_t index) const {
+  return fmt::format("{}: tensor {}", file_of(index).string(), quoted_name(stored(index).name));
+}
+
 void Checkpoint::read(std::size_t index, ElementType type, std::int64_t first, std::span<std::byte> out) const {
+  try {
+    read_values(index, type, first, out);
+  } catch (const ModelError& error) {
+    throw ModelError(fmt::format("{}: {}", file_of(index).string(), error.what()));
+  }
+}
+
+void Checkpoint::read_values(std::size_t index, ElementType type, std::int64_t first, std::span<std::byte> out) const {
   const StoredTensor& tensor = stored(index);
   const std::int64_t columns = specs_[index].elements() / specs_[index].shape.front();
   const RowOrder rows = order(index);

@@ -35,6 +35,8 @@ class Checkpoint {
   [[nodiscard]] const std::vector<TensorSpec>& tensors() const noexcept { return specs_; }
   /// Where the tensor of that index lies.
   [[nodiscard]] const StoredTensor& stored(std::size_t index) const { return *stored_.at(index); }
+  /// Its file and its name there, as messages begin.
+  [[nodiscard]] std::string where(std::size_t index) const;
   /// The format of matrices that the tensor of that index is kept in, which its bytes have too if they are of U8;
   /// nothing of one that is stored as numbers and meant to be.
   [[nodiscard]] const std::optional<StoredFormat>& format(std::size_t index) const { return formats_.at(index); }
@@ -54,7 +56,7 @@ class Checkpoint {
   /// How another program quantized the folder.
   [[nodiscard]] FolderQuantization quantization() const noexcept { return quantization_; }
   /// Writes elements of the tensor of that index from `first` on, as many as `out` holds, as float32, float16 or
-  /// bfloat16. Throws as `read_weights`.
+  /// bfloat16. Throws as `read_weights`, naming the file.
   void read(std::size_t index, ElementType type, std::int64_t first, std::span<std::byte> out) const;
   /// Says that the tensor of that index will not be read soon, so that its memory is free for others.
   void forget(std::size_t index) const noexcept;
@@ -68,6 +70,8 @@ class Checkpoint {
     return codings_.empty() ? RowCoding::format : codings_.at(index);
   }
   [[nodiscard]] StoredMatrix matrix(std::size_t index) const;
+  [[nodiscard]] std::filesystem::path file_of(std::size_t index) const;
+  void read_values(std::size_t index, ElementType type, std::int64_t first, std::span<std::byte> out) const;
   // Of weights that need one type and are made of tensors stored in several.
   void join_types(const ModelConfig& config);
 

@@ -12,12 +12,13 @@
 namespace pascaline {
 
 WeightSource::WeightSource(std::vector<TensorSpec> tensors, Read read, Announce announce, StoredRows rows,
-                           Announce forget)
+                           Announce forget, Where where)
     : tensors_(std::move(tensors)),
       read_(std::move(read)),
       announce_(std::move(announce)),
       rows_(std::move(rows)),
       forget_(std::move(forget)),
+      where_(std::move(where)),
       taken_(tensors_.size()) {
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
     if (!index_.emplace(tensors_[i].name, i).second) {
@@ -80,6 +81,11 @@ std::optional<WeightSource::Rows> WeightSource::rows(const TensorSpec& tensor) c
   return rows_ ? rows_(index) : std::nullopt;
 }
 
+std::string WeightSource::where(const TensorSpec& tensor) const {
+  const std::size_t index = index_of(tensor.name);
+  return where_ ? where_(index) : fmt::format("tensor {}", quoted_name(tensor.name));
+}
+
 void WeightSource::announce(const TensorSpec& tensor) const {
   const std::size_t index = index_of(tensor.name);
   if (announce_) {
@@ -114,7 +120,8 @@ WeightSource checkpoint_weights(Checkpoint checkpoint) {
             }
             return WeightSource::Rows{*shared->format(index), tensor.bytes, shared->order(index)};
           },
-          [shared](std::size_t index) { shared->forget(index); }};
+          [shared](std::size_t index) { shared->forget(index); },
+          [shared](std::size_t index) { return shared->where(index); }};
 }
 
 }  // namespace pascaline

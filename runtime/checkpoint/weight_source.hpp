@@ -34,10 +34,12 @@ class WeightSource {
   };
   /// Those of a tensor, or nothing of one that is stored as numbers.
   using StoredRows = std::function<std::optional<Rows>(std::size_t index)>;
+  /// How messages name a tensor.
+  using Where = std::function<std::string(std::size_t index)>;
 
   /// Throws Error if two tensors have the same name. Without `read` the tensors have names and shapes only.
   WeightSource(std::vector<TensorSpec> tensors, Read read, Announce announce = {}, StoredRows rows = {},
-               Announce forget = {});
+               Announce forget = {}, Where where = {});
 
   /// All tensors under their official names.
   [[nodiscard]] const std::vector<TensorSpec>& tensors() const noexcept { return tensors_; }
@@ -57,6 +59,9 @@ class WeightSource {
   /// The rows of a tensor of `tensors()` as they are stored, if that is in a format of matrices; they live as long as
   /// the source. Throws ModelError for an unknown name.
   [[nodiscard]] std::optional<Rows> rows(const TensorSpec& tensor) const;
+  /// How messages begin that tell of a tensor of `tensors()`: with its file and its name there, if it is of one.
+  /// Throws ModelError for an unknown name.
+  [[nodiscard]] std::string where(const TensorSpec& tensor) const;
   /// Says that the tensor will be read soon, so that a file's part is fetched in the background; returns at once.
   void announce(const TensorSpec& tensor) const;
   /// Says that it will not, so that a file's part of it leaves the memory free.
@@ -70,6 +75,7 @@ class WeightSource {
   Announce announce_;
   StoredRows rows_;
   Announce forget_;
+  Where where_;
   std::map<std::string, std::size_t, std::less<>> index_;
   std::vector<bool> taken_;
   std::int64_t parameters_ = 0;

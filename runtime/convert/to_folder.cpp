@@ -105,8 +105,13 @@ std::optional<TensorProgress> write_model_files(const ModelLocation& model, cons
   } else {  // such a file without them would mean greedy answers
     config.eos_tokens = generation.eos_tokens;
   }
-  write_file_atomically(folder / "config.json", config_text(config, generation, usual_numbers(checkpoint, plan),
-                                                            text.metadata().find_text("general.name").value_or("")));
+  try {
+    write_file_atomically(folder / "config.json",
+                          config_text(config, generation, usual_numbers(checkpoint, plan),
+                                      text.metadata().find_text("general.name").value_or("")));
+  } catch (const ModelError& error) {  // what only a GGUF file can say
+    throw ModelError(fmt::format("{}: {}", model.path.string(), error.what()));
+  }
   if (config.vision) {
     const GgufFile projector = GgufFile::open(model.projector);
     write_file_atomically(folder / "preprocessor_config.json",

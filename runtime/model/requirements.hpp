@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "runtime/checkpoint/model_config.hpp"
+#include "runtime/checkpoint/model_location.hpp"
 #include "runtime/model/model_options.hpp"
 
 namespace pascaline {
@@ -14,11 +15,12 @@ namespace pascaline {
 [[nodiscard]] const VisionConfig& vision_of(const ModelConfig& config);
 
 /// Throws Error naming what no operation can run: heads of sizes that attention has no kernel for, or a vocabulary too
-/// large to draw from.
-void check_supported(const ModelConfig& config);
+/// large to draw from. `model` is what the configuration is of: files and keys are named as they are there.
+void check_supported(const ModelConfig& config, const ModelLocation& model = {});
 
 /// The options with what was left open decided: the context, and a chunk no longer than that. Throws Error naming the
-/// option that is out of bounds.
-[[nodiscard]] ModelOptions checked_options(const ModelConfig& config, const ModelOptions& options);
+/// option that is out of bounds, and what bounds it as `model` has it.
+[[nodiscard]] ModelOptions checked_options(const ModelConfig& config, const ModelOptions& options,
+                                           const ModelLocation& model = {});
 
 }  // namespace pascaline

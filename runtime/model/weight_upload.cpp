@@ -117,8 +117,8 @@ class RowPacker {
     }
     const std::span<const std::byte> bytes = stored_row(*stored_[origin->tensor], origin->row);
     if (const auto unfit = check_row(upload_->type, bytes)) {
-      throw ModelError(fmt::format("tensor {}: the block of value {} of row {} {}; the checkpoint is damaged",
-                                   quoted_name(upload_->from[origin->tensor]->name), unfit->value, origin->row,
+      throw ModelError(fmt::format("{}: the block of value {} of row {} {}; the checkpoint is damaged",
+                                   source_->where(*upload_->from[origin->tensor]), unfit->value, origin->row,
                                    unfit->reason));
     }
     return bytes;
@@ -226,8 +226,8 @@ void read_finite(const WeightSource& source, const TensorSpec& tensor, std::int6
   if (unfit != out.end()) {
     const std::int64_t at = first + (unfit - out.begin());
     const std::int64_t width = tensor.elements() / tensor.shape.front();
-    throw ModelError(fmt::format("{}: value {} of row {} is not finite, so it cannot be kept as float16x", tensor.name,
-                                 at % width, at / width));
+    throw ModelError(fmt::format("{}: value {} of row {} is not finite, so it cannot be kept as float16x",
+                                 source.where(tensor), at % width, at / width));
   }
 }
 

@@ -11,7 +11,6 @@
 #include "runtime/model/requirements.hpp"
 #include "runtime/session/gguf_images.hpp"
 #include "runtime/session/gguf_text.hpp"
-#include "runtime/text/chat_template.hpp"
 #include "runtime/text/end_tokens.hpp"
 #include "runtime/text/known_templates.hpp"
 
@@ -56,7 +55,7 @@ void check_preprocessor(const PreprocessorConfig& preprocessor, const VisionConf
 
 ModelFolder::ModelFolder(ModelLocation location, ModelParts parts, const std::string& chat_template)
     : location_(std::move(location)), config_(load_model_config(location_)) {
-  check_supported(config_);
+  check_supported(config_, location_);
   if (!chat_template.empty()) {
     given_template_ = chat_template_given(chat_template);
   }
@@ -77,7 +76,7 @@ ModelFolder::ModelFolder(ModelLocation location, ModelParts parts, const std::st
   };
   if (parts == ModelParts::words || is_wanted("tokenizer.json")) {
     if (!given_template_ && config_.family != ModelFamily::llama && parts != ModelParts::words) {
-      check_chat_template(path(), this->chat_template());
+      (void)this->chat_template();  // must be a known one
     }
     tokenizer_ = Tokenizer::load(path() / "tokenizer.json", static_cast<std::size_t>(config_.text.vocab));
     beginning_ = tokenizer_->beginning();
@@ -112,7 +111,8 @@ void ModelFolder::read_gguf_text() {
 
 const Tokenizer& ModelFolder::tokenizer() const {
   if (!tokenizer_ && is_gguf_path(path())) {
-    throw Error(fmt::format("{}: key 'tokenizer.ggml.model': there is no tokenizer, and text needs one; give tokens",
+    throw Error(fmt::format("{}: key 'tokenizer.ggml.model': there is no tokenizer, and text needs one; convert the "
+                            "model again with its tokenizer",
                             path().string()));
   }
   if (!tokenizer_) {
@@ -145,17 +145,10 @@ ChatTemplate ModelFolder::chat_template() const {
     return gguf_chat_template(gguf_template_->empty() ? std::nullopt : std::optional<std::string_view>(*gguf_template_),
                               {}, path().string());
   }
-  switch (config_.family) {
-    case ModelFamily::llama:
-      if (is_gguf_path(path())) {
-        (void)tokenizer();  // which it lacks, or it would have a template, too
-      }
-      return folder_chat_template(path());
-    case ModelFamily::qwen3:
-      return ChatTemplate::qwen3;
-    default:
-      return ChatTemplate::qwen3_vl;
+  if (is_gguf_path(path())) {
+    (void)tokenizer();  // which it lacks, or it would have a template, too
   }
+  return folder_chat_template(path());
 }
 
 ops::SamplingSettings ModelFolder::default_sampling(std::uint64_t seed) const {

@@ -170,8 +170,8 @@ std::string shown_name(const std::string& id, const DeviceInfo& device) {
 
 SessionPlan plan_session(const ModelFolder& folder, const SessionOptions& options) {
   SessionPlan plan;
-  plan.options = checked_options(folder.config(), options.options);
-  check_supported(folder.config());
+  plan.options = checked_options(folder.config(), options.options, folder.location());
+  check_supported(folder.config(), folder.location());
   DevicesHere here;
   const std::string id = device_id(options.device, here);
   check_device_name(id, {"cpu"});
@@ -203,7 +203,7 @@ double Answer::prompt_tokens_per_second() const noexcept {
 Session::Session(const SessionOptions& options) : Session(ModelFolder(options.model, parts_of(options)), options) {}
 
 Session::Session(ModelFolder folder, const SessionOptions& options) : folder_(std::move(folder)) {
-  ModelOptions decided = checked_options(config(), options.options);
+  ModelOptions decided = checked_options(config(), options.options, folder_.location());
   DevicesHere here;
   const std::string device = device_id(options.device, here);
   check_device_name(device, {"cpu"});
@@ -341,9 +341,10 @@ Answer Session::answer(std::vector<TokenId> tokens, std::span<const Patches> ima
 void Session::warn_of_no_end() {
   if (folder_.generation().eos_tokens.empty() && !std::exchange(warned_of_no_end_, true)) {
     fmt::print(stderr,
-               "pascaline: warning: {} names no token that ends an answer (eos_token_id in generation_config.json or "
-               "config.json); every answer continues to its limit\n",
-               folder_.path().string());
+               "pascaline: warning: {} names no token that ends an answer ({}); every answer continues to its limit\n",
+               folder_.path().string(),
+               is_gguf_path(folder_.path()) ? "tokenizer.ggml.eos_token_id, eot_token_id or eom_token_id"
+                                            : "eos_token_id in generation_config.json or config.json");
   }
 }
 

@@ -3,30 +3,17 @@
 #include <filesystem>
 #include <optional>
 #include <string>
-#include <string_view>
-
-#include "runtime/text/chat.hpp"
 
 namespace pascaline {
 
-/// Checks that a model folder's chat template is of the kind that encode_chat renders as that one; it is not
-/// interpreted. The first of chat_template.jinja, chat_template.json (key `chat_template`) and tokenizer_config.json
-/// (same key: a text, or a list with one named `default`) that has a template counts. Throws Error naming the file if
-/// there is none, or if it is of another family, has a system message of its own or opens a block of thinking;
-/// SpaceError if a file is no JSON or the key is of another type.
-void check_chat_template(const std::filesystem::path& model_folder, ChatTemplate expected = ChatTemplate::qwen3_vl);
-
-/// A chat template's text, and the file that it stands in.
 struct ChatTemplateText {
   std::string text;
-  std::string file;
+  std::string where;  ///< the file that it stands in and, if that has keys, the key, as messages name them
 };
 
-/// What check_chat_template looks at, or nothing if the folder has none. Throws SpaceError as that does.
+/// The chat template of a model's folder, or nothing if the folder has none. The first of chat_template.jinja,
+/// chat_template.json (key `chat_template`) and tokenizer_config.json (same key: a text, or a list with one named
+/// `default`) that has a template counts. Throws SpaceError if a file is no JSON or the key is of another type.
 [[nodiscard]] std::optional<ChatTemplateText> find_chat_template(const std::filesystem::path& model_folder);
-
-/// The same for the text of a template; `file` is its name in messages.
-void check_chat_template_text(std::string_view text, const std::string& file,
-                              ChatTemplate expected = ChatTemplate::qwen3_vl);
 
 }  // namespace pascaline

@@ -82,8 +82,7 @@ class GgufTokenizerBuilder {
       fail("model", "is missing, and text needs it; convert the model again with its tokenizer");
     }
     if (*data_->model != "gpt2") {
-      fail("model", fmt::format("tokenizers of the kind '{}' are not supported, only 'gpt2' (byte-level BPE); give ids "
-                                "instead of text",
+      fail("model", fmt::format("tokenizers of the kind '{}' are not supported, only 'gpt2' (byte-level BPE)",
                                 valid_utf8(*data_->model)));
     }
     if (!data_->pre) {
@@ -97,13 +96,14 @@ class GgufTokenizerBuilder {
       for (const PreTokenizer& each : pre_tokenizers()) {
         names.push_back(each.name);
       }
-      fail("pre", fmt::format("'{}' is not a known way to split text (known: {}); give ids instead of text",
+      fail("pre", fmt::format("'{}' is not a known way to split text (known: {}); if the model splits it as one of these "
+                              "does, gguf-new-metadata --pre-tokenizer NAME, of the Python package gguf, writes that into a copy",
                               valid_utf8(*data_->pre), fmt::join(names, ", ")));
     }
     for (const auto& [value, key] :
          {std::pair(data_->add_space_prefix, "add_space_prefix"), std::pair(data_->add_eos, "add_eos_token")}) {
       if (value.value_or(false)) {
-        fail(key, "true is not supported for a byte-level tokenizer; give ids instead of text");
+        fail(key, "true is not supported for a byte-level tokenizer");
       }
     }
     return *found;

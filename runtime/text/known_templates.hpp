@@ -20,14 +20,13 @@ namespace pascaline {
 /// neither, and as reading the file does.
 [[nodiscard]] ChatTemplate chat_template_given(const std::string& name_or_file);
 
-/// The template for a model's folder, whose text (see find_chat_template) must be a known one. Throws Error, with what
-/// to do, if there is none or it is not known.
+/// The template for a model's folder, whose text (see find_chat_template) must be a known one. Throws Error naming the
+/// file, with the nearest known one and what to do, if there is none or it is not known.
 [[nodiscard]] ChatTemplate folder_chat_template(const std::filesystem::path& model_folder);
 
 /// The template for a GGUF file: the one that `named` names if it is not empty, else the one of `text`, which is the
-/// file's key `tokenizer.chat_template`, recognised by its hash or, for Qwen3-VL, as a folder's is (see
-/// check_chat_template_text). Throws Error (`file: key 'key': problem`, with what to do) if there is none or it is not
-/// known.
+/// file's key `tokenizer.chat_template`. Throws Error (`file: key 'key': problem`, with the nearest known one and what
+/// to do) if there is none or it is not known.
 [[nodiscard]] ChatTemplate gguf_chat_template(std::optional<std::string_view> text, std::string_view named,
                                               const std::string& file);
 

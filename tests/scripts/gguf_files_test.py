@@ -52,9 +52,12 @@ def tokenizer():
     return content
 
 
-TEMPLATE = ("{%- for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|vision_start|>"
-            "<|image_pad|><|vision_end|><|im_end|>\n{%- endfor %}{%- if add_generation_prompt %}<|im_start|>assistant\n"
-            "{%- endif %}")
+TEMPLATE = ("{%- for message in messages %}{%- if message.role != 'system' or loop.first %}"
+            "{{- '<|im_start|>' + message.role + '\\n' }}{%- if message.content is string %}{{- message.content }}"
+            "{%- else %}{%- for part in message.content %}{%- if part.type == 'image' %}"
+            "{{- '<|vision_start|><|image_pad|><|vision_end|>' }}{%- else %}{{- part.text }}{%- endif %}{%- endfor %}"
+            "{%- endif %}{{- '<|im_end|>\\n' }}{%- endif %}{%- endfor %}"
+            "{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}")
 
 
 def add_tokenizer(writer, _config):

@@ -15,6 +15,17 @@ constexpr std::int64_t kVocabulary = 752;  // the tokenizer has ids up to 746
 
 void write(const std::filesystem::path& file, const json& content) { std::ofstream(file) << content.dump(1); }
 
+std::string chat_template_text(std::string_view name) {
+  std::ifstream file(std::filesystem::path(PASCALINE_TEST_TEXT_DATA) / "chat_templates.json");
+  const json templates = json::parse(file);
+  for (const json& text : templates.at("texts")) {
+    if (text.at("name") == name) {
+      return text.at("text").get<std::string>();
+    }
+  }
+  throw std::runtime_error("chat_templates.json lacks a template");
+}
+
 void copy_tokenizer(const std::filesystem::path& folder) {
   std::filesystem::copy_file(std::filesystem::path(PASCALINE_TEST_TEXT_DATA) / "tokenizer.json",
                              folder / "tokenizer.json", std::filesystem::copy_options::overwrite_existing);
@@ -137,11 +148,7 @@ ModelConfig write_model_folder(const std::filesystem::path& folder) {
                                               {"image_mean", {0.5, 0.5, 0.5}},
                                               {"image_std", {0.5, 0.5, 0.5}},
                                               {"image_processor_type", "Qwen2VLImageProcessorFast"}});
-  write(folder / "chat_template.json",
-        {{"chat_template",
-          "{%- for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|vision_start|>"
-          "<|image_pad|><|vision_end|><|im_end|>\n{%- endfor %}{%- if add_generation_prompt %}<|im_start|>assistant\n"
-          "{%- endif %}"}});
+  write(folder / "chat_template.json", {{"chat_template", chat_template_text("qwen3-vl")}});
   copy_tokenizer(folder);
   return config;
 }
@@ -152,13 +159,7 @@ ModelConfig write_llama_folder(const std::filesystem::path& folder) {
   config.text.normalises_heads = false;
   write_model(folder, config);
   write(folder / "generation_config.json", {{"eos_token_id", {738, 736}}});
-  std::ifstream file(std::filesystem::path(PASCALINE_TEST_TEXT_DATA) / "chat_templates.json");
-  const json templates = json::parse(file);
-  for (const json& text : templates.at("texts")) {
-    if (text.at("name") == "smollm2") {
-      write(folder / "tokenizer_config.json", {{"chat_template", text.at("text")}});
-    }
-  }
+  write(folder / "tokenizer_config.json", {{"chat_template", chat_template_text("smollm2")}});
   copy_tokenizer(folder);
   return config;
 }
@@ -177,10 +178,7 @@ ModelConfig write_text_model_folder(const std::filesystem::path& folder) {
   const ModelConfig config = small_text_config(ModelFamily::qwen3);
   write_model(folder, config);
   write(folder / "generation_config.json", {{"eos_token_id", {738, 736}}, {"do_sample", true}, {"temperature", 0.6}});
-  write(folder / "tokenizer_config.json",
-        {{"chat_template",
-          "{%- for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n"
-          "{%- endfor %}{%- if add_generation_prompt %}<|im_start|>assistant\n{%- endif %}"}});
+  write(folder / "tokenizer_config.json", {{"chat_template", chat_template_text("qwen3")}});
   copy_tokenizer(folder);
   return config;
 }

@@ -125,11 +125,15 @@ TEST_F(TextModelTest, ImagesAreRefusedByName) {
   EXPECT_TRUE(session.model().encode({}).deepstack.empty());
 }
 
-TEST_F(TextModelTest, TheTemplateNeedsNoImages) {
-  write_bytes(folder_ / "chat_template.json",
-              nlohmann::json{{"chat_template", "{{ '<|im_start|>' }}{{ '<|im_end|>' }}"}}.dump());
+TEST_F(TextModelTest, TheTemplateIsTheFoldersAndAKnownOne) {
+  EXPECT_EQ(ModelFolder(folder_.path()).chat_template(), ChatTemplate::qwen3);
+  const std::string other = "{%- if add_generation_prompt %}<|im_start|>assistant{%- endif %}<|im_end|>";
+  write_bytes(folder_ / "chat_template.json", nlohmann::json{{"chat_template", other}}.dump());
   const std::string message = message_of([&] { (void)ModelFolder(folder_.path()); });
-  EXPECT_NE(message.find("so it is not Qwen3's"), std::string::npos) << message;
+  EXPECT_NE(message.find("chat_template.json: key 'chat_template': this template is not a known one"),
+            std::string::npos)
+      << message;
+  EXPECT_EQ(ModelFolder(folder_.path(), ModelParts::all, "chatml").chat_template(), ChatTemplate::chatml);
 }
 
 TEST_F(TextModelTest, MemoryIsThatOfTheDecoder) {

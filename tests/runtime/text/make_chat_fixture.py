@@ -15,6 +15,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 TEMPLATES = {
     "smollm2": ("smollm2", True), "smollm2_escaped": ("smollm2", True), "Qwen-Qwen3-0.6B": ("qwen3", True),
     "unsloth_qwen3_template": ("qwen3", False), "unsloth_qwen3_instruct_template": ("qwen3", False),
+    "Qwen-Qwen3-VL-2B-Instruct": ("qwen3-vl", False), "qwen3_vl_short": ("qwen3-vl", True),
     "chatml": ("chatml", True), "chatml_escaped": ("chatml", True),
     "llama3_a": ("llama3", False), "llama3_a_escaped": ("llama3", False), "llama3_b": ("llama3", False),
     "llama3_b_escaped": ("llama3", False), "unsloth_llama3_template": ("llama3", False),
@@ -31,17 +32,32 @@ CONVERSATIONS = [
     [("system", ""), ("user", " ")],
 ]
 
+# With images: for templates that read them.
+IMAGES = [
+    ("system", "Be brief."),
+    ("user", [{"type": "text", "text": "\n  What is"}, {"type": "image"}, {"type": "text", "text": " and "},
+              {"type": "image"}, {"type": "text", "text": "?\n"}]),
+    ("assistant", "A cat."), ("system", "Not read."),
+    ("user", [{"type": "image"}, {"type": "text", "text": "So?"}])]
+
+
+def render(template, conversation):
+    return template.render(messages=[{"role": role, "content": words} for role, words in conversation],
+                           bos_token="<|begin_of_text|>", add_generation_prompt=True)
+
 
 def main():
     environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
-    out = {"conversations": CONVERSATIONS, "texts": [], "rendered": {}}
+    out = {"conversations": CONVERSATIONS, "texts": [], "rendered": {},
+           "images": {"conversation": IMAGES, "rendered": {}}}
     for file, (name, is_stored) in TEMPLATES.items():
         text = (pathlib.Path(sys.argv[1]) / f"{file}.jinja").read_text()
         template = environment.from_string(text)
-        rendered = [template.render(messages=[{"role": role, "content": words} for role, words in conversation],
-                                    bos_token="<|begin_of_text|>", add_generation_prompt=True)
-                    for conversation in CONVERSATIONS]
+        rendered = [render(template, conversation) for conversation in CONVERSATIONS]
         assert out["rendered"].setdefault(name, rendered) == rendered, f"{file} renders otherwise than others of {name}"
+        if name == "qwen3-vl":
+            seen = render(template, IMAGES)
+            assert out["images"]["rendered"].setdefault(name, seen) == seen, f"{file} renders images otherwise"
         if is_stored:
             out["texts"].append({"name": name, "text": text})
     path = pathlib.Path(__file__).parent / "data" / "chat_templates.json"
