@@ -7,10 +7,13 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "fuzz/vision_model.hpp"
 #include "runtime/checkpoint/checkpoint.hpp"
 #include "runtime/checkpoint/gguf/gguf_config.hpp"
+#include "runtime/checkpoint/gguf/projector_config.hpp"
 #include "runtime/checkpoint/model_error.hpp"
 
 namespace {
@@ -24,7 +27,8 @@ using pascaline::ModelError;
 // A file in memory that each input is written to, named so that it is taken for a GGUF file.
 class InputFile {
  public:
-  InputFile() : path_("/dev/shm/pascaline_fuzz_" + std::to_string(::getpid()) + ".gguf") {
+  explicit InputFile(const std::string& kind)
+      : path_("/dev/shm/pascaline_fuzz_" + std::to_string(::getpid()) + kind + ".gguf") {
     descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   }
   InputFile(const InputFile&) = delete;
@@ -33,8 +37,9 @@ class InputFile {
     ::close(descriptor_);
     ::unlink(path_.c_str());
   }
-  const std::filesystem::path& write(const std::uint8_t* data, std::size_t size) const {
-    if (::ftruncate(descriptor_, 0) != 0 || ::pwrite(descriptor_, data, size, 0) != static_cast<ssize_t>(size)) {
+  const std::filesystem::path& write(std::string_view data) const {
+    if (::ftruncate(descriptor_, 0) != 0 ||
+        ::pwrite(descriptor_, data.data(), data.size(), 0) != static_cast<ssize_t>(data.size())) {
       std::abort();
     }
     return path_;
@@ -88,10 +93,20 @@ void ask_for_all(const GgufMetadata& metadata) {
   }
 }
 
-// Every byte of the tensors is read where they are those of a model.
-void read_model(const std::filesystem::path& file) {
-  const ModelConfig config = pascaline::read_gguf_config(pascaline::GgufFile::open(file));
-  const Checkpoint checkpoint = Checkpoint::open(file, config);
+// The text model that projectors are read with.
+const std::filesystem::path& text_of_projectors() {
+  static const InputFile file("_text");
+  static const std::filesystem::path& written = file.write(pascaline::fuzzing::vision_text_model());
+  return written;
+}
+
+// Every byte of the tensors is read where they are those of a model, or of a model's projector.
+void read_model(const std::filesystem::path& file, const GgufMetadata& metadata) {
+  const bool is_projector = metadata.text("general.architecture") == pascaline::kProjectorArchitecture;
+  const pascaline::ModelLocation model =
+      is_projector ? pascaline::ModelLocation(text_of_projectors(), file) : pascaline::ModelLocation(file);
+  const ModelConfig config = pascaline::load_model_config(model);
+  const Checkpoint checkpoint = Checkpoint::open(model, config);
   for (std::size_t i = 0; i < checkpoint.tensors().size(); ++i) {
     std::vector<float> values(static_cast<std::size_t>(checkpoint.tensors()[i].elements()));
     try_get([&] {
@@ -105,7 +120,7 @@ void read_model(const std::filesystem::path& file) {
 
 /// Any bytes are a GGUF file whose tensors lie within it, or a ModelError; whatever is a model's can be read.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  static const InputFile file;
+  static const InputFile file("");
   const std::span bytes(reinterpret_cast<const std::byte*>(data), size);
   try {
     const pascaline::GgufContent content = pascaline::parse_gguf(bytes, "fuzz.gguf");
@@ -117,7 +132,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
     ask_for_all(content.metadata);
     if (content.metadata.has("general.architecture")) {
-      read_model(file.write(data, size));
+      read_model(file.write({reinterpret_cast<const char*>(data), size}), content.metadata);
     }
   } catch (const ModelError&) {
   }

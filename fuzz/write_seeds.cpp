@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/util/paths.hpp"
+#include "fuzz/vision_model.hpp"
 #include "runtime/bundle/bundle.hpp"
 #include "runtime/checkpoint/checkpoint.hpp"
 #include "runtime/checkpoint/safetensors.hpp"
@@ -205,12 +206,15 @@ int main(int count, char** arguments) {
   const fs::path folder = arguments[1];
   write_all(folder / "gguf",
             {gguf_of_all_types(), gguf_model("qwen3", false), gguf_model("qwen3", true), gguf_model("llama", false),
-             gguf_model("llama", true), GgufBuilder().bytes()},
+             gguf_model("llama", true), GgufBuilder().bytes(), pascaline::fuzzing::vision_text_model(),
+             pascaline::fuzzing::vision_projector()},
             ".gguf");
   for (const char* model : {"1.gguf", "2.gguf"}) {  // mutations of what is refused would find little
     const fs::path file = folder / "gguf" / model;
     (void)pascaline::Checkpoint::open(file, pascaline::load_model_config(file));
   }
+  const pascaline::ModelLocation vision(folder / "gguf" / "6.gguf", folder / "gguf" / "7.gguf");
+  (void)pascaline::Checkpoint::open(vision, pascaline::load_model_config(vision));
   write_all(folder / "tokenizer", tokenizers());
   write_all(folder / "bundle", {small_bundle()});
   write_all(folder / "image", {png(PNG_COLOR_TYPE_GRAY, 16, true), png(PNG_COLOR_TYPE_RGB, 8, false),
