@@ -215,7 +215,7 @@ bring_python() {
     return 0
   fi
   mkdir -p "$toolkit"
-  step "bring what the Python package is built and tested with (Python wheels, 57 MB)" python \
+  step "bring what the Python package is built and tested with (Python wheels, 58 MB)" python \
     "check the network; the Python package is not built" make_python || rm -rf "$toolkit/python"
 }
 
