@@ -15,6 +15,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -114,7 +115,7 @@ class Comparison:
         words += ["--db", self.database(kind)] if tuned else ["--untuned"]
         out, _ = call(words, self.logs / f"pascaline_{kind}_{'tuned' if tuned else 'untuned'}.log", None,
                       self.options.timeout)
-        return {one["test"]: {"mean": one["avg_ts"], "deviation": one["stddev_ts"]} for one in json.loads(out)}
+        return {test_name(one): {"mean": one["avg_ts"], "deviation": one["stddev_ts"]} for one in json.loads(out)}
 
     def tunes(self):
         return self.options.budget not in ("0", "0s")
@@ -196,8 +197,11 @@ class Comparison:
     def run(self):
         self.options.out.mkdir(parents=True, exist_ok=True)
         if self.options.llama.is_file():
-            with tarfile.open(self.options.llama) as archive:
-                archive.extractall(self.options.out / "llama")
+            try:
+                with tarfile.open(self.options.llama) as archive:
+                    archive.extractall(self.options.out / "llama")
+            except tarfile.TarError as error:
+                raise Step(f"--llama {self.options.llama}: {str(error).splitlines()[0].rstrip(':')}") from error
             self.options.llama = self.options.out / "llama"
         files = self.model_files()
         for kind, file in files.items():
@@ -235,6 +239,15 @@ def write_png(file, side):
 
     file.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)) +
                      chunk(b"IDAT", zlib.compress(lines)) + chunk(b"IEND", b""))
+
+
+def check_programs(options):
+    """Raises Step for a program that is not there; llama.cpp's may be in an archive."""
+    if shutil.which(options.pascaline) is None:
+        raise Step(f"--pascaline {options.pascaline}: there is no such program")
+    bench = options.llama / "llama-bench"
+    if not options.llama.is_file() and shutil.which(bench) is None:
+        raise Step(f"--llama {options.llama}: there is no program {bench.name} in it: make it with build.sh")
 
 
 def version_of(program):
@@ -295,7 +308,12 @@ def main():
     parser.add_argument("--target", default="sm_61")
     parser.add_argument("--cublas", help="file of cuBLAS, which llama.cpp needs for F16")
     parser.add_argument("--timeout", type=float, default=300, help="seconds that one command may take")
-    sys.exit(Comparison(parser.parse_args()).run())
+    options = parser.parse_args()
+    try:
+        check_programs(options)
+        sys.exit(Comparison(options).run())
+    except (Step, OSError) as error:
+        sys.exit(f"run.py: {error}")
 
 
 if __name__ == "__main__":

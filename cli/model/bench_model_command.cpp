@@ -276,6 +276,9 @@ int bench_as_llama_bench(const BenchModelCommandOptions& options) {
   const std::vector<std::int64_t> prompts =
       options.sizes.prompts.empty() ? std::vector<std::int64_t>{kUsualLlamaBenchPrompt} : options.sizes.prompts;
   const std::vector<LlamaBenchTest> tests = llama_bench_tests(prompts, options.generated, options.depths);
+  if (tests.empty()) {
+    throw Error("no test is left: give --prompt-tokens or --generated above 0");
+  }
   ModelFolder folder = options.model.read_for_numbers();
   const std::int64_t context = options.model.prompt_limits(folder).context;
   ModelRequest request;
@@ -347,7 +350,7 @@ void add_bench_model_command(CLI::App& app, Action& action) {
   const auto options = std::make_shared<BenchModelCommandOptions>();
   options->model.add_to(*command);
   options->model.add_placement_to(*command);
-  options->sizes.add_to(*command);
+  options->sizes.add_to(*command, 0);
   command->add_flag("--no-image", options->no_image, "Without an image")->excludes("--image-size");
   command->add_option("--repeats", options->repeats, "Runs of each, of which the median counts")
       ->transform(whole_number(1, 1000))
@@ -392,6 +395,10 @@ void add_bench_model_command(CLI::App& app, Action& action) {
       if (command->count(name) > 0 && options->is_llama_bench()) {
         throw CLI::ValidationError(name, "is not for llama-bench's formats, which have no images");
       }
+    }
+    const std::vector<std::int64_t>& prompts = options->sizes.prompts;
+    if (std::find(prompts.begin(), prompts.end(), 0) != prompts.end() && !options->is_llama_bench()) {
+      throw CLI::ValidationError("--prompt-tokens", "0, which leaves prompts out, is for llama-bench's formats");
     }
     options->as_json = options->as_json || options->format.ends_with("json");
     action = [options] { return bench_model(*options); };

@@ -1,14 +1,22 @@
 #include "cli/model/llama_bench.hpp"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
+#include <ctime>
+#include <map>
 #include <numeric>
+#include <thread>
+#include <utility>
 
 #include "cli/model/model_passes.hpp"
 #include "core/error.hpp"
+#include "core/version.hpp"
+#include "runtime/checkpoint/gguf/gguf_file.hpp"
 #include "runtime/checkpoint/model_family.hpp"
 #include "runtime/checkpoint/weight_table.hpp"
 
@@ -24,8 +32,60 @@ std::string backend_of(Session& session) {
   return session.executor().device().info().kind == DeviceKind::cuda ? "CUDA" : "emulator";
 }
 
+// The formats of the weights: as the file names them, or as they were asked for.
+std::string weights_text(Session& session) {
+  const std::string& name = session.model().options().weights.name();
+  const std::filesystem::path& path = session.folder().path();
+  if (!is_gguf_path(path) || !name.starts_with("GGUF")) {
+    return name;
+  }
+  const GgufFile file = GgufFile::open(path);
+  if (const auto type = file.metadata().find_integer("general.file_type")) {
+    if (std::string known = gguf_file_type_name(*type); !known.empty()) {
+      return known;
+    }
+  }
+  std::map<GgufType, std::size_t> bytes;
+  for (const GgufTensor& tensor : file.tensors()) {
+    bytes[tensor.type] += tensor.bytes.size();
+  }
+  const auto most = std::max_element(bytes.begin(), bytes.end(),
+                                     [](const auto& one, const auto& two) { return one.second < two.second; });
+  return most == bytes.end() ? name : std::string(name_of(most->first));
+}
+
+// The family, its size and the formats of its weights.
 std::string model_text(Session& session) {
-  return fmt::format("{} {}", traits_of(session.config().family).model_type, session.model().options().weights.name());
+  const auto parameters = static_cast<double>(parameter_count(session.config()));
+  const std::string size = parameters < 1e6   ? fmt::format("{:.0f}K", parameters / 1e3)
+                           : parameters < 1e9 ? fmt::format("{:.0f}M", parameters / 1e6)
+                                              : fmt::format("{:.1f}B", parameters / 1e9);
+  return fmt::format("{} {} {}", traits_of(session.config().family).model_type, size, weights_text(session));
+}
+
+// Of the decoder, those that a GPU runs from its own memory.
+std::int64_t gpu_layers(Session& session) {
+  return backend_of(session) == "CUDA"
+             ? static_cast<std::int64_t>(session.model().plan().placement.count(Place::device))
+             : 0;
+}
+
+std::int64_t threads_here() { return std::max(1U, std::thread::hardware_concurrency()); }
+
+std::string ggml_name(ElementType type) {
+  return type == ElementType::float32 ? "f32" : type == ElementType::float16 ? "f16" : std::string(name_of(type));
+}
+
+double mean_of(const std::vector<double>& values) {
+  return values.empty() ? 0 : std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+double deviation_of(const std::vector<double>& values) {
+  const double middle = mean_of(values);
+  const double squares = std::accumulate(values.begin(), values.end(), 0.0, [middle](double sum, double one) {
+    return sum + (one - middle) * (one - middle);
+  });
+  return values.size() < 2 ? 0 : std::sqrt(squares / static_cast<double>(values.size() - 1));
 }
 
 // A count in a unit, or in the next smaller one if it is less than one of it.
@@ -71,18 +131,34 @@ std::int64_t LlamaBenchTest::context() const noexcept {
   return depth + tokens() + (generated > 0 ? 2 : 0);
 }
 
-double LlamaBenchResult::mean() const noexcept {
-  return tokens_per_s.empty() ? 0
-                              : std::accumulate(tokens_per_s.begin(), tokens_per_s.end(), 0.0) /
-                                    static_cast<double>(tokens_per_s.size());
+std::vector<double> LlamaBenchResult::tokens_per_s() const {
+  std::vector<double> rates;
+  rates.reserve(seconds.size());
+  for (const double one : seconds) {
+    rates.push_back(static_cast<double>(test.tokens()) / one);
+  }
+  return rates;
 }
 
-double LlamaBenchResult::deviation() const noexcept {
-  const double middle = mean();
-  const double squares =
-      std::accumulate(tokens_per_s.begin(), tokens_per_s.end(), 0.0,
-                      [middle](double sum, double one) { return sum + (one - middle) * (one - middle); });
-  return tokens_per_s.size() < 2 ? 0 : std::sqrt(squares / static_cast<double>(tokens_per_s.size() - 1));
+double LlamaBenchResult::mean() const { return mean_of(tokens_per_s()); }
+
+double LlamaBenchResult::deviation() const { return deviation_of(tokens_per_s()); }
+
+std::string gguf_file_type_name(std::int64_t file_type) {
+  constexpr std::array<std::pair<std::int64_t, std::string_view>, 11> kNames{{{0, "F32"},
+                                                                              {1, "F16"},
+                                                                              {2, "Q4_0"},
+                                                                              {3, "Q4_1"},
+                                                                              {7, "Q8_0"},
+                                                                              {14, "Q4_K_S"},
+                                                                              {15, "Q4_K_M"},
+                                                                              {16, "Q5_K_S"},
+                                                                              {17, "Q5_K_M"},
+                                                                              {18, "Q6_K"},
+                                                                              {32, "BF16"}}};
+  const auto* const found =
+      std::find_if(kNames.begin(), kNames.end(), [file_type](const auto& name) { return name.first == file_type; });
+  return found == kNames.end() ? std::string() : std::string(found->second);
 }
 
 std::vector<LlamaBenchTest> llama_bench_tests(const std::vector<std::int64_t>& prompts,
@@ -105,30 +181,37 @@ std::vector<LlamaBenchTest> llama_bench_tests(const std::vector<std::int64_t>& p
 }
 
 LlamaBenchResult run_llama_bench(Session& session, const LlamaBenchTest& test, std::int64_t repeats) {
-  LlamaBenchResult result{test, {}, {}};
+  LlamaBenchResult result{test, {}, {}, fmt::format("{:%FT%TZ}", fmt::gmtime(std::time(nullptr)))};
   try {
     (void)run_once(session, test);  // compiles, records
     for (std::int64_t i = 0; i < repeats; ++i) {
-      result.tokens_per_s.push_back(static_cast<double>(test.tokens()) / run_once(session, test));
+      result.seconds.push_back(run_once(session, test));
     }
   } catch (const DeviceLostError&) {
     throw;
   } catch (const Error& error) {
-    result.tokens_per_s.clear();
+    result.seconds.clear();
     result.failure = error.what();
   }
   return result;
 }
 
 std::string llama_bench_table(Session& session, const std::vector<LlamaBenchResult>& results) {
-  constexpr const char* kRow = "| {:<30} | {:>10} | {:>10} | {:<10} | {:>15} | {:>20} |\n";
-  std::string table = fmt::format(fmt::runtime(kRow), "model", "size", "params", "backend", "test", "t/s");
-  table += fmt::format("| {:-<30} | {:->9}: | {:->9}: | {:-<10} | {:->14}: | {:->19}: |\n", "", "", "", "", "", "");
+  // As there: threads where the processor runs the model, else layers on the GPU.
+  const bool on_gpu = backend_of(session) == "CUDA";
+  const int width = on_gpu ? 3 : 7;
+  const std::int64_t number = on_gpu ? gpu_layers(session) : threads_here();
+  constexpr const char* kRow = "| {:<30} | {:>10} | {:>10} | {:<10} | {:>{}} | {:>15} | {:>20} |\n";
+  std::string table = fmt::format(fmt::runtime(kRow), "model", "size", "params", "backend", on_gpu ? "ngl" : "threads",
+                                  width, "test", "t/s");
+  table += fmt::format("| {:-<30} | {:->9}: | {:->9}: | {:-<10} | {:->{}}: | {:->14}: | {:->19}: |\n", "", "", "", "",
+                       "", width - 1, "", "");
   const std::string size = in_units(static_cast<double>(session.model().memory().weights), 1 << 30, "GiB", "MiB", 1024);
   const std::string parameters = in_units(static_cast<double>(parameter_count(session.config())), 1e9, "B", "M", 1000);
+  const std::string model = model_text(session);
   for (const LlamaBenchResult& result : results) {
     table +=
-        fmt::format(fmt::runtime(kRow), model_text(session), size, parameters, backend_of(session), result.test.name(),
+        fmt::format(fmt::runtime(kRow), model, size, parameters, backend_of(session), number, width, result.test.name(),
                     result.failure.empty() ? fmt::format("{:.2f} ± {:.2f}", result.mean(), result.deviation())
                                            : "failed: " + result.failure);
   }
@@ -136,22 +219,42 @@ std::string llama_bench_table(Session& session, const std::vector<LlamaBenchResu
 }
 
 json llama_bench_json(Session& session, const std::vector<LlamaBenchResult>& results) {
+  const ModelOptions& options = session.model().options();
+  const bool on_gpu = backend_of(session) == "CUDA";
+  const json common{{"build_commit", kVersion},
+                    {"cpu_info", open_device("emulator")->info().name},
+                    {"gpu_info", on_gpu ? session.device_name() : ""},
+                    {"backends", backend_of(session)},
+                    {"model_filename", session.folder().path().string()},
+                    {"model_type", model_text(session)},
+                    {"model_size", session.model().memory().weights},
+                    {"model_n_params", parameter_count(session.config())},
+                    {"n_batch", options.chunk},
+                    {"n_ubatch", options.chunk},
+                    {"n_threads", threads_here()},
+                    {"type_k", ggml_name(options.cache)},
+                    {"type_v", ggml_name(options.cache)},
+                    {"n_gpu_layers", gpu_layers(session)}};
   json all = json::array();
   for (const LlamaBenchResult& result : results) {
-    json one{{"backends", backend_of(session)},
-             {"gpu_info", session.device_name()},
-             {"model_type", model_text(session)},
-             {"model_filename", session.folder().path().string()},
-             {"model_size", session.model().memory().weights},
-             {"model_n_params", parameter_count(session.config())},
-             {"n_prompt", result.test.prompt},
-             {"n_gen", result.test.generated},
-             {"n_depth", result.test.depth},
-             {"test", result.test.name()}};
+    json one = common;
+    one["n_prompt"] = result.test.prompt;
+    one["n_gen"] = result.test.generated;
+    one["n_depth"] = result.test.depth;
+    one["test_time"] = result.begun;
     if (result.failure.empty()) {
+      std::vector<double> nanoseconds;
+      json whole = json::array();
+      for (const double seconds : result.seconds) {
+        nanoseconds.push_back(1e9 * seconds);
+        whole.push_back(std::llround(nanoseconds.back()));
+      }
+      one["avg_ns"] = std::llround(mean_of(nanoseconds));
+      one["stddev_ns"] = std::llround(deviation_of(nanoseconds));
+      one["samples_ns"] = std::move(whole);
       one["avg_ts"] = result.mean();
       one["stddev_ts"] = result.deviation();
-      one["samples_ts"] = result.tokens_per_s;
+      one["samples_ts"] = result.tokens_per_s();
     } else {
       one["failure"] = result.failure;
     }

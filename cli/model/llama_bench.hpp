@@ -26,12 +26,15 @@ struct LlamaBenchTest {
 /// One and its runs.
 struct LlamaBenchResult {
   LlamaBenchTest test;
-  std::vector<double> tokens_per_s;  ///< of each run
-  std::string failure;               ///< why there are none
+  std::vector<double> seconds;  ///< of each run
+  std::string failure;          ///< why there are none
+  std::string begun;            ///< when, in UTC: 2026-01-31T12:00:00Z
 
-  [[nodiscard]] double mean() const noexcept;
+  [[nodiscard]] std::vector<double> tokens_per_s() const;
+  /// Of tokens a second.
+  [[nodiscard]] double mean() const;
   /// The standard deviation of a sample, as llama-bench computes it; 0 of one run.
-  [[nodiscard]] double deviation() const noexcept;
+  [[nodiscard]] double deviation() const;
 };
 
 /// At each depth the prompts and then the generated tokens, of lengths above 0.
@@ -43,9 +46,13 @@ struct LlamaBenchResult {
 /// depth is not timed. What it throws is kept as its failure, but for a device that is lost.
 [[nodiscard]] LlamaBenchResult run_llama_bench(Session& session, const LlamaBenchTest& test, std::int64_t repeats);
 
-/// The columns model, size, params, backend, test and t/s in Markdown, as llama-bench prints them.
+/// llama.cpp's name of what a GGUF file mostly holds, by its key `general.file_type` (`Q4_K_M`); empty if it has none.
+[[nodiscard]] std::string gguf_file_type_name(std::int64_t file_type);
+
+/// The columns model, size, params, backend, threads or ngl, test and t/s in Markdown, as llama-bench prints them.
 [[nodiscard]] std::string llama_bench_table(Session& session, const std::vector<LlamaBenchResult>& results);
-/// A list of objects with llama-bench's names of fields.
+/// A list of objects with llama-bench's names of fields, types and units; of a test that failed, without times and with
+/// `failure`.
 [[nodiscard]] nlohmann::json llama_bench_json(Session& session, const std::vector<LlamaBenchResult>& results);
 
 /// An answer's times under llama-bench's names of tests: its prompt, which was read at `depth`, and the tokens after

@@ -59,12 +59,12 @@ std::int64_t patches_along(const VisionConfig& vision, std::int64_t pixels) {
   return std::max(vision.merge, pixels / vision.patch / vision.merge * vision.merge);
 }
 
-void PassCommandOptions::add_to(CLI::App& command) {
+void PassCommandOptions::add_to(CLI::App& command, std::int64_t least_prompt) {
   command
       .add_option("--prompt-tokens", prompts,
                   fmt::format("Lengths of prompts and of the contexts for decoding (default: {})",
                               fmt::join(usual_prompts, " ")))
-      ->transform(whole_number(1));
+      ->transform(whole_number(least_prompt));
   command
       .add_option("--image-size", image,
                   fmt::format("Size of an image: HEIGHT WIDTH in pixels (default: {})", usual_image))

@@ -21,7 +21,8 @@ struct PassCommandOptions {
   std::vector<std::int64_t> prompts;        ///< those given
   std::vector<std::int64_t> image;          ///< height and width in pixels, or none
 
-  void add_to(CLI::App& command);
+  /// With `least_prompt` 0 the command must tell what that means.
+  void add_to(CLI::App& command, std::int64_t least_prompt = 1);
   /// Decides on prompts, each with so many tokens generated after it: those given, for which it throws Error if they
   /// do not fit the context; else the usual ones that do, with a note on stderr if some do not.
   void choose_prompts(std::int64_t context, std::int64_t generated);

@@ -58,8 +58,10 @@ void copy_files(const fs::path& from, const fs::path& to) {
 
 int quantize_folder(const QuantizeCommandOptions& options) {
   if (is_gguf_path(options.folder)) {
-    throw Error(
-        fmt::format("{} is a GGUF file; a model is quantized from the folder of its original weights", options.folder));
+    throw Error(fmt::format(
+        "{} is a GGUF file; a model is quantized from the folder of its original weights: give that, or make "
+        "one of the file with pascaline convert",
+        options.folder));
   }
   const WeightRecipe recipe = given_weights(options.weights);
   const ModelConfig config = load_model_config(options.folder);

@@ -136,8 +136,9 @@ TEST_F(CliTextModelTest, BenchModelPrintsWhatLlamaBenchDoes) {
   };
   const ProgramResult table = on_cpu("bench-model", with("llama-bench"));
   ASSERT_EQ(table.exit_code, 0) << table.error;
-  EXPECT_EQ(table.out.find("| model                          |       size |     params | backend    |            test |"
-                           "                  t/s |\n| ------------------------------ | ---------: |"),
+  EXPECT_EQ(table.out.find(
+                "| model                          |       size |     params | backend    | threads |            test |"
+                "                  t/s |\n| ------------------------------ | ---------: |"),
             0U)
       << table.out;
   for (const char* test : {"|             pp8 |", "|             pp5 |", "|             tg3 |", "|        pp8 @ d7 |",
@@ -149,12 +150,33 @@ TEST_F(CliTextModelTest, BenchModelPrintsWhatLlamaBenchDoes) {
   ASSERT_EQ(results.size(), 6U);
   EXPECT_EQ(results[2].at("n_gen"), 3);
   EXPECT_EQ(results[5].at("n_depth"), 7);
-  EXPECT_EQ(results[5].at("test"), "tg3 @ d7");
+  EXPECT_EQ(results[5].at("n_prompt"), 0);
+  for (const char* text : {"build_commit", "cpu_info", "gpu_info", "backends", "model_filename", "model_type", "type_k",
+                           "type_v", "test_time"}) {
+    EXPECT_TRUE(results[0].at(text).is_string()) << text;
+  }
+  for (const char* number : {"model_size", "model_n_params", "n_batch", "n_ubatch", "n_threads", "n_gpu_layers",
+                             "n_prompt", "n_gen", "n_depth", "avg_ns", "stddev_ns"}) {
+    EXPECT_TRUE(results[0].at(number).is_number_integer()) << number;
+  }
+  EXPECT_FALSE(results[0].contains("test")) << "no name of llama-bench's";
+  EXPECT_EQ(results[0].at("n_gpu_layers"), 0);
+  EXPECT_EQ(results[0].at("gpu_info"), "");
+  ASSERT_EQ(results[0].at("samples_ns").size(), 2U);
+  EXPECT_NEAR(results[0]["samples_ns"][0].get<double>() * results[0]["samples_ts"][0].get<double>(), 8e9, 1e7);
+  EXPECT_EQ(results[0].at("test_time").get<std::string>().size(), std::string("2026-01-31T12:00:00Z").size());
   ASSERT_EQ(results[0].at("samples_ts").size(), 2U);
   const double mean = (results[0]["samples_ts"][0].get<double>() + results[0]["samples_ts"][1].get<double>()) / 2;
   EXPECT_NEAR(results[0].at("avg_ts").get<double>(), mean, 1e-9 * mean);
   expect_fault(on_cpu("bench-model", {"--format", "llama-bench", "--depth", "100000"}), 1,
                {"pp512 @ d100000 needs a context of 100512 tokens", "--context"});
+  const json generated = json_of(on_cpu(
+      "bench-model", {"--repeats", "1", "--prompt-tokens", "0", "--generated", "2", "--format", "llama-bench-json"}));
+  ASSERT_EQ(generated.size(), 1U);
+  EXPECT_EQ(generated[0].at("n_gen"), 2);
+  expect_fault(on_cpu("bench-model", {"--prompt-tokens", "0", "--generated", "0", "--format", "llama-bench"}), 1,
+               {"no test is left"});
+  expect_fault(on_cpu("bench-model", {"--prompt-tokens", "0"}), 2, {"--prompt-tokens", "llama-bench"});
   expect_fault(on_cpu("bench-model", {"--depth", "1"}), 2, {"--depth"});
   expect_fault(on_cpu("bench-model", {"--format", "json", "--depth", "1"}), 2, {"--depth", "llama-bench"});
   expect_fault(on_cpu("bench-model", {"--format", "llama-bench", "--no-image"}), 2, {"--no-image"});

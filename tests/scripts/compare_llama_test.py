@@ -64,6 +64,20 @@ class CompareLlamaTest(unittest.TestCase):
         self.assertIn("Q8_0: pascaline, defaults: pascaline: exit code 1: pascaline: ", text)
         self.assertIn("- failed: Q8_0: llama-bench -fa off", table)
 
+    def test_programs_that_are_not_there_are_told_in_a_line(self):
+        program = os.environ["PASCALINE_PROGRAM"]
+        with tempfile.TemporaryDirectory() as name:
+            for words, told in (
+                    (["--pascaline", f"{name}/none", "--llama", name], f"run.py: --pascaline {name}/none: there is no such program\n"),
+                    (["--pascaline", program, "--llama", name],
+                     f"run.py: --llama {name}: there is no program llama-bench in it: make it with build.sh\n"),
+                    (["--pascaline", program, "--llama", program], f"run.py: --llama {program}: ")):
+                done = subprocess.run([sys.executable, ROOT / "bench/compare_llama/run.py", *words, "--out", f"{name}/out"],
+                                      capture_output=True, text=True, check=False)
+                self.assertEqual(done.returncode, 1)
+                self.assertTrue(done.stderr.startswith(told), done.stderr)
+                self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+
 
 if __name__ == "__main__":
     unittest.main()
