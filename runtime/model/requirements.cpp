@@ -70,15 +70,15 @@ void check_supported(const ModelConfig& config, const ModelLocation& model) {
       !std::has_single_bit(static_cast<std::uint64_t>(head_dim))) {
     const KeyPlace place =
         key_place(model.path, "head_dim", "attention.key_length, or embedding_length / attention.head_count");
-    throw Error(fmt::format("{}: the decoder's heads have {} elements ({}); attention is there for 16, 32, 64, 128 and 256",
-                            place.file, head_dim, place.key));
+    throw Error(
+        fmt::format("{}: the decoder's heads have {} elements ({}); attention is there for 16, 32, 64, 128 and 256",
+                    place.file, head_dim, place.key));
   }
   if (config.vision && config.vision->head_dim() > kLargestHead) {
     const KeyPlace place = key_place(model.projector.empty() ? model.path : model.projector, "hidden_size / num_heads",
                                      "clip.vision.embedding_length / clip.vision.attention.head_count");
-    throw Error(
-        fmt::format("{}: the vision tower's heads have {} elements ({}); attention is there for up to {}", place.file,
-                    config.vision->head_dim(), place.key, kLargestHead));
+    throw Error(fmt::format("{}: the vision tower's heads have {} elements ({}); attention is there for up to {}",
+                            place.file, config.vision->head_dim(), place.key, kLargestHead));
   }
   if (config.text.vocab > ops::kMaxVocabulary) {
     const KeyPlace place = key_place(model.path, "vocab_size", "rows of token_embd.weight");
@@ -97,10 +97,9 @@ ModelOptions checked_options(const ModelConfig& config, const ModelOptions& opti
     result.context = std::min(ModelOptions::kUsualContext, most);
   }
   if (result.context < 1 || result.context > most) {
-    throw Error(
-        fmt::format("a context of {} tokens; this model supports 1 to {} ({}): give --context within that",
-                    options.context, most,
-                    key_name(model, "max_position_embeddings of its config.json", "key 'context_length' of its file")));
+    throw Error(fmt::format(
+        "a context of {} tokens; this model supports 1 to {} ({}): give --context within that", options.context, most,
+        key_name(model, "max_position_embeddings of its config.json", "key 'context_length' of its file")));
   }
   if (options.chunk < 1) {
     throw Error(fmt::format("passes of {} tokens; at least 1 is needed: give a larger --chunk", options.chunk));
@@ -108,11 +107,9 @@ ModelOptions checked_options(const ModelConfig& config, const ModelOptions& opti
   check_attention(options.attention, result.context);
   const std::int64_t on_device = options.placement.gpu_layers.value_or(0);
   if (on_device < 0 || on_device > config.text.layers) {
-    throw Error(
-        fmt::format("--gpu-layers {}: this model has {} layers ({}); give 0 to {}, or auto", on_device,
-                    config.text.layers,
-                    key_name(model, "num_hidden_layers of its config.json", "key 'block_count' of its file"),
-                    config.text.layers));
+    throw Error(fmt::format(
+        "--gpu-layers {}: this model has {} layers ({}); give 0 to {}, or auto", on_device, config.text.layers,
+        key_name(model, "num_hidden_layers of its config.json", "key 'block_count' of its file"), config.text.layers));
   }
   if (options.placement.vision != VisionPlace::automatic && !config.vision) {
     throw Error(fmt::format("--vision {}: this model only reads text ({}), so there is nothing to place: leave it out",

@@ -111,9 +111,10 @@ void ModelFolder::read_gguf_text() {
 
 const Tokenizer& ModelFolder::tokenizer() const {
   if (!tokenizer_ && is_gguf_path(path())) {
-    throw Error(fmt::format("{}: key 'tokenizer.ggml.model': there is no tokenizer, and text needs one; convert the "
-                            "model again with its tokenizer",
-                            path().string()));
+    throw Error(
+        fmt::format("{}: key 'tokenizer.ggml.model': there is no tokenizer, and text needs one; convert the "
+                    "model again with its tokenizer",
+                    path().string()));
   }
   if (!tokenizer_) {
     throw Error("the model folder has no tokenizer.json, which text needs");

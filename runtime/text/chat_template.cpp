@@ -1,7 +1,8 @@
 #include "runtime/text/chat_template.hpp"
 
-#include <nlohmann/json.hpp>
 #include <utility>
+
+#include <nlohmann/json.hpp>
 
 #include "core/util/json_reader.hpp"
 #include "core/util/paths.hpp"

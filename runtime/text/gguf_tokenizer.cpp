@@ -96,9 +96,11 @@ class GgufTokenizerBuilder {
       for (const PreTokenizer& each : pre_tokenizers()) {
         names.push_back(each.name);
       }
-      fail("pre", fmt::format("'{}' is not a known way to split text (known: {}); if the model splits it as one of these "
-                              "does, gguf-new-metadata --pre-tokenizer NAME, of the Python package gguf, writes that into a copy",
-                              valid_utf8(*data_->pre), fmt::join(names, ", ")));
+      fail("pre",
+           fmt::format(
+               "'{}' is not a known way to split text (known: {}); if the model splits it as one of these "
+               "does, gguf-new-metadata --pre-tokenizer NAME, of the Python package gguf, writes that into a copy",
+               valid_utf8(*data_->pre), fmt::join(names, ", ")));
     }
     for (const auto& [value, key] :
          {std::pair(data_->add_space_prefix, "add_space_prefix"), std::pair(data_->add_eos, "add_eos_token")}) {

@@ -26,12 +26,12 @@ struct KnownTemplate {
 constexpr std::array kKnownTemplates{
     KnownTemplate{"98f63cc3d421d28f99ab995e9629dacd", ChatTemplate::smollm2},  // SmolLM2 Instruct
     KnownTemplate{"f0323af61a5d6e2383059ddcb62b07a0", ChatTemplate::smollm2},
-    KnownTemplate{"4457e3d12b367a860283f874ff58d644", ChatTemplate::qwen3},   // Qwen3
-    KnownTemplate{"3b1577d5f7d1cb48d6f914dc85bd5633", ChatTemplate::qwen3},   // Qwen3, from Unsloth
-    KnownTemplate{"ddff5cae9738234efa64bd8e686c0f33", ChatTemplate::qwen3},   // Qwen3 Instruct 2507, from Unsloth
+    KnownTemplate{"4457e3d12b367a860283f874ff58d644", ChatTemplate::qwen3},     // Qwen3
+    KnownTemplate{"3b1577d5f7d1cb48d6f914dc85bd5633", ChatTemplate::qwen3},     // Qwen3, from Unsloth
+    KnownTemplate{"ddff5cae9738234efa64bd8e686c0f33", ChatTemplate::qwen3},     // Qwen3 Instruct 2507, from Unsloth
     KnownTemplate{"02106194b02d7f3ba6c9c2c4e7ca9522", ChatTemplate::qwen3_vl},  // Qwen3-VL Instruct
     KnownTemplate{"8881070ff6fa0be410fb41379576a923", ChatTemplate::qwen3_vl},  // the same without tools and videos
-    KnownTemplate{"f0a6a8278439fdb056191e205a440263", ChatTemplate::chatml},  // ChatML
+    KnownTemplate{"f0a6a8278439fdb056191e205a440263", ChatTemplate::chatml},    // ChatML
     KnownTemplate{"577a7fce73f72e1ee2be9fd6966bb5eb", ChatTemplate::chatml},
     KnownTemplate{"8f20b9eda669ce10b97891b7adc1beb8", ChatTemplate::llama3},  // Llama 3 Instruct
     KnownTemplate{"0debe51b618cd79280e4830e93c6d9f7", ChatTemplate::llama3},

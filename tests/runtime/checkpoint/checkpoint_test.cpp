@@ -185,8 +185,8 @@ TEST_F(CheckpointTest, WeightsThatDoNotFitNameTheirTensor) {
   EXPECT_EQ(complaint_of([&] { (void)read_all(source, spec, ElementType::float32); }), "accepted");
   EXPECT_EQ(complaint_of([&] { (void)read_all(source, spec, ElementType::bfloat16); }), "accepted");
   PASCALINE_EXPECT_SAYS(complaint_of([&] { (void)read_all(source, spec, ElementType::float16); }),
-                        "tensor 'model.language_model.norm.weight': its element 5, 70000, is beyond the range of "
-                        "float16; load the weights as float32");
+                        "model.safetensors: tensor 'model.language_model.norm.weight': its element 5, 70000, is beyond "
+                        "the range of float16; load the weights as float32");
 }
 
 }  // namespace

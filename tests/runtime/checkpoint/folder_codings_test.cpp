@@ -126,7 +126,8 @@ TEST(Fp8Test, CodesThatAreNoNumbersAreRefusedWhenRead) {
   const WeightSource source = checkpoint_weights(folder.open());
   const std::string said =
       complaint_of([&] { (void)read_all(source, spec_of(source, std::string(kUp) + "weight"), ElementType::float32); });
-  PASCALINE_EXPECT_SAYS(said, "tensor 'model.layers.0.mlp.up_proj.weight': value 2 of row 1, nan, is not finite");
+  PASCALINE_EXPECT_SAYS(
+      said, ".safetensors: tensor 'model.layers.0.mlp.up_proj.weight': value 2 of row 1, nan, is not finite");
 }
 
 // As AutoAWQ unpacks them: shifts 0, 4, …, 28 of a word are its outputs in this order.

@@ -94,6 +94,28 @@ TEST_F(LlamaConvertTest, FilesOfOtherProgramsComeBackByteByByte) {
   }
 }
 
+TEST_F(LlamaConvertTest, FrequenciesThatAFolderCannotSayNameTheFile) {
+  std::string bytes = read_file(kFiles / "llama_scaled.gguf");
+  {
+    const GgufFile original = GgufFile::open(kFiles / "llama_scaled.gguf");
+    const GgufTensor* const divisors = original.find("rope_freqs.weight");
+    ASSERT_NE(divisors, nullptr);
+    const std::string_view stored(reinterpret_cast<const char*>(divisors->bytes.data()), divisors->bytes.size());
+    const std::size_t place = bytes.find(stored);
+    ASSERT_NE(place, std::string::npos);
+    const float other = 3;
+    std::memcpy(bytes.data() + place, &other, sizeof other);
+  }
+  write_bytes(file_, bytes);
+  try {
+    (void)write_model_files(file_, back_, {});
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(std::string(error.what()).rfind(file_.string() + ": tensor 'rope_freqs.weight': a config.json", 0), 0U)
+        << error.what();
+  }
+}
+
 TEST_F(LlamaConvertTest, TextComesAlong) {
   to_folder(kFiles / "llama_small.gguf");
   to_gguf(back_);

@@ -6,6 +6,8 @@
 #include "core/error.hpp"
 #include "core/util/paths.hpp"
 #include "runtime/checkpoint/checkpoint.hpp"
+#include "runtime/checkpoint/gguf/gguf_file.hpp"
+#include "runtime/model/requirements.hpp"
 #include "runtime/session/session.hpp"
 #include "tests/db/fixtures.hpp"
 #include "tests/runtime/model/recorded_run.hpp"
@@ -139,6 +141,70 @@ TEST_F(LlamaTextTest, AnswersMessages) {
   const Answer first = session.ask(messages, {}, how);
   EXPECT_GT(first.prompt_tokens, 50) << "SmolLM2's template has a system message of its own";
   EXPECT_EQ(session.ask(messages, {}, how).tokens, first.tokens);
+}
+
+// Opens the file with half precision's NaN as the first number of that tensor.
+std::string said_of_damage(const std::filesystem::path& original, const std::string& tensor, ElementType weights) {
+  const TemporaryFolder folder;
+  const std::filesystem::path file = folder / "m.gguf";
+  std::string bytes = read_file(original);
+  {
+    const GgufFile model = GgufFile::open(original);
+    const GgufTensor* const found = model.find(tensor);
+    const std::string_view stored(reinterpret_cast<const char*>(found->bytes.data()), 64);
+    bytes.replace(bytes.find(stored), 2, std::string("\x00\x7e", 2));
+  }
+  write_bytes(file, bytes);
+  SessionOptions options;
+  options.model = file;
+  options.device = "cpu";
+  options.options.weights = weights;
+  options.options.cache = ElementType::float32;
+  options.options.context = 64;
+  try {
+    const Session session(options);
+  } catch (const Error& error) {
+    const std::string message = error.what();
+    return message.substr(0, message.find(':')) == file.string() ? message.substr(file.string().size()) : message;
+  }
+  return "opened";
+}
+
+TEST(LlamaDamageTest, MessagesNameTheFileAndItsTensor) {
+  EXPECT_EQ(said_of_damage(kModels / "llama_small.gguf", "blk.0.ffn_gate.weight", ElementType::q4_1)
+                .rfind(": tensor 'blk.0.ffn_gate.weight': ", 0),
+            0U)
+      << said_of_damage(kModels / "llama_small.gguf", "blk.0.ffn_gate.weight", ElementType::q4_1);
+  EXPECT_EQ(said_of_damage(kModels / "llama_small.gguf", "blk.0.attn_q.weight", ElementType::float32)
+                .rfind(": tensor 'blk.0.attn_q.weight': ", 0),
+            0U)
+      << said_of_damage(kModels / "llama_small.gguf", "blk.0.attn_q.weight", ElementType::float32);
+}
+
+TEST(LlamaDamageTest, SettingsAreNamedAsTheFileHasThem) {
+  ModelConfig config = load_model_config(kModels / "llama_small.gguf");
+  const auto said = [&](const auto& work) {
+    try {
+      work();
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("nothing");
+  };
+  ModelOptions options;
+  options.context = config.text.max_positions + 1;
+  const std::string context = said([&] { (void)checked_options(config, options, "m.gguf"); });
+  EXPECT_NE(context.find("(key 'context_length' of its file): give --context within that"), std::string::npos)
+      << context;
+  options.context = 0;
+  options.placement.gpu_layers = config.text.layers + 1;
+  const std::string layers = said([&] { (void)checked_options(config, options, "m.gguf"); });
+  EXPECT_NE(layers.find("(key 'block_count' of its file)"), std::string::npos) << layers;
+  config.text.head_dim = 50;
+  EXPECT_EQ(said([&] { check_supported(config, "m.gguf"); }),
+            "m.gguf: the decoder's heads have 50 elements (attention.key_length, or embedding_length / "
+            "attention.head_count); attention is there for 16, 32, 64, 128 and 256");
+  EXPECT_EQ(said([&] { check_supported(config, "model"); }).rfind("model/config.json: the decoder's heads", 0), 0U);
 }
 
 }  // namespace

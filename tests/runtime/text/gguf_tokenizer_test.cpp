@@ -116,7 +116,10 @@ TEST(GgufTokenizerTest, OtherKindsAreRefused) {
   }
   expect_gguf_refused("model", "is missing", [](GgufData& data) { data.model.reset(); });
   expect_gguf_refused("pre", "is missing", [](GgufData& data) { data.pre.reset(); });
-  expect_gguf_refused("pre", "'viking' is not a known way", [](GgufData& data) { data.pre = "viking"; });
+  expect_gguf_refused("pre",
+                      "'viking' is not a known way to split text (known: qwen2, llama-bpe, smollm, gpt-2, "
+                      "default); if the model splits it as one of these does, gguf-new-metadata --pre-tokenizer NAME",
+                      [](GgufData& data) { data.pre = "viking"; });
   expect_gguf_refused("add_space_prefix", "true is not supported",
                       [](GgufData& data) { data.add_space_prefix = true; });
   expect_gguf_refused("add_eos_token", "true is not supported", [](GgufData& data) { data.add_eos = true; });

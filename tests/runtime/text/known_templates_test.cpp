@@ -173,8 +173,7 @@ TEST(KnownTemplatesTest, ImagesStandWhereJinjaPutsThem) {
     messages.push_back(message);
   }
   const Tokenizer& tokenizer = testing::small_tokenizer();
-  EXPECT_EQ(tokenizer.decode(encode_chat(tokenizer, messages, std::vector<std::size_t>{1, 1, 1}),
-                             SpecialTokens::keep),
+  EXPECT_EQ(tokenizer.decode(encode_chat(tokenizer, messages, std::vector<std::size_t>{1, 1, 1}), SpecialTokens::keep),
             images["rendered"]["qwen3-vl"].get<std::string>());
 }
 
