@@ -79,8 +79,8 @@ std::vector<std::byte> packed_rows(const WeightSource& source, const TensorSpec&
     }
     source.read(tensor, ElementType::float32, number * columns, std::as_writable_bytes(std::span(values)));
     if (const auto unfit = quantize_row(format, values, row)) {
-      throw ModelError(fmt::format("tensor {}: value {} of row {} {}, so it cannot be kept as {}",
-                                   quoted_name(tensor.name), unfit->value, number, unfit->reason, name_of(format)));
+      throw ModelError(fmt::format("{}: value {} of row {} {}, so it cannot be kept as {}", source.where(tensor),
+                                   unfit->value, number, unfit->reason, name_of(format)));
     }
     lost += lost_blocks(format, values, row);
   }

@@ -30,6 +30,7 @@ constexpr std::int64_t kPieceValues = std::int64_t{1} << 21;
 struct TensorPlan {
   const TensorSpec* spec = nullptr;
   const StoredTensor* from = nullptr;
+  std::string where;     // as messages begin
   ElementType type{};    // of a matrix
   Float16x float16x;     // of a matrix in that format
   bool is_kept = false;  // as it is stored
@@ -119,6 +120,7 @@ class FileQuantizer {
         TensorPlan& tensor = tensors_.at(index);
         tensor.spec = &checkpoint.tensors().at(index);
         tensor.from = &checkpoint.stored(index);
+        tensor.where = checkpoint.where(index);
         tensor.type = type;
         const bool is_format = is_matrix_format(type);
         tensor.is_kept = weight.kind() != TensorKind::matrix ||
@@ -169,10 +171,10 @@ class FileQuantizer {
   }
 
   [[noreturn]] static void refuse(const TensorPlan& tensor, std::int64_t row, UnfitWeight unfit, ElementType to) {
-    throw ModelError(fmt::format(
-        "tensor {}: value {} of row {} is {}{}", quoted_name(tensor.from->name), unfit.index, row, unfit.value,
-        std::isfinite(unfit.value) ? fmt::format(", which is beyond the range of {}", name_of(to))
-                                   : "; the checkpoint is damaged"));
+    throw ModelError(fmt::format("{}: value {} of row {} is {}{}", tensor.where, unfit.index, row, unfit.value,
+                                 std::isfinite(unfit.value)
+                                     ? fmt::format(", which is beyond the range of {}", name_of(to))
+                                     : "; the checkpoint is damaged"));
   }
 
   static StoredTensor form_of(const TensorPlan& tensor) {
@@ -241,9 +243,8 @@ class FileQuantizer {
       return;
     }
     if (const auto unfit = quantize_row(tensor.type, values, to)) {
-      throw ModelError(fmt::format("tensor {}: value {} of row {} {}, so it cannot be kept as {}",
-                                   quoted_name(tensor.from->name), unfit->value, row, unfit->reason,
-                                   name_of(tensor.type)));
+      throw ModelError(fmt::format("{}: value {} of row {} {}, so it cannot be kept as {}", tensor.where, unfit->value,
+                                   row, unfit->reason, name_of(tensor.type)));
     }
     lost_blocks_ += lost_blocks(tensor.type, values, to);
   }

@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "core/error.hpp"
+#include "runtime/checkpoint/gguf/gguf_file.hpp"
 #include "runtime/checkpoint/model_family.hpp"
 #include "runtime/ops/sample_host.hpp"
 

@@ -142,7 +142,7 @@ class RowPacker {
     }
     if (const auto unfit = quantize_row(upload_->type, values_, row_)) {
       throw ModelError(fmt::format("{}: value {} of row {} {}, so it cannot be kept as {}",
-                                   upload_->from[origin ? origin->tensor : 0]->name, unfit->value,
+                                   source_->where(*upload_->from[origin ? origin->tensor : 0]), unfit->value,
                                    origin ? origin->row : number, unfit->reason, name_of(upload_->type)));
     }
     return row_;

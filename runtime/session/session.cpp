@@ -13,6 +13,7 @@
 #include "core/device/emulator_name.hpp"
 #include "core/error.hpp"
 #include "core/util/shown_text.hpp"
+#include "runtime/checkpoint/gguf/gguf_file.hpp"
 #include "runtime/device/device_names.hpp"
 #include "runtime/memory/unbacked_memory.hpp"
 #include "runtime/model/filled_rows.hpp"

@@ -195,6 +195,12 @@ TEST_F(CliQuantizeTest, NothingIsOverwrittenByMistake) {
   EXPECT_EQ(left(), std::set<std::string>{"quantized"});
 }
 
+TEST_F(CliQuantizeTest, AGgufFileIsSentToConvert) {
+  const std::string file = put("m.gguf", "GGUF");
+  expect_fault(run_program(folder_.path(), {"quantize", "--model", file, "-o", out_, "--weights", "q8_0"}), 1,
+               {file + " is a GGUF file", "make one of the file with pascaline convert"});
+}
+
 TEST_F(CliQuantizeTest, AFullDiskLeavesNothing) {
   ProgramSetting setting;
   setting.file_size_limit = 4096;
@@ -224,7 +230,9 @@ TEST_F(CliQuantizeTest, ValuesThatCannotBeHeldAreNamed) {
     write_safetensors(bad / "model.safetensors", tensors);
     const ProgramResult result =
         run_program(folder_.path(), {"quantize", "--model", bad.string(), "-o", out_, "--weights", "q8_0"});
-    expect_fault(result, 1, {"layers.1.mlp.down_proj.weight': value ", " of row 2 ", reason});
+    expect_fault(result, 1,
+                 {(bad / "model.safetensors").string() + ": tensor '", "layers.1.mlp.down_proj.weight': value ",
+                  " of row 2 ", reason});
     EXPECT_EQ(left(), std::set<std::string>{});
   }
 }

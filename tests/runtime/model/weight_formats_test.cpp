@@ -295,18 +295,19 @@ TEST_F(WeightFormatsTest, TensorsWhoseRowsTakeTurnsNeedOneType) {
 
 TEST_F(WeightFormatsTest, WeightsThatCannotBeKeptAreNamedWithTensorAndRow) {
   const std::string layer = "model.language_model.layers.1.";
+  const std::string told = "tensor '" + layer;
   const std::int64_t width = config_.text.hidden;
   EXPECT_EQ(refusal_of(layer + "self_attn.v_proj.weight", 3 * width + 7, std::nanf("")),
-            layer + "self_attn.v_proj.weight: value 7 of row 3 is not finite, so it cannot be kept as q4_k");
+            told + "self_attn.v_proj.weight': value 7 of row 3 is not finite, so it cannot be kept as q4_k");
   EXPECT_EQ(refusal_of(layer + "mlp.up_proj.weight", 5 * width, -std::numeric_limits<float>::infinity()),
-            layer + "mlp.up_proj.weight: value 0 of row 5 is not finite, so it cannot be kept as q4_k");
+            told + "mlp.up_proj.weight': value 0 of row 5 is not finite, so it cannot be kept as q4_k");
   for (const char* name : {"self_attn.v_proj.weight", "mlp.up_proj.weight", "mlp.down_proj.weight"}) {
     const std::int64_t columns = name[4] == 'd' ? config_.text.intermediate : width;
     EXPECT_EQ(refusal_of(layer + name, 3 * columns + 7, std::nanf(""), ElementType::float16x),
-              layer + name + ": value 7 of row 3 is not finite, so it cannot be kept as float16x");
+              told + name + "': value 7 of row 3 is not finite, so it cannot be kept as float16x");
   }
   EXPECT_EQ(refusal_of(layer + "mlp.down_proj.weight", 0, 3e38F, ElementType::float16x), "nothing was thrown");
-  EXPECT_NE(refusal_of(layer + "mlp.down_proj.weight", 0, 3e38F).find("down_proj.weight: value 0 of row 0"),
+  EXPECT_NE(refusal_of(layer + "mlp.down_proj.weight", 0, 3e38F).find("down_proj.weight': value 0 of row 0"),
             std::string::npos);
 }
 
