@@ -106,9 +106,8 @@ std::optional<TensorProgress> write_model_files(const ModelLocation& model, cons
     config.eos_tokens = generation.eos_tokens;
   }
   try {
-    write_file_atomically(folder / "config.json",
-                          config_text(config, generation, usual_numbers(checkpoint, plan),
-                                      text.metadata().find_text("general.name").value_or("")));
+    write_file_atomically(folder / "config.json", config_text(config, generation, usual_numbers(checkpoint, plan),
+                                                              text.metadata().find_text("general.name").value_or("")));
   } catch (const ModelError& error) {  // what only a GGUF file can say
     throw ModelError(fmt::format("{}: {}", model.path.string(), error.what()));
   }

@@ -186,7 +186,8 @@ TEST_F(ConvertTest, ItTellsWhichMatricesBecomeOtherBlocks) {
   ASSERT_TRUE(write_gguf_files(model_, files_, {{}, WeightRecipe::named("q4_k")}, settings));
   std::size_t q8 = 0;
   for (const fs::path& path : {files_.text, files_.projector}) {
-    for (const GgufTensor& tensor : GgufFile::open(path).tensors()) {
+    const GgufFile file = GgufFile::open(path);
+    for (const GgufTensor& tensor : file.tensors()) {
       q8 += tensor.type == GgufType::Q8_0 ? 1 : 0;
     }
   }

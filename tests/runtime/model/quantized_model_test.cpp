@@ -177,10 +177,10 @@ TEST_F(QuantizedModelTest, ValuesThatAreNotFiniteAreNamedWhenFloat16xIsChosen) {
                           folder_.path() / "x");
     FAIL() << "accepted";
   } catch (const ModelError& error) {
-    EXPECT_STREQ(
-        error.what(),
-        "tensor 'model.language_model.layers.0.mlp.up_proj.weight': value 5 of row 2 is inf; the checkpoint is "
-        "damaged");
+    EXPECT_EQ(error.what(),
+              file.string() +
+                  ": tensor 'model.language_model.layers.0.mlp.up_proj.weight': value 5 of row 2 is inf; the "
+                  "checkpoint is damaged");
   }
 }
 
@@ -278,9 +278,9 @@ TEST_F(QuantizedModelTest, DamagedScalesAreSeenWhenTheyArePacked) {
     (void)on_device(Checkpoint::open(folder_.path() / "quantized", config_), recipe);
     FAIL() << "accepted";
   } catch (const ModelError& error) {
-    EXPECT_STREQ(error.what(),
-                 "tensor 'model.language_model.layers.0.mlp.up_proj.weight': the block of value 32 of row 3 has a "
-                 "scale that is not finite; the checkpoint is damaged");
+    EXPECT_EQ(error.what(), file.string() +
+                                ": tensor 'model.language_model.layers.0.mlp.up_proj.weight': the block of "
+                                "value 32 of row 3 has a scale that is not finite; the checkpoint is damaged");
   }
 }
 
