@@ -196,6 +196,13 @@ double ErrorBound::tolerance(double value, double expected, std::size_t at) cons
   return most > 0 ? in_parts(most, std::abs(expected), unit_) : 0;
 }
 
+std::optional<ElementLimits> ErrorBound::limits() const noexcept {
+  if (!slack_.empty()) {
+    return std::nullopt;
+  }
+  return ElementLimits{relative_, relative_ * scale_, rounding_, least_rounding_, unit_};
+}
+
 ErrorBound::Verdict ErrorBound::verdict(double value, double expected, std::size_t at) const noexcept {
   const bool within = distance(value, expected) <= largest_distance(value, expected, at);
   return {error(value, expected), tolerance(value, expected, at), at, value, within};

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "core/element_limits.hpp"
 #include "core/space/space.hpp"
 
 namespace pascaline {
@@ -36,6 +38,10 @@ class ErrorBound {
     /// Takes the other's place if that says more, or the same of an element before.
     void keep_worse(const Verdict& other) noexcept;
   };
+  /// The same as numbers, where no element has slack.
+  [[nodiscard]] std::optional<ElementLimits> limits() const noexcept;
+  /// What is said of one element.
+  [[nodiscard]] Verdict verdict(double value, double expected, std::size_t at) const noexcept;
   /// The verdict that says most, and the first of those that say the same. Uses all processors.
   [[nodiscard]] Verdict compare(std::span<const double> values, std::span<const double> expected) const;
   /// The same of a part: the elements of that type that lie in `bytes` are those of `expected` from `first` on.
@@ -46,7 +52,6 @@ class ErrorBound {
   [[nodiscard]] double distance(double value, double expected) const noexcept;
   [[nodiscard]] double largest_distance(double value, double expected, std::size_t at) const noexcept;
   [[nodiscard]] double slack(std::size_t at) const noexcept { return slack_.empty() ? 0 : slack_[at]; }
-  [[nodiscard]] Verdict verdict(double value, double expected, std::size_t at) const noexcept;
   void compare_range(std::span<const double> values, std::span<const double> expected, std::size_t first,
                      Verdict& worst) const noexcept;
 

@@ -3,11 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <optional>
 #include <string_view>
 
+#include "core/elements.hpp"
 #include "core/error.hpp"
 #include "runtime/device/cuda/cuda_device.hpp"
 #include "runtime/device/cuda/driver_api.hpp"
@@ -52,6 +56,31 @@ Graph::~Graph() {
 void Graph::swap(Graph& other) noexcept {
   std::swap(device_, other.device_);
   std::swap(handle_, other.handle_);
+}
+
+ElementComparison compare_elements(ElementType type, std::span<const std::byte> bytes, std::span<const double> expected,
+                                   const ElementLimits& limits) {
+  const std::vector<double> values = widen(type, bytes);
+  ElementComparison found;
+  std::optional<float> largest;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const double size = std::abs(expected[i]);
+    const double larger = std::fmax(std::abs(values[i]), size);
+    const double power = std::bit_cast<double>(std::bit_cast<std::uint64_t>(larger) & 0x7FF0000000000000U);
+    const double most =
+        limits.relative * size + limits.absolute + std::fmax(power * limits.rounding, limits.least_rounding);
+    const double far = std::abs(values[i] - expected[i]);
+    if (!(larger < std::numeric_limits<double>::infinity() && far <= most)) {
+      ++found.beyond;
+      continue;
+    }
+    const float error = static_cast<float>(far) / static_cast<float>(size + limits.unit);
+    if (!largest || error > *largest) {
+      largest = error;
+      found.farthest = i;
+    }
+  }
+  return found;
 }
 
 std::uint64_t checksum_of(std::span<const std::byte> bytes, std::uint64_t first_word) {

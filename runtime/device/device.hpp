@@ -11,6 +11,7 @@
 
 #include "core/binary.hpp"
 #include "core/device/device_limits.hpp"
+#include "core/element_limits.hpp"
 #include "core/error.hpp"
 #include "core/space/space.hpp"
 #include "runtime/device/device_memory.hpp"
@@ -43,6 +44,12 @@ struct Sensors {
   std::optional<double> sm_clock_limit_mhz{};     ///< the highest that the card has
 };
 
+/// What `Device::compare` found.
+struct ElementComparison {
+  std::uint64_t beyond = 0;  ///< elements that are not finite or not within their limits
+  std::size_t farthest = 0;  ///< of the others, the first of those with the largest error, which is told in float32
+};
+
 /// A device that runs kernels: `cuda:N` or `emulator`. One thread uses a Device at a time; launches are ordered.
 class Device {
  public:
@@ -73,6 +80,13 @@ class Device {
   /// Sum of the data's 4-byte words (a rest of bytes, filled up with zeros, is one more), word i counted 2i+1 times,
   /// modulo 2^64: no change of a single word leaves it as it was. Ordered with launches; throws as `synchronize` does.
   [[nodiscard]] virtual std::uint64_t checksum(const Buffer& buffer) = 0;
+
+  /// Compares elements of a type with float64 numbers in another buffer of the device, as many as `values` has. Nothing
+  /// for types that the device cannot compare, or more than 2^32 elements. Ordered with launches; throws as
+  /// `synchronize` does, and Error if `expected` has fewer.
+  [[nodiscard]] virtual std::optional<ElementComparison> compare(const Buffer& values, ElementType type,
+                                                                 const Buffer& expected,
+                                                                 const ElementLimits& limits) = 0;
 
   /// Loads a binary made for this device; throws CudaError or EmulatorError with the loader's log.
   [[nodiscard]] virtual Kernel load(const Binary& binary) = 0;
@@ -127,6 +141,10 @@ class Device {
 
 /// Device::checksum of bytes in the host's memory, the first being part of word `first_word`.
 [[nodiscard]] std::uint64_t checksum_of(std::span<const std::byte> bytes, std::uint64_t first_word = 0);
+/// Device::compare of elements in the host's memory, of every type whose elements have bytes of their own. `expected`
+/// has as many.
+[[nodiscard]] ElementComparison compare_elements(ElementType type, std::span<const std::byte> bytes,
+                                                 std::span<const double> expected, const ElementLimits& limits);
 
 /// Whether it was thrown for want of device memory, which may be free at another time.
 [[nodiscard]] bool is_out_of_memory(const Error& error) noexcept;

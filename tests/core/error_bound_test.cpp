@@ -165,6 +165,32 @@ TEST_F(ErrorBoundTest, PartsOfAnOutputAreComparedAsTheWholeIs) {
   EXPECT_EQ(errors.compare(widened, expected).at, 70'000U);
 }
 
+// What a device compares by says the same of every element as the bound does.
+TEST_F(ErrorBoundTest, LimitsAreTheBoundAsNumbers) {
+  const char* const types[] = {"float32", "float16", "bfloat16"};
+  for (const char* type : types) {
+    json_["tolerance"]["bfloat16"] = 1e-2;
+    json_["types"][0]["values"] = types;
+    use({{"terms", "N"}}, type);
+    std::vector<double> expected(1000);
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      expected[i] = std::ldexp(static_cast<double>(i % 17) - 8, static_cast<int>(i % 40) - 30);
+    }
+    const ErrorBound errors = bound(expected);
+    const auto limits = errors.limits();
+    ASSERT_TRUE(limits);
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      const double most = errors.tolerance(expected[i], expected[i], i) * (std::abs(expected[i]) + limits->unit);
+      const double power = expected[i] == 0 ? 0 : std::exp2(std::floor(std::log2(std::abs(expected[i]))));
+      EXPECT_NEAR(limits->relative * std::abs(expected[i]) + limits->absolute +
+                      std::max(power * limits->rounding, limits->least_rounding),
+                  most, most * 1e-12)
+          << type << " " << expected[i];
+    }
+  }
+  EXPECT_FALSE(ErrorBound(*bound_, ElementType::float32, std::vector<double>{1}, {0.5}).limits());
+}
+
 TEST_F(ErrorBoundTest, ElementsOfEveryTypeAreCompared) {
   use(nullptr);
   const std::vector<double> expected{1, -2, 3};

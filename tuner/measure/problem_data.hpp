@@ -55,13 +55,16 @@ class ProblemData {
     std::size_t count = 0;
     std::int64_t columns = 1;  ///< of a matrix
     Buffer buffer;
-    std::vector<std::byte> initial;  ///< drawn contents of in and inout buffers
-    std::vector<double> expected;    ///< of out and inout buffers
-    std::vector<double> slack;       ///< of its elements, where the reference has some; `bound` takes it
+    std::vector<std::byte> initial;        ///< drawn contents of in and inout buffers
+    std::vector<double> expected;          ///< of out and inout buffers
+    std::optional<Buffer> expected_there;  ///< the same on the device, where its naive kernel made them
+    std::vector<double> slack;             ///< of its elements, where the reference has some; `bound` takes it
     std::optional<ErrorBound> bound;
     std::uint64_t checksum = 0;  ///< of `initial` on the device
   };
 
+  [[nodiscard]] ErrorBound::Verdict compare(const Slot& slot);
+  [[nodiscard]] std::optional<ErrorBound::Verdict> compare_there(const Slot& slot);
   void reference_on_device();
   void reference_on_host();
 

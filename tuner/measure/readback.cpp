@@ -38,4 +38,12 @@ void Readback::read(const Buffer& from, const Look& look) {
   }
 }
 
+void Readback::read_part(const Buffer& from, std::size_t offset, std::span<std::byte> to) {
+  const Piece& piece = pieces_.front();
+  const std::span<std::byte> place = piece.memory.bytes().first(to.size());
+  memory_->download(stream_.id(), place, DeviceSpan{from.data(), from.bytes()}.slice(offset, to.size()));
+  memory_->synchronize(stream_.id());
+  std::copy(place.begin(), place.end(), to.begin());
+}
+
 }  // namespace pascaline

@@ -23,6 +23,8 @@ class Readback {
   /// Calls `look` with every piece of the buffer, in order; `offset` is its first byte. Whatever writes to the buffer
   /// must have ended. Throws CudaError, EmulatorError, or what `look` throws.
   void read(const Buffer& from, const Look& look);
+  /// Reads as many bytes from `offset` on as `to` has, at most a piece; waits.
+  void read_part(const Buffer& from, std::size_t offset, std::span<std::byte> to);
 
  private:
   struct Piece {

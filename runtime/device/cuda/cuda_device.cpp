@@ -6,6 +6,7 @@
 #include <array>
 
 #include "runtime/device/cuda/cuda_checksum.hpp"
+#include "runtime/device/cuda/cuda_comparison.hpp"
 #include "runtime/device/cuda/cuda_context.hpp"
 #include "runtime/device/cuda/cuda_graph.hpp"
 #include "runtime/device/cuda/cuda_memory.hpp"
@@ -44,6 +45,8 @@ class CudaDevice final : public Device {
   [[nodiscard]] bool guards_intact(const Buffer& buffer) override;
 
   [[nodiscard]] std::uint64_t checksum(const Buffer& buffer) override;
+  [[nodiscard]] std::optional<ElementComparison> compare(const Buffer& values, ElementType type, const Buffer& expected,
+                                                         const ElementLimits& limits) override;
   [[nodiscard]] Kernel load(const Binary& binary) override;
   void launch(const Kernel& kernel, const Geometry& geometry, std::span<void* const> arguments) override;
   [[nodiscard]] Graph record(const std::function<void()>& work) override;
@@ -89,6 +92,7 @@ class CudaDevice final : public Device {
   std::unique_ptr<TimingAid> timing_;
   double evict_us_ = 0;
   std::unique_ptr<ChecksumAid> checksum_;
+  std::unique_ptr<ComparisonAid> comparison_;
   Registry<CuAddress> buffers_;
   Registry<CuModule> modules_;
   Registry<CuGraphExec> graphs_;
@@ -207,6 +211,29 @@ std::uint64_t CudaDevice::checksum(const Buffer& buffer) {
     sum += checksum_of(rest, words);
   }
   return sum;
+}
+
+std::optional<ElementComparison> CudaDevice::compare(const Buffer& values, ElementType type, const Buffer& expected,
+                                                     const ElementLimits& limits) {
+  check_not_recording("compare buffers");
+  context_.make_current();
+  require_live(values, "compare", 0);
+  require_live(expected, "compare with", 0);
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 32U;
+  const std::uint64_t count = ComparisonAid::takes(type) ? values.bytes() / size_of(type) : 0;
+  if (count == 0 || count > kMost) {
+    return std::nullopt;
+  }
+  if (expected.bytes() / sizeof(double) < count) {
+    throw Error("a buffer is compared with one of fewer numbers");
+  }
+  if (!comparison_) {
+    comparison_ = std::make_unique<ComparisonAid>(context_);
+  }
+  const ComparisonAid::Result result = comparison_->compare(address_of(values), type, address_of(expected), count,
+                                                            limits, static_cast<unsigned>(info_.limits.sm_count));
+  const bool any = result.beyond < count;
+  return ElementComparison{result.beyond, any ? static_cast<std::size_t>(~static_cast<std::uint32_t>(result.key)) : 0};
 }
 
 Kernel CudaDevice::load(const Binary& binary) {
@@ -377,6 +404,7 @@ void CudaDevice::drop_everything() noexcept {
   memory_.drop_everything();
   timing_.reset();
   checksum_.reset();
+  comparison_.reset();
 }
 
 void CudaDevice::reset() {

@@ -127,6 +127,17 @@ class EmulatedDevice final : public Device {
     synchronize();
     return checksum_of({static_cast<const std::byte*>(buffer.data()), buffer.bytes()});
   }
+  [[nodiscard]] std::optional<ElementComparison> compare(const Buffer& values, ElementType type, const Buffer& expected,
+                                                         const ElementLimits& limits) override {
+    state_.check_not_recording("compare buffers");
+    synchronize();
+    const std::span bytes(static_cast<const std::byte*>(values.data()), values.bytes());
+    const std::span right(static_cast<const double*>(expected.data()), expected.bytes() / sizeof(double));
+    if (right.size() < bytes.size() / size_of(type)) {
+      throw Error("a buffer is compared with one of fewer numbers");
+    }
+    return compare_elements(type, bytes, right, limits);
+  }
   [[nodiscard]] bool guards_intact(const Buffer& buffer) override {
     state_.check_not_recording("check guards");
     synchronize();

@@ -52,6 +52,10 @@ class FakeDevice : public Device {
   void fill(const Buffer& buffer, std::uint8_t byte) override { std::memset(buffer.data(), byte, buffer.bytes()); }
   [[nodiscard]] bool guards_intact(const Buffer&) override { return true; }
   [[nodiscard]] std::uint64_t checksum(const Buffer&) override { return 0; }
+  [[nodiscard]] std::optional<ElementComparison> compare(const Buffer&, ElementType, const Buffer&,
+                                                         const ElementLimits&) override {
+    return std::nullopt;
+  }
   [[nodiscard]] Kernel load(const Binary&) override {
     if (loads_to_refuse > 0) {
       --loads_to_refuse;

@@ -37,6 +37,10 @@ class RelayDevice : public Device {
   void fill(const Buffer& buffer, std::uint8_t byte) override { host_->fill(buffer, byte); }
   [[nodiscard]] bool guards_intact(const Buffer& buffer) override { return host_->guards_intact(buffer); }
   [[nodiscard]] std::uint64_t checksum(const Buffer& buffer) override { return host_->checksum(buffer); }
+  [[nodiscard]] std::optional<ElementComparison> compare(const Buffer& values, ElementType type, const Buffer& expected,
+                                                         const ElementLimits& limits) override {
+    return host_->compare(values, type, expected, limits);
+  }
   [[nodiscard]] Kernel load(const Binary& binary) override { return host_->load(binary); }
   void launch(const Kernel& kernel, const Geometry& geometry, std::span<void* const> arguments) override {
     ++launches;

@@ -1,6 +1,9 @@
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <thread>
 
+#include "core/elements.hpp"
 #include "core/error.hpp"
 #include "runtime/device/cubin_info.hpp"
 #include "tests/runtime/device/cuda/gpu_fixture.hpp"
@@ -244,6 +247,46 @@ TEST_F(CudaDeviceTest, ChecksumIsTheHosts) {
     device_->upload(buffer, std::as_bytes(std::span(bytes)));
     EXPECT_EQ(device_->checksum(buffer), checksum_of(std::as_bytes(std::span(bytes)))) << size;
   }
+}
+
+// Of numbers within their limits, at them, beyond them and not finite, at every place a grid has.
+TEST_F(CudaDeviceTest, ElementsAreComparedAsOnTheHost) {
+  const ElementLimits limits{1e-6, 1e-7, 0x1p-11, 0x1p-25, 0.5};
+  for (const ElementType type : {ElementType::float32, ElementType::float16}) {
+    for (const std::size_t count : {std::size_t{1}, std::size_t{31}, std::size_t{4099}, std::size_t{3'000'001}}) {
+      const std::vector<std::byte> bytes = draw_elements(type, count, Fill::normal, 0, 2, count);
+      std::vector<double> expected = widen(type, bytes);
+      for (std::size_t i = 0; i < count; ++i) {
+        expected[i] += static_cast<double>(splitmix(i) % 2000) * 1e-9 - 1e-6;
+      }
+      const auto found = [&] {
+        const Buffer values = device_->allocate(bytes.size());
+        const Buffer right = device_->allocate(count * sizeof(double));
+        device_->upload(values, bytes);
+        device_->upload(right, std::as_bytes(std::span(expected)));
+        return device_->compare(values, type, right, limits);
+      };
+      const auto expect_as_on_the_host = [&](const char* what) {
+        const ElementComparison host = compare_elements(type, bytes, expected, limits);
+        const auto device = found();
+        ASSERT_TRUE(device);
+        EXPECT_EQ(device->beyond, host.beyond) << what << " " << count;
+        // Errors are divided in float32, to two units in the last place there.
+        const auto error = [&](std::size_t at) {
+          return std::abs(widen(type, bytes)[at] - expected[at]) / (std::abs(expected[at]) + limits.unit);
+        };
+        EXPECT_NEAR(error(device->farthest), error(host.farthest), error(host.farthest) * 1e-6) << what << " " << count;
+      };
+      expect_as_on_the_host("near");
+      expected[count / 2] = std::numeric_limits<double>::infinity();
+      expected[count - 1] += 1;
+      expected[count / 3] = std::nan("");
+      expect_as_on_the_host("three beyond");
+    }
+  }
+  const Buffer values = device_->allocate(64);
+  EXPECT_FALSE(device_->compare(values, ElementType::int8, device_->allocate(64 * 8), limits)) << "no such comparison";
+  EXPECT_THROW((void)device_->compare(values, ElementType::float32, device_->allocate(15 * 8), limits), Error);
 }
 
 }  // namespace

@@ -183,6 +183,23 @@ TEST(EmulatedDevice, ChecksumTellsOfEveryChangedWordAndOfTheRest) {
   EXPECT_EQ(sum(), before);
 }
 
+TEST(EmulatedDevice, ElementsAreComparedWithNumbers) {
+  const auto device = open_device("emulator");
+  const ElementLimits limits{1e-3, 1e-3, 0, 0, 1};
+  const std::vector<float> values{1, -2, 3, 1000, std::numeric_limits<float>::infinity()};
+  const std::vector<double> right{1.001, -2.002, 3, 1002, std::numeric_limits<double>::infinity()};
+  const Buffer left = device->allocate(values.size() * sizeof(float));
+  const Buffer numbers = device->allocate(right.size() * sizeof(double));
+  device->upload(left, std::as_bytes(std::span(values)));
+  device->upload(numbers, std::as_bytes(std::span(right)));
+  const auto found = device->compare(left, ElementType::float32, numbers, limits);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->beyond, 2U)
+      << "2 is more than 1002 / 1000 + 1 / 1000, and infinity is for the one who looks closely";
+  EXPECT_EQ(found->farthest, 1U) << "0.002 in parts of 3.002";
+  EXPECT_THROW((void)device->compare(left, ElementType::float32, device->allocate(39), limits), Error);
+}
+
 TEST(EmulatedDevice, TheCanaryTakesAboutAsLongEachTime) {
   const auto device = open_device("emulator");
   std::vector<double> times;
