@@ -46,12 +46,12 @@ struct Slice {
     }
   }
 
-  // The next slice has the rows that `row_of` gives for 0, 1, …, which are rows of the matrix.
+  // The next slice has the rows that `row_of` gives for 0 … ROWS-1, which are rows of the matrix.
   template <typename RowOf>
   __device__ __forceinline__ void move_to_rows(RowOf row_of) {
 #pragma unroll
     for (int i = 0; i < kLoads; ++i) {
-      source[i] = matrix + static_cast<long long>(row_of(row() + i * kRowStep)) * stride;
+      source[i] = matrix + static_cast<long long>(row_of(has(i) ? row() + i * kRowStep : 0)) * stride;
     }
   }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
+#include <cstring>
 #include <new>
 
 #include "core/error.hpp"
@@ -20,6 +21,15 @@ char* allocate_shared() {
     throw std::bad_alloc();
   }
   return static_cast<char*>(memory);
+}
+
+// NaN as float32, float64 and in half the float16 numbers, and far beyond any array as int32.
+constexpr std::uint32_t kSpoilt = 0x7FFFFFFF;
+
+void spoil(char* begin, std::size_t bytes) {
+  for (std::size_t at = 0; at < bytes; at += sizeof kSpoilt) {
+    std::memcpy(begin + at, &kSpoilt, std::min(sizeof kSpoilt, bytes - at));
+  }
 }
 
 }  // namespace
@@ -97,6 +107,15 @@ void BlockExecutor::start_block(std::uint64_t block) {
   ready_ = {};
   barrier_queue_ = {};
   failure_.reset();
+  spoil_shared_memory();
+}
+
+void BlockExecutor::spoil_shared_memory() const {
+  spoil(block_.dynamic_shared, launch_->geometry.shared_bytes);
+  char* const variables = reinterpret_cast<char*>(current_);
+  for (const SharedVariable& variable : launch_->shared) {
+    spoil(variables + variable.offset, variable.bytes);
+  }
 }
 
 std::optional<std::string> BlockExecutor::run(std::uint64_t block) {

@@ -9,6 +9,7 @@
 
 #include "core/space/space.hpp"
 #include "runtime/device/emulator/fiber.hpp"
+#include "runtime/device/emulator/static_shared.hpp"
 #include "runtime/device/emulator/warp.hpp"
 #include "runtime/device/shim/pascaline/abi.h"
 
@@ -17,6 +18,7 @@ namespace pascaline {
 /// A kernel with its geometry and arguments, which must outlive the launch.
 struct EmulatedLaunch {
   const pascaline_host::KernelEntry* entry = nullptr;
+  std::span<const SharedVariable> shared;
   Geometry geometry;
   std::span<void* const> arguments;
 };
@@ -63,6 +65,8 @@ class BlockExecutor {
 
   static void fiber_entry(boost::context::detail::transfer_t from);
   void start_block(std::uint64_t block);
+  /// A GPU's shared memory holds whatever was there before: numbers that no kernel can take for its own.
+  void spoil_shared_memory() const;
   [[noreturn]] void serve() noexcept;
   void exit(Thread& thread);
   /// Leaves the running fiber for a thread that can go on, or for home if there is none.

@@ -254,7 +254,7 @@ class EmulatedDevice final : public Device {
   }
 
   void run(const EmulatedModule& module, const Geometry& geometry, std::span<void* const> arguments) {
-    if (auto failure = runner_.run({&module.entry(), geometry, arguments})) {
+    if (auto failure = runner_.run({&module.entry(), module.shared(), geometry, arguments})) {
       state_.fail(fmt::format("kernel {} failed on the emulated device: {}", module.function(), *failure));
     }
   }

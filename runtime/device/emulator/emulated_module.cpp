@@ -68,6 +68,7 @@ void EmulatedModule::open(const std::string& code) {
                     "(an old entry of the cache can be deleted)",
                     function_));
   }
+  shared_ = static_shared_variables(code);
 }
 
 void EmulatedModule::close() noexcept {

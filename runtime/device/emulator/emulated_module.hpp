@@ -1,7 +1,10 @@
 #pragma once
 
+#include <span>
 #include <string>
+#include <vector>
 
+#include "runtime/device/emulator/static_shared.hpp"
 #include "runtime/device/shim/pascaline/abi.h"
 
 namespace pascaline {
@@ -17,6 +20,8 @@ class EmulatedModule {
 
   [[nodiscard]] const pascaline_host::KernelEntry& entry() const noexcept { return *entry_; }
   [[nodiscard]] const std::string& function() const noexcept { return function_; }
+  /// Its static shared memory.
+  [[nodiscard]] std::span<const SharedVariable> shared() const noexcept { return shared_; }
 
  private:
   void open(const std::string& code);
@@ -27,6 +32,7 @@ class EmulatedModule {
   std::string path_;
   void* handle_ = nullptr;
   const pascaline_host::KernelEntry* entry_ = nullptr;
+  std::vector<SharedVariable> shared_;
 };
 
 }  // namespace pascaline

@@ -24,7 +24,7 @@
 #include "runtime/device/emulator/emulated_device_info.hpp"
 #include "runtime/device/emulator/kernel_text.hpp"
 #include "runtime/device/emulator/sanitizer_hooks.hpp"
-#include "runtime/device/emulator/shared_size.hpp"
+#include "runtime/device/emulator/static_shared.hpp"
 
 namespace pascaline {
 namespace {

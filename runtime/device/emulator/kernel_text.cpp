@@ -195,9 +195,11 @@ Declaration parse_declaration(const std::vector<Token>& tokens, std::size_t firs
 
 std::string replacement(const Declaration& found, std::string_view original, bool at_file) {
   const std::string pointer = found.type + (found.inner_extents.empty() ? "*" : "(*)" + found.inner_extents);
-  // At file scope a thread initialises it at its first use; the address is the same in all its blocks.
-  std::string text = fmt::format("{}auto* const {} = ({})::pascaline_host::current->block->dynamic_shared;",
-                                 at_file ? "static thread_local " : "", found.name, pointer);
+  // At file scope a thread initialises it at its first use; the address is the same in all its blocks. Its symbol's
+  // name tells it from static shared memory.
+  std::string text = fmt::format("{}auto* const {}{} = ({})::pascaline_host::current->block->dynamic_shared;",
+                                 at_file ? "static thread_local " : "", found.name,
+                                 at_file ? fmt::format(" __asm__(\"pascaline_dynamic_{}\")", found.name) : "", pointer);
   text.append(static_cast<std::size_t>(std::count(original.begin(), original.end(), '\n')), '\n');
   return text;
 }

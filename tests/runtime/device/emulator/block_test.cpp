@@ -42,6 +42,17 @@ TEST(EmulatorBlock, DynamicSharedMemoryOfFileAndFunctionIsTheSame) {
   }
 }
 
+TEST(EmulatorBlock, SharedMemoryBeginsWithWhatNoKernelCanUse) {
+  const auto device = open_emulated_device();
+  const Kernel kernel = load(*device, "block.cu", "unwritten_shared");
+  const Buffer in_function = device->allocate(50 * 33 * 4);
+  const Buffer of_launch = device->allocate(50 * 33 * 4);
+  run(*device, kernel, {{50, 1, 1}, {33, 1, 1}, 33 * 4}, in_function.data(), of_launch.data());
+  const std::vector<int> spoilt(50 * 33, 0x7FFFFFFF);
+  EXPECT_EQ(to_host<int>(*device, in_function), spoilt);
+  EXPECT_EQ(to_host<int>(*device, of_launch), spoilt);
+}
+
 TEST(EmulatorBlock, BarriersWaitOnlyForThreadsThatHaveNotLeft) {
   const auto device = open_emulated_device();
   const Kernel kernel = load(*device, "block.cu", "leaving");

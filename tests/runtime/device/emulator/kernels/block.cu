@@ -105,3 +105,13 @@ extern "C" __global__ void too_much_shared(float* out) {
   __syncthreads();
   out[threadIdx.x] = tile[threadIdx.x ^ 1];
 }
+
+// What shared memory holds before anything is written to it, in a block's first and after another block's.
+extern "C" __global__ void unwritten_shared(int* static_words, int* dynamic_words) {
+  __shared__ int words[33];
+  extern __shared__ int of_launch[];
+  static_words[blockIdx.x * 33 + threadIdx.x] = words[threadIdx.x];
+  dynamic_words[blockIdx.x * 33 + threadIdx.x] = of_launch[threadIdx.x];
+  words[threadIdx.x] = 1;
+  of_launch[threadIdx.x] = 1;
+}

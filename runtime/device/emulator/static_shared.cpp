@@ -1,8 +1,7 @@
-#include "runtime/device/emulator/shared_size.hpp"
+#include "runtime/device/emulator/static_shared.hpp"
 
 #include <elf.h>
 
-#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <optional>
@@ -28,37 +27,58 @@ std::string_view name_at(std::string_view object, const Elf64_Shdr& names, std::
   return rest.substr(0, rest.find('\0'));
 }
 
-// Sizes of thread-local symbols, except those that the shim and dynamic shared memory need.
-int thread_local_bytes(std::string_view object, const Elf64_Shdr& symbols, const Elf64_Shdr& names) {
-  std::uint64_t bytes = 0;
+// Thread-local symbols, except those that the shim and dynamic shared memory need. Offsets are from
+// pascaline_host::current.
+std::vector<SharedVariable> shared_variables(std::string_view object, const Elf64_Shdr& symbols,
+                                             const Elf64_Shdr& names) {
+  std::vector<SharedVariable> found;
+  std::ptrdiff_t current = 0;
   for (std::uint64_t at = 0; at + sizeof(Elf64_Sym) <= symbols.sh_size; at += sizeof(Elf64_Sym)) {
     const auto symbol = element_at<Elf64_Sym>(object, symbols.sh_offset + at);
     if (!symbol || ELF64_ST_TYPE(symbol->st_info) != STT_TLS) {
       continue;
     }
     const std::string_view name = name_at(object, names, symbol->st_name);
-    const bool own = name.find("pascaline_host") != std::string_view::npos || name.starts_with("__tls_guard") ||
-                     name.find("pascaline_dynamic") != std::string_view::npos;
-    bytes += own ? 0 : symbol->st_size;
+    const auto place = static_cast<std::ptrdiff_t>(symbol->st_value);
+    const bool of_shim = name.find("pascaline_host") != std::string_view::npos;
+    if (of_shim && name.ends_with("7currentE")) {
+      current = place;
+    }
+    const bool own =
+        of_shim || name.starts_with("__tls_guard") || name.find("pascaline_dynamic") != std::string_view::npos;
+    if (!own) {
+      found.push_back({place, symbol->st_size});
+    }
   }
-  return static_cast<int>(bytes);
+  for (SharedVariable& variable : found) {
+    variable.offset -= current;
+  }
+  return found;
 }
 
 }  // namespace
 
-int static_shared_bytes(std::string_view object) {
+std::vector<SharedVariable> static_shared_variables(std::string_view object) {
   const auto header = element_at<Elf64_Ehdr>(object, 0);
   if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 || header->e_ident[EI_CLASS] != ELFCLASS64) {
-    return 0;
+    return {};
   }
   for (unsigned i = 0; i < header->e_shnum; ++i) {
     const auto section = element_at<Elf64_Shdr>(object, header->e_shoff + i * sizeof(Elf64_Shdr));
     if (section && section->sh_type == SHT_SYMTAB) {
       const auto names = element_at<Elf64_Shdr>(object, header->e_shoff + section->sh_link * sizeof(Elf64_Shdr));
-      return names ? thread_local_bytes(object, *section, *names) : 0;
+      return names ? shared_variables(object, *section, *names) : std::vector<SharedVariable>();
     }
   }
-  return 0;
+  return {};
+}
+
+int static_shared_bytes(std::string_view object) {
+  std::size_t bytes = 0;
+  for (const SharedVariable& variable : static_shared_variables(object)) {
+    bytes += variable.bytes;
+  }
+  return static_cast<int>(bytes);
 }
 
 }  // namespace pascaline
