@@ -17,7 +17,8 @@ TEST(KernelText, DynamicSharedMemoryBecomesAPointer) {
 }
 
 TEST(KernelText, AtFileScopeItIsOnePerThread) {
-  const std::string text = std::string("static thread_local auto* const s __asm__(\"pascaline_dynamic_s\") = (float *)") + kCast;
+  const std::string text =
+      std::string("static thread_local auto* const s __asm__(\"pascaline_dynamic_s\") = (float *)") + kCast;
   EXPECT_EQ(rewrite_for_emulator("extern __shared__ float s[];"), text);
   EXPECT_EQ(rewrite_for_emulator("namespace a::b { extern \"C\" { extern __shared__ float s[]; } }"),
             "namespace a::b { extern \"C\" { " + text + " } }");
