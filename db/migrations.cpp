@@ -18,18 +18,20 @@
 #include "kSchema5To6Sql.hpp"
 #include "kSchema6To7Sql.hpp"
 #include "kSchema7To8Sql.hpp"
+#include "kSchema8To9Sql.hpp"
 #include "kSchemaSql.hpp"
 
 namespace pascaline {
 namespace {
 
-constexpr std::array<Migration, 7> kMigrations{{{1, kSchema1To2Sql},
+constexpr std::array<Migration, 8> kMigrations{{{1, kSchema1To2Sql},
                                                 {2, kSchema2To3Sql},
                                                 {3, kSchema3To4Sql},
                                                 {4, kSchema4To5Sql},
                                                 {5, kSchema5To6Sql},
                                                 {6, kSchema6To7Sql},
-                                                {7, kSchema7To8Sql}}};
+                                                {7, kSchema7To8Sql},
+                                                {8, kSchema8To9Sql}}};
 
 bool is_empty(SQLite::Database& database) {
   return database.execAndGet("SELECT count(*) FROM sqlite_schema").getInt() == 0;

@@ -2,7 +2,7 @@
 -- Times are microseconds unless the name says otherwise; `*_unix_ms` are milliseconds since 1970, UTC.
 
 PRAGMA application_id = 1348563811;  -- "Pasc"
-PRAGMA user_version = 8;
+PRAGMA user_version = 9;
 
 -- Identity of a device: two cards of one model share their measurements. The UUID is kept with the session. 'foreign'
 -- is what another tuner measured on: no sweep and no dispatcher is ever on such a device.
@@ -151,6 +151,8 @@ CREATE TABLE plan_problems (
   problem_id INTEGER NOT NULL REFERENCES problems (id),
   calls REAL NOT NULL CHECK (calls >= 0),  -- by the model, in all its phases; 0: a shape between others
   label TEXT NOT NULL,
+  parts INTEGER NOT NULL DEFAULT 1 CHECK (parts BETWEEN 1 AND 10000),  -- that its space is divided into, of which
+  part INTEGER NOT NULL DEFAULT 1 CHECK (part BETWEEN 1 AND parts),    -- this one is searched
   PRIMARY KEY (run_uuid, ordinal)
 ) STRICT, WITHOUT ROWID;
 

@@ -176,7 +176,7 @@ enum class Durability : std::uint8_t { full, normal };
 /// the lock), leaves what was stored before intact and the Store usable: the call may be tried again.
 class Store {
  public:
-  static constexpr int kSchemaVersion = 8;
+  static constexpr int kSchemaVersion = 9;
 
   /// Opens (and with `create`, makes, with its folders) the database. An older schema is migrated, unless an older
   /// program is sweeping into it just now; read-only, the file stays as it is and a migrated copy in memory is read.

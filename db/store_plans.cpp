@@ -83,12 +83,16 @@ void insert_plan(Connection& connection, const std::string& run, const SweepPlan
 
 void insert_plan_problems(Connection& connection, const std::string& run, const SweepPlan& plan) {
   Query insert = connection.query(
-      "INSERT INTO plan_problems (run_uuid, ordinal, problem_id, calls, label) SELECT ?, ?, id, ?, ? FROM problems "
+      "INSERT INTO plan_problems (run_uuid, ordinal, problem_id, calls, label, part, parts) SELECT ?, ?, id, ?, ?, ?, "
+      "? FROM problems "
       "WHERE text = ?");
   Query insert_calls = connection.query("INSERT INTO plan_calls (run_uuid, ordinal, phase, calls) VALUES (?, ?, ?, ?)");
   std::int64_t ordinal = 0;
   for (const PlannedProblem& planned : plan.problems) {
-    if (insert.bind(run, ordinal, planned.count, planned.label, planned.problem.text()).run() != 1) {
+    if (insert
+            .bind(run, ordinal, planned.count, planned.label, std::int64_t{planned.part.index},
+                  std::int64_t{planned.part.count}, planned.problem.text())
+            .run() != 1) {
       connection.fail(kSavePlan,
                       fmt::format("the problem '{}' is not stored; this is a fault of the program, please report it",
                                   planned.problem.text()),
@@ -131,7 +135,8 @@ std::vector<PhaseCalls> read_plan_calls(Connection& connection, const std::strin
 
 std::vector<PlannedProblem> read_plan_problems(Connection& connection, const std::string& run) {
   Query row = connection.query(
-      "SELECT p.kernel, p.dimensions, p.types, o.calls, o.label, o.ordinal FROM plan_problems o JOIN problems p ON "
+      "SELECT p.kernel, p.dimensions, p.types, o.calls, o.label, o.ordinal, o.part, o.parts FROM plan_problems o JOIN "
+      "problems p ON "
       "p.id = o.problem_id WHERE o.run_uuid = ? ORDER BY o.ordinal");
   row.bind(run);
   std::vector<PlannedProblem> problems;
@@ -141,6 +146,8 @@ std::vector<PlannedProblem> read_plan_problems(Connection& connection, const std
     planned.count = row.real();
     planned.label = row.text();
     planned.phases = read_plan_calls(connection, run, row.integer());
+    planned.part.index = static_cast<int>(row.integer());
+    planned.part.count = static_cast<int>(row.integer());
     problems.push_back(std::move(planned));
   }
   return problems;

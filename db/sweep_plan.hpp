@@ -12,6 +12,7 @@
 
 #include "core/objective.hpp"
 #include "core/problem.hpp"
+#include "core/space/space_part.hpp"
 
 namespace pascaline {
 
@@ -42,6 +43,7 @@ struct PlannedProblem {
   double count = 1;                  ///< calls by the model, in all its phases; 0: a shape between others
   std::string label;                 ///< names in the workload, possibly empty
   std::vector<PhaseCalls> phases{};  ///< the same by phase, in the order of their names; empty: there are no phases
+  SpacePart part{};                  ///< of its space that is searched
   friend bool operator==(const PlannedProblem&, const PlannedProblem&) = default;
 };
 

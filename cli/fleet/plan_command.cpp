@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -47,6 +48,21 @@ std::vector<std::pair<std::string, std::string>> shard_options(const SweepPlan& 
   return options;
 }
 
+// "12", or "12 (1/2 of one's space)" where it shares one with other shards.
+std::string problems_text(const FleetShard& shard, std::ptrdiff_t count) {
+  std::vector<std::string> parts;
+  for (const PlannedProblem& problem : shard.problems) {
+    if (!problem.part.is_whole()) {
+      parts.push_back(problem.part.text());
+    }
+  }
+  return parts.empty() ? std::to_string(count)
+                       : fmt::format("{} ({} of {} space)", count, fmt::join(parts, ", "),
+                                     count == 1          ? "its"
+                                     : parts.size() == 1 ? "one's"
+                                                         : "some's");
+}
+
 void print_plan(const Fleet& fleet, const std::string& folder, const std::vector<std::string>& notes) {
   for (const std::string& note : notes) {
     fmt::print("{}\n", note);
@@ -57,7 +73,7 @@ void print_plan(const Fleet& fleet, const std::string& folder, const std::vector
     const auto between =
         std::ranges::count_if(part.problems, [](const PlannedProblem& problem) { return problem.count == 0; });
     const auto problems = static_cast<std::ptrdiff_t>(part.problems.size()) - between;
-    rows.push_back({std::to_string(shard), std::to_string(problems), std::to_string(between),
+    rows.push_back({std::to_string(shard), problems_text(part, problems), std::to_string(between),
                     duration_text(part.expected_s), fleet.budget_s > 0 ? duration_text(fleet.budget_s) : "-"});
   }
   fmt::print(

@@ -107,6 +107,7 @@ SweepProblem resumed_problem(const StoredRun& run, const PlannedProblem& planned
                                 space.file, error.what()));
   }
   SweepProblem problem{planned.problem, planned.count, short_label(planned.label)};
+  problem.part = planned.part;
   problem.between = planned.count == 0;
   check_calls(run, planned.problem, planned.count);
   for (const PhaseCalls& phase : planned.phases) {

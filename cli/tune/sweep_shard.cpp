@@ -122,6 +122,12 @@ void keep_shard(SweepWork& work, SweepOptions& sweep, const Shard& shard) {
   work.notes.push_back(fmt::format("shard {} of fleet {}: {} of {}, {:.0f} % of the expected work", shard.text(),
                                    divided.fleet, mine, counted(of, "problem"),
                                    100 * divided.expected_s[index] / all_s));
+  for (const SweepProblem& problem : work.problems) {
+    if (!problem.part.is_whole()) {
+      work.notes.push_back(fmt::format("{}: part {} of its space, which other shards share", problem.problem.text(),
+                                       problem.part.text()));
+    }
+  }
   sweep.shard = ShardIdentity{divided.fleet, shard};
 }
 

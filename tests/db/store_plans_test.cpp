@@ -38,7 +38,7 @@ TEST_F(StorePlansTest, PlanComesBackAsItWas) {
   plan.min_gain = 0.002;
   plan.deepen = true;
   plan.kernels.push_back({"softmax", "source-b", "space-b"});
-  plan.problems.push_back({example_problem(7), 28.5, "prefill: q", {{"prompt", 28}, {"token", 0.5}}});
+  plan.problems.push_back({example_problem(7), 28.5, "prefill: q", {{"prompt", 28}, {"token", 0.5}}, {2, 3}});
   plan.paths.clear();
   store_.save_plan("run-a", plan);
   EXPECT_EQ(store_.plan("run-a"), plan) << "in place of the first";

@@ -5,9 +5,10 @@ import os
 import signal
 import sqlite3
 import subprocess
+from collections import Counter
 from pathlib import Path
 
-from workbench import PROGRAM, REPEATS, SIZES, FleetTest, main
+from workbench import PROGRAM, REPEATS, SIZES, SPACE, WINNER, FleetTest, main
 
 
 def descendants(process):
@@ -48,6 +49,30 @@ class PlainFleetTest(FleetTest):
         self.expect_whole(self.folder / "all.db")
         self.assertIn("done", self.run_program("fleet", "run", self.fleet, "--shard", 2).stdout)
         self.assertEqual(self.gather()["new"], {"sessions": 0, "trials": 0, "winners": 0})
+
+    def test_shards_share_the_space_of_one_problem(self):
+        repeats = [8192, *range(3000, 3038), 200]
+        space = json.loads(json.dumps(SPACE))
+        space["parameters"][0]["values"] = repeats
+        (self.kernels / "crawl.json").write_text(json.dumps(space))
+        one = self.what_to_tune([64])
+        self.assertRegex(self.run_program("fleet", "plan", self.fleet, "--shards", 2, "--jobs", "1", *one).stdout,
+                         r"1 \(1/2 of its space\)")
+        # One shard as a sweep by hand, which is killed and resumed by what its database knows.
+        database = self.fleet / "shard-0001.db"
+        running = subprocess.Popen([PROGRAM, "sweep", "--shard", "1/2", "--db", database, "--quiet", *map(str, one)],
+                                   env=self.environment)
+        self.wait_for("a trial", lambda: self.trials_so_far(database) >= 3)
+        running.kill()
+        running.wait()
+        self.run_program("sweep", "--resume", "--db", database, "--quiet", "--kernels", self.kernels, "--spaces", self.kernels)
+        self.run_program("fleet", "run", self.fleet, "--shard", 2)
+        self.run_program("merge", database, self.fleet / "shard-0002.db", "--db", self.folder / "all.db")
+        tried = Counter(json.loads(config)["REPEAT"] for _, config in self.searched(self.folder / "all.db"))
+        self.assertEqual(tried, Counter({repeat: 2 if repeat == 8192 else 1 for repeat in repeats}))
+        shares = [len(self.searched(self.fleet / f"shard-000{shard}.db")) for shard in (1, 2)]
+        self.assertGreater(min(shares), 10)
+        self.assertEqual(list(self.winners(self.folder / "all.db").values()), [WINNER])
 
     def test_an_interrupted_shard_is_resumed(self):
         self.plan(1)

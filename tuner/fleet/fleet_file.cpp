@@ -25,6 +25,9 @@ nlohmann::ordered_json problem_json(const PlannedProblem& planned) {
     json["types"][name] = name_of(type);
   }
   json["calls"] = planned.count;
+  if (!planned.part.is_whole()) {
+    json["part"] = planned.part.text();
+  }
   if (!planned.label.empty()) {
     json["label"] = planned.label;
   }
@@ -34,9 +37,18 @@ nlohmann::ordered_json problem_json(const PlannedProblem& planned) {
   return json;
 }
 
+SpacePart part_from(const JsonNode& node) {
+  try {
+    const Shard part = parse_shard(node.text());
+    return {part.index, part.count};
+  } catch (const Error&) {
+    node.fail("is not a part of a space, as 1/2");
+  }
+}
+
 // In the order of the file, which is the space's: the problem's text, which it is stored under, follows it.
 PlannedProblem problem_from(const JsonNode& node, const nlohmann::ordered_json& in_order) {
-  node.only_keys({"kernel", "dimensions", "types", "calls", "label", "phases"});
+  node.only_keys({"kernel", "dimensions", "types", "calls", "part", "label", "phases"});
   PlannedProblem planned;
   planned.problem.kernel = node.at("kernel").name();
   const JsonNode dimensions = node.at("dimensions");
@@ -56,6 +68,9 @@ PlannedProblem problem_from(const JsonNode& node, const nlohmann::ordered_json& 
   planned.count = node.at("calls").real();
   if (!(planned.count >= 0)) {
     node.at("calls").fail("a number of calls is at least 0");
+  }
+  if (node.has("part")) {
+    planned.part = part_from(node.at("part"));
   }
   planned.label = node.has("label") ? node.at("label").text() : "";
   if (node.has("phases")) {

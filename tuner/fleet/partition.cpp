@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <numeric>
 #include <optional>
@@ -24,6 +25,8 @@ constexpr double kBytesPerSecond = 2e11;
 constexpr double kFinalsSeconds = 5;
 // Without a limit of trials a search goes on as long as it finds anything: of problems all alike.
 constexpr int kTrialsWithoutLimit = 1000;
+// Problems are shared among shards if the longest then takes no more than this of what it took.
+constexpr double kWorthDividing = 0.9;
 
 const Space& space_of(const std::vector<Space>& spaces, const std::string& kernel) {
   const auto found = std::ranges::find_if(spaces, [&](const Space& space) { return space.kernel == kernel; });
@@ -64,25 +67,84 @@ std::size_t shard_near(const Problem& between, const std::vector<std::vector<Swe
   return nearest;
 }
 
+// What shards are made of: problems, and parts of such as several share.
+struct Pieces {
+  std::vector<SweepProblem> problems;
+  std::vector<double> costs;
+  std::vector<std::size_t> origins;  // of each the number of its problem in the plan
+};
+
+Pieces pieces_of(std::span<const SweepProblem> problems, const std::vector<Space>& spaces, int trials,
+                 const std::vector<int>& parts) {
+  Pieces pieces;
+  for (std::size_t i = 0; i < problems.size(); ++i) {
+    for (int part = 1; part <= parts[i]; ++part) {
+      SweepProblem piece = problems[i];
+      piece.part = {part, parts[i]};
+      pieces.costs.push_back(expected_cost_s(piece, space_of(spaces, piece.problem.kernel), trials));
+      pieces.problems.push_back(std::move(piece));
+      pieces.origins.push_back(i);
+    }
+  }
+  return pieces;
+}
+
+// Parts that each problem's space would be divided into for no part to take longer than a shard's share.
+std::vector<int> wanted_parts(const Pieces& whole, const std::vector<Space>& spaces, int trials, int count) {
+  const double share = std::accumulate(whole.costs.begin(), whole.costs.end(), 0.0) / count / kWorthDividing;
+  std::vector<int> parts;
+  for (std::size_t i = 0; i < whole.costs.size(); ++i) {
+    const double size = space_of(spaces, whole.problems[i].problem.kernel).raw_size();
+    const double most =
+        std::min(std::min(size, static_cast<double>(trials)) / kLeastTrialsOfAPart, static_cast<double>(count));
+    parts.push_back(std::max(1, static_cast<int>(std::min(std::ceil(whole.costs[i] / share), std::floor(most)))));
+  }
+  return parts;
+}
+
+double sum_of(std::span<const double> costs, const std::vector<std::size_t>& part) {
+  return std::accumulate(part.begin(), part.end(), 0.0,
+                         [&](double sum, std::size_t index) { return sum + costs[index]; });
+}
+
+double longest(std::span<const double> costs, const std::vector<std::vector<std::size_t>>& parts) {
+  double most = 0;
+  for (const std::vector<std::size_t>& part : parts) {
+    most = std::max(most, sum_of(costs, part));
+  }
+  return most;
+}
+
 }  // namespace
 
 double expected_cost_s(const SweepProblem& problem, const Space& space, int trials) {
   const BoundSpace bound(space, problem.problem, DeviceLimits{});
-  const double most = trials >= kUnlimitedTrials ? kTrialsWithoutLimit : trials;
+  const double most = problem.part.share_of(trials >= kUnlimitedTrials ? kTrialsWithoutLimit : trials);
   const double launch_s = bound.flops() / kFlopsPerSecond + bound.bytes() / kBytesPerSecond;
-  return std::min(most, space.raw_size()) * (kSecondsATrial + kLaunches * launch_s) + kFinalsSeconds;
+  return std::min(most, space.raw_size() / problem.part.count) * (kSecondsATrial + kLaunches * launch_s) +
+         kFinalsSeconds;
 }
 
-std::vector<std::vector<std::size_t>> partition(std::span<const double> costs, int count) {
+std::vector<std::vector<std::size_t>> partition(std::span<const double> costs, int count,
+                                                std::span<const std::size_t> groups) {
   std::vector<std::size_t> order(costs.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return costs[a] > costs[b]; });
   std::vector<std::vector<std::size_t>> parts(static_cast<std::size_t>(count));
   std::vector<double> sums(parts.size(), 0);
   for (const std::size_t index : order) {
-    const auto least = static_cast<std::size_t>(std::ranges::min_element(sums) - sums.begin());
-    parts[least].push_back(index);
-    sums[least] += costs[index];
+    const auto is_free = [&](std::size_t part) {
+      return groups.empty() ||
+             std::ranges::none_of(parts[part], [&](std::size_t other) { return groups[other] == groups[index]; });
+    };
+    std::optional<std::size_t> least;
+    for (std::size_t part = 0; part < parts.size(); ++part) {
+      if ((!least || sums[part] < sums[*least]) && is_free(part)) {
+        least = part;
+      }
+    }
+    parts[least.value()].push_back(index);
+    sums[*least] += costs[index];
   }
   for (std::vector<std::size_t>& part : parts) {
     std::ranges::sort(part);
@@ -104,36 +166,39 @@ std::string fleet_id(std::span<const SweepProblem> problems, const SweepOptions&
 
 DividedWork divide(std::span<const SweepProblem> problems, const std::vector<Space>& spaces,
                    const SweepOptions& options, int count) {
-  std::vector<const SweepProblem*> to_tune;
-  std::vector<double> costs;
-  for (const SweepProblem& problem : problems) {
-    if (!problem.between) {
-      to_tune.push_back(&problem);
-      costs.push_back(expected_cost_s(problem, space_of(spaces, problem.problem.kernel), options.trials));
-    }
+  std::vector<SweepProblem> to_tune;
+  std::ranges::copy_if(problems, std::back_inserter(to_tune),
+                       [](const SweepProblem& problem) { return !problem.between; });
+  const Pieces whole = pieces_of(to_tune, spaces, options.trials, std::vector<int>(to_tune.size(), 1));
+  const Pieces divided = pieces_of(to_tune, spaces, options.trials, wanted_parts(whole, spaces, options.trials, count));
+  if (static_cast<std::size_t>(count) > divided.problems.size()) {
+    throw Error(fmt::format(
+        "{} are more than there is to divide: the plan has {}, and a problem is shared only in parts of {} trials or "
+        "more; "
+        "give at most {}",
+        counted(count, "shard"), counted(to_tune.size(), "problem"), kLeastTrialsOfAPart, divided.problems.size()));
   }
-  if (static_cast<std::size_t>(count) > to_tune.size()) {
-    throw Error(
-        fmt::format("{} are more than there is to divide: the plan has {}, and one is tuned on one machine; "
-                    "give at most {}",
-                    counted(count, "shard"), counted(to_tune.size(), "problem"), to_tune.size()));
-  }
-  DividedWork divided;
-  divided.fleet = fleet_id(problems, options, count);
-  for (const std::vector<std::size_t>& part : partition(costs, count)) {
-    divided.shards.emplace_back();
-    divided.expected_s.push_back(0);
+  const auto parts_of_whole = partition(whole.costs, count);
+  const auto parts_of_divided = partition(divided.costs, count, divided.origins);
+  const bool is_worth_it =
+      static_cast<std::size_t>(count) > to_tune.size() ||
+      longest(divided.costs, parts_of_divided) < kWorthDividing * longest(whole.costs, parts_of_whole);
+  DividedWork work;
+  work.fleet = fleet_id(problems, options, count);
+  const Pieces& pieces = is_worth_it ? divided : whole;
+  for (const std::vector<std::size_t>& part : is_worth_it ? parts_of_divided : parts_of_whole) {
+    work.shards.emplace_back();
     for (const std::size_t index : part) {
-      divided.shards.back().push_back(*to_tune[index]);
-      divided.expected_s.back() += costs[index];
+      work.shards.back().push_back(pieces.problems[index]);
     }
+    work.expected_s.push_back(sum_of(pieces.costs, part));
   }
   for (const SweepProblem& problem : problems) {
     if (problem.between) {
-      divided.shards[shard_near(problem.problem, divided.shards)].push_back(problem);
+      work.shards[shard_near(problem.problem, work.shards)].push_back(problem);
     }
   }
-  return divided;
+  return work;
 }
 
 }  // namespace pascaline

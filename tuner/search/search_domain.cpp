@@ -13,6 +13,7 @@ namespace {
 constexpr double kFirstDraws = 100'000;  // combinations looked at before draws are given up,
 constexpr double kMaxDraws = 2'000;      // and so many more for each valid one
 constexpr std::size_t kMinSteps = 32;    // of a walk from one draw to the next
+constexpr std::size_t kMostWalks = 16;   // of that length, for each part of the space, until one ends in this part
 constexpr std::size_t kMaxPairs = 500;   // of parameters whose joint steps are looked at
 constexpr double kMaxNumbers = 9.2e18;
 constexpr std::size_t kMaxValuesVisited = 64;
@@ -39,20 +40,26 @@ std::uint64_t below(SearchRandom& random, std::uint64_t count) {
 
 double uniform(SearchRandom& random) { return static_cast<double>(random() >> 11U) * 0x1p-53; }
 
-SearchDomain::SearchDomain(const BoundSpace& space, std::size_t most_tuples) : space_(&space) {
+SearchDomain::SearchDomain(const BoundSpace& space, std::size_t most_tuples)
+    : SearchDomain(space, SpacePart(), space.space().parameters.size(), most_tuples) {}
+
+SearchDomain::SearchDomain(const BoundSpace& space, SpacePart part, std::size_t parameters, std::size_t most_tuples)
+    : space_(&space), part_(part), part_parameters_(parameters) {
   for (const Parameter& parameter : space.space().parameters) {
     axes_.push_back({parameter.name, parameter.values});
   }
   ConstraintGroups found = constraint_groups(space, most_tuples);
   groups_ = std::move(found.groups);
-  exact_ = found.exact;
+  exact_ = found.exact && part_.is_whole();
   combinations_ = product_of_sizes(groups_);
   enumerator_.emplace(space);
   const Point standard = space.space().default_indices(space.limits());
-  if (contains(standard)) {
+  if (enumerator_->valid(standard)) {
     draws_.last = standard;
   }
 }
+
+bool SearchDomain::in_part(const Point& point) const { return part_.holds(std::span(point).first(part_parameters_)); }
 
 SearchDomain::SearchDomain(std::vector<Axis> axes, const std::vector<Point>& points) : axes_(std::move(axes)) {
   TupleList all;
@@ -83,7 +90,7 @@ bool SearchDomain::contains(const Point& point) const {
   if (!enumerator_) {
     return recorded_.contains(point);
   }
-  return enumerator_->valid(point);
+  return in_part(point) && enumerator_->valid(point);
 }
 
 void SearchDomain::put(std::size_t group, std::size_t tuple, Point& point) const {
@@ -133,14 +140,15 @@ std::optional<Point> SearchDomain::draw_combination(SearchRandom& random) const 
   return point;
 }
 
-// Every change is as likely as the one that undoes it.
+// Every change is as likely as the one that undoes it. It goes through the whole space, and ends where the part is.
 std::optional<Point> SearchDomain::walk(SearchRandom& random) const {
   if (!draws_.last) {
     return std::nullopt;
   }
   Point& here = *draws_.last;
   const std::size_t steps = std::max(kMinSteps, axes_.size());
-  for (std::size_t step = 0; step < steps; ++step) {
+  const std::size_t most = steps * kMostWalks * static_cast<std::size_t>(part_.count);
+  for (std::size_t step = 0; step < steps || (!in_part(here) && step < most); ++step) {
     Point there = here;
     if (random() % 2 == 0) {
       const std::size_t axis = below(random, axes_.size());
@@ -155,11 +163,11 @@ std::optional<Point> SearchDomain::walk(SearchRandom& random) const {
     for (std::size_t axis = 0; axis < axes_.size(); ++axis) {
       within = within && there[axis] < axes_[axis].values.size();
     }
-    if (within && contains(there)) {
+    if (within && enumerator_->valid(there)) {
       here = std::move(there);
     }
   }
-  return here;
+  return in_part(here) ? std::optional(here) : std::nullopt;
 }
 
 std::vector<Point> SearchDomain::neighbours(const Point& point, Reach reach) const {

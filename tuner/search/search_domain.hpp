@@ -8,6 +8,7 @@
 
 #include "core/space/enumeration.hpp"
 #include "core/space/space.hpp"
+#include "core/space/space_part.hpp"
 #include "tuner/search/constraint_groups.hpp"
 #include "tuner/search/point.hpp"
 
@@ -38,6 +39,8 @@ class SearchDomain {
 
   /// The valid configurations of `space`, which must outlive it.
   explicit SearchDomain(const BoundSpace& space, std::size_t most_tuples = kMaxTuples);
+  /// Those of a part of it, which the first `parameters` of its parameters tell apart.
+  SearchDomain(const BoundSpace& space, SpacePart part, std::size_t parameters, std::size_t most_tuples = kMaxTuples);
   /// Exactly these points, as of a recorded space; the axes say what they mean. Throws Error if one does not fit.
   SearchDomain(std::vector<Axis> axes, const std::vector<Point>& points);
 
@@ -61,11 +64,14 @@ class SearchDomain {
   [[nodiscard]] std::vector<Point> neighbours(const Point& point, Reach reach) const;
 
  private:
+  [[nodiscard]] bool in_part(const Point& point) const;
   [[nodiscard]] std::optional<Point> draw_combination(SearchRandom& random) const;
   [[nodiscard]] std::optional<Point> walk(SearchRandom& random) const;
   void put(std::size_t group, std::size_t tuple, Point& point) const;
 
   const BoundSpace* space_ = nullptr;
+  SpacePart part_;
+  std::size_t part_parameters_ = 0;
   std::vector<Axis> axes_;
   std::vector<TupleList> groups_;
   bool exact_ = true;

@@ -59,7 +59,7 @@ SweepPlan plan_of(std::vector<PlannedKernel> kernels, const std::vector<SweepPro
   plan.min_gain = options.min_gain;
   plan.deepen = options.deepen;
   for (const SweepProblem& problem : problems) {
-    plan.problems.push_back({problem.problem, problem.count, problem.label, problem.phases});
+    plan.problems.push_back({problem.problem, problem.count, problem.label, problem.phases, problem.part});
   }
   std::copy_if(options.paths.begin(), options.paths.end(), std::back_inserter(plan.paths),
                [](const auto& path) { return path.first != kNotPlanned; });

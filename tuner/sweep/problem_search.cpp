@@ -29,7 +29,7 @@ ProblemSearch::ProblemSearch(const Space& space, SweepProblem wanted, const Devi
     : options_(options),
       compilers_(compilers != nullptr && compilers->several() ? compilers : nullptr),
       wanted_(std::move(wanted)),
-      trials_(options.trials),
+      trials_(options.trials >= kUnlimitedTrials ? options.trials : wanted_.part.share_of(options.trials)),
       finalists_(options.finalists),
       bound_(space, wanted_.problem, limits),
       default_config_(bound_.default_config()),
@@ -39,7 +39,11 @@ ProblemSearch::ProblemSearch(const Space& space, SweepProblem wanted, const Devi
     finalists_ = std::max(finalists_, static_cast<int>(space.parameters.front().values.size()));
   }
   if (space.raw_size() <= kCountedSpace) {
-    valid_ = Enumerator(bound_).for_each([](auto) { return true; });
+    valid_ = 0;
+    Enumerator(bound_).for_each([&](std::span<const std::uint16_t> indices) {
+      *valid_ += in_part(indices) ? 1 : 0;
+      return true;
+    });
   }
   if (compilers_ != nullptr) {
     of_compiler_.resize(compilers_->count());
@@ -75,10 +79,20 @@ void ProblemSearch::begin_with_portfolio() {
   }
   for (const Config& member : bound_.space().portfolio_for(bound_.limits())) {
     const auto config = nearest_valid(bound_, member);
-    if (config && std::find(first_.begin(), first_.end(), *config) == first_.end()) {
+    if (config && in_part(bound_.space().indices_of(*config)) &&
+        std::find(first_.begin(), first_.end(), *config) == first_.end()) {
       first_.push_back(*config);
     }
   }
+}
+
+bool ProblemSearch::in_part(std::span<const std::uint16_t> indices) const {
+  return wanted_.part.holds(indices.first(own_parameters()));
+}
+
+// Without that of the compilers, which may be others on another machine.
+std::size_t ProblemSearch::own_parameters() const {
+  return bound_.space().parameters.size() - (compilers_ != nullptr ? 1 : 0);
 }
 
 void ProblemSearch::begin_with_winners(const std::vector<Config>& winners) {
@@ -105,13 +119,14 @@ void ProblemSearch::begin_with_winners(const std::vector<Config>& winners) {
 
 std::vector<Config> ProblemSearch::untried_near(const std::vector<Config>& centres, std::size_t most) {
   if (!domain_) {
-    domain_.emplace(bound_);
+    domain_.emplace(bound_, wanted_.part, own_parameters());
   }
   const Space& space = bound_.space();
   std::vector<Config> found;
   std::set<std::string> taken;
   const auto add = [&](const Config& config) {
-    if (found.size() < most && !known_.contains(config.text()) && taken.insert(config.text()).second) {
+    if (found.size() < most && in_part(space.indices_of(config)) && !known_.contains(config.text()) &&
+        taken.insert(config.text()).second) {
       found.push_back(config);
     }
   };
@@ -194,10 +209,10 @@ void ProblemSearch::recall(const std::vector<Store::Known>& known, const std::ve
 }
 
 void ProblemSearch::begin_search() {
-  domain_.emplace(bound_);
+  domain_.emplace(bound_, wanted_.part, own_parameters());
   SearchOptions search;
   search.seed = options_.seed;
-  search.expected_trials = std::min(options_.trials, kMaxExpectedTrials);
+  search.expected_trials = std::min(trials_, kMaxExpectedTrials);
   if (knowledge_) {
     search.priors = knowledge_(*domain_);
   }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -142,6 +143,8 @@ class ProblemSearch {
  private:
   static constexpr std::size_t kFirstAhead = 4;
 
+  [[nodiscard]] bool in_part(std::span<const std::uint16_t> indices) const;
+  [[nodiscard]] std::size_t own_parameters() const;
   void begin_search();
   void begin_with_defaults();
   void begin_with_portfolio();

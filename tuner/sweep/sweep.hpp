@@ -14,6 +14,7 @@
 #include "core/error.hpp"
 #include "core/objective.hpp"
 #include "core/space/space.hpp"
+#include "core/space/space_part.hpp"
 #include "core/trial.hpp"
 #include "db/overview.hpp"
 #include "db/sweep_plan.hpp"
@@ -36,6 +37,7 @@ struct SweepProblem {
   /// A shape between others of the plan, which no phase calls: it is tuned only where time is left
   /// (SweepOptions::deepen), so that the dispatcher's nearest is nearer. A plan stores it with 0 calls.
   bool between = false;
+  SpacePart part{};  ///< of its space that is searched, with that part of the trials
 };
 
 /// Finalists besides the default where the objective is by the card's power: the fastest need not be the thriftiest.

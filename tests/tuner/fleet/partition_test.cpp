@@ -76,6 +76,73 @@ TEST(PartitionTest, MoreShardsThanCostsLeaveSomeEmpty) {
   EXPECT_EQ(parts, (std::vector<std::vector<std::size_t>>{{0}, {1}, {}}));
 }
 
+TEST(PartitionTest, CostsOfOneGroupGoToDifferentShards) {
+  const std::vector<double> costs{9, 2, 2, 2};
+  EXPECT_EQ(partition(costs, 3, std::vector<std::size_t>{0, 1, 1, 1}),
+            (std::vector<std::vector<std::size_t>>{{0, 3}, {1}, {2}}));
+  EXPECT_EQ(partition(costs, 3), (std::vector<std::vector<std::size_t>>{{0}, {1, 3}, {2}}));
+}
+
+// A space of 400 configurations.
+std::vector<Space> large_spaces() {
+  nlohmann::json json = toy_json();
+  std::vector<int> values(400);
+  std::iota(values.begin(), values.end(), 1);
+  json["parameters"].push_back({{"name", "MANY"}, {"values", values}, {"default", 1}, {"description", "more of them"}});
+  return {Space::parse(json.dump(), "toy.json")};
+}
+
+TEST(PartitionTest, AProblemThatTakesLongerThanAShardsShareIsDivided) {
+  SweepOptions options;
+  options.trials = 200;
+  const std::vector<SweepProblem> problems{problem_of(1000), problem_of(2'000'000'000), problem_of(1100)};
+  const DividedWork divided = divide(problems, large_spaces(), options, 4);
+  ASSERT_EQ(divided.shards.size(), 4U);
+  std::set<int> parts;
+  std::multiset<std::int64_t> whole;
+  for (const auto& shard : divided.shards) {
+    std::set<std::string> of_shard;
+    for (const SweepProblem& problem : shard) {
+      EXPECT_TRUE(of_shard.insert(problem.problem.text()).second) << "two parts of one problem in a shard";
+      if (problem.part.is_whole()) {
+        whole.insert(problem.problem.dimension("N"));
+      } else {
+        EXPECT_EQ(problem.problem.dimension("N"), 2'000'000'000);
+        EXPECT_EQ(problem.part.count, 4);
+        EXPECT_TRUE(parts.insert(problem.part.index).second);
+      }
+    }
+  }
+  EXPECT_EQ(parts, (std::set<int>{1, 2, 3, 4}));
+  EXPECT_EQ(whole, (std::multiset<std::int64_t>{1000, 1100}));
+  const auto [least, most] = std::ranges::minmax(divided.expected_s);
+  EXPECT_LT(most, 2 * least);
+}
+
+TEST(PartitionTest, ProblemsStayWholeWhereDividingGainsLittle) {
+  SweepOptions options;
+  options.trials = 200;
+  const std::vector<SweepProblem> problems{problem_of(1000), problem_of(1010), problem_of(1020), problem_of(1030)};
+  for (const auto& shard : divide(problems, large_spaces(), options, 2).shards) {
+    EXPECT_EQ(shard.size(), 2U);
+    for (const SweepProblem& problem : shard) {
+      EXPECT_TRUE(problem.part.is_whole());
+    }
+  }
+}
+
+TEST(PartitionTest, OneProblemIsSharedByAsManyShardsAsItsTrialsAllow) {
+  SweepOptions options;
+  options.trials = 60;
+  const std::vector<SweepProblem> one{problem_of(1000)};
+  const DividedWork divided = divide(one, large_spaces(), options, 3);
+  for (int shard = 0; shard < 3; ++shard) {
+    ASSERT_EQ(divided.shards[static_cast<std::size_t>(shard)].size(), 1U);
+    EXPECT_EQ(divided.shards[static_cast<std::size_t>(shard)][0].part, (SpacePart{shard + 1, 3}));
+  }
+  EXPECT_THROW((void)divide(one, large_spaces(), options, 4), Error);
+}
+
 TEST(PartitionTest, LargerProblemsAndMoreTrialsCostMore) {
   const Space space = toy_spaces().front();
   EXPECT_GT(expected_cost_s(problem_of(1'000'000'000), space, 3), expected_cost_s(problem_of(1000), space, 3));
@@ -99,8 +166,8 @@ TEST(PartitionTest, ShapesInBetweenGoWhereTheirNeighboursAre) {
 
 TEST(PartitionTest, MoreShardsThanProblemsAreRefused) {
   EXPECT_EQ(shard_error(3, {problem_of(1), problem_of(2), problem_of(3, true)}),
-            "3 shards are more than there is to divide: the plan has 2 problems, and one is tuned on one machine; give "
-            "at most 2");
+            "3 shards are more than there is to divide: the plan has 2 problems, and a problem is shared only in parts "
+            "of 20 trials or more; give at most 2");
   EXPECT_EQ(shard_error(2, {problem_of(1), problem_of(2)}), "");
 }
 

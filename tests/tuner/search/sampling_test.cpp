@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <iterator>
 #include <limits>
 #include <map>
 
@@ -56,6 +58,26 @@ TEST(SamplingTest, UniformOverRecordedPoints) {
   const std::vector<Point> valid = enumerated(bound.bound);
   const SearchDomain recorded(bound.domain.axes(), valid);
   expect_uniform(recorded, valid, 5);
+}
+
+TEST(SamplingTest, UniformOverAPartOfTheSpace) {
+  const BoundDomain bound(tied_space(false));
+  const std::vector<Point> valid = enumerated(bound.bound);
+  std::size_t all = 0;
+  for (int part = 1; part <= 3; ++part) {
+    const SearchDomain domain(bound.bound, {part, 3}, bound.space.parameters.size());
+    std::vector<Point> own;
+    std::copy_if(valid.begin(), valid.end(), std::back_inserter(own),
+                 [&](const Point& point) { return domain.contains(point); });
+    EXPECT_GT(own.size(), valid.size() / 4);
+    EXPECT_EQ(numbered(domain), own);
+    all += own.size();
+    expect_uniform(domain, own, static_cast<std::uint64_t>(part));
+    for (const Point& neighbour : domain.neighbours(own.front(), Reach::any)) {
+      EXPECT_TRUE(domain.contains(neighbour));
+    }
+  }
+  EXPECT_EQ(all, valid.size());
 }
 
 // The test can tell: draws by parameter after parameter, each uniform among what the others leave, are not uniform.

@@ -38,6 +38,23 @@ nlohmann::json flags_apart() {
   return text;
 }
 
+TEST(SparseSpaceTest, EachPartIsDrawnFromWhereDrawsAreGivenUp) {
+  const BoundDomain bound(small_sums());
+  for (int part = 1; part <= 3; ++part) {
+    const SearchDomain domain(bound.bound, {part, 3}, 6);
+    SearchRandom random(1);
+    PointSet seen;
+    for (int i = 0; i < 2000; ++i) {
+      const auto point = domain.sample(random);
+      ASSERT_TRUE(point && domain.contains(*point));
+      seen.insert(*point);
+    }
+    const std::vector<Point> valid = enumerated(bound.bound);
+    EXPECT_EQ(seen.size(), static_cast<std::size_t>(std::count_if(
+                               valid.begin(), valid.end(), [&](const Point& one) { return domain.contains(one); })));
+  }
+}
+
 TEST(SparseSpaceTest, EveryConfigurationIsDrawnAboutAsOften) {
   const BoundDomain bound(small_sums());
   ASSERT_FALSE(bound.domain.exact());

@@ -75,6 +75,44 @@ class ProblemSearchTest : public ::testing::Test {
   }
 };
 
+TEST_F(ProblemSearchTest, PartsOfASpaceShareNothingButTheDefault) {
+  for (const std::string searcher : {"exhaustive", "random", "auto"}) {
+    options_.searcher = searcher;
+    options_.trials = 1000;
+    ProblemSearch whole = search();
+    const std::set<std::string> all = all_proposals(whole);
+    const std::string standard = whole.bound().default_config().text();
+    std::multiset<std::string> of_parts;
+    for (int part = 1; part <= 3; ++part) {
+      SweepProblem wanted{space_.problem({{"N", "1000"}}), 1, ""};
+      wanted.part = {part, 3};
+      ProblemSearch search(space_, wanted, limits_, options_);
+      const std::set<std::string> own = all_proposals(search);
+      EXPECT_TRUE(own.contains(standard));
+      EXPECT_LT(own.size(), all.size());
+      of_parts.insert(own.begin(), own.end());
+    }
+    EXPECT_EQ(std::set<std::string>(of_parts.begin(), of_parts.end()), all) << searcher;
+    EXPECT_EQ(of_parts.size(), all.size() + 2) << searcher;
+    EXPECT_EQ(of_parts.count(standard), 3U) << searcher;
+  }
+}
+
+TEST_F(ProblemSearchTest, APartHasItsShareOfTheTrials) {
+  options_.trials = 5;
+  int trials = 0;
+  for (int part = 1; part <= 3; ++part) {
+    SweepProblem wanted{space_.problem({{"N", "1000"}}), 1, ""};
+    wanted.part = {part, 3};
+    ProblemSearch search(space_, wanted, limits_, options_);
+    while (!search.spent() && search.may_try()) {
+      (void)tell_next(search, 10);
+      ++trials;
+    }
+  }
+  EXPECT_EQ(trials, 5);
+}
+
 /// The same with two compilers: eighteen configurations.
 class CompilerSearchTest : public ProblemSearchTest {
  protected:
