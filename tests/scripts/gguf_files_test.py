@@ -7,7 +7,6 @@ import struct
 import subprocess
 import sys
 import tempfile
-import zlib
 
 try:
     import unittest
@@ -20,8 +19,8 @@ except ImportError:
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/runtime/model"))
 import make_projector_fixture as fixture  # noqa: E402
+from gguf_models import END_TOKEN, KIND, TOKENS, add_tokenizer, random_blocks, write_photo, write_texts  # noqa: E402
 
-KIND = gguf.GGMLQuantizationType
 VOCABULARY = 752
 BY_WEIGHTS = {"float32": KIND.F32, "float16": KIND.F16, "bfloat16": KIND.BF16, "q8_0": KIND.Q8_0, "q6_k": KIND.Q6_K,
               "q4_k": KIND.Q4_K, "q4_1": KIND.Q4_1, "q4_0": KIND.Q4_0}
@@ -33,61 +32,19 @@ def small_config():
             "num_key_value_heads": 2, "head_dim": 64, "intermediate_size": 256, "hidden_act": "silu",
             "vocab_size": VOCABULARY, "max_position_embeddings": 1024, "rms_norm_eps": 1e-6, "rope_theta": 5e6,
             "rope_scaling": {"rope_type": "default", "mrope_interleaved": True, "mrope_section": [12, 10, 10]},
-            "attention_bias": False, "tie_word_embeddings": True, "eos_token_id": 738}
+            "attention_bias": False, "tie_word_embeddings": True, "eos_token_id": END_TOKEN}
     vision = {"model_type": "qwen3_vl", "hidden_size": 256, "depth": 2, "num_heads": 4, "intermediate_size": 256,
               "hidden_act": "gelu_pytorch_tanh", "in_channels": 3, "patch_size": 4, "temporal_patch_size": 2,
               "spatial_merge_size": 2, "out_hidden_size": 256, "num_position_embeddings": 16,
               "deepstack_visual_indexes": [0]}
-    return {"model_type": "qwen3_vl", "architectures": ["Qwen3VLForConditionalGeneration"], "image_token_id": 741,
-            "video_token_id": 743, "vision_start_token_id": 739, "vision_end_token_id": 740,
+    return {"model_type": "qwen3_vl", "architectures": ["Qwen3VLForConditionalGeneration"], **TOKENS,
             "tie_word_embeddings": True, "text_config": text, "vision_config": vision}
-
-
-def tokenizer():
-    """The tests' own, with a token that stands for videos."""
-    content = json.loads((ROOT / "tests/runtime/text/data/tokenizer.json").read_text())
-    for token in content["added_tokens"]:
-        if token["id"] == 743:
-            token["content"] = "<|video_pad|>"
-    return content
-
-
-TEMPLATE = ("{%- for message in messages %}{%- if message.role != 'system' or loop.first %}"
-            "{{- '<|im_start|>' + message.role + '\\n' }}{%- if message.content is string %}{{- message.content }}"
-            "{%- else %}{%- for part in message.content %}{%- if part.type == 'image' %}"
-            "{{- '<|vision_start|><|image_pad|><|vision_end|>' }}{%- else %}{{- part.text }}{%- endif %}{%- endfor %}"
-            "{%- endif %}{{- '<|im_end|>\\n' }}{%- endif %}{%- endfor %}"
-            "{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}")
-
-
-def add_tokenizer(writer, _config):
-    content = tokenizer()
-    tokens = [f"[PAD{i}]" for i in range(VOCABULARY)]
-    types = [gguf.TokenType.UNUSED] * VOCABULARY
-    for token, number in content["model"]["vocab"].items():
-        tokens[number], types[number] = token, gguf.TokenType.NORMAL
-    for token in content["added_tokens"]:
-        tokens[token["id"]] = token["content"]
-        types[token["id"]] = gguf.TokenType.CONTROL if token["special"] else gguf.TokenType.USER_DEFINED
-    writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre("qwen2")
-    writer.add_token_list(tokens)
-    writer.add_token_types(types)
-    writer.add_token_merges([" ".join(merge) if isinstance(merge, list) else merge
-                             for merge in content["model"]["merges"]])
-    writer.add_chat_template(TEMPLATE)
 
 
 def write_folder(folder, config, tensors):
     """A model folder with float32 weights."""
     folder.mkdir()
-    (folder / "config.json").write_text(json.dumps(config))
-    (folder / "tokenizer.json").write_text(json.dumps(tokenizer()))
-    (folder / "chat_template.jinja").write_text(TEMPLATE)
-    (folder / "preprocessor_config.json").write_text(json.dumps(
-        {"size": {"shortest_edge": 512, "longest_edge": 262144}, "patch_size": 4, "temporal_patch_size": 2,
-         "merge_size": 2, "image_mean": [0.5] * 3, "image_std": [0.5] * 3,
-         "image_processor_type": "Qwen2VLImageProcessorFast"}))
+    write_texts(folder, config)
     header, offset = {}, 0
     for name, values in tensors.items():
         size = values.size * 4
@@ -111,35 +68,6 @@ def read_folder(folder):
             begin, end = (8 + length + at for at in tensor["data_offsets"])
             tensors[name] = np.frombuffer(data[begin:end], "<f4").reshape(tensor["shape"])
     return tensors
-
-
-def write_photo(file):
-    """A PNG of 24 x 16 pixels."""
-    rows = b"".join(b"\0" + bytes((7 * x + 13 * y + 29 * c + x * y) % 256 for x in range(24) for c in range(3))
-                    for y in range(16))
-
-    def chunk(kind, body):
-        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
-
-    file.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 24, 16, 8, 2, 0, 0, 0)) +
-                     chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
-
-
-def random_blocks(generator, shape, kind):
-    """Rows of blocks of that type, whose values are about as large as weights."""
-    count, size = gguf.GGML_QUANT_SIZES[kind]
-    blocks = generator.integers(0, 256, (shape[0], shape[1] // count, size), dtype=np.uint8)
-
-    def put_half(place, value):
-        half = np.full(blocks.shape[:2], value, np.float16) * (1 + generator.random(blocks.shape[:2]).astype(np.float16))
-        blocks[:, :, place:place + 2] = half[:, :, None].view(np.uint8)
-
-    if kind == KIND.Q6_K:
-        put_half(size - 2, 3e-5)
-    else:
-        put_half(0, 1.5e-4 if kind == KIND.Q4_K else 8e-5)
-        put_half(2, 1e-3)
-    return blocks.reshape(shape[0], -1)
 
 
 def scaled_frequencies(config):
