@@ -160,8 +160,22 @@ ModelMemory Model::memory() const {
 void Model::clear() {
   length_ = 0;
   delta_ = 0;
+  images_end_ = 0;
   has_logits_ = false;
   has_token_ = false;
+}
+
+// What the cache holds beyond is written again before it is read.
+void Model::shorten(std::int64_t length) {
+  if (length < images_end_ || length > length_) {
+    throw Error(fmt::format("a sequence of {} tokens{} cannot be shortened to {}", length_,
+                            images_end_ > 0 ? fmt::format(" with images within the first {}", images_end_) : "",
+                            length));
+  }
+  if (length < length_) {
+    length_ = length;
+    has_logits_ = has_token_ = false;
+  }
 }
 
 void Model::check(const Prompt& prompt) const {
@@ -234,6 +248,7 @@ bool Model::append(const Prompt& prompt, const LogitsReader& reader, const std::
     throw;
   }
   delta_ = positions.delta;
+  images_end_ = prompt.images.empty() ? images_end_ : length_;
   has_logits_ = true;
   return true;
 }

@@ -88,6 +88,10 @@ class Model {
   /// match their places; ContextFullError for more tokens than the context holds; OutOfMemoryError; and what the
   /// operations throw.
   bool append(const Prompt& prompt, const LogitsReader& reader = {}, const std::function<bool()>& goes_on = {});
+  /// Forgets all tokens of the sequence after the first `length`, which cannot end before or in an image: later tokens
+  /// are read as if these were the only ones. Logits are there again once further tokens were read. Throws Error, with
+  /// the sequence as it was, for a length beyond it or before the last image's end.
+  void shorten(std::int64_t length);
   /// What the decoder would get of these images; the sequence stays as it is. Throws as VisionTower::encode, and
   /// Error if there are some and the model only reads text.
   [[nodiscard]] ImageFeatures encode(std::span<const PatchView> images);
@@ -156,6 +160,7 @@ class Model {
   RawBuffer features_memory_;  // of images that the processor encoded, once there were some
   std::int64_t length_ = 0;
   std::int64_t delta_ = 0;
+  std::int64_t images_end_ = 0;  // tokens up to the end of the last prompt with images
   bool has_logits_ = false;
   bool has_token_ = false;
   std::array<StepGraph, kThermalStates> step_graphs_;  // by the first of the states that launch a step alike

@@ -29,6 +29,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// Where the text of a token ends of which a character is not complete yet.
+constexpr std::size_t kWithinCharacter = std::string::npos;
+
 double milliseconds_since(Clock::time_point begin) {
   return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
 }
@@ -291,6 +294,8 @@ Answer Session::answer(std::vector<TokenId> tokens, std::span<const Patches> ima
     decoder.emplace(folder_.tokenizer());
   }
   StopStrings stop(options.stop);
+  std::size_t decoded = 0;        // bytes of text
+  std::vector<std::size_t> ends;  // where that of each token ends
   const auto give = [&](const std::string& piece) {
     result.text += piece;
     return piece.empty() || !reader || reader(piece);
@@ -313,7 +318,10 @@ Answer Session::answer(std::vector<TokenId> tokens, std::span<const Patches> ima
       break;
     }
     result.tokens.push_back(token);
-    const bool wanted = give(stop.push(decoder ? decoder->push(token) : std::string()));
+    const std::string piece = decoder ? decoder->push(token) : std::string();
+    decoded += piece.size();
+    ends.push_back(decoder && decoder->is_within_character() ? kWithinCharacter : decoded);
+    const bool wanted = give(stop.push(piece));
     if (stop.found()) {
       result.end = AnswerEnd::stop_string;
       break;
@@ -331,9 +339,10 @@ Answer Session::answer(std::vector<TokenId> tokens, std::span<const Patches> ima
     token = next;
   }
   result.decode_ms = milliseconds_since(begin);
-  if (result.end == AnswerEnd::max_tokens || result.end == AnswerEnd::cancelled ||
-      result.end == AnswerEnd::stop_string) {
+  if (result.end == AnswerEnd::max_tokens || result.end == AnswerEnd::cancelled) {
     keep_last(token);
+  } else if (result.end == AnswerEnd::stop_string) {
+    keep_shown(result, ends);
   }
   give(stop.push(decoder ? decoder->finish() : std::string()) + stop.finish());
   return result;
@@ -355,6 +364,33 @@ void Session::keep_last(TokenId token) {
   if (model_->length() < model_->options().context) {
     (void)model_->step();
     conversation_.push_back(token);
+  }
+}
+
+// Of an answer that a stop string ended, what was shown belongs to the conversation: the tokens after it are forgotten, and
+// of a token that only begins with it that part is read again.
+void Session::keep_shown(const Answer& answer, std::span<const std::size_t> ends) {
+  std::size_t kept = 0;   // tokens
+  std::size_t shown = 0;  // bytes of their text
+  for (std::size_t i = 0; i < ends.size() && shown < answer.text.size(); ++i) {
+    if (ends[i] == kWithinCharacter) {
+      continue;
+    }
+    if (ends[i] > answer.text.size()) {
+      break;
+    }
+    kept = i + 1;
+    shown = ends[i];
+  }
+  const std::size_t forgotten = answer.tokens.size() - 1 - kept;  // the last one was not read
+  model_->shorten(model_->length() - static_cast<std::int64_t>(forgotten));
+  conversation_.resize(conversation_.size() - forgotten);
+  std::vector<TokenId> rest = tokenizer().encode(std::string_view(answer.text).substr(shown), AddedTokens::ignore);
+  const auto room = static_cast<std::size_t>(model_->options().context - model_->length());
+  rest.resize(std::min(rest.size(), room));
+  if (!rest.empty()) {
+    (void)model_->append({rest, {}});
+    conversation_.insert(conversation_.end(), rest.begin(), rest.end());
   }
 }
 

@@ -64,7 +64,7 @@ enum class AnswerEnd : std::uint8_t { end_token, stop_string, max_tokens, contex
 [[nodiscard]] std::string_view name_of(AnswerEnd end) noexcept;
 
 struct Answer {
-  std::vector<TokenId> tokens;  ///< without the one that ended it
+  std::vector<TokenId> tokens;  ///< without an end token; with all of a stop string's, which the conversation forgets
   std::string text;
   AnswerEnd end = AnswerEnd::end_token;
   std::int64_t prompt_tokens = 0;
@@ -123,6 +123,7 @@ class Session {
   Answer answer(std::vector<TokenId> tokens, std::span<const Patches> images, const AnswerOptions& options,
                 const TextReader& reader);
   void keep_last(TokenId token);
+  void keep_shown(const Answer& answer, std::span<const std::size_t> ends);
   void warn_of_no_end();
   void open_device(const std::string& id, const SessionOptions& options);
 

@@ -18,6 +18,8 @@ class StreamDecoder {
   [[nodiscard]] std::string push(TokenId id);
   /// What is held back, as U+FFFD; empty if nothing is. The decoder is as new then.
   [[nodiscard]] std::string finish();
+  /// Whether something is held back.
+  [[nodiscard]] bool is_within_character() const noexcept { return !held_.empty(); }
 
  private:
   const Tokenizer* tokenizer_;

@@ -93,6 +93,57 @@ TEST_F(ModelTest, ChosenTokensAreAppendedInPlaceOfThoseDrawn) {
   }
 }
 
+TEST_F(ModelTest, AShortenedSequenceGoesOnAsIfTheRestHadNotBeenRead) {
+  const auto model = small_model();
+  model->append({Tokens{1, 2, 3}, {}});
+  model->set_sampling({});
+  (void)model->sample();
+  (void)model->step();
+  (void)model->step();
+  model->append({Tokens{7, 7, 7}, {}});
+  EXPECT_THROW(model->shorten(9), Error) << "longer";
+  EXPECT_THROW(model->shorten(-1), Error);
+  model->shorten(8);
+  EXPECT_NO_THROW((void)model->logits()) << "nothing was forgotten";
+  model->shorten(2);
+  EXPECT_EQ(model->length(), 2);
+  EXPECT_THROW((void)model->logits(), Error);
+  EXPECT_THROW((void)model->step(), Error);
+  model->append({Tokens{9, 11}, {}});
+  model->choose(13);
+  (void)model->step();
+  const auto reading = small_model();
+  reading->append({Tokens{1, 2, 9, 11, 13}, {}});
+  const auto expected = reading->logits();
+  const auto got = model->logits();
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    ASSERT_NEAR(got[i], expected[i], 1e-4) << i;
+  }
+}
+
+TEST_F(ModelTest, ImagesAreNotCutOffAPrompt) {
+  const auto model = small_model();
+  const VisionConfig& vision = config_.vision.value();
+  const std::int64_t side = 2 * vision.merge;
+  const std::vector<float> pixels(static_cast<std::size_t>(side * side * vision.patch_values()), 0.5F);
+  const PatchView image{side, side, pixels};
+  Tokens tokens(10, 1);
+  std::fill_n(tokens.begin() + 3, 4, static_cast<std::int32_t>(vision.image_token));
+  model->append({tokens, {&image, 1}});
+  const std::int64_t delta = model->position_delta();
+  model->append({Tokens{5, 6, 7}, {}});
+  EXPECT_THROW(model->shorten(9), Error);
+  model->shorten(10);
+  EXPECT_EQ(model->position_delta(), delta);
+  model->append({Tokens{5, 6, 8}, {}});
+  const std::vector<float> got = model->logits();
+  model->clear();
+  EXPECT_NO_THROW(model->shorten(0));
+  model->append({tokens, {&image, 1}});
+  model->append({Tokens{5, 6, 8}, {}});
+  EXPECT_EQ(model->logits(), got);
+}
+
 TEST_F(ModelTest, LogitsThatAreNoNumbersAreAnError) {
   DispatcherOptions options;
   options.cache = PASCALINE_TEST_CACHE;

@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <set>
 
 #include "core/error.hpp"
 #include "core/util/paths.hpp"
+#include "runtime/text/utf8.hpp"
 #include "tests/db/fixtures.hpp"
 #include "tests/runtime/model/model_folder.hpp"
 
@@ -140,6 +142,56 @@ TEST_F(SessionTest, GoingOnIsReadingItAll) {
   Session other(options());
   EXPECT_EQ(other.complete(all, {}, greedy(8)).tokens, second.tokens);
   EXPECT_EQ(other.model().length(), session.model().length());
+}
+
+// The next turn sees what was shown, and nothing of the stop string or after it.
+TEST_F(SessionTest, AConversationGoesOnAfterAStopStringAsItWasShown) {
+  Session session(options());
+  const Answer free = session.ask(user("one"), {}, greedy(12));
+  const Tokenizer& tokenizer = session.tokenizer();
+  const std::vector<TokenId> prompt = encode_chat(tokenizer, user("one"));
+  const auto decoded = [&](const std::vector<TokenId>& ids) { return tokenizer.decode(ids, SpecialTokens::skip); };
+  int inside = 0;  // stop strings that begin within a token
+  std::set<std::size_t> kept;
+  for (std::size_t begin = 0; begin < free.text.size(); ++begin) {
+    const std::string stop = free.text.substr(begin, 2);
+    if (valid_utf8(stop) != stop) {
+      continue;
+    }
+    AnswerOptions how = greedy(12);
+    how.stop = {stop};
+    const Answer first = session.ask(user("one"), {}, how);
+    ASSERT_EQ(first.end, AnswerEnd::stop_string) << begin;
+    ASSERT_EQ(first.text, free.text.substr(0, free.text.find(stop)));
+    std::vector<TokenId> all = prompt;
+    std::vector<TokenId> whole;
+    while (first.text.size() > decoded(whole).size()) {
+      whole.push_back(free.tokens[whole.size()]);
+    }
+    while (decoded(whole) != first.text.substr(0, decoded(whole).size())) {
+      whole.pop_back();
+    }
+    kept.insert(whole.size());
+    const std::vector<TokenId> rest =
+        tokenizer.encode(first.text.substr(decoded(whole).size()), AddedTokens::ignore);
+    inside += rest.empty() ? 0 : 1;
+    all.insert(all.end(), whole.begin(), whole.end());
+    all.insert(all.end(), rest.begin(), rest.end());
+    EXPECT_EQ(session.model().length(), static_cast<std::int64_t>(all.size())) << "stopped at '" << stop << "'";
+    const auto turn = encode_next_turn(tokenizer, text_message(ChatRole::user, "two"));
+    all.insert(all.end(), turn.begin(), turn.end());
+    AnswerOptions penalized = greedy(4);
+    penalized.sampling.repetition = 1.5F;
+    const Answer second = session.continue_chat(text_message(ChatRole::user, "two"), {}, penalized);
+    const std::vector<float> logits = session.model().logits();
+    EXPECT_EQ(session.complete(all, {}, penalized).tokens, second.tokens) << "stopped at '" << stop << "'";
+    const std::vector<float> expected = session.model().logits();
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      ASSERT_NEAR(logits[i], expected[i], 1e-4) << i;
+    }
+  }
+  EXPECT_GT(kept.size(), 1U) << "for this test answers must stop in several places";
+  EXPECT_GT(inside, 0) << "and within tokens";
 }
 
 TEST_F(SessionTest, EndTokensEndAnAnswer) {
