@@ -223,7 +223,7 @@ def line_of(row):
     parts = "; ".join(f"{part['part']}: relative L2 {part['relative_l2']:.3g}, greatest difference {part['max_abs']:.3g}"
                       for part in result["parts"])
     own, other = result["models"]
-    return (f"{row.kind:5} {row.comparison:10}  {parts}; {result['tokens_agreeing']} of {result['tokens_chosen']} tokens the "
+    return (f"{row.kind:5} {row.comparison.name:10}  {parts}; {result['tokens_agreeing']} of {result['tokens_chosen']} tokens the "
             f"same; files {row.gigabytes:.2f} GB; loaded in {own['load_s']:.1f} s, folder {other['load_s']:.1f} s; run "
             f"{own['run_s']:.1f} and {other['run_s']:.1f} s")
 
@@ -233,7 +233,7 @@ def table_of(rows):
              "greedy tokens the same |", "|---|---|---:|---:|---:|---:|---:|"]
     for row in rows:
         parts = {part["part"]: f"{part['relative_l2']:.3g} | {part['max_abs']:.3g}" for part in row.result["parts"]}
-        lines.append(f"| {row.kind} | {row.comparison} | {parts['prompt']} | {parts.get('steps', '— | —')} | "
+        lines.append(f"| {row.kind} | {row.comparison.name} | {parts['prompt']} | {parts.get('steps', '— | —')} | "
                      f"{row.result['tokens_agreeing']} of {row.result['tokens_chosen']} |")
     return "\n".join(lines)
 
@@ -261,7 +261,7 @@ def compare(options, type_name, photo, folder):
     gigabytes = (text.stat().st_size + projector.stat().st_size) / 1e9
     for comparison in comparisons:
         reference = numbers if comparison.of_numbers else stored
-        yield Row(type_name, comparison.name, run(options, comparison, text, projector, reference, photo), gigabytes)
+        yield Row(type_name, comparison, run(options, comparison, text, projector, reference, photo), gigabytes)
         if not comparison.of_numbers:
             shutil.rmtree(stored)
 
@@ -311,10 +311,11 @@ def main():
         print(f"\n{first['models'][0]['device']}; prompt of {first['prompt_tokens']} tokens, its image {first['patches']} "
               f"patches; NumPy {np.__version__}\n\n{table_of(rows)}")
     if options.json:
-        options.json.write_text(json.dumps([row._asdict() for row in rows], indent=1))
+        entries = [row._asdict() | {"comparison": row.comparison.name} for row in rows]
+        options.json.write_text(json.dumps(entries, indent=1))
     beyond = [row for row in rows if not is_within(row, options.limit)]
     for row in beyond:
-        print(f"beyond the limit of {options.limit:g}, or other tokens: {row.kind} {row.comparison}", file=sys.stderr)
+        print(f"beyond the limit of {options.limit:g}, or other tokens: {row.kind} {row.comparison.name}", file=sys.stderr)
     return 1 if failed or beyond else 0
 
 

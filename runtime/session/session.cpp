@@ -367,8 +367,8 @@ void Session::keep_last(TokenId token) {
   }
 }
 
-// Of an answer that a stop string ended, what was shown belongs to the conversation: the tokens after it are forgotten, and
-// of a token that only begins with it that part is read again.
+// Of an answer that a stop string ended, what was shown belongs to the conversation: the tokens after it are forgotten,
+// and of a token that only begins with it that part is read again.
 void Session::keep_shown(const Answer& answer, std::span<const std::size_t> ends) {
   std::size_t kept = 0;   // tokens
   std::size_t shown = 0;  // bytes of their text

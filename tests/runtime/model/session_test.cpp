@@ -172,8 +172,7 @@ TEST_F(SessionTest, AConversationGoesOnAfterAStopStringAsItWasShown) {
       whole.pop_back();
     }
     kept.insert(whole.size());
-    const std::vector<TokenId> rest =
-        tokenizer.encode(first.text.substr(decoded(whole).size()), AddedTokens::ignore);
+    const std::vector<TokenId> rest = tokenizer.encode(first.text.substr(decoded(whole).size()), AddedTokens::ignore);
     inside += rest.empty() ? 0 : 1;
     all.insert(all.end(), whole.begin(), whole.end());
     all.insert(all.end(), rest.begin(), rest.end());
