@@ -268,6 +268,7 @@ void add_chat_command(CLI::App& app, Action& action) {
                     "Print each complete answer, and each error, as one line of JSON; the rest goes to standard error");
   command->footer(std::string("Every line is a message, except:\n") + kHelp +
                   "\nExamples:\n  pascaline chat --model Qwen3-VL-2B-Instruct --db tuned.db\n"
+                  "  pascaline chat --model SmolLM2-135M-Instruct.Q4_1.gguf\n"
                   "  printf 'Hello!\\nAnd in French?\\n' | pascaline chat --model Qwen3-VL-2B-Instruct --json");
   command->callback([&action, options] { action = [options] { return chat(*options); }; });
 }

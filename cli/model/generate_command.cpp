@@ -126,6 +126,8 @@ void add_generate_command(CLI::App& app, Action& action) {
       "  pascaline generate --model Qwen3-VL-2B-Instruct --prompt 'Name three rivers.'\n"
       "  pascaline generate --model Qwen3-VL-2B-Instruct --image cat.jpg --prompt 'Describe.' --greedy --json\n"
       "  pascaline generate --model SmolLM2-135M-Instruct.Q4_1.gguf --greedy --prompt 'What is photosynthesis?'\n"
+      "  pascaline generate --model Qwen3-VL-2B-Q4_K_M.gguf --mmproj mmproj-Qwen3-VL-2B-F16.gguf -i cat.jpg -p "
+      "'Describe.'\n"
       "  pascaline generate --model SmolLM2-135M-Instruct.Q4_1.gguf --raw --prompt 'Once upon a time' -n 40");
   command->callback([&action, options] { action = [options] { return generate(*options); }; });
 }

@@ -38,7 +38,7 @@ ElementType stored_cache(const std::string& given, bool without_kernels) {
 const char* const kWeightsHelp =
     "Type of the weights: float32, float16, float16x (16 bits with the best exponent width for each matrix), or "
     "quantized: int8, q8_0, q6_k, q4_k, q4_1, q4_0, int4; auto: the most accurate that fits; or a JSON file that says "
-    "it for single tensors (default: as a quantized folder has them, else "
+    "it for single tensors (default: as a quantized folder or GGUF file has them, else "
     "float16 on a GPU, float32 on the processor)";
 
 // Options about kernels that were given, which a model on the processor has no use for.

@@ -25,7 +25,8 @@ struct ModelCommandOptions {
   std::string kernels_folder;
   std::string chat_template;
   std::string spaces_folder;
-  std::string weights;       ///< empty: as a quantized folder has them, else float16 on a GPU, float32 on the processor
+  std::string
+      weights;  ///< empty: as a quantized folder or GGUF file has them, else float16 on a GPU, float32 on the processor
   std::string kv_cache;      ///< likewise
   std::int64_t context = 0;  ///< 0: 4096, or what the model takes
   std::int64_t chunk = 1024;
