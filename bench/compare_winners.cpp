@@ -41,9 +41,19 @@ struct Options {
   bool json = false;
 };
 
-/// Winners of the problems asked for, in that order, or of all, one of each database that has any.
+/// What runs where nothing was tuned.
+Trial default_trial(const Space& space, const Problem& problem, const DeviceLimits& limits) {
+  Trial trial;
+  trial.problem = problem;
+  trial.config = BoundSpace(space, problem, limits).default_config();
+  return trial;
+}
+
+/// Winners of the problems asked for, in that order, or of all, one of each database that has any; the default of a
+/// problem that was asked for and has none.
 std::vector<std::pair<std::string, std::vector<Trial>>> winners_by_problem(const Options& options, const Space& space,
-                                                                           const DeviceInfo& device) {
+                                                                           const DeviceInfo& device,
+                                                                           const DeviceLimits& limits) {
   std::map<std::string, std::vector<Trial>> winners;
   const DeviceRow row = device_row(device);
   for (const std::string& file : options.databases) {
@@ -58,9 +68,10 @@ std::vector<std::pair<std::string, std::vector<Trial>>> winners_by_problem(const
   for (const Problem& problem : options.kernel.load_problems(space)) {
     const auto found = winners.find(problem.text());
     if (found == winners.end()) {
-      throw Error("no database has a winner for " + problem.text());
+      asked.emplace_back(problem.text(), std::vector<Trial>{default_trial(space, problem, limits)});
+    } else {
+      asked.emplace_back(*found);
     }
-    asked.emplace_back(*found);
   }
   return asked;
 }
@@ -123,7 +134,7 @@ int run(const Options& options) {
   const Bench bench{options, space, monitor, target, toolchain, source};
   nlohmann::json document = nlohmann::json::array();
   double worst = 0;
-  for (const auto& [problem, trials] : winners_by_problem(options, space, device->info())) {
+  for (const auto& [problem, trials] : winners_by_problem(options, space, device->info(), target.limits)) {
     std::string names;
     const std::vector<double> times = bench.times(trials, names);
     const auto [fastest, slowest] = std::minmax_element(times.begin(), times.end());
