@@ -12,7 +12,7 @@
 
 // What it takes to compare a kernel's results, float32 in a device's memory, with what they must be: read back into new
 // memory, brought to float64 and compared (`whole`), or in pieces as a sweep does it (`in_pieces`); on a GPU where
-// there is one, and on the emulated device. The argument is the number of results.
+// there is one, and on the emulated device. `there` leaves it to the GPU. The argument is the number of results.
 
 namespace pascaline {
 namespace {
@@ -74,6 +74,16 @@ void compare_in_pieces(benchmark::State& state, Device& device) {
   }
 }
 
+void compare_there(benchmark::State& state, Device& device) {
+  const Results results(device, static_cast<std::size_t>(state.range()));
+  const Buffer expected = device.allocate(results.expected.size() * sizeof(double));
+  device.upload(expected, std::as_bytes(std::span(results.expected)));
+  const ElementLimits limits = *results.errors.limits();
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(device.largest_error(results.buffer, ElementType::float32, expected, limits));
+  }
+}
+
 template <void (*Compare)(benchmark::State&, Device&)>
 void on_gpu(benchmark::State& state) {
   std::string note;
@@ -96,6 +106,7 @@ BENCHMARK(on_emulator<compare_whole>)->Arg(kSmall)->Arg(kMedium)->Arg(kLarge)->U
 BENCHMARK(on_emulator<compare_in_pieces>)->Arg(kSmall)->Arg(kMedium)->Arg(kLarge)->UseRealTime();
 BENCHMARK(on_gpu<compare_whole>)->Arg(kSmall)->Arg(kMedium)->Arg(kLarge)->UseRealTime();
 BENCHMARK(on_gpu<compare_in_pieces>)->Arg(kSmall)->Arg(kMedium)->Arg(kLarge)->UseRealTime();
+BENCHMARK(on_gpu<compare_there>)->Arg(kSmall)->Arg(kMedium)->Arg(kLarge)->UseRealTime();
 
 }  // namespace
 }  // namespace pascaline

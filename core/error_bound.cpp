@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
-#include <cstdint>
 #include <limits>
 #include <mutex>
 
@@ -27,6 +25,9 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // Of float32: whatever is computed in it may be flushed to zero below this (`--use_fast_math`, `--ftz=true`).
 constexpr double kMinNormal = 0x1p-126;
 
+// What a product and a sum are multiplied by to be no more than they are before they are rounded.
+constexpr double kLess = 1 - 0x1p-50;
+
 // Half the distance of neighbouring integers.
 constexpr double kHalfStep = 0.5;
 
@@ -44,11 +45,6 @@ double roundoff(ElementType type) {
     default:
       return 0;
   }
-}
-
-double power_of_two_below(double magnitude) {
-  constexpr std::uint64_t kExponent = 0x7FF0000000000000;
-  return std::bit_cast<double>(std::bit_cast<std::uint64_t>(magnitude) & kExponent);
 }
 
 // Of the finite values: one infinity among them would make every error zero. So would squares beyond the numbers that
@@ -133,29 +129,29 @@ std::optional<double> BoundSpace::sum_magnitude() const {
 
 ErrorBound::ErrorBound(const BoundSpace& space, ElementType type, std::span<const double> expected,
                        std::vector<double> slack)
-    : unit_(std::max(root_mean_square(expected), space.space().error_floor)),
-      relative_(space.tolerance(type)),
-      scale_(unit_),
-      overflow_(kInfinity),
-      slack_(std::move(slack)) {
+    : overflow_(kInfinity), slack_(std::move(slack)) {
+  limits_.unit = std::max(root_mean_square(expected), space.space().error_floor);
+  limits_.relative = space.tolerance(type);
+  limits_.absolute = limits_.relative * limits_.unit;
   const auto& sum = space.space().summation;
   if (!sum) {
     return;
   }
-  scale_ = std::max(space.space().error_floor, sum->positive ? 0 : space.sum_magnitude().value_or(unit_));
+  limits_.absolute = limits_.relative * std::max(space.space().error_floor,
+                                                 sum->positive ? 0 : space.sum_magnitude().value_or(limits_.unit));
   const double roundings = space.space().reference.by_default ? 2 : 1;
   if (type == ElementType::float16) {
-    rounding_ = roundings * 0x1p-11;
-    least_rounding_ = roundings * 0x1p-25;
+    limits_.rounding = roundings * 0x1p-11;
+    limits_.least_rounding = roundings * 0x1p-25;
     overflow_ = 65520;
   } else if (type == ElementType::float32) {
-    least_rounding_ = kMinNormal;
+    limits_.least_rounding = kMinNormal;
   } else if (type == ElementType::bfloat16) {
-    rounding_ = roundings * 0x1p-8;
-    least_rounding_ = kMinNormal;
+    limits_.rounding = roundings * 0x1p-8;
+    limits_.least_rounding = kMinNormal;
     overflow_ = 0x1.FFp127;
   } else if (type != ElementType::float64) {
-    least_rounding_ = roundings * kHalfStep;
+    limits_.least_rounding = roundings * kHalfStep;
   }
 }
 
@@ -182,18 +178,21 @@ double ErrorBound::largest_distance(double value, double expected, std::size_t a
   }
   const double size = std::abs(expected);
   const double larger = std::isfinite(value) ? std::max(std::abs(value), size) : size;
-  return relative_ * size + relative_ * scale_ + std::max(power_of_two_below(larger) * rounding_, least_rounding_) +
-         slack(at);
+  return limits_.largest_distance(size, larger) + slack(at);
 }
 
 double ErrorBound::error(double value, double expected) const noexcept {
   const double far = distance(value, expected);
-  return far > 0 && far < kInfinity ? in_parts(far, std::abs(expected), unit_) : far;
+  return far > 0 && far < kInfinity ? in_parts(far, std::abs(expected), limits_.unit) : far;
 }
 
 double ErrorBound::tolerance(double value, double expected, std::size_t at) const noexcept {
   const double most = largest_distance(value, expected, at);
-  return most > 0 ? in_parts(most, std::abs(expected), unit_) : 0;
+  return most > 0 ? in_parts(most, std::abs(expected), limits_.unit) : 0;
+}
+
+std::optional<ElementLimits> ErrorBound::limits() const noexcept {
+  return slack_.empty() ? std::optional(limits_) : std::nullopt;
 }
 
 ErrorBound::Verdict ErrorBound::verdict(double value, double expected, std::size_t at) const noexcept {
@@ -230,10 +229,10 @@ void ErrorBound::compare_range(std::span<const double> values, std::span<const d
     const double right = expected[first + i];
     const double size = std::abs(right);
     const double larger = std::max(std::abs(value), size);
-    const double rounding = std::max(power_of_two_below(larger) * rounding_, least_rounding_);
-    const double most = relative_ * size + relative_ * scale_ + rounding + slack(first + i);
+    const double most = limits_.largest_distance(size, larger) + slack(first + i);
     const double far = std::abs(value - right);
-    if (larger < kInfinity && far <= most && far <= worst.error * size + worst.error * unit_) {
+    const double as_worst = (worst.error * size + worst.error * limits_.unit) * kLess;
+    if (larger < kInfinity && far <= most && far <= as_worst) {
       continue;
     }
     const Verdict next = verdict(value, right, first + i);

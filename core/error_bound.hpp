@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "core/element_limits.hpp"
 #include "core/space/space.hpp"
 
 namespace pascaline {
@@ -36,6 +38,11 @@ class ErrorBound {
     /// Takes the other's place if that says more, or the same of an element before.
     void keep_worse(const Verdict& other) noexcept;
   };
+  /// The bound as numbers, where no element has slack. By them an element is within its bound if it equals what it
+  /// must be, or both are NaN, or both are finite and no further apart than `largest_distance`. Of the rest, which are
+  /// infinities to which a number was rounded or wrong, `compare` decides.
+  [[nodiscard]] std::optional<ElementLimits> limits() const noexcept;
+
   /// The verdict that says most, and the first of those that say the same. Uses all processors.
   [[nodiscard]] Verdict compare(std::span<const double> values, std::span<const double> expected) const;
   /// The same of a part: the elements of that type that lie in `bytes` are those of `expected` from `first` on.
@@ -50,12 +57,7 @@ class ErrorBound {
   void compare_range(std::span<const double> values, std::span<const double> expected, std::size_t first,
                      Verdict& worst) const noexcept;
 
-  double unit_;      ///< an error is told in parts of |expected| and this
-  double relative_;  ///< what is allowed, in parts of |expected| and `scale_`
-  double scale_;
-  // Of results that are rounded to a type narrower than the one they were computed in.
-  double rounding_ = 0;        ///< what that may add, in parts of the power of two below a result
-  double least_rounding_ = 0;  ///< and at least, also where the least numbers are flushed to zero
+  ElementLimits limits_;       ///< of all elements, without slack
   double overflow_;            ///< least magnitude that becomes infinite
   std::vector<double> slack_;  ///< of each element, or none
 };

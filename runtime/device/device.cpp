@@ -54,6 +54,11 @@ void Graph::swap(Graph& other) noexcept {
   std::swap(handle_, other.handle_);
 }
 
+double Device::largest_error(const Buffer& /*values*/, ElementType type, const Buffer& /*expected*/,
+                             const ElementLimits& /*limits*/) {
+  throw Error(fmt::format("{} compares no elements of {}", info().id, name_of(type)));
+}
+
 std::uint64_t checksum_of(std::span<const std::byte> bytes, std::uint64_t first_word) {
   std::uint64_t sum = 0;
   for (std::size_t at = 0; at < bytes.size(); at += sizeof(std::uint32_t)) {

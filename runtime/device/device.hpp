@@ -11,6 +11,7 @@
 
 #include "core/binary.hpp"
 #include "core/device/device_limits.hpp"
+#include "core/element_limits.hpp"
 #include "core/error.hpp"
 #include "core/space/space.hpp"
 #include "runtime/device/device_memory.hpp"
@@ -73,6 +74,16 @@ class Device {
   /// Sum of the data's 4-byte words (a rest of bytes, filled up with zeros, is one more), word i counted 2i+1 times,
   /// modulo 2^64: no change of a single word leaves it as it was. Ordered with launches; throws as `synchronize` does.
   [[nodiscard]] virtual std::uint64_t checksum(const Buffer& buffer) = 0;
+
+  /// Whether `largest_error` takes elements of that type. Devices whose memory the host reads as it does its own, as
+  /// the emulated device, compare none: comparing there is the host's.
+  [[nodiscard]] virtual bool compares(ElementType /*type*/) const noexcept { return false; }
+  /// The largest error of the elements of `values`, where all are within their limits (see `ErrorBound::limits`), or
+  /// infinity. `expected` has as many float64 numbers. The device compares, and nothing is copied but the error, which
+  /// is the same, to the last bit, as on the host. Ordered with launches; throws as `synchronize` does, and Error for a
+  /// type that it does not compare.
+  [[nodiscard]] virtual double largest_error(const Buffer& values, ElementType type, const Buffer& expected,
+                                             const ElementLimits& limits);
 
   /// Loads a binary made for this device; throws CudaError or EmulatorError with the loader's log.
   [[nodiscard]] virtual Kernel load(const Binary& binary) = 0;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
@@ -163,6 +164,50 @@ TEST_F(ErrorBoundTest, PartsOfAnOutputAreComparedAsTheWholeIs) {
   }
   const std::vector<double> widened(values.begin(), values.end());
   EXPECT_EQ(errors.compare(widened, expected).at, 70'000U);
+}
+
+// What a device compares by says of every number what the bound says.
+TEST_F(ErrorBoundTest, LimitsAreTheBoundAsNumbers) {
+  json_["types"][0]["values"] = {"float32", "float16", "bfloat16", "int8"};
+  json_["tolerance"].update({{"bfloat16", 1e-2}, {"int8", 1e-5}});
+  for (const char* const type : {"float32", "float16", "bfloat16", "int8"}) {
+    use({{"terms", "N"}}, type);
+    std::vector<double> expected(1000);
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      expected[i] = std::ldexp(static_cast<double>(i % 17) - 8, static_cast<int>(i % 40) - 30);
+    }
+    const ErrorBound errors = bound(expected);
+    const std::optional<ElementLimits> limits = errors.limits();
+    ASSERT_TRUE(limits);
+    for (const double right : expected) {
+      const double size = std::abs(right);
+      const double most = limits->largest_distance(size, size);
+      for (const double value : {right + most * 0.99, right - most * 0.99, right + most * 1.1, right - most * 1.1}) {
+        const double far = std::abs(value - right);
+        EXPECT_EQ(errors.error(value, right), far / (size + limits->unit));
+        EXPECT_EQ(far <= limits->largest_distance(size, std::max(std::abs(value), size)),
+                  errors.compare(std::vector<double>{value}, std::vector<double>{right}).within)
+            << type << " " << value << " " << right;
+      }
+    }
+  }
+  EXPECT_FALSE(ErrorBound(*bound_, ElementType::float32, std::vector<double>{1}, {0.5}).limits());
+}
+
+TEST_F(ErrorBoundTest, LargestErrorIsThatToTheLastBit) {
+  use(nullptr);
+  std::vector<double> expected(20'000);
+  std::vector<double> values(expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    expected[i] = std::ldexp(static_cast<double>(splitmix(i) % 1000) + 1, -10);
+    values[i] = expected[i] + std::ldexp(expected[i] + 0.5, -22) * (1 + std::ldexp(static_cast<double>(i % 3), -52));
+  }
+  const ErrorBound errors = bound(expected);
+  double largest = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    largest = std::max(largest, errors.error(values[i], expected[i]));
+  }
+  EXPECT_EQ(errors.compare(values, expected).error, largest);
 }
 
 TEST_F(ErrorBoundTest, ElementsOfEveryTypeAreCompared) {

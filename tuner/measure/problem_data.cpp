@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <cmath>
 #include <utility>
 
 #include "core/elements.hpp"
@@ -14,6 +15,9 @@ namespace pascaline {
 namespace {
 
 constexpr std::uint8_t kPoison = 0xFF;  // NaN in float16, bfloat16, float32 and float64; -1 in integers
+
+// Of a device's memory, what stays free for scratch buffers and code when expected outputs are kept there.
+constexpr std::uint64_t kPartLeftFree = 4;
 
 }  // namespace
 
@@ -59,6 +63,7 @@ void ProblemData::draw(std::uint64_t seed) {
   for (Slot& slot : slots_) {
     if (is_output(*slot.argument)) {
       slot.bound.emplace(*space_, slot.type, slot.expected, std::move(slot.slack));
+      keep_expected(slot, reference_ && !space_->space().reference.by_default);
     }
   }
   draw_ms_ = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
@@ -71,10 +76,15 @@ void ProblemData::reference_on_device() {
   const Config config = space_->default_config();
   std::vector<Buffer> results;
   std::vector<NamedPointer> named;
-  for (const Slot& slot : slots_) {
+  for (Slot& slot : slots_) {
     void* data = slot.buffer.data();
     if (is_output(*slot.argument)) {
-      results.push_back(device_->allocate(slot.count * (itself ? size_of(slot.type) : sizeof(double))));
+      if (slot.expected_there && !itself) {
+        results.push_back(std::move(*slot.expected_there));
+        slot.expected_there.reset();
+      } else {
+        results.push_back(device_->allocate(slot.count * (itself ? size_of(slot.type) : sizeof(double))));
+      }
       if (is_input(*slot.argument) && itself) {
         device_->upload(results.back(), slot.initial);
       } else if (is_input(*slot.argument)) {
@@ -99,7 +109,8 @@ void ProblemData::reference_on_device() {
       slot.expected = widen(slot.type, bytes);
     } else if (is_output(*slot.argument)) {
       slot.expected.resize(slot.count);
-      device_->download(std::as_writable_bytes(std::span(slot.expected)), results[next++]);
+      device_->download(std::as_writable_bytes(std::span(slot.expected)), results[next]);
+      slot.expected_there = std::move(results[next++]);
     }
   }
 }
@@ -153,19 +164,64 @@ ProblemData::Check ProblemData::check_outputs() {
     if (!is_output(*slot.argument)) {
       continue;
     }
-    ErrorBound::Verdict found;
-    readback_.read(slot.buffer, [&](std::span<const std::byte> piece, std::size_t offset) {
-      found.keep_worse(slot.bound->compare(slot.type, piece, slot.expected, offset / size_of(slot.type)));
-    });
-    if (found.worse_than(worst)) {
-      worst = found;
-      check = {
-          found.error, found.tolerance,
-          fmt::format("{}[{}]: {} instead of {}", slot.argument->name, found.at, found.value, slot.expected[found.at]),
-          found.within};
+    const ErrorBound::Verdict found = compare(slot);
+    if (!found.worse_than(worst)) {
+      continue;
+    }
+    worst = found;
+    check.max_error = found.error;
+    if (!found.within) {
+      check.within = false;
+      check.tolerance = found.tolerance;
+      check.where =
+          fmt::format("{}[{}]: {} instead of {}", slot.argument->name, found.at, found.value, slot.expected[found.at]);
     }
   }
   return check;
+}
+
+ErrorBound::Verdict ProblemData::compare(const Slot& slot) {
+  ErrorBound::Verdict found;
+  if (slot.expected_there) {
+    found.error = device_->largest_error(slot.buffer, slot.type, *slot.expected_there, *slot.bound->limits());
+    if (std::isfinite(found.error)) {
+      return found;
+    }
+    found = {};
+  }
+  readback_.read(slot.buffer, [&](std::span<const std::byte> piece, std::size_t offset) {
+    found.keep_worse(slot.bound->compare(slot.type, piece, slot.expected, offset / size_of(slot.type)));
+  });
+  return found;
+}
+
+// Not where it would leave little memory for what configurations need.
+void ProblemData::keep_expected(Slot& slot, bool is_there) {
+  const std::span<const std::byte> bytes = std::as_bytes(std::span(slot.expected));
+  const auto has_room = [&] {
+    const MemoryState memory = device_->memory().state();
+    return memory.free_bytes >= (slot.expected_there ? 0 : bytes.size()) + memory.total_bytes / kPartLeftFree;
+  };
+  if (!keeps_expected_ || !device_->compares(slot.type) || !slot.bound->limits() || !has_room()) {
+    slot.expected_there.reset();
+    return;
+  }
+  if (!slot.expected_there) {
+    slot.expected_there = device_->allocate(bytes.size());
+  }
+  if (!is_there) {
+    device_->upload(*slot.expected_there, bytes);
+  }
+}
+
+bool ProblemData::free_expected() {
+  keeps_expected_ = false;
+  bool any = false;
+  for (Slot& slot : slots_) {
+    any = any || slot.expected_there;
+    slot.expected_there.reset();
+  }
+  return any;
 }
 
 std::string ProblemData::damaged_guard() {

@@ -30,16 +30,20 @@ class ProblemData {
   void poison_outputs();
   /// Uploads the drawn contents of the inputs again.
   void restore_inputs();
-  /// What is furthest beyond its bound, or has the largest error where all elements are within theirs; ErrorBound says
-  /// what both are. Reads the outputs back.
+  /// The largest error where all elements are within their bounds, or that of the element furthest beyond its own;
+  /// ErrorBound says what both are. The device compares where it can and what the outputs must be is kept there; where
+  /// it cannot, or any element is not within its bound by what the device says, the outputs are read back and compared
+  /// here.
   struct Check {
     double max_error = 0;
-    double tolerance = 0;  ///< of the element that has it
-    std::string where;     ///< "c[17]: 1.5 instead of 1.25"
+    double tolerance = 0;  ///< of the element beyond its bound, 0 if there is none
+    std::string where;     ///< of that element, "c[17]: 1.5 instead of 1.25", empty if there is none
     bool within = true;
     [[nodiscard]] bool passed() const noexcept { return within; }
   };
   [[nodiscard]] Check check_outputs();
+  /// Frees what was kept on the device to compare outputs with, and keeps no more of it; false if there was none.
+  bool free_expected();
   /// Name of a buffer whose guard band was written to, empty if none.
   [[nodiscard]] std::string damaged_guard();
   /// Name of a buffer with access `in` that does not hold what was drawn any more, empty if none.
@@ -55,13 +59,16 @@ class ProblemData {
     std::size_t count = 0;
     std::int64_t columns = 1;  ///< of a matrix
     Buffer buffer;
-    std::vector<std::byte> initial;  ///< drawn contents of in and inout buffers
-    std::vector<double> expected;    ///< of out and inout buffers
-    std::vector<double> slack;       ///< of its elements, where the reference has some; `bound` takes it
+    std::vector<std::byte> initial;        ///< drawn contents of in and inout buffers
+    std::vector<double> expected;          ///< of out and inout buffers
+    std::optional<Buffer> expected_there;  ///< the same on the device, if it compares
+    std::vector<double> slack;             ///< of its elements, where the reference has some; `bound` takes it
     std::optional<ErrorBound> bound;
     std::uint64_t checksum = 0;  ///< of `initial` on the device
   };
 
+  void keep_expected(Slot& slot, bool is_there);
+  [[nodiscard]] ErrorBound::Verdict compare(const Slot& slot);
   void reference_on_device();
   void reference_on_host();
 
@@ -71,6 +78,7 @@ class ProblemData {
   std::vector<Slot> slots_;
   std::vector<NamedPointer> named_;
   Readback readback_;
+  bool keeps_expected_ = true;
   double draw_ms_ = 0;
 };
 

@@ -91,8 +91,18 @@ TrialRunner::Ready TrialRunner::make_ready(const Config& config, const Binary& b
     place_->run(alternative);
     return {config, Kernel(), Geometry(), std::nullopt, place_->record(alternative)};
   }
-  return {config, device_->load(binary), space_->geometry(space_->space().launch, config),
-          LaunchArguments(*device_, *space_, config, data_->buffers())};
+  const auto load = [&]() -> Ready {
+    return {config, device_->load(binary), space_->geometry(space_->space().launch, config),
+            LaunchArguments(*device_, *space_, config, data_->buffers())};
+  };
+  try {
+    return load();
+  } catch (const Error& error) {
+    if (!is_out_of_memory(error) || !data_->free_expected()) {
+      throw;
+    }
+  }
+  return load();
 }
 
 Trial TrialRunner::run(const Config& config, const Compiled& compiled, double best_us) {

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "runtime/device/cuda/cuda_checksum.hpp"
+#include "runtime/device/cuda/cuda_comparison.hpp"
 #include "runtime/device/cuda/cuda_context.hpp"
 #include "runtime/device/cuda/cuda_graph.hpp"
 #include "runtime/device/cuda/cuda_memory.hpp"
@@ -44,6 +45,9 @@ class CudaDevice final : public Device {
   [[nodiscard]] bool guards_intact(const Buffer& buffer) override;
 
   [[nodiscard]] std::uint64_t checksum(const Buffer& buffer) override;
+  [[nodiscard]] bool compares(ElementType type) const noexcept override { return ComparisonAid::takes(type); }
+  [[nodiscard]] double largest_error(const Buffer& values, ElementType type, const Buffer& expected,
+                                     const ElementLimits& limits) override;
   [[nodiscard]] Kernel load(const Binary& binary) override;
   void launch(const Kernel& kernel, const Geometry& geometry, std::span<void* const> arguments) override;
   [[nodiscard]] Graph record(const std::function<void()>& work) override;
@@ -89,6 +93,7 @@ class CudaDevice final : public Device {
   std::unique_ptr<TimingAid> timing_;
   double evict_us_ = 0;
   std::unique_ptr<ChecksumAid> checksum_;
+  std::unique_ptr<ComparisonAid> comparison_;
   Registry<CuAddress> buffers_;
   Registry<CuModule> modules_;
   Registry<CuGraphExec> graphs_;
@@ -207,6 +212,23 @@ std::uint64_t CudaDevice::checksum(const Buffer& buffer) {
     sum += checksum_of(rest, words);
   }
   return sum;
+}
+
+double CudaDevice::largest_error(const Buffer& values, ElementType type, const Buffer& expected,
+                                 const ElementLimits& limits) {
+  check_not_recording("compare a buffer");
+  if (!compares(type)) {
+    return Device::largest_error(values, type, expected, limits);
+  }
+  context_.make_current();
+  const std::size_t count = values.bytes() / size_of(type);
+  require_live(values, "compare", 0);
+  require_live(expected, "compare with", count * sizeof(double));
+  if (!comparison_) {
+    comparison_ = std::make_unique<ComparisonAid>(context_);
+  }
+  return comparison_->largest_error(address_of(values), type, address_of(expected), count, limits,
+                                    static_cast<unsigned>(info_.limits.sm_count));
 }
 
 Kernel CudaDevice::load(const Binary& binary) {
@@ -377,6 +399,7 @@ void CudaDevice::drop_everything() noexcept {
   memory_.drop_everything();
   timing_.reset();
   checksum_.reset();
+  comparison_.reset();
 }
 
 void CudaDevice::reset() {

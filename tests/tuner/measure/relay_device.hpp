@@ -1,7 +1,10 @@
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <deque>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -24,11 +27,19 @@ class RelayDevice : public Device {
   std::function<Sensors()> sensors;    ///< empty: 61 degrees and nothing else
   std::function<void()> on_launch;     ///< beside each launch that is not timed
   std::function<void()> on_synchronize;
+  std::function<void(std::size_t)> on_allocate;  ///< before each allocation, with its bytes
+  bool comparing = false;                        ///< whether it compares elements
+  std::vector<double> errors;                    ///< that it found
 
   RelayDevice() : host_(open_device("emulator")) {}
   [[nodiscard]] const DeviceInfo& info() const noexcept override { return host_->info(); }
   [[nodiscard]] DeviceMemory& memory() noexcept override { return host_->memory(); }
-  [[nodiscard]] Buffer allocate(std::size_t bytes) override { return host_->allocate(bytes); }
+  [[nodiscard]] Buffer allocate(std::size_t bytes) override {
+    if (on_allocate) {
+      on_allocate(bytes);
+    }
+    return host_->allocate(bytes);
+  }
   void upload(const Buffer& to, std::span<const std::byte> from) override {
     uploads.push_back(hash_hex({reinterpret_cast<const char*>(from.data()), from.size()}));
     host_->upload(to, from);
@@ -37,6 +48,26 @@ class RelayDevice : public Device {
   void fill(const Buffer& buffer, std::uint8_t byte) override { host_->fill(buffer, byte); }
   [[nodiscard]] bool guards_intact(const Buffer& buffer) override { return host_->guards_intact(buffer); }
   [[nodiscard]] std::uint64_t checksum(const Buffer& buffer) override { return host_->checksum(buffer); }
+  [[nodiscard]] bool compares(ElementType type) const noexcept override {
+    return comparing && type == ElementType::float32;
+  }
+  [[nodiscard]] double largest_error(const Buffer& values, ElementType type, const Buffer& expected,
+                                     const ElementLimits& limits) override {
+    if (!compares(type)) {
+      return host_->largest_error(values, type, expected, limits);
+    }
+    double largest = 0;
+    for (std::size_t i = 0; i < values.bytes() / sizeof(float); ++i) {
+      const double value = static_cast<const float*>(values.data())[i];
+      const double right = static_cast<const double*>(expected.data())[i];
+      const double size = std::abs(right);
+      const double far = std::abs(value - right);
+      const bool within = far <= limits.largest_distance(size, std::max(std::abs(value), size));
+      largest = std::max(largest, within ? far / (size + limits.unit) : std::numeric_limits<double>::infinity());
+    }
+    errors.push_back(largest);
+    return largest;
+  }
   [[nodiscard]] Kernel load(const Binary& binary) override { return host_->load(binary); }
   void launch(const Kernel& kernel, const Geometry& geometry, std::span<void* const> arguments) override {
     ++launches;

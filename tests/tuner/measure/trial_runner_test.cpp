@@ -267,6 +267,119 @@ TEST(TrialRunner, AccumulatingKernelsStartFromTheirInputs) {
   EXPECT_NE(wrong.reason.find("total["), std::string::npos) << wrong.reason;
 }
 
+/// One trial of each on a device that compares elements, or on one that does not.
+std::vector<Trial> trials_of(ToyBench& bench, bool comparing, const std::vector<Fault>& faults) {
+  RelayDevice device;
+  device.comparing = comparing;
+  DeviceMonitor monitor(device, {.passive = true});
+  TrialRunner runner(monitor, bench.bound(), bench.reference(), quick_measure(), 1);
+  std::vector<Trial> trials;
+  for (const Fault fault : faults) {
+    const Config config = toy_config(64, fault);
+    trials.push_back(runner.run(config, bench.compile(config), 0));
+  }
+  EXPECT_EQ(device.errors.size(), comparing ? faults.size() : 0);
+  return trials;
+}
+
+TEST(ComparingDevice, FindsWhatTheHostFinds) {
+  ToyBench bench(toy_json({kRight, kNotANumber, kLastElementLeftOut}));
+  const std::vector<Fault> faults{kNotANumber, kLastElementLeftOut, kRight};
+  const std::vector<Trial> there = trials_of(bench, true, faults);
+  const std::vector<Trial> here = trials_of(bench, false, faults);
+  for (std::size_t i = 0; i < faults.size(); ++i) {
+    EXPECT_EQ(there[i].status, here[i].status) << i;
+    EXPECT_EQ(there[i].reason.substr(0, 5), here[i].reason.substr(0, 5)) << "inputs may be others by then";
+  }
+  EXPECT_EQ(there[0].reason, here[0].reason) << "of the same inputs";
+  EXPECT_EQ(there[1].status, TrialStatus::wrong_result);
+  EXPECT_EQ(there[2].status, TrialStatus::ok);
+}
+
+class ComparingDeviceTest : public ::testing::Test {
+ protected:
+  ToyBench bench_{toy_json()};
+  RelayDevice device_;
+  DeviceMonitor monitor_{device_, {.passive = true}};
+  TrialRunner runner_{monitor_, bench_.bound(), bench_.reference(), quick_measure(), 1};
+
+  void SetUp() override { device_.comparing = true; }
+  void expect_right(std::int64_t block) {
+    const Trial trial = runner_.run(toy_config(block), bench_.compile(toy_config(block)), 0);
+    EXPECT_EQ(trial.status, TrialStatus::ok) << trial.reason;
+  }
+};
+
+TEST_F(ComparingDeviceTest, ErrorIsTheHostsToTheLastBit) {
+  ProblemData there(device_, bench_.bound(), device_.load(bench_.reference()));
+  ProblemData here(bench_.device(), bench_.bound(), bench_.device().load(bench_.reference()));
+  const Binary binary = bench_.compile(toy_config(64)).result.binary;
+  const Geometry geometry = bench_.bound().geometry(bench_.space().launch, toy_config(64));
+  const auto max_error = [&](Device& device, ProblemData& data, std::uint64_t seed) {
+    data.draw(seed);
+    data.poison_outputs();
+    const Kernel kernel = device.load(binary);
+    LaunchArguments arguments(device, bench_.bound(), toy_config(64), data.buffers());
+    device.launch(kernel, geometry, arguments.pointers());
+    device.synchronize();
+    const ProblemData::Check check = data.check_outputs();
+    EXPECT_TRUE(check.passed() && check.where.empty()) << check.where;
+    return check.max_error;
+  };
+  for (const std::uint64_t seed : {1U, 2U, 3U}) {
+    const double error = max_error(device_, there, seed);
+    EXPECT_GT(error, 0);
+    EXPECT_EQ(error, max_error(bench_.device(), here, seed));
+    ASSERT_EQ(device_.errors.size(), seed);
+    EXPECT_EQ(device_.errors.back(), error);
+  }
+}
+
+TEST_F(ComparingDeviceTest, WhatItComparesWithMakesRoomForAConfiguration) {
+  expect_right(32);
+  ASSERT_EQ(device_.errors.size(), 1U);
+  int refused = 0;
+  device_.on_allocate = [&](std::size_t) {
+    if (refused++ == 0) {
+      throw EmulatorError("no memory", ENOMEM);
+    }
+  };
+  expect_right(64);
+  EXPECT_GE(refused, 2) << "it was asked for again";
+  EXPECT_EQ(device_.resets, 0);
+  expect_right(128);
+  EXPECT_EQ(device_.errors.size(), 1U) << "compared on the host from then on";
+}
+
+TEST_F(ComparingDeviceTest, HostComparesWhereMemoryIsShort) {
+  const std::uint64_t all = device_.memory().state().total_bytes;
+  const RawBuffer others = device_.memory().allocate_raw(all - all / 5);
+  expect_right(32);
+  EXPECT_TRUE(device_.errors.empty());
+}
+
+// Of inout buffers, and of the kernel itself where that is the reference, whose results are not in float64.
+TEST_F(ComparingDeviceTest, ResultsOfEveryReferenceAreComparedThere) {
+  for (const bool by_default : {false, true}) {
+    nlohmann::json json = accumulate_json();
+    if (by_default) {
+      json["reference"] = {{"default", true}};
+    }
+    const ToyBench bench(json);
+    const Binary itself = bench.compile(toy_config(64)).result.binary;
+    TrialRunner runner(monitor_, bench.bound(), by_default ? itself : bench.reference(), quick_measure(), 1);
+    device_.errors.clear();
+    for (const std::int64_t block : {32, 64}) {
+      const Trial trial = runner.run(toy_config(block), bench.compile(toy_config(block)), 0);
+      EXPECT_EQ(trial.status, TrialStatus::ok) << trial.reason;
+    }
+    const Config overwrites = toy_config(32, kLastElementLeftOut);
+    EXPECT_EQ(runner.run(overwrites, bench.compile(overwrites), 0).status, TrialStatus::wrong_result);
+    ASSERT_EQ(device_.errors.size(), 3U) << by_default;
+    EXPECT_EQ(device_.errors.back(), std::numeric_limits<double>::infinity());
+  }
+}
+
 TEST(ProblemData, UnknownHostReferenceNamesTheSpace) {
   nlohmann::json json = toy_json();
   json["reference"] = {{"host", "nonsense"}};

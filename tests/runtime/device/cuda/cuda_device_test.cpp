@@ -1,8 +1,13 @@
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <thread>
 
+#include "core/elements.hpp"
 #include "core/error.hpp"
+#include "core/error_bound.hpp"
 #include "runtime/device/cubin_info.hpp"
+#include "tests/core/space/small_space.hpp"
 #include "tests/runtime/device/cuda/gpu_fixture.hpp"
 #include "tests/runtime/recording.hpp"
 
@@ -231,6 +236,103 @@ TEST_F(CudaDeviceTest, SensorsAreRead) {
     EXPECT_TRUE(sensors.temperature_limit_c);
     EXPECT_TRUE(sensors.throttle_reasons);
   }
+}
+
+/// Elements in a device's memory, what they must be, and the bound of both.
+struct ComparedElements {
+  ComparedElements(Device& device, const BoundSpace& bound, std::vector<std::byte> of, std::vector<double> right)
+      : bytes(std::move(of)),
+        expected(std::move(right)),
+        type(bound.problem().type("STORAGE")),
+        errors(bound, type, expected),
+        values(device.allocate(bytes.size())),
+        numbers(device.allocate(expected.size() * sizeof(double))) {
+    device.upload(values, bytes);
+    device.upload(numbers, std::as_bytes(std::span(expected)));
+  }
+  [[nodiscard]] double on(Device& device) const {
+    return device.largest_error(values, type, numbers, *errors.limits());
+  }
+  /// What the device must find.
+  [[nodiscard]] double on_host() const {
+    const ErrorBound::Verdict found = errors.compare(type, bytes, expected);
+    return found.within ? found.error : std::numeric_limits<double>::infinity();
+  }
+  std::vector<std::byte> bytes;
+  std::vector<double> expected;
+  ElementType type;
+  ErrorBound errors;
+  Buffer values;
+  Buffer numbers;
+};
+
+/// y = x for elements of every type that the device compares, with a rule for sums.
+Space compared_space() {
+  nlohmann::json json = small_space();
+  json["types"][0]["values"] = {"float32", "float16", "bfloat16", "int32", "int8", "float64"};
+  json["tolerance"] = {{"float32", 1e-6}, {"float16", 1e-3}, {"bfloat16", 1e-2},       {"int32", 1e-5},
+                       {"int8", 1e-5},    {"float64", 1e-9}, {"sum", {{"terms", "N"}}}};
+  return Space::parse(json.dump(), "scale.json");
+}
+
+TEST_F(CudaDeviceTest, ElementsAreComparedAsOnTheHost) {
+  const Space space = compared_space();
+  for (const char* const name : {"float32", "float16", "bfloat16", "int32", "int8"}) {
+    const BoundSpace bound(space, space.problem({{"N", "64"}, {"WIDTH", "2"}, {"STORAGE", name}}), DeviceLimits());
+    const ElementType type = bound.problem().type("STORAGE");
+    ASSERT_TRUE(device_->compares(type));
+    const double high = type == ElementType::int8 ? 100 : 1000;
+    for (const std::size_t count : {std::size_t{1}, std::size_t{31}, std::size_t{4099}, std::size_t{3'000'001}}) {
+      const std::vector<std::byte> bytes = draw_elements(type, count, Fill::uniform, -high, high, count);
+      const std::vector<double> near = [&] {
+        std::vector<double> numbers = widen(type, bytes);
+        for (std::size_t i = 0; i < count; ++i) {
+          numbers[i] += (static_cast<double>(splitmix(i) % 2000) - 1000) * 1e-7;
+        }
+        return numbers;
+      }();
+      const auto expect_as_on_the_host = [&](const std::vector<double>& expected, bool within) {
+        const ComparedElements elements(*device_, bound, bytes, expected);
+        EXPECT_EQ(elements.on(*device_), elements.on_host()) << name << " " << count;
+        EXPECT_EQ(std::isfinite(elements.on_host()), within) << name << " " << count;
+      };
+      expect_as_on_the_host(near, true);
+      expect_as_on_the_host(widen(type, bytes), true);
+      for (const std::size_t at : {std::size_t{0}, count / 2, count - 1}) {
+        for (const double wrong : {near[at] + 2 * high, -std::numeric_limits<double>::infinity(), std::nan("")}) {
+          std::vector<double> expected = near;
+          expected[at] = wrong;
+          expect_as_on_the_host(expected, false);
+        }
+      }
+    }
+  }
+}
+
+TEST_F(CudaDeviceTest, InfinitiesAndNumbersThatAreNoneAreComparedAsOnTheHost) {
+  const Space space = compared_space();
+  const BoundSpace bound(space, space.problem({{"N", "64"}, {"WIDTH", "2"}, {"STORAGE", "float32"}}), DeviceLimits());
+  constexpr double kInfinite = std::numeric_limits<double>::infinity();
+  const double none = std::nan("");
+  const double numbers[] = {0.0, -0.0, 1.0, 1.0000001, -1.0, 0x1p-140, -0x1p-140, 3e38, kInfinite, -kInfinite, none};
+  for (const double value : numbers) {
+    for (const double right : numbers) {
+      const std::vector<float> values{1, static_cast<float>(value), 2};
+      const std::span<const std::byte> bytes = std::as_bytes(std::span(values));
+      const ComparedElements elements(*device_, bound, {bytes.begin(), bytes.end()}, {1, right, 2});
+      EXPECT_EQ(elements.on(*device_), elements.on_host()) << value << " " << right;
+    }
+  }
+}
+
+TEST_F(CudaDeviceTest, ComparesOnlyWhatItCan) {
+  const ElementLimits limits;
+  EXPECT_FALSE(device_->compares(ElementType::float64));
+  const Buffer values = device_->allocate(64);
+  EXPECT_THROW((void)device_->largest_error(values, ElementType::float64, device_->allocate(64), limits), Error);
+  EXPECT_THROW((void)device_->largest_error(values, ElementType::float32, device_->allocate(15 * 8), limits),
+               CudaError);
+  EXPECT_EQ(device_->largest_error(device_->allocate(0), ElementType::float32, device_->allocate(0), limits), 0);
 }
 
 TEST_F(CudaDeviceTest, ChecksumIsTheHosts) {

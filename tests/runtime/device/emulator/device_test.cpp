@@ -183,6 +183,13 @@ TEST(EmulatedDevice, ChecksumTellsOfEveryChangedWordAndOfTheRest) {
   EXPECT_EQ(sum(), before);
 }
 
+TEST(EmulatedDevice, LeavesComparingElementsToTheHost) {
+  const auto device = open_device("emulator");
+  const Buffer buffer = device->allocate(64);
+  EXPECT_FALSE(device->compares(ElementType::float32));
+  EXPECT_THROW((void)device->largest_error(buffer, ElementType::float32, buffer, ElementLimits()), Error);
+}
+
 TEST(EmulatedDevice, TheCanaryTakesAboutAsLongEachTime) {
   const auto device = open_device("emulator");
   std::vector<double> times;
