@@ -212,6 +212,7 @@ void ProblemData::keep_expected(Slot& slot, bool is_there) {
   if (!is_there) {
     device_->upload(*slot.expected_there, bytes);
   }
+  slot.expected_checksum = device_->checksum(*slot.expected_there);
 }
 
 bool ProblemData::free_expected() {
@@ -227,6 +228,10 @@ bool ProblemData::free_expected() {
 std::string ProblemData::damaged_guard() {
   for (const Slot& slot : slots_) {
     if (!device_->guards_intact(slot.buffer)) {
+      return slot.argument->name;
+    }
+    if (slot.expected_there && device_->checksum(*slot.expected_there) != slot.expected_checksum) {
+      device_->upload(*slot.expected_there, std::as_bytes(std::span(slot.expected)));
       return slot.argument->name;
     }
   }

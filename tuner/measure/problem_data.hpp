@@ -44,7 +44,8 @@ class ProblemData {
   [[nodiscard]] Check check_outputs();
   /// Frees what was kept on the device to compare outputs with, and keeps no more of it; false if there was none.
   bool free_expected();
-  /// Name of a buffer whose guard band was written to, empty if none.
+  /// Name of a buffer whose guard band was written to, or what its results are compared with on the device, which is
+  /// restored; empty if none.
   [[nodiscard]] std::string damaged_guard();
   /// Name of a buffer with access `in` that does not hold what was drawn any more, empty if none.
   [[nodiscard]] std::string changed_input();
@@ -62,6 +63,7 @@ class ProblemData {
     std::vector<std::byte> initial;        ///< drawn contents of in and inout buffers
     std::vector<double> expected;          ///< of out and inout buffers
     std::optional<Buffer> expected_there;  ///< the same on the device, if it compares
+    std::uint64_t expected_checksum = 0;   ///< of `expected_there`
     std::vector<double> slack;             ///< of its elements, where the reference has some; `bound` takes it
     std::optional<ErrorBound> bound;
     std::uint64_t checksum = 0;  ///< of `initial` on the device

@@ -1,10 +1,13 @@
 #include "runtime/device/cuda/cuda_checksum.hpp"
 
+#include <algorithm>
+
 namespace pascaline {
 namespace {
 
 constexpr unsigned kThreads = 256;
 constexpr unsigned kBlocksPerSm = 8;
+constexpr std::uint64_t kWordsOfThread = 16;  // at least, as all threads add to the same sum
 
 // Each thread walks the words in strides of the whole grid and adds what it found to the result once.
 constexpr const char* kChecksumPtx = R"(
@@ -78,8 +81,10 @@ std::uint64_t ChecksumAid::sum(CuAddress address, std::uint64_t words, unsigned 
   const DriverApi& driver = context_.driver();
   driver(driver.fill, result_, static_cast<unsigned char>(0), sizeof(std::uint64_t), context_.stream());
   void* arguments[] = {&address, &words, &result_};
-  driver(driver.launch, function_, kBlocksPerSm * sm_count, 1U, 1U, kThreads, 1U, 1U, 0U, context_.stream(), arguments,
-         nullptr);
+  const std::uint64_t blocks =
+      std::clamp<std::uint64_t>(words / (kThreads * kWordsOfThread), 1, std::uint64_t{kBlocksPerSm} * sm_count);
+  driver(driver.launch, function_, static_cast<unsigned>(blocks), 1U, 1U, kThreads, 1U, 1U, 0U, context_.stream(),
+         arguments, nullptr);
   std::uint64_t sum = 0;
   driver(driver.download, static_cast<void*>(&sum), result_, sizeof sum, context_.stream());
   driver(driver.stream_synchronize, context_.stream());

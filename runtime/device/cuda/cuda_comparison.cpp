@@ -9,6 +9,7 @@ namespace {
 
 constexpr unsigned kComparingThreads = 256;
 constexpr std::uint64_t kComparingBlocksPerSm = 8;
+constexpr std::uint64_t kElementsOfThread = 8;  // at least, as all threads may raise the same result
 
 // Each thread walks the elements in strides of the whole grid, keeps the bits of the largest error that it found, which
 // are ordered as errors are, and raises the result to it once. Errors of elements that are not within their limits are
@@ -195,8 +196,8 @@ double ComparisonAid::largest_error(CuAddress values, ElementType type, CuAddres
   ElementLimits by = limits;
   void* arguments[] = {&values,      &expected,          &count,   &by.relative, &by.absolute,
                        &by.rounding, &by.least_rounding, &by.unit, &result_};
-  const std::uint64_t blocks = std::clamp<std::uint64_t>((count + kComparingThreads - 1) / kComparingThreads, 1,
-                                                         kComparingBlocksPerSm * sm_count);
+  const std::uint64_t blocks =
+      std::clamp<std::uint64_t>(count / (kComparingThreads * kElementsOfThread), 1, kComparingBlocksPerSm * sm_count);
   const auto function = functions_.at(static_cast<std::size_t>(load_of(type) - std::begin(kLoads)));
   driver(driver.launch, function, static_cast<unsigned>(blocks), 1U, 1U, kComparingThreads, 1U, 1U, 0U,
          context_.stream(), arguments, nullptr);

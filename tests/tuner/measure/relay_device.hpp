@@ -6,6 +6,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "core/util/hash.hpp"
@@ -27,18 +28,21 @@ class RelayDevice : public Device {
   std::function<Sensors()> sensors;    ///< empty: 61 degrees and nothing else
   std::function<void()> on_launch;     ///< beside each launch that is not timed
   std::function<void()> on_synchronize;
-  std::function<void(std::size_t)> on_allocate;  ///< before each allocation, with its bytes
-  bool comparing = false;                        ///< whether it compares elements
-  std::vector<double> errors;                    ///< that it found
+  std::function<void()> on_allocate;  ///< before each allocation
+  std::vector<std::span<std::byte>> allocated;
+  bool comparing = false;      ///< whether it compares elements
+  std::vector<double> errors;  ///< that it found
 
   RelayDevice() : host_(open_device("emulator")) {}
   [[nodiscard]] const DeviceInfo& info() const noexcept override { return host_->info(); }
   [[nodiscard]] DeviceMemory& memory() noexcept override { return host_->memory(); }
   [[nodiscard]] Buffer allocate(std::size_t bytes) override {
     if (on_allocate) {
-      on_allocate(bytes);
+      on_allocate();
     }
-    return host_->allocate(bytes);
+    Buffer buffer = host_->allocate(bytes);
+    allocated.emplace_back(static_cast<std::byte*>(buffer.data()), bytes);
+    return buffer;
   }
   void upload(const Buffer& to, std::span<const std::byte> from) override {
     uploads.push_back(hash_hex({reinterpret_cast<const char*>(from.data()), from.size()}));

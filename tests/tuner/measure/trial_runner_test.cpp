@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <set>
 #include <thread>
 
@@ -339,7 +340,7 @@ TEST_F(ComparingDeviceTest, WhatItComparesWithMakesRoomForAConfiguration) {
   expect_right(32);
   ASSERT_EQ(device_.errors.size(), 1U);
   int refused = 0;
-  device_.on_allocate = [&](std::size_t) {
+  device_.on_allocate = [&] {
     if (refused++ == 0) {
       throw EmulatorError("no memory", ENOMEM);
     }
@@ -349,6 +350,23 @@ TEST_F(ComparingDeviceTest, WhatItComparesWithMakesRoomForAConfiguration) {
   EXPECT_EQ(device_.resets, 0);
   expect_right(128);
   EXPECT_EQ(device_.errors.size(), 1U) << "compared on the host from then on";
+}
+
+// A kernel that made zeros of its output and of what that is compared with would pass.
+TEST_F(ComparingDeviceTest, WhatItComparesWithIsNotToBeWritten) {
+  expect_right(32);
+  const auto expected = std::find_if(device_.allocated.rbegin(), device_.allocated.rend(),
+                                     [](const auto& bytes) { return bytes.size() == 1000 * sizeof(double); });
+  ASSERT_NE(expected, device_.allocated.rend());
+  device_.on_launch = [bytes = *expected] { std::fill(bytes.begin() + 800, bytes.begin() + 808, std::byte{}); };
+  const Trial trial = runner_.run(toy_config(64), bench_.compile(toy_config(64)), 0);
+  EXPECT_EQ(trial.status, TrialStatus::wrong_result);
+  EXPECT_EQ(trial.reason, "wrote outside of buffer 'out'");
+  device_.on_launch = nullptr;
+  device_.errors.clear();
+  expect_right(128);
+  ASSERT_EQ(device_.errors.size(), 1U);
+  EXPECT_TRUE(std::isfinite(device_.errors.front())) << "it was restored";
 }
 
 TEST_F(ComparingDeviceTest, HostComparesWhereMemoryIsShort) {
