@@ -207,7 +207,14 @@ void ProblemData::keep_expected(Slot& slot, bool is_there) {
     return;
   }
   if (!slot.expected_there) {
-    slot.expected_there = device_->allocate(bytes.size());
+    try {
+      slot.expected_there = device_->allocate(bytes.size());
+    } catch (const Error& error) {
+      if (!is_out_of_memory(error)) {
+        throw;
+      }
+      return;  // free, but not in one piece
+    }
   }
   if (!is_there) {
     device_->upload(*slot.expected_there, bytes);

@@ -352,6 +352,25 @@ TEST_F(ComparingDeviceTest, WhatItComparesWithMakesRoomForAConfiguration) {
   EXPECT_EQ(device_.errors.size(), 1U) << "compared on the host from then on";
 }
 
+TEST_F(ComparingDeviceTest, HostComparesWhereMemoryIsInPieces) {
+  nlohmann::json json = accumulate_json();
+  json["reference"] = {{"default", true}};
+  const ToyBench bench(json);
+  const Binary itself = bench.compile(toy_config(64)).result.binary;
+  TrialRunner runner(monitor_, bench.bound(), itself, quick_measure(), 1);
+  int refused = 0;
+  device_.on_allocate = [&] {
+    if (device_.allocated.size() >= 3) {  // two arguments and the reference's output
+      ++refused;
+      throw EmulatorError("no memory", ENOMEM);
+    }
+  };
+  const Trial trial = runner.run(toy_config(32), bench.compile(toy_config(32)), 0);
+  EXPECT_EQ(trial.status, TrialStatus::ok) << trial.reason;
+  EXPECT_GE(refused, 1);
+  EXPECT_TRUE(device_.errors.empty());
+}
+
 // A kernel that made zeros of its output and of what that is compared with would pass.
 TEST_F(ComparingDeviceTest, WhatItComparesWithIsNotToBeWritten) {
   expect_right(32);
