@@ -109,8 +109,10 @@ class Sweep:
         seconds = self.summary["trial_time_s"]
         trials = self.summary["trials"]
         parts = ", ".join(f"{name} {1e3 * value / trials:.1f}" for name, value in seconds.items())
-        return (f"{trials} configurations in {self.summary['wall_s']:.2f} s, {self.per_hour():,.0f} an hour, device's "
-                f"worker {self.summary['measuring_s']:.2f} s; ms a trial: {parts}")
+        ends = ", ".join(f"{name} {self.summary[name + '_s']:.2f}" for name in ("opening", "preparing", "finals"))
+        return (f"{trials} configurations ({self.summary['ok']} usable) in {self.summary['wall_s']:.2f} s, "
+                f"{self.per_hour():,.0f} an hour, device's worker {self.summary['measuring_s']:.2f} s "
+                f"({ends}; {self.summary['restarts']} restarts); ms a trial: {parts}")
 
 
 def main():

@@ -110,7 +110,7 @@ int run_compile_worker(const std::filesystem::path& cache_folder, const std::str
         writer.send(*reply);
       }
     }
-    return 0;
+    end_at_once();
   } catch (const std::exception&) {
     if (parent_is_gone()) {
       return 1;  // nobody is left to whom this would be news

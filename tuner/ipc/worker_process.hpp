@@ -57,6 +57,9 @@ void end_with_parent() noexcept;
 /// The same for a worker that starts processes of its own: they end, too. For a worker that leads its session.
 void end_session_with_parent();
 
+/// Ends a worker whose input has been closed, without taking down what it holds.
+[[noreturn]] void end_at_once() noexcept;
+
 /// A worker's messages to its parent, from any thread: the standard output that it was started with, which this takes
 /// for itself. What a kernel or a library prints from then on goes to standard error and not among the messages.
 class MessageWriter {

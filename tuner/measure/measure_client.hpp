@@ -14,6 +14,15 @@
 
 namespace pascaline {
 
+/// What a measurement worker spent its time on, in milliseconds.
+struct WorkerTimes {
+  double opening_ms = 0;    ///< opening the device and warming it up
+  double preparing_ms = 0;  ///< buffers, first inputs and references of problems
+  double trials_ms = 0;
+  double finals_ms = 0;
+  [[nodiscard]] double total_ms() const noexcept { return opening_ms + preparing_ms + trials_ms + finals_ms; }
+};
+
 /// One device, owned by a child process that can be killed: it measures what it is given, in order. A kernel that hangs
 /// or takes the process or the device along costs its own trial; the process is replaced and goes on with the rest.
 class MeasureClient {
@@ -50,8 +59,8 @@ class MeasureClient {
   [[nodiscard]] bool busy() const noexcept { return !trials_.empty() || finals_ || preparing_; }
   [[nodiscard]] bool ended() const noexcept { return ended_; }
   [[nodiscard]] int worker_process() const noexcept { return worker_.process(); }
-  /// Time the worker spent on problems, trials and finals, in milliseconds.
-  [[nodiscard]] double busy_ms() const noexcept { return busy_ms_; }
+  /// What the worker spent its time on.
+  [[nodiscard]] const WorkerTimes& times() const noexcept { return times_; }
   /// Of it, waiting for the card to be steady: preheating, settling, cooling.
   [[nodiscard]] double waited_ms() const noexcept { return waited_ms_; }
   [[nodiscard]] int restarts() const noexcept { return restarts_; }
@@ -102,7 +111,7 @@ class MeasureClient {
   int failures_ = 0;        ///< worker processes in a row that failed
   int preparations_ = 0;    ///< of the problem, in vain
   int restarts_ = 0;
-  double busy_ms_ = 0;
+  WorkerTimes times_;
   double waited_ms_ = 0;
   bool replace_worker_ = false;  ///< once it has nothing to do: it was sent trials that were taken back
   bool ended_ = false;

@@ -27,7 +27,7 @@ void MeasureClient::handle(const json& message, std::vector<MeasureEvent>& event
   } else if (what == "ready") {
     ready_ = true;
     running_.reset();
-    busy_ms_ += message.at("busy_ms").get<double>();
+    times_.opening_ms += message.at("busy_ms").get<double>();
     waited_ms_ += message.at("waited_ms").get<double>();
     phase_ = preparing_ ? "inputs" : "load";
     if (preparing_) {
@@ -39,7 +39,7 @@ void MeasureClient::handle(const json& message, std::vector<MeasureEvent>& event
     preparing_ = false;
     failures_ = 0;
     preparations_ = 0;
-    busy_ms_ += message.at("busy_ms").get<double>();
+    times_.preparing_ms += message.at("busy_ms").get<double>();
     deadline_.allow_load();
     events.emplace_back(ProblemPrepared{});
   } else if (what == "refused") {
@@ -85,7 +85,8 @@ void MeasureClient::hear_telemetry(const json& message, std::vector<MeasureEvent
 void MeasureClient::note_answer(const json& message) {
   running_.reset();
   failures_ = 0;
-  busy_ms_ += message.at("busy_ms").get<double>();
+  const bool of_finals = message.at("is") == "finals";
+  (of_finals ? times_.finals_ms : times_.trials_ms) += message.at("busy_ms").get<double>();
   waited_ms_ += message.at("waited_ms").get<double>();
 }
 

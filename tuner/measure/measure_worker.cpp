@@ -228,10 +228,10 @@ int run_measure_worker() {
   try {
     while (const auto message = read_message(STDIN_FILENO, reader)) {
       if (!server.handle(*message)) {
-        return 0;
+        break;
       }
     }
-    return 0;
+    end_at_once();
   } catch (const DeviceLostError& error) {
     writer.send({{"is", "lost"}, {"reason", error.what()}});
   } catch (const std::exception& error) {

@@ -135,6 +135,9 @@ struct SweepSummary {
   int restarts = 0;            ///< of measurement workers
   double wall_s = 0;           ///< of this process
   double busy_s = 0;           ///< devices measuring, added up
+  double opening_s = 0;        ///< of `busy_s`, opening devices and warming them up
+  double preparing_s = 0;      ///< of `busy_s`, for buffers, first inputs and references of shapes
+  double finals_s = 0;         ///< of `busy_s`, in finals
   double waited_s = 0;         ///< of `busy_s`, for cards to be steady
   double paused_s = 0;         ///< devices left to who uses the machine, added up; not of `busy_s`
   double compile_s = 0;        ///< compilers working, added up

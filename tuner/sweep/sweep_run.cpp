@@ -41,7 +41,7 @@ SweepSummary SweepRun::run() {
   }
   const bool nothing_ran = std::all_of(devices_.begin(), devices_.end(), [](const ScheduledDevice& scheduled) {
     return scheduled.scheduler->ended() && !scheduled.scheduler->gave_up() &&
-           scheduled.scheduler->client().busy_ms() == 0;
+           scheduled.scheduler->client().times().total_ms() == 0;
   });
   if (nothing_ran && summary_.trials == trials_at_start_) {
     throw Error(summary_.end_reason);
@@ -51,7 +51,11 @@ SweepSummary SweepRun::run() {
 
 void SweepRun::sum_up() {
   for (const ScheduledDevice& scheduled : devices_) {
-    summary_.busy_s += scheduled.scheduler->client().busy_ms() / 1000;
+    const WorkerTimes& times = scheduled.scheduler->client().times();
+    summary_.busy_s += times.total_ms() / 1000;
+    summary_.opening_s += times.opening_ms / 1000;
+    summary_.preparing_s += times.preparing_ms / 1000;
+    summary_.finals_s += times.finals_ms / 1000;
     summary_.waited_s += scheduled.scheduler->client().waited_ms() / 1000;
     summary_.paused_s += scheduled.polite != nullptr ? scheduled.polite->paused_s() : 0;
     summary_.gave_up = summary_.gave_up || scheduled.scheduler->gave_up();

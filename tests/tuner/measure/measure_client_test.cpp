@@ -167,6 +167,26 @@ TEST_F(MeasureClientTest, TrialThatTheDeadlineCutsOffIsGivenBack) {
   EXPECT_EQ(lane_.restarts(), 0);
 }
 
+TEST_F(MeasureClientTest, TimesAreOfWhatTheWorkerDid) {
+  lane_.set_problem(problem());
+  pump_until_idle();
+  const WorkerTimes prepared = lane_.times();
+  EXPECT_GT(prepared.opening_ms, 0);
+  EXPECT_GT(prepared.preparing_ms, 0);
+  EXPECT_EQ(prepared.trials_ms + prepared.finals_ms, 0);
+  lane_.submit(job(1));
+  pump_until_idle();
+  const WorkerTimes tried = lane_.times();
+  EXPECT_GT(tried.trials_ms, 0);
+  EXPECT_EQ(tried.finals_ms, 0);
+  lane_.submit(finals(2, {toy_config(64), toy_config(128)}));
+  pump_until_idle();
+  const WorkerTimes compared = lane_.times();
+  EXPECT_GT(compared.finals_ms, 0);
+  EXPECT_NEAR(compared.total_ms() - compared.finals_ms, tried.total_ms(), 1e-6);
+  EXPECT_NEAR(compared.opening_ms + compared.preparing_ms, prepared.total_ms(), 1e-6);
+}
+
 TEST_F(MeasureClientTest, FinalsCompareAndDecide) {
   lane_.set_problem(problem());
   lane_.submit(finals(5, {toy_config(64), toy_config(128)}));
