@@ -15,6 +15,7 @@
 #include "core/device/probe.hpp"
 #include "core/objective.hpp"
 #include "core/trial.hpp"
+#include "db/taken_over.hpp"
 
 namespace pascaline {
 
@@ -270,6 +271,24 @@ class Store {
   };
   /// Of a kernel on a device, whatever its source, toolkit and problem; what was measured last comes first.
   [[nodiscard]] std::vector<Measured> measured(std::int64_t device_id, const std::string& kernel) const;
+  /// A key under which another device of the same kind has search-stage trials, failed ones among them.
+  struct MeasuredElsewhere {
+    DeviceRow device;
+    std::int64_t device_id = 0;
+    std::int64_t toolkit = 0;
+    std::int64_t kernel = 0;
+    std::int64_t problem_id = 0;
+    Problem problem;
+    std::int64_t trials = 0;
+  };
+  /// Those of a kernel that are not of the given device: of GPUs for a GPU, of emulated devices for an emulated one,
+  /// never what another tuner measured. Whatever their source, toolkit and problem; in the order of their rows.
+  [[nodiscard]] std::vector<MeasuredElsewhere> measured_elsewhere(std::int64_t device_id,
+                                                                  const std::string& kernel) const;
+  /// The last usable time of each configuration under that key.
+  [[nodiscard]] std::vector<std::pair<Config, double>> times_us(const MeasuredElsewhere& key) const;
+  /// What the search of that trial's problem, in the session that the trial is of, took over from other devices.
+  [[nodiscard]] std::vector<TakenOver> taken_over(std::int64_t trial_id) const;
   /// Costs over all versions and problems of a kernel.
   [[nodiscard]] TrialCost trial_costs(std::int64_t device_id, const std::string& kernel,
                                       Objective objective = Objective::time) const;

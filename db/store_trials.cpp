@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <tuple>
 
 #include <nlohmann/json.hpp>
 
@@ -284,6 +285,66 @@ std::vector<Store::Measured> Store::measured(std::int64_t device_id, const std::
     std::stable_sort(measured.begin(), measured.end(),
                      [](const Measured& a, const Measured& b) { return a.last_trial > b.last_trial; });
     return measured;
+  });
+}
+
+std::vector<Store::MeasuredElsewhere> Store::measured_elsewhere(std::int64_t device_id,
+                                                                const std::string& kernel) const {
+  return impl_->connection->guard("read what other devices measured of a kernel", [&] {
+    Query row = impl_->connection->query(fmt::format(
+        "SELECT d.id, k.toolkit_id, k.kernel_id, p.id, k.trials, {}, p.kernel, p.dimensions, p.types FROM "
+        "(SELECT device_id, toolkit_id, kernel_id, problem_id, count(DISTINCT config_text) AS trials FROM trials "
+        "WHERE device_id IN (SELECT o.id FROM devices o JOIN devices h ON h.id = ?1 WHERE o.id <> h.id AND "
+        "o.kind = h.kind) AND kernel_id IN (SELECT id FROM kernels WHERE name = ?2) AND stage = 'search' "
+        "GROUP BY device_id, toolkit_id, kernel_id, problem_id) k "
+        "JOIN (SELECT id, kind AS device_kind, name AS device, compute_capability, sm_count, memory_bytes, limits "
+        "FROM devices) d ON d.id = k.device_id JOIN problems p ON p.id = k.problem_id "
+        "ORDER BY d.id, k.toolkit_id, k.kernel_id, p.id",
+        kDetailDevice));
+    row.bind(device_id, kernel);
+    std::vector<MeasuredElsewhere> keys;
+    while (row.step()) {
+      MeasuredElsewhere key;
+      key.device_id = row.integer();
+      key.toolkit = row.integer();
+      key.kernel = row.integer();
+      key.problem_id = row.integer();
+      key.trials = row.integer();
+      key.device = read_device(row);
+      key.problem = read_problem(row);
+      keys.push_back(std::move(key));
+    }
+    return keys;
+  });
+}
+
+std::vector<std::pair<Config, double>> Store::times_us(const MeasuredElsewhere& key) const {
+  return impl_->connection->guard("read what another device measured of a problem", [&] {
+    Query row = impl_->connection->query(
+        "SELECT max(id), config, median_us FROM trials WHERE device_id = ? AND toolkit_id = ? AND kernel_id = ? AND "
+        "problem_id = ? AND stage = 'search' AND status = 'ok' GROUP BY config_text ORDER BY config_text");
+    row.bind(key.device_id, key.toolkit, key.kernel, key.problem_id);
+    std::vector<std::pair<Config, double>> times;
+    while (row.step()) {
+      std::ignore = row.integer();
+      Config config = read_config(row, "trials");
+      times.emplace_back(std::move(config), row.real());
+    }
+    return times;
+  });
+}
+
+std::vector<TakenOver> Store::taken_over(std::int64_t trial_id) const {
+  return impl_->connection->guard("read what a search took over", [&] {
+    Query row = impl_->connection->query(
+        "SELECT s.options, p.text FROM trials t JOIN sessions s ON s.id = t.session_id JOIN problems p ON p.id = "
+        "t.problem_id WHERE t.id = ?");
+    row.bind(trial_id);
+    if (!row.step()) {
+      return std::vector<TakenOver>{};
+    }
+    const std::string options = row.text();
+    return taken_over_of(options, row.text());
   });
 }
 

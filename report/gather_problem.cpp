@@ -97,6 +97,7 @@ std::vector<ReportSearch> searches_of(const GatheredProblem& problem,
     if (row != sessions.end()) {
       curve.search.searcher = row->second->searcher;
       curve.search.seed = row->second->seed;
+      curve.search.taken_over = taken_over_of(row->second->options_json, problem.rows.problem.text());
     }
     searches.push_back(finish_curve(curve, most_points));
   }

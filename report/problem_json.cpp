@@ -11,14 +11,26 @@ ProblemJson speedup_json(const ReportSpeedup& speedup) {
       {"value", json_number(speedup.value)}, {"low", json_number(speedup.low)}, {"high", json_number(speedup.high)}};
 }
 
+ProblemJson taken_over_entry(const TakenOver& taken_over) {
+  return {{"device", json_text(taken_over.device)},
+          {"problem", json_text(taken_over.measured)},
+          {"trials", taken_over.trials},
+          {"winner", taken_over.winner},
+          {"text", json_text(text_of(taken_over))}};
+}
+
 ProblemJson search_json(const ReportSearch& search) {
-  return {{"session", search.session},
-          {"searcher", json_text(search.searcher)},
-          {"seed", search.seed},
-          {"trials", search.trials},
-          {"elapsed_s", json_coarse(search.elapsed_s)},
-          {"best_us", json_coarse(search.best_us)},
-          {"total", search.total}};
+  ProblemJson object{{"session", search.session},
+                     {"searcher", json_text(search.searcher)},
+                     {"seed", search.seed},
+                     {"trials", search.trials},
+                     {"elapsed_s", json_coarse(search.elapsed_s)},
+                     {"best_us", json_coarse(search.best_us)},
+                     {"total", search.total}};
+  if (!search.taken_over.empty()) {
+    object["other_devices"] = list_of(search.taken_over, taken_over_entry);
+  }
+  return object;
 }
 
 ProblemJson parameter_json(const ReportParameter& parameter) {

@@ -1,6 +1,7 @@
 #include "report/show.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -99,14 +100,20 @@ Json score_of(const Winner& winner) {
   return {};
 }
 
-// Where databases were merged, one of several decisions is the winner.
+// Where databases were merged, one of several decisions is the winner; a search may have begun with what another device
+// measured.
 Json winner_note(const Store& store, const Winner& winner) {
-  Json said = note(store, winner.trial_id, winner.trial);
-  if (winner.decisions < 2) {
-    return said;
+  std::vector<std::string> parts;
+  if (const Json said = note(store, winner.trial_id, winner.trial); said.is_string()) {
+    parts.push_back(said.get<std::string>());
   }
-  const std::string chosen = fmt::format("best of {} decisions of merged databases", winner.decisions);
-  return said.is_string() ? Json(fmt::format("{}; {}", said.get<std::string>(), chosen)) : Json(chosen);
+  if (winner.decisions > 1) {
+    parts.push_back(fmt::format("best of {} decisions of merged databases", winner.decisions));
+  }
+  for (const TakenOver& taken_over : store.taken_over(winner.trial_id)) {
+    parts.push_back(clean_line(fmt::format("the search began with {}", text_of(taken_over))));
+  }
+  return parts.empty() ? Json() : Json(fmt::format("{}", fmt::join(parts, "; ")));
 }
 
 Table winners_table(const Store& store, const ShowOptions& options) {

@@ -2,6 +2,8 @@
 
 #include <cstdio>
 #include <functional>
+#include <string>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -12,6 +14,7 @@
 #include "core/util/shown_text.hpp"
 #include "core/util/statistics.hpp"
 #include "runtime/dispatch/dispatcher.hpp"
+#include "runtime/dispatch/identity.hpp"
 
 namespace pascaline::cli {
 namespace {
@@ -42,7 +45,27 @@ DispatcherOptions dispatcher_options(const KernelOptions& kernel, const DeviceOp
   return out;
 }
 
-json to_json(const Plan& plan, const Geometry& geometry) {
+// What the search of the winner that a plan takes began with, of other devices.
+std::vector<std::string> taken_over_by(const DispatcherOptions& options, const DeviceInfo& device, const Plan& plan) {
+  std::vector<std::string> texts;
+  if (!options.database || !plan.tuned_for) {
+    return texts;
+  }
+  const Store store(*options.database, OpenMode::read_only);
+  const DeviceRow row = device_row(device);
+  for (const Winner& winner : store.winners(plan.problem.kernel, &row)) {
+    if (winner.trial.problem == *plan.tuned_for && winner.trial.config == plan.config &&
+        same_compiler(winner.toolkit, plan.toolkit)) {
+      for (const TakenOver& taken_over : store.taken_over(winner.trial_id)) {
+        texts.push_back(text_of(taken_over));
+      }
+      break;
+    }
+  }
+  return texts;
+}
+
+json to_json(const Plan& plan, const Geometry& geometry, const std::vector<std::string>& taken_over) {
   json out{{"problem", plan.problem.text()},
            {"provenance", name_of(plan.provenance)},
            {"reason", plan.reason},
@@ -62,10 +85,13 @@ json to_json(const Plan& plan, const Geometry& geometry) {
     out["expected_low_us"] = plan.expected->low_us;
     out["expected_high_us"] = plan.expected->high_us;
   }
+  if (!taken_over.empty()) {
+    out["search_began_with"] = taken_over;
+  }
   return out;
 }
 
-void print_plan(const Plan& plan, const Geometry& geometry) {
+void print_plan(const Plan& plan, const Geometry& geometry, const std::vector<std::string>& taken_over) {
   fmt::print("{}\n  {}: {}\n", plan.problem.text(), name_of(plan.provenance), clean_line(plan.reason));
   fmt::print("  {}\n", clean_line(plan.config.text()));
   fmt::print("  compiled by {} {}\n", clean_line(plan.toolkit.compiler), clean_line(plan.toolkit.version));
@@ -75,17 +101,22 @@ void print_plan(const Plan& plan, const Geometry& geometry) {
     fmt::print("  measured: {:.2f} us ± {:.1f} %\n", plan.expected->median_us,
                100 * relative_half_width(*plan.expected));
   }
+  for (const std::string& text : taken_over) {
+    fmt::print("  its search began with {}\n", clean_line(text));
+  }
 }
 
 void explain_each(const KernelOptions& kernel, const DeviceOptions& on, const std::string& database,
-                  const std::function<void(const Plan&, const Geometry&)>& tell) {
+                  const std::function<void(const Plan&, const Geometry&, const std::vector<std::string>&)>& tell) {
   const Space space = kernel.load_space();
   const std::vector<Problem> problems = kernel.load_problems(space);
   const auto device = open_device(on.chosen_device());
-  const Dispatcher dispatcher(*device, dispatcher_options(kernel, on, database));
+  const DispatcherOptions dispatcher_settings = dispatcher_options(kernel, on, database);
+  const Dispatcher dispatcher(*device, dispatcher_settings);
   for (const Problem& problem : problems) {
     const Plan plan = dispatcher.plan(problem);
-    tell(plan, BoundSpace(space, problem, dispatcher.target().limits).geometry(space.launch, plan.config));
+    tell(plan, BoundSpace(space, problem, dispatcher.target().limits).geometry(space.launch, plan.config),
+         taken_over_by(dispatcher_settings, device->info(), plan));
   }
 }
 
@@ -119,7 +150,9 @@ int explain(const ExplainCommandOptions& options) {
 nlohmann::json explain_document(const KernelOptions& kernel, const DeviceOptions& device, const std::string& database) {
   json plans = json::array();
   explain_each(kernel, device, database,
-               [&](const Plan& plan, const Geometry& geometry) { plans.push_back(to_json(plan, geometry)); });
+               [&](const Plan& plan, const Geometry& geometry, const std::vector<std::string>& taken_over) {
+                 plans.push_back(to_json(plan, geometry, taken_over));
+               });
   return plans;
 }
 

@@ -20,7 +20,7 @@ function problemPage(id, trials) {
     problemTiles(entry),
     problemFacts(entry),
     limitsPart(entry),
-    section('How it was searched', problemSearches(entry)),
+    section('How it was searched', ...takenOver(entry), problemSearches(entry)),
     paretoPart(entry),
     section('Configurations', explorerPart(entry)),
     section('Parallel coordinates', coordinatesPart(entry)),
@@ -103,6 +103,15 @@ function limitsPart({problem}) {
       note(
           'Estimates from the machine code and a model of an SM, which was not checked on a card of this architecture; ' +
           'a range is what is not known of it. Only what limits a kernel and how variants compare should be read from them.'));
+}
+
+/** What searches began with that other devices measured; nothing where they began with nothing of the kind. */
+function takenOver({problem}) {
+  return problem.searches.filter((search) => search.other_devices)
+      .map(
+          (search) => paragraph(
+              (problem.searches.length > 1 ? 'The search of session ' + search.session : 'This search') +
+              ' began with ' + search.other_devices.map((other) => other.text).join(', and ') + '.'));
 }
 
 function sentence(text) {

@@ -193,11 +193,18 @@ void DevicePlan::plan(SweepRecorder& recorder, const std::vector<SweepProblem>& 
   for (SweepKernel& kernel : kernels_) {
     kernel.measured =
         recorder.persist([&](Store& store) { return store.measured(context_.device, kernel.space->kernel); });
+    kernel.measured_elsewhere =
+        recorder.persist([&](Store& store) { return store.measured_elsewhere(context_.device, kernel.space->kernel); });
+    if (!kernel.measured_elsewhere.empty()) {
+      kernel.winners_elsewhere =
+          recorder.persist([&](Store& store) { return store.winners(kernel.space->kernel, nullptr); });
+    }
   }
   measured_rates_ = recorder.persist([&](Store& store) { return store.measured_rates(device_row(info_)); });
   for (const auto& task : tasks) {
     check_time();
     recall(recorder, *task, run);
+    recall_elsewhere(recorder, *task);
   }
   tasks_ = std::move(tasks);
   SweepSummary& summary = recorder.summary();
@@ -232,7 +239,7 @@ std::vector<RelatedProblem> DevicePlan::measured_before(const SweepTask& task) c
     }
     const auto place = same_version ? own.emplace(key.problem_id, related.size()).first->second : related.size();
     if (place == related.size()) {
-      related.push_back({key.problem, {}});
+      related.push_back({key.problem, {}, 0});
     }
     const auto compiler = toolkit == toolkits_.end() ? 0 : static_cast<std::size_t>(toolkit - toolkits_.begin());
     for (const auto& [config, time_us] : key.times_us) {
@@ -242,17 +249,18 @@ std::vector<RelatedProblem> DevicePlan::measured_before(const SweepTask& task) c
   return related;
 }
 
-// From other keys in the database, and from the other problems of this run.
+// From other keys in the database, from the other problems of this run, and from other devices.
 std::vector<Prior> DevicePlan::known_before_search(const SweepTask& task, const SearchDomain& domain) const {
   std::vector<RelatedProblem> related;
   for (const auto& other : tasks_) {
     if (other.get() != &task && &other->kernel == &task.kernel) {
-      related.push_back({other->search.wanted().problem, other->search.times_us()});
+      related.push_back({other->search.wanted().problem, other->search.times_us(), 0});
     }
   }
   for (RelatedProblem& before : measured_before(task)) {
     related.push_back(std::move(before));
   }
+  related.insert(related.end(), task.elsewhere.begin(), task.elsewhere.end());
   std::optional<DeviceRates> rates;
   if (info_.kind == DeviceKind::cuda) {
     rates = typical_rates(device_row(info_).compute_capability, info_.limits);

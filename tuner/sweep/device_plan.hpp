@@ -78,6 +78,10 @@ class DevicePlan {
   [[nodiscard]] const std::vector<std::unique_ptr<SweepTask>>& tasks() const noexcept { return tasks_; }
   /// Tasks without shapes in between.
   [[nodiscard]] std::size_t problems() const;
+  /// What searches of other problems than those in between took over from other devices, in the order of the tasks.
+  [[nodiscard]] std::vector<TakenOver> taken_over() const;
+  /// The same for the log, a line for each of these devices.
+  [[nodiscard]] std::vector<std::string> taken_over_lines() const;
   [[nodiscard]] double compile_ms() const noexcept { return compile_ms_; }
 
  private:
@@ -100,6 +104,9 @@ class DevicePlan {
                                  const std::function<void()>& check_time) const;
   void store_rows(Store& store, const Tasks& tasks, const std::function<void()>& check_time);
   void recall(SweepRecorder& recorder, SweepTask& task, const std::string& run) const;
+  void recall_elsewhere(SweepRecorder& recorder, SweepTask& task) const;
+  void take_over_trials(SweepRecorder& recorder, SweepTask& task) const;
+  void take_over_winners(SweepTask& task) const;
   [[nodiscard]] CompileRequest request(const SweepTask& task, const Config& config) const;
   [[nodiscard]] std::vector<RelatedProblem> measured_before(const SweepTask& task) const;
   [[nodiscard]] CompileRequest reference_request(const SweepTask& task) const;

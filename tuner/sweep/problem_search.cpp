@@ -95,13 +95,15 @@ std::size_t ProblemSearch::own_parameters() const {
   return bound_.space().parameters.size() - (compilers_ != nullptr ? 1 : 0);
 }
 
-void ProblemSearch::begin_with_winners(const std::vector<Config>& winners) {
+std::vector<bool> ProblemSearch::begin_with_winners(const std::vector<Config>& winners) {
   const auto standard = std::find(first_.begin(), first_.end(), default_config_);
   std::size_t at = static_cast<std::size_t>(standard - first_.begin());
   at = standard == first_.end() ? 0 : at + std::max<std::size_t>(1, of_compiler_.size());
+  std::vector<bool> among;
   for (const Config& winner : winners) {
     const auto config = nearest_valid(bound_, winner);
-    if (!config || *config == default_config_ || known_.contains(config->text())) {
+    among.push_back(config && in_part(bound_.space().indices_of(*config)) && !known_.contains(config->text()));
+    if (!among.back() || *config == default_config_) {
       continue;
     }
     const auto twin = std::find(first_.begin(), first_.end(), *config);
@@ -115,6 +117,7 @@ void ProblemSearch::begin_with_winners(const std::vector<Config>& winners) {
     at = std::min(at, first_.size());
     first_.insert(first_.begin() + static_cast<std::ptrdiff_t>(at++), *config);
   }
+  return among;
 }
 
 std::vector<Config> ProblemSearch::untried_near(const std::vector<Config>& centres, std::size_t most) {

@@ -83,8 +83,9 @@ class ProblemSearch {
                                                    const std::string& run_key);
 
   /// To be proposed after the defaults, before all else, in place of those that are not valid here the nearest one that
-  /// is: what won on other shapes. Before the first proposal.
-  void begin_with_winners(const std::vector<Config>& winners);
+  /// is: what won on other shapes, or on other devices. Before the first proposal. Tells of each whether it is
+  /// among the first now: not if it was tried before, or nothing near it is valid.
+  std::vector<bool> begin_with_winners(const std::vector<Config>& winners);
   /// Valid configurations that were not tried: of each of the centres itself (or the nearest valid one), then such as
   /// differ in one parameter from one of them, then in two by a step each; the centres in order, `most` in all.
   [[nodiscard]] std::vector<Config> untried_near(const std::vector<Config>& centres, std::size_t most);

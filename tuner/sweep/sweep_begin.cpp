@@ -29,7 +29,7 @@ namespace {
 constexpr std::int64_t kMaxSpentMs = 1'000'000'000'000;
 constexpr std::chrono::milliseconds kLongestPlannedLate{1000};
 
-std::string options_json(const SweepOptions& options) {
+std::string options_json(const SweepOptions& options, const std::vector<TakenOver>& taken_over) {
   nlohmann::json json{{"devices", options.devices},
                       {"target", options.target},
                       {"searcher", options.searcher},
@@ -46,6 +46,9 @@ std::string options_json(const SweepOptions& options) {
   if (options.shard) {
     json["shard"] = {
         {"fleet", options.shard->fleet}, {"index", options.shard->shard.index}, {"count", options.shard->shard.count}};
+  }
+  if (!taken_over.empty()) {
+    json["other_devices"] = taken_over_json(taken_over);
   }
   if (!options.sensors.empty()) {
     json["sensors"] = options.sensors.string();
@@ -232,7 +235,7 @@ void SweepRun::add_device(DevicePlan& plan, const DeviceInfo& device) {
     session.command_line = options_.command_line;
     session.searcher = options_.searcher;
     session.seed = options_.seed;
-    session.options_json = options_json(options_);
+    session.options_json = options_json(options_, plan.taken_over());
     session.device_uuid = device.uuid;
     session.program_version = kVersion;
     id = recorder_.persist(
@@ -323,6 +326,9 @@ std::optional<double> SweepRun::expected_s() const {
 void SweepRun::tell_plan() {
   for (const auto& plan : plans_) {
     for (const std::string& line : plan->compilers_left_out()) {
+      recorder_.note(line);
+    }
+    for (const std::string& line : plan->taken_over_lines()) {
       recorder_.note(line);
     }
     std::vector<std::string> compilers;

@@ -12,6 +12,7 @@
 #include "tuner/sweep/compiler_axis.hpp"
 #include "tuner/sweep/deepening.hpp"
 #include "tuner/sweep/problem_search.hpp"
+#include "tuner/sweep/transfer_priors.hpp"
 
 namespace pascaline {
 
@@ -25,6 +26,8 @@ struct SweepKernel {
   bool needs_reference = false;  ///< results are compared with what code of its file gives
   ContextIds context{};          ///< the rows that its trials hang on, without a problem and with the first toolkit
   std::vector<Store::Measured> measured{};  ///< on such a device before this run
+  std::vector<Store::MeasuredElsewhere> measured_elsewhere{};
+  std::vector<Winner> winners_elsewhere{};  ///< on all devices, by time
 };
 
 /// Where a problem of a plan stands.
@@ -104,6 +107,9 @@ struct SweepTask {
   double weight = 0;                   ///< calls by the model, or of a shape in between what it is taken to have
   int measured = 0;                    ///< configurations that took `spent_s`
   std::map<std::string, std::optional<Binary>> finalists;  ///< for the finals; without a binary: being compiled
+
+  std::vector<RelatedProblem> elsewhere{};  ///< what other devices measured that the search begins with
+  std::vector<TakenOver> taken_over{};      ///< the same and their winners, for people
 
   // Once there is time left.
   Deepening deepening = Deepening::none;  ///< what the turn is for that it has

@@ -1,6 +1,7 @@
 #include "tuner/sweep/transfer_priors.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <memory>
 #include <numbers>
@@ -54,18 +55,20 @@ std::vector<Prior> transfer_priors(const SearchDomain& domain, const std::option
   for (const RelatedProblem& other : related) {
     const auto octaves = shape_distance(space.space(), space.problem(), other.problem);
     if (octaves && other.times_us.size() >= kMinRelated) {
-      near.emplace_back(*octaves * std::numbers::ln2, &other);  // trust falls with the natural logarithm
+      // Trust falls with the natural logarithm.
+      near.emplace_back((*octaves + other.device_octaves) * std::numbers::ln2, &other);
     }
   }
   std::stable_sort(near.begin(), near.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::size_t used = 0;
+  std::array<std::size_t, 2> used{};  // of the same device, of others
   for (const auto& [distance, other] : near) {
-    if (used == kMaxRelatedProblems) {
-      break;
+    std::size_t& of_kind = used.at(other->device_octaves > 0 ? 1 : 0);
+    if (of_kind == kMaxRelatedProblems) {
+      continue;
     }
     if (auto prior = transfer_prior(domain, in_domain(domain, *other), distance, seed)) {
       priors.push_back(std::move(*prior));
-      ++used;
+      ++of_kind;
     }
   }
   return priors;

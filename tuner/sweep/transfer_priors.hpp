@@ -16,10 +16,12 @@ namespace pascaline {
 struct RelatedProblem {
   Problem problem;
   std::vector<std::pair<Config, double>> times_us;
+  double device_octaves = 0;  ///< how far away the device is that measured them, 0: the same one
 };
 
 /// What is known of a domain's configurations before any is tried: the static model where the device is a GPU, and the
-/// two nearest of the related problems (`shape_distance`) that have enough trials.
+/// two nearest of the related problems (`shape_distance`) that have enough trials; then the two nearest of other devices
+/// (distance of the shape and of the device together).
 [[nodiscard]] std::vector<Prior> transfer_priors(const SearchDomain& domain, const std::optional<DeviceRates>& rates,
                                                  const std::vector<RelatedProblem>& related, std::uint64_t seed);
 

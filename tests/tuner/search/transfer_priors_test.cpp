@@ -70,6 +70,55 @@ TEST_F(TransferPriorsTest, TheTwoNearestWithEnoughTrialsCount) {
   }
 }
 
+TEST_F(TransferPriorsTest, OtherDevicesAreTrustedLessAndAddToTheSameDevices) {
+  const auto elsewhere = [&](const char* n, double octaves) {
+    RelatedProblem other = related(problem(n), 30);
+    other.device_octaves = octaves;
+    return other;
+  };
+  const auto priors = known({elsewhere("1000", 1), elsewhere("1000", 2), elsewhere("1000", 3), related(problem("1000"), 30),
+                             related(problem("2000"), 30), related(problem("64000"), 30)});
+  ASSERT_EQ(priors.size(), 4U) << "two of the same device, two of others";
+  EXPECT_EQ(priors[0].trust, 1) << "the same problem on the same device comes first";
+  EXPECT_NEAR(priors[1].trust, std::exp(-std::log(2.0) / 2), 1e-3);
+  EXPECT_NEAR(priors[2].trust, std::exp(-std::log(2.0) / 2), 1e-3);
+  EXPECT_NEAR(priors[3].trust, std::exp(-std::log(4.0) / 2), 1e-3);
+  const auto both = known({elsewhere("2000", 1)});
+  ASSERT_EQ(both.size(), 1U);
+  EXPECT_NEAR(both[0].trust, std::exp(-std::log(4.0) / 2), 1e-3) << "distances of shape and device add up";
+}
+
+// Another device whose order of configurations is the opposite costs trials and not the result.
+TEST_F(TransferPriorsTest, MisleadingDeviceDoesNotKeepFromTheOptimum) {
+  nlohmann::json text = bare_space();
+  for (const char* const name : {"A", "B", "C"}) {
+    add_parameter(text, name, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10});
+  }
+  const BoundDomain bound{text};
+  const Point best{7, 2, 5};
+  RelatedProblem reversed{bound.bound.problem(), {}, 1};
+  for (std::size_t i = 0; i < 150; ++i) {
+    const Point point = bound.domain.at(i * 37 % 1000).value();
+    reversed.times_us.emplace_back(bound.space.config_at(point), 1e4 / bowl_us(point, best));
+  }
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    SearchOptions options;
+    options.seed = seed;
+    options.priors = transfer_priors(bound.domain, {}, {reversed}, seed);
+    ASSERT_EQ(options.priors.size(), 1U);
+    ASSERT_GT(options.priors[0].log_time(best), options.priors[0].log_time({0, 9, 0})) << "it misleads";
+    const auto searcher = make_searcher("auto", bound.domain, options);
+    double found_us = 1e9;
+    for (int trial = 0; trial < 100; ++trial) {
+      const Point point = searcher->propose(1).at(0);
+      const double time_us = bowl_us(point, best);
+      searcher->observe(point, {TrialStatus::ok, time_us});
+      found_us = std::min(found_us, time_us);
+    }
+    EXPECT_EQ(found_us, bowl_us(best, best)) << "seed " << seed;
+  }
+}
+
 TEST_F(TransferPriorsTest, StaticModelComesFirst) {
   const DeviceLimits limits = *limits_of_architecture("sm_61");
   const Space space = Space::load(data_folder("search_spaces") / "transpose.json");

@@ -1,0 +1,161 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "runtime/dispatch/identity.hpp"
+#include "tests/tuner/sweep/sweep_fixture.hpp"
+
+namespace pascaline::testing {
+namespace {
+
+/// Sweeps on a database that holds what other devices measured of the toy kernel.
+class SweepElsewhereTest : public SweepTest {
+ protected:
+  static constexpr Fault kSlow = static_cast<Fault>(kAlike + 6);
+  static constexpr std::int64_t kTrials = 18;
+  std::vector<std::string> notes_;
+
+  void SetUp() override {
+    SweepTest::SetUp();
+    std::vector<Fault> faults{kRight};
+    for (int i = 0; i < 8; ++i) {
+      faults.push_back(static_cast<Fault>(kAlike + i));
+    }
+    space_ = make_space(faults);
+    options_.trials = 4;
+    options_.finals.rounds = 2;
+    events_.note = [&](const std::string& line) { notes_.push_back(line); };
+  }
+  static DeviceRow here() { return device_row(open_device("emulator")->info()); }
+  // An emulated device that has so many more processors than this one.
+  static DeviceRow elsewhere(std::int64_t more) {
+    DeviceRow row = here();
+    row.sm_count += more;
+    row.name = "emulated " + std::to_string(more);
+    return row;
+  }
+  // Trials of eighteen configurations on that device, the winner among them.
+  void measure_on(const DeviceRow& device, const Config& winner, const std::string& n = "1000") {
+    Store store(database_, OpenMode::create);
+    const Problem problem = space_.problem({{"N", n}});
+    ContextIds context;
+    context.device = store.device_id(device);
+    context.toolkit = store.toolkit_id({"g++", "0", "host", ""});
+    context.kernel = store.kernel_id({"toy", "an earlier source"});
+    context.space = store.space_id("toy", space_.hash, space_.json);
+    context.problem = store.problem_id(problem, 1, 1);
+    const std::int64_t session = begin_example_session(store, context);
+    std::vector<Config> configs{winner};
+    for (const std::int64_t block : {32, 64, 128}) {
+      for (int i = 0; i < 6; ++i) {
+        const Config config = toy_config(block, static_cast<Fault>(kAlike + i));
+        if (config != winner && configs.size() < static_cast<std::size_t>(kTrials)) {
+          configs.push_back(config);
+        }
+      }
+    }
+    std::int64_t best = 0;
+    for (std::size_t i = 0; i < configs.size(); ++i) {
+      Trial trial;
+      trial.problem = problem;
+      trial.config = configs[i];
+      const double median_us = 10 + static_cast<double>(i);
+      trial.time = TimeSummary{median_us, median_us, median_us, 10};
+      const std::int64_t id = store.add_trial(session, context, trial);
+      best = i == 0 ? id : best;
+    }
+    store.set_winner(context, best, std::nullopt, 1);
+    store.end_session(session, "finished");
+  }
+  // What the last session's search tried, in that order.
+  [[nodiscard]] std::vector<Config> searched() const {
+    const Store store(database_, OpenMode::read_only);
+    std::vector<StoredTrial> trials = store.trials({});
+    std::erase_if(trials, [&](const StoredTrial& stored) {
+      return stored.trial.stage != TrialStage::search || !same_identity(stored.device, here()) ||
+             stored.kernel.source_hash == "an earlier source";
+    });
+    std::sort(trials.begin(), trials.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
+    std::vector<Config> configs;
+    for (const StoredTrial& stored : trials) {
+      configs.push_back(stored.trial.config);
+    }
+    return configs;
+  }
+  // What the sweep's session says of it.
+  [[nodiscard]] std::vector<TakenOver> told(std::int64_t session, const std::string& n = "1000") const {
+    for (const SessionRow& row : Store(database_, OpenMode::read_only).sessions()) {
+      if (row.id == session) {
+        return taken_over_of(row.options_json, space_.problem({{"N", n}}).text());
+      }
+    }
+    return {};
+  }
+  [[nodiscard]] bool noted(const std::string& text) const {
+    return std::any_of(notes_.begin(), notes_.end(),
+                       [&](const std::string& line) { return line.find(text) != std::string::npos; });
+  }
+};
+
+TEST_F(SweepElsewhereTest, WinnersOfTheNearestDevicesAreTriedFirstAndItIsTold) {
+  const Config near = toy_config(32, kSlow);
+  const Config next = toy_config(128, kSlow);
+  measure_on(elsewhere(1), near);
+  measure_on(elsewhere(2), next);
+  measure_on(elsewhere(64), toy_config(64, kSlow));
+  const SweepSummary summary = sweep();
+  const std::vector<Config> tried = searched();
+  ASSERT_GE(tried.size(), 4U);
+  EXPECT_EQ(tried[0], toy_config(64)) << "the default";
+  EXPECT_TRUE(std::is_permutation(tried.begin() + 1, tried.begin() + 3, std::vector<Config>{near, next}.begin()));
+  const std::string problem = space_.problem({{"N", "1000"}}).text();
+  EXPECT_EQ(told(summary.session), (std::vector<TakenOver>{{problem, "emulated 1", problem, kTrials, true},
+                                                           {problem, "emulated 2", problem, kTrials, true}}));
+  EXPECT_TRUE(noted("begins with what emulated 1 measured: 18 trials, 1 winner to be tried first"));
+  EXPECT_FALSE(noted("emulated 64"));
+}
+
+TEST_F(SweepElsewhereTest, TrialsOfGpusDoNotEnterAnEmulatedDevicesSearch) {
+  options_.jobs = 1;
+  options_.trials = 12;
+  std::ignore = sweep();
+  const std::vector<Config> alone = searched();
+  std::filesystem::remove(database_);
+  measure_on(example_device(), toy_config(32, kSlow));
+  const SweepSummary summary = sweep();
+  EXPECT_TRUE(told(summary.session).empty());
+  EXPECT_FALSE(noted(example_device().name));
+  ASSERT_FALSE(alone.empty());
+  EXPECT_EQ(searched().at(0), alone.at(0));
+  EXPECT_NE(searched().at(1), toy_config(32, kSlow)) << "the GPU's winner is not tried first";
+}
+
+TEST_F(SweepElsewhereTest, OwnTrialsOfTheShapeMakeThoseOfOthersSuperfluous) {
+  measure_on(here(), toy_config(128, kSlow));
+  measure_on(elsewhere(1), toy_config(32, kSlow));
+  const SweepSummary summary = sweep();
+  const std::string problem = space_.problem({{"N", "1000"}}).text();
+  EXPECT_EQ(told(summary.session), (std::vector<TakenOver>{{problem, "emulated 1", problem, 0, true}}))
+      << "the winner alone";
+}
+
+TEST_F(SweepElsewhereTest, OtherShapesAreAPriorAndTheirWinnersAreNotTriedFirst) {
+  measure_on(elsewhere(1), toy_config(32, kSlow), "2000");
+  const SweepSummary summary = sweep();
+  EXPECT_EQ(told(summary.session),
+            (std::vector<TakenOver>{{space_.problem({{"N", "1000"}}).text(), "emulated 1",
+                                     space_.problem({{"N", "2000"}}).text(), kTrials, false}}));
+}
+
+TEST_F(SweepElsewhereTest, WithoutPriorKnowledgeNothingIsTakenOver) {
+  measure_on(elsewhere(1), toy_config(32, kSlow));
+  options_.searcher = "model";
+  const SweepSummary summary = sweep();
+  EXPECT_TRUE(told(summary.session).empty());
+  EXPECT_FALSE(noted("emulated 1"));
+}
+
+}  // namespace
+}  // namespace pascaline::testing
