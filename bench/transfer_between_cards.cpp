@@ -113,8 +113,7 @@ double trials_needed(const RecordedDomain& space, const SearchOptions& options, 
   const auto searcher = make_searcher("auto", space.domain(), options);
   for (int trials = 1; trials <= most; ++trials) {
     const auto early = static_cast<std::size_t>(trials - 1);
-    const std::vector<Point> points =
-        early < first.size() ? std::vector<Point>{first[early]} : searcher->propose(1);
+    const std::vector<Point> points = early < first.size() ? std::vector<Point>{first[early]} : searcher->propose(1);
     if (points.empty()) {
       return trials;
     }

@@ -39,7 +39,7 @@ struct ReportSearch {
   std::vector<std::int64_t> trials;  ///< numbers, from 1, of the trials at which the best fell, and the last
   std::vector<std::optional<double>> elapsed_s;  ///< from the start of the first trial to the end of these
   std::vector<double> best_us;
-  std::int64_t total = 0;  ///< trials, failed ones among them
+  std::int64_t total = 0;               ///< trials, failed ones among them
   std::vector<TakenOver> taken_over{};  ///< what it began with that other devices measured
 };
 

@@ -14,8 +14,9 @@ std::string options_with(const nlohmann::json& entries) {
 }
 
 TEST(TakenOverTest, OptionsTellWhatTheyWereGiven) {
-  const std::vector<TakenOver> all{
-      {"toy N=1", "P40", "toy N=1", 143, true}, {"toy N=1", "MX330", "toy N=2", 20, false}, {"toy N=9", "P40", "toy N=9", 0, true}};
+  const std::vector<TakenOver> all{{"toy N=1", "P40", "toy N=1", 143, true},
+                                   {"toy N=1", "MX330", "toy N=2", 20, false},
+                                   {"toy N=9", "P40", "toy N=9", 0, true}};
   const std::string options = options_with(taken_over_json(all));
   EXPECT_EQ(taken_over_of(options, "toy N=1"), (std::vector<TakenOver>{all[0], all[1]}));
   EXPECT_EQ(taken_over_of(options, "toy N=9"), (std::vector<TakenOver>{all[2]}));
@@ -23,12 +24,13 @@ TEST(TakenOverTest, OptionsTellWhatTheyWereGiven) {
 }
 
 TEST(TakenOverTest, WhatAnybodyMayHaveWrittenIsNoFault) {
-  for (const char* const options : {"", "no json", "[]", "3", "{}", R"({"other_devices": 3})", R"({"other_devices": {}})",
-                                    R"({"other_devices": [1, "a", null, [], {}]})"}) {
+  for (const char* const options : {"", "no json", "[]", "3", "{}", R"({"other_devices": 3})",
+                                    R"({"other_devices": {}})", R"({"other_devices": [1, "a", null, [], {}]})"}) {
     EXPECT_TRUE(taken_over_of(options, "p").empty()) << options;
   }
   const auto one = [](const nlohmann::json& trials, const nlohmann::json& winner) {
-    return taken_over_of(options_with({{{"problem", "p"}, {"device", "P40"}, {"trials", trials}, {"winner", winner}}}), "p");
+    return taken_over_of(options_with({{{"problem", "p"}, {"device", "P40"}, {"trials", trials}, {"winner", winner}}}),
+                         "p");
   };
   EXPECT_TRUE(one(-4, false).empty());
   EXPECT_TRUE(one("many", "yes").empty());

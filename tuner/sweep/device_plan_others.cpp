@@ -33,8 +33,8 @@ bool knows_enough(const SweepTask& task) {
   });
 }
 
-TakenOver& entry_of(std::vector<TakenOver>& taken_over, const std::string& problem, const std::string& device,
-                    const std::string& measured) {
+TakenOver& taken_over_entry_of(std::vector<TakenOver>& taken_over, const std::string& problem,
+                               const std::string& device, const std::string& measured) {
   const auto found = std::find_if(taken_over.begin(), taken_over.end(), [&](const TakenOver& one) {
     return one.device == device && one.measured == measured;
   });
@@ -74,7 +74,7 @@ void DevicePlan::take_over_trials(SweepRecorder& recorder, SweepTask& task) cons
       continue;
     }
     related.times_us = thinned_times(std::move(related.times_us));
-    entry_of(task.taken_over, problem.text(), near.key->device.name, near.key->problem.text()).trials +=
+    taken_over_entry_of(task.taken_over, problem.text(), near.key->device.name, near.key->problem.text()).trials +=
         static_cast<std::int64_t>(trials);
     task.elsewhere.push_back(std::move(related));
   }
@@ -101,7 +101,7 @@ void DevicePlan::take_over_winners(SweepTask& task) const {
   const std::vector<bool> first = task.search.begin_with_winners(configs);
   for (std::size_t i = 0; i < configs.size(); ++i) {
     if (first[i]) {
-      entry_of(task.taken_over, problem, of[i]->device.name, problem).winner = true;
+      taken_over_entry_of(task.taken_over, problem, of[i]->device.name, problem).winner = true;
     }
   }
 }

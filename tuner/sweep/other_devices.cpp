@@ -56,9 +56,8 @@ std::vector<const Winner*> winners_elsewhere(const std::string& problem, const D
                                              const std::vector<Winner>& winners) {
   std::vector<const Winner*> found;
   for (const Winner& winner : winners) {
-    const bool first_of_device = std::none_of(found.begin(), found.end(), [&](const Winner* other) {
-      return same_identity(other->device, winner.device);
-    });
+    const bool first_of_device = std::none_of(
+        found.begin(), found.end(), [&](const Winner* other) { return same_identity(other->device, winner.device); });
     if (winner.device.kind == device.kind && !same_identity(winner.device, device) && first_of_device &&
         winner.trial.problem.text() == problem) {
       found.push_back(&winner);
@@ -72,8 +71,7 @@ std::vector<const Winner*> winners_elsewhere(const std::string& problem, const D
 }
 
 std::vector<std::pair<Config, double>> thinned_times(std::vector<std::pair<Config, double>> times_us) {
-  std::stable_sort(times_us.begin(), times_us.end(),
-                   [](const auto& a, const auto& b) { return a.second < b.second; });
+  std::stable_sort(times_us.begin(), times_us.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   if (times_us.size() <= kMaxKeptTrials) {
     return times_us;
   }

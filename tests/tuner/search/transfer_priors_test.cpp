@@ -76,8 +76,9 @@ TEST_F(TransferPriorsTest, OtherDevicesAreTrustedLessAndAddToTheSameDevices) {
     other.device_octaves = octaves;
     return other;
   };
-  const auto priors = known({elsewhere("1000", 1), elsewhere("1000", 2), elsewhere("1000", 3), related(problem("1000"), 30),
-                             related(problem("2000"), 30), related(problem("64000"), 30)});
+  const auto priors =
+      known({elsewhere("1000", 1), elsewhere("1000", 2), elsewhere("1000", 3), related(problem("1000"), 30),
+             related(problem("2000"), 30), related(problem("64000"), 30)});
   ASSERT_EQ(priors.size(), 4U) << "two of the same device, two of others";
   EXPECT_EQ(priors[0].trust, 1) << "the same problem on the same device comes first";
   EXPECT_NEAR(priors[1].trust, std::exp(-std::log(2.0) / 2), 1e-3);

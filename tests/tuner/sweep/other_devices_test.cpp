@@ -70,9 +70,12 @@ TEST_F(OtherDevicesTest, OfADeviceAndProblemTheLargestKeyCounts) {
 TEST_F(OtherDevicesTest, WinnersAreOfTheProblemItselfOnOtherGpus) {
   DeviceRow emulator = gpu("emulator", "", 2);
   emulator.kind = "host";
-  const std::vector<Winner> winners{winner(gpu("A100", "8.0", 108), "1000", 32), winner(emulator, "1000", 128),
-                                    winner(here_, "1000", 128),                  winner(gpu("P40", "6.1", 30), "1000", 64),
-                                    winner(gpu("P40", "6.1", 30), "1000", 128),  winner(gpu("P4", "6.1", 20), "2000", 128)};
+  const std::vector<Winner> winners{winner(gpu("A100", "8.0", 108), "1000", 32),
+                                    winner(emulator, "1000", 128),
+                                    winner(here_, "1000", 128),
+                                    winner(gpu("P40", "6.1", 30), "1000", 64),
+                                    winner(gpu("P40", "6.1", 30), "1000", 128),
+                                    winner(gpu("P4", "6.1", 20), "2000", 128)};
   const auto found = winners_elsewhere(problem("1000").text(), here_, winners);
   ASSERT_EQ(found.size(), 2U);
   EXPECT_EQ(found[0], &winners[3]) << "the nearest device, decided last";

@@ -144,9 +144,8 @@ TEST_F(SweepElsewhereTest, OwnTrialsOfTheShapeMakeThoseOfOthersSuperfluous) {
 TEST_F(SweepElsewhereTest, OtherShapesAreAPriorAndTheirWinnersAreNotTriedFirst) {
   measure_on(elsewhere(1), toy_config(32, kSlow), "2000");
   const SweepSummary summary = sweep();
-  EXPECT_EQ(told(summary.session),
-            (std::vector<TakenOver>{{space_.problem({{"N", "1000"}}).text(), "emulated 1",
-                                     space_.problem({{"N", "2000"}}).text(), kTrials, false}}));
+  EXPECT_EQ(told(summary.session), (std::vector<TakenOver>{{space_.problem({{"N", "1000"}}).text(), "emulated 1",
+                                                            space_.problem({{"N", "2000"}}).text(), kTrials, false}}));
 }
 
 TEST_F(SweepElsewhereTest, WithoutPriorKnowledgeNothingIsTakenOver) {
