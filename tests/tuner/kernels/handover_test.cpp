@@ -83,7 +83,7 @@ TEST_P(HandoverTest, EndsHoweverFewBlocksRunAtTheSameTime) {
         geometry.grid = {std::max(blocks, GetParam().fewest_blocks), 1, 1};
       }
       data.poison_outputs();
-      ASSERT_EQ(runner.run({&code.entry(), geometry, arguments.pointers()}), std::nullopt);
+      ASSERT_EQ(runner.run({&code.entry(), code.shared(), geometry, arguments.pointers()}), std::nullopt);
       const ProblemData::Check check = data.check_outputs();
       ASSERT_TRUE(check.passed()) << "error " << check.max_error << " at " << check.where;
       ASSERT_EQ(data.damaged_guard(), "");
