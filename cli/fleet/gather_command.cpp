@@ -45,6 +45,24 @@ struct Gathered {
   MergeCounts counts;
 };
 
+// The fleet's own files: its plan, and what shards measured, which each belongs to one of them.
+void require_none_of_fleet(const fs::path& file, const char* option, const FleetGatherOptions& options,
+                           const Fleet& fleet) {
+  const auto same = [&](const fs::path& other) {
+    std::error_code unseen;
+    return fs::equivalent(file, other, unseen) ||
+           fs::weakly_canonical(file, unseen) == fs::weakly_canonical(other, unseen);
+  };
+  bool own = same(fleet_file(options.folder));
+  for (int shard = 1; shard <= fleet.count(); ++shard) {
+    own = own || same(shard_database(options.folder, shard));
+  }
+  if (own || std::ranges::any_of(options.files, same)) {
+    throw Error(fmt::format("{}: {} is one of the fleet's own files, which gathering reads; give another one", option,
+                            file.string()));
+  }
+}
+
 // Each host's into a folder of its own, as several may have had the same shard.
 void fetch(const std::string& folder, std::vector<std::string>& notes) {
   for (const HostShards& host : load_submissions(folder).hosts) {
@@ -114,7 +132,10 @@ Gathered look(const FleetGatherOptions& options, const Fleet& fleet, const fs::p
         gathered.databases, [&](const ShardDatabase& one) { return one.shard == shard && one.refusal.empty(); });
     const std::string& state = stands[static_cast<std::size_t>(shard - 1)].state;
     if (found == gathered.databases.end()) {
+      const bool left_out =
+          std::ranges::any_of(gathered.databases, [&](const ShardDatabase& one) { return one.shard == shard; });
       gathered.missing.emplace_back(shard, state == "running" ? "it is running: gather again"
+                                           : left_out         ? "its database is left out"
                                                               : fmt::format("there is nothing of it ({})", state));
     } else if (!found->finished) {
       gathered.missing.emplace_back(shard, fmt::format("only its {} so far ({})", counted(found->trials, "trial"),
@@ -226,7 +247,9 @@ void print_json(const Gathered& gathered, const Fleet& fleet, const fs::path& ta
 int gather(FleetGatherOptions options) {
   const Fleet fleet = fleet_of(options.folder);
   const fs::path target = database_path(options.database);
+  require_none_of_fleet(target, "--db", options, fleet);
   if (!options.report.empty()) {
+    require_none_of_fleet(options.report, "--report", options, fleet);
     require_writable(options.report);
     require_no_database(options.report, target);
   }

@@ -61,6 +61,45 @@ std::string refusal_of_versions(const std::vector<VersionTrials>& measured, cons
   return "";
 }
 
+// What of a shard's search is not as the plan says: problems, parts of their spaces, trials, searcher and seed.
+std::string refusal_of_search(const Store& store, const SessionRow& session, const Fleet& fleet, int shard) {
+  const auto searched = store.plan(session.run_uuid);
+  if (!searched) {
+    return "";
+  }
+  const auto tuned = [](const std::vector<PlannedProblem>& problems) {
+    std::set<std::string> texts;
+    for (const PlannedProblem& problem : problems) {
+      if (problem.count > 0) {
+        texts.insert(fmt::format("{}, part {}", problem.problem.text(), problem.part.text()));
+      }
+    }
+    return texts;
+  };
+  if (tuned(searched->problems) != tuned(fleet.shards[static_cast<std::size_t>(shard - 1)].problems)) {
+    return "its problems, or the parts of their spaces, are not those that the plan gives its shard";
+  }
+  const auto planned = [&](const std::string& option) {
+    const auto found = std::ranges::find_if(fleet.options, [&](const auto& one) { return one.first == option; });
+    return found == fleet.options.end() ? std::string() : found->second;
+  };
+  const auto differs = [&](const std::string& option, const std::string& value) {
+    const std::string wanted = planned(option);
+    return wanted == value ? ""
+                           : fmt::format("it was searched with {} {}, and the plan has {}", option,
+                                         value.empty() ? "left out" : value, wanted.empty() ? "none" : wanted);
+  };
+  for (const auto& [option, value] :
+       {std::pair(std::string("--trials"), searched->trials ? std::to_string(*searched->trials) : std::string()),
+        std::pair(std::string("--searcher"), searched->searcher),
+        std::pair(std::string("--seed"), std::to_string(searched->seed))}) {
+    if (std::string refusal = differs(option, value); !refusal.empty()) {
+      return refusal;
+    }
+  }
+  return "";
+}
+
 void look_into(const Store& store, const Fleet& fleet, const Accepted& accepted, ShardDatabase& found) {
   const std::vector<SessionRow> sessions = store.sessions();
   const std::vector<VersionTrials> measured = store.trials_by_version();
@@ -76,6 +115,7 @@ void look_into(const Store& store, const Fleet& fleet, const Accepted& accepted,
     if (refusal.empty()) {
       found.shard = identity->shard.index;
     }
+    refusal = refusal.empty() ? refusal_of_search(store, session, fleet, found.shard) : refusal;
     refusal = refusal.empty() && !accepted.clock ? refusal_of_clock(session, fleet) : refusal;
     refusal = refusal.empty() && !accepted.versions ? refusal_of_versions(measured, session, fleet) : refusal;
     found.refusal = found.refusal.empty() ? refusal : found.refusal;
@@ -102,7 +142,9 @@ ShardDatabase look_at_shard(const std::filesystem::path& file, const Fleet& flee
     const Store store(file, OpenMode::read_only);
     look_into(store, fleet, accepted, found);
   } catch (const Error& error) {
-    found.refusal = error.what();
+    const std::string what = error.what();
+    const std::string prefix = file.string() + ": ";
+    found.refusal = what.starts_with(prefix) ? what.substr(prefix.size()) : what;
   }
   return found;
 }

@@ -74,6 +74,29 @@ class PlainFleetTest(FleetTest):
         self.assertGreater(min(shares), 10)
         self.assertEqual(list(self.winners(self.folder / "all.db").values()), [WINNER])
 
+    def test_files_of_the_fleet_are_not_written_over(self):
+        self.plan(2)
+        self.run_program("fleet", "run", self.fleet)
+        kept = (self.fleet / "fleet.json").read_bytes()
+        for words in (["--db", self.fleet / "shard-0001.db"],
+                      ["--db", self.folder / "all.db", "--report", self.fleet / "fleet.json"],
+                      ["--db", self.folder / "all.db", "--report", self.fleet / "shard-0002.db"]):
+            refused = self.run_program("fleet", "gather", self.fleet, *words, code=1).stderr
+            self.assertIn("is one of the fleet's own files", refused)
+        self.assertEqual((self.fleet / "fleet.json").read_bytes(), kept)
+        self.gather()
+        self.expect_whole(self.folder / "all.db")
+
+    def test_what_was_searched_otherwise_than_planned_is_left_out(self):
+        self.plan(2)
+        self.run_program("fleet", "run", self.fleet, "--shard", 2)
+        self.run_program("sweep", "--fleet", self.fleet / "fleet.json", "--shard", "1/2", "--trials", 3, "--quiet",
+                         "--db", self.folder / "few.db", "--kernels", self.kernels, "--spaces", self.kernels)
+        gathered = self.gather("--from", self.folder / "few.db", code=3)
+        self.assertEqual([one["reason"] for one in gathered["left_out"]],
+                         ["it was searched with --trials 3, and the plan has none"])
+        self.assertEqual(gathered["incomplete"], [{"shard": 1, "reason": "its database is left out"}])
+
     def test_an_interrupted_shard_is_resumed(self):
         self.plan(1)
         database = self.fleet / "shard-0001.db"
@@ -81,6 +104,9 @@ class PlainFleetTest(FleetTest):
         self.wait_for("a trial", lambda: self.trials_so_far(database) >= 3)
         refused = self.run_program("fleet", "run", self.fleet, "--shard", 1, code=1).stderr
         self.assertIn("is worked on by process", refused)
+        refused = self.run_program("sweep", "--fleet", self.fleet / "fleet.json", "--shard", "1/1", "--db", database,
+                                   "--kernels", self.kernels, "--spaces", self.kernels, code=1).stderr
+        self.assertIn("shard 1/1 is being measured into", refused)
         running.send_signal(signal.SIGTERM)
         self.assertEqual(running.wait(30), 130)
         self.assertEqual(self.status()[1]["state"], "interrupted")
@@ -129,7 +155,7 @@ class PlainFleetTest(FleetTest):
         self.assertIn("it is shard 1/3, and this fleet has 2 shards", reasons.pop("other.db"))
         self.assertIn("of fleet", reasons.pop("another.db"))
         self.assertIn("not of a fleet", reasons.pop("plain.db"))
-        self.assertIn("torn.db", reasons.pop("torn.db"))
+        self.assertIn("the file is not an SQLite database", reasons.pop("torn.db"))
         self.assertEqual(reasons, {})
         self.expect_whole(self.folder / "all.db")
 

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
+
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
@@ -106,6 +109,26 @@ void read_shards(const JsonNode& node, const nlohmann::ordered_json& in_order, F
   }
 }
 
+// Each problem is in one shard, or each part of its space in another one.
+void check_parts(const JsonNode& node, const Fleet& fleet) {
+  std::map<std::string, std::vector<SpacePart>> parts;
+  for (const FleetShard& shard : fleet.shards) {
+    for (const PlannedProblem& planned : shard.problems) {
+      if (planned.count > 0) {
+        parts[planned.problem.text()].push_back(planned.part);
+      }
+    }
+  }
+  for (auto& [problem, found] : parts) {
+    std::ranges::sort(found, {}, &SpacePart::index);
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      if (found[i] != SpacePart{static_cast<int>(i) + 1, static_cast<int>(found.size())}) {
+        node.fail(fmt::format("the parts of {} are not all there, each once", problem));
+      }
+    }
+  }
+}
+
 }  // namespace
 
 std::filesystem::path fleet_file(const std::filesystem::path& folder) { return folder / "fleet.json"; }
@@ -177,6 +200,7 @@ Fleet load_fleet(const std::filesystem::path& file) {
         {kernel.at("kernel").name(), kernel.at("source_hash").name(), kernel.at("space_hash").name()});
   }
   read_shards(node, in_order, fleet);
+  check_parts(node.at("shards"), fleet);
   return fleet;
 }
 

@@ -39,17 +39,35 @@ ProblemSearch::ProblemSearch(const Space& space, SweepProblem wanted, const Devi
     finalists_ = std::max(finalists_, static_cast<int>(space.parameters.front().values.size()));
   }
   if (space.raw_size() <= kCountedSpace) {
-    valid_ = 0;
-    Enumerator(bound_).for_each([&](std::span<const std::uint16_t> indices) {
-      *valid_ += in_part(indices) ? 1 : 0;
-      return true;
-    });
+    count_valid();
+  }
+  // Finals compare with the default, which each part measures beside its own.
+  if (!in_part(space.default_indices(limits))) {
+    trials_ += trials_ < kUnlimitedTrials ? 1 : 0;
+    if (valid_ && !bound_.why_invalid(default_config_)) {
+      ++*valid_;
+    }
   }
   if (compilers_ != nullptr) {
     of_compiler_.resize(compilers_->count());
   }
   begin_with_defaults();
   begin_with_portfolio();
+}
+
+// How many are valid; of a part's trials as many as there are for configurations of its own. Parts are not of one size,
+// and together they are to have all trials.
+void ProblemSearch::count_valid() {
+  std::vector<std::uint64_t> sizes(static_cast<std::size_t>(wanted_.part.count), 0);
+  const std::size_t parameters = own_parameters();
+  Enumerator(bound_).for_each([&](std::span<const std::uint16_t> indices) {
+    ++sizes[wanted_.part.is_whole() ? 0 : SpacePart::index_of(indices.first(parameters), wanted_.part.count) - 1];
+    return true;
+  });
+  valid_ = sizes[static_cast<std::size_t>(wanted_.part.index - 1)];
+  if (!wanted_.part.is_whole() && options_.trials < kUnlimitedTrials) {
+    trials_ = wanted_.part.share_of(options_.trials, sizes);
+  }
 }
 
 // The default is measured before anything else, so that every gain has something to be compared with; then that of

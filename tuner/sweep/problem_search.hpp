@@ -146,6 +146,7 @@ class ProblemSearch {
 
   [[nodiscard]] bool in_part(std::span<const std::uint16_t> indices) const;
   [[nodiscard]] std::size_t own_parameters() const;
+  void count_valid();
   void begin_search();
   void begin_with_defaults();
   void begin_with_portfolio();

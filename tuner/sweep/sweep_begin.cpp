@@ -205,6 +205,9 @@ std::vector<SessionRow> SweepRun::earlier_sessions() {
       // Anybody may have written the file: more than any budget is as good as the most.
       earlier_spent_ms_ = std::max(earlier_spent_ms_, std::min(session.spent_ms, kMaxSpentMs));
       found.push_back(std::move(session));
+    } else if (session.alive && options_.shard && shard_of_options(session.options_json) == options_.shard) {
+      throw Error(fmt::format("shard {} is being measured into {} by process {}: what both try would be there twice",
+                              options_.shard->shard.text(), options_.database.string(), session.process_id));
     } else if (session.alive && session.device.kind == "cuda") {
       others_.emplace_back(session.device_uuid, session.process_id);
     }

@@ -18,7 +18,8 @@ Fleet small_fleet() {
   fleet.kernels = {{"matmul", "aa", "bb"}};
   // In the space's order, which is not the alphabet's.
   const Problem problem{"matmul", {{"M", 8}, {"N", 16}, {"K", 4}}, {{"STORAGE", ElementType::float32}}};
-  fleet.shards = {{12.5, {{problem, 3, "q_proj", {{"prompt", 2}, {"token", 1}}, {2, 3}}}}, {1, {{problem, 0, "", {}}}}};
+  fleet.shards = {{12.5, {{problem, 3, "q_proj", {{"prompt", 2}, {"token", 1}}, {1, 2}}}},
+                  {1, {{problem, 0, "", {}}, {problem, 3, "q_proj", {}, {2, 2}}}}};
   return fleet;
 }
 
@@ -62,8 +63,9 @@ TEST(FleetFileTest, FaultsAreNamedByTheirPlace) {
             std::string::npos);
   EXPECT_NE(fault_with("\"shard\": 2", "\"shard\": 3").find("/shards/1/shard: shards are in order"), std::string::npos);
   EXPECT_NE(fault_with("float32", "float33").find("/shards/0/problems/0/types/STORAGE"), std::string::npos);
-  EXPECT_NE(fault_with("\"2/3\"", "\"4/3\"").find("/shards/0/problems/0/part: is not a part of a space"),
+  EXPECT_NE(fault_with("\"1/2\"", "\"4/2\"").find("/shards/0/problems/0/part: is not a part of a space"),
             std::string::npos);
+  EXPECT_NE(fault_with("\"1/2\"", "\"2/3\"").find("/shards: the parts of matmul M=8"), std::string::npos);
   EXPECT_NE(fault_with("\"calls\": 3", "\"calls\": -3").find("at least 0"), std::string::npos);
   EXPECT_NE(fault_with("\"--seed\"", "\"seed\"").find("/options/0: an option is a pair"), std::string::npos);
   EXPECT_NE(fault_with("\"fleet\":", "\"flet\":").find("fleet"), std::string::npos);

@@ -110,7 +110,28 @@ TEST_F(ProblemSearchTest, APartHasItsShareOfTheTrials) {
       ++trials;
     }
   }
-  EXPECT_EQ(trials, 5);
+  EXPECT_EQ(trials, 5 + 2);  // the default once more in two of three parts
+}
+
+TEST_F(ProblemSearchTest, PartsOfUnequalSizeMakeAllTrialsTogether) {
+  for (const int allowed : {4, 8, 9, 10, 1000}) {
+    options_.trials = allowed;
+    std::set<std::string> tried;
+    int trials = 0;
+    for (int part = 1; part <= 4; ++part) {
+      SweepProblem wanted{space_.problem({{"N", "1000"}}), 1, ""};
+      wanted.part = {part, 4};
+      ProblemSearch search(space_, wanted, limits_, options_);
+      while (!search.spent() && search.may_try() && search.remaining() > 0) {
+        tried.insert(tell_next(search, 10).text());
+        ++trials;
+      }
+    }
+    // Where the default lies in no part's share of the trials, it is one more.
+    EXPECT_GE(tried.size(), static_cast<std::size_t>(std::min(allowed, 9))) << allowed;
+    EXPECT_LE(tried.size(), static_cast<std::size_t>(std::min(allowed + 1, 9))) << allowed;
+    EXPECT_EQ(trials, std::min(allowed, 9) + 3) << allowed;
+  }
 }
 
 /// The same with two compilers: eighteen configurations.
