@@ -23,11 +23,17 @@ GgufType stored_number(StoredType type) noexcept {
   return type == StoredType::F32 ? GgufType::F32 : type == StoredType::F16 ? GgufType::F16 : GgufType::BF16;
 }
 
-[[noreturn]] void refuse_format(const TensorSpec& tensor, ElementType format) {
-  throw ModelError(
-      fmt::format("tensor {}: GGUF has no blocks of {}; name another format with --weights, and give the "
-                  "folder of the original weights",
-                  quoted_name(tensor.name), name_of(format)));
+[[noreturn]] void refuse_stored(const TensorSpec& tensor, const StoredKind& stored) {
+  const bool can_be_quantized = !stored.format;  // the others were
+  throw ModelError(fmt::format(
+      "tensor {}: GGUF has no blocks of {}; --weights float32, float16{} writes its rounded values, and the folder of "
+      "the original weights can become blocks",
+      quoted_name(tensor.name), stored.name(), can_be_quantized ? ", bfloat16 or q8_0" : " or bfloat16"));
+}
+
+[[noreturn]] void refuse_asked(const TensorSpec& tensor, ElementType format) {
+  throw ModelError(fmt::format("tensor {}: GGUF has no blocks of {}; give another format in the recipe of --weights",
+                               quoted_name(tensor.name), name_of(format)));
 }
 
 // Nothing if GGUF has none.
@@ -43,8 +49,11 @@ GgufType asked_type(const TensorSpec& tensor, const StoredKind& stored, const Wa
     return *wanted.number;
   }
   const auto type = wanted.recipe ? type_in_format(wanted.recipe->of(tensor.name)) : stored.type;
+  if (!type && wanted.recipe) {
+    refuse_asked(tensor, wanted.recipe->of(tensor.name));
+  }
   if (!type) {
-    refuse_format(tensor, wanted.recipe ? wanted.recipe->of(tensor.name) : stored.format.value());
+    refuse_stored(tensor, stored);
   }
   return *type;
 }
@@ -78,11 +87,19 @@ StoredKind stored_kind(const Checkpoint& checkpoint, std::size_t index) {
   if (const auto& format = checkpoint.format(index)) {
     kind.format = format->type;
   }
-  kind.type = checkpoint.stored(index).type == StoredType::U8
-                  ? type_in_format(checkpoint.kept_type(index, ElementType::float32))
-                  : std::optional(stored_number(checkpoint.stored(index).type));
+  kind.is_fp8 = checkpoint.stored(index).type == StoredType::F8_E4M3;
+  const bool is_awq = checkpoint.is_transposed(index);
+  if (kind.is_fp8 || is_awq) {
+    kind.type = std::nullopt;
+  } else if (checkpoint.stored(index).type == StoredType::U8) {
+    kind.type = type_in_format(checkpoint.kept_type(index, ElementType::float32));
+  } else {
+    kind.type = stored_number(checkpoint.stored(index).type);
+  }
   return kind;
 }
+
+std::string_view StoredKind::name() const { return is_fp8 ? "fp8" : name_of(format.value()); }
 
 GgufType written_type(const TensorSpec& tensor, const StoredKind& stored, const WantedTypes& wanted,
                       bool rows_are_blocks) {
@@ -99,8 +116,9 @@ GgufType written_type(const TensorSpec& tensor, const StoredKind& stored, const 
   if (wanted.recipe && stored.format && format_of(type) && *format_of(type) != *stored.format) {
     throw ModelError(
         fmt::format("tensor {}: it is stored in {}, and quantizing twice loses accuracy: give the folder of "
-                    "the original weights, or leave out --weights",
-                    quoted_name(tensor.name), name_of(*stored.format)));
+                    "the original weights, or {}",
+                    quoted_name(tensor.name), name_of(*stored.format),
+                    stored.type ? "leave out --weights" : "name numbers, such as --weights float16"));
   }
   return type;
 }

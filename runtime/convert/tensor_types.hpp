@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <string_view>
 
 #include "runtime/checkpoint/checkpoint.hpp"
 #include "runtime/checkpoint/gguf/gguf_file.hpp"
@@ -25,6 +26,10 @@ struct WantedTypes {
 struct StoredKind {
   std::optional<GgufType> type = GgufType::F32;  ///< that holds it; nothing if GGUF has none
   std::optional<ElementType> format;             ///< of blocks
+  bool is_fp8 = false;                           ///< codes of 8 bits with scales, which are no format of blocks
+
+  /// That of its blocks or codes, as messages name it; not of numbers.
+  [[nodiscard]] std::string_view name() const;
 };
 /// That of tensor `index` of a checkpoint. Of blocks that no matrix is kept in, and of a tensor that becomes one matrix
 /// with others in other formats, it is a type that holds them.

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
 #include <filesystem>
 #include <string>
@@ -251,6 +252,31 @@ json tokenizer_json(const PreTokenizer& family) {
             {"ignore_merges", family.whole_pieces},
             {"vocab", vocabulary},
             {"merges", fixture["merges"]}}}};
+}
+
+TEST_F(LlamaConvertTest, WhatOtherProgramsQuantizedIsNotRoundedWithoutBeingAsked) {
+  const auto refusal = [&](const char* folder) -> std::string {
+    try {
+      (void)write_gguf_files(kFiles / folder, {file_, {}}, {});
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  for (const auto& [folder, format, ways] :
+       {std::array<const char*, 3>{"qwen3_awq", "int4_g128", "float32, float16 or bfloat16 writes"},
+        std::array<const char*, 3>{"qwen3_fp8", "fp8", "float32, float16, bfloat16 or q8_0 writes"}}) {
+    const std::string text = refusal(folder);
+    EXPECT_NE(text.find("tensor 'model.layers.0."), std::string::npos) << text;
+    EXPECT_NE(text.find(std::string("GGUF has no blocks of ") + format + "; --weights " + ways), std::string::npos)
+        << text;
+    EXPECT_FALSE(fs::exists(file_));
+    for (const GgufType number : {GgufType::F32, GgufType::F16, GgufType::BF16}) {
+      to_gguf(kFiles / folder, {number, {}});
+      fs::remove(file_);
+    }
+  }
+  to_gguf(kFiles / "qwen3_fp8", {{}, WeightRecipe::named("q8_0")});
 }
 
 // Its vocabulary has no tokens for some bytes.
