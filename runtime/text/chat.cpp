@@ -6,6 +6,7 @@
 
 #include "core/error.hpp"
 #include "runtime/text/chat_render.hpp"
+#include "runtime/text/known_templates.hpp"
 
 namespace pascaline {
 namespace {
@@ -14,18 +15,21 @@ std::string_view name_of_role(ChatRole role) {
   return role == ChatRole::system ? "system" : role == ChatRole::user ? "user" : "assistant";
 }
 
+constexpr std::string_view kImagesNeed = "which images need; take the tokenizer that belongs to the model";
+
 class ChatEncoder {
  public:
-  ChatEncoder(const Tokenizer& tokenizer, std::span<const std::size_t> image_tokens, const ChatTurnForm& form)
+  ChatEncoder(const Tokenizer& tokenizer, std::span<const std::size_t> image_tokens, ChatTemplate chat_template)
       : tokenizer_(&tokenizer),
         image_tokens_(image_tokens),
-        form_(&form),
-        turn_start_(tokenizer.require(form.start)),
-        turn_end_(tokenizer.require(form.end)) {}
+        template_(chat_template),
+        form_(&turn_form(chat_template)),
+        turn_start_(written(form_->start)),
+        turn_end_(written(form_->end)) {}
 
   void begin_text() {
     if (!form_->text_start.empty()) {
-      token(tokenizer_->require(form_->text_start));
+      token(written(form_->text_start));
     }
   }
 
@@ -44,7 +48,7 @@ class ChatEncoder {
     token(turn_start_);
     text_ = name_of_role(role);
     if (!form_->header_end.empty()) {
-      token(tokenizer_->require(form_->header_end));
+      token(written(form_->header_end));
     }
     text_ += form_->before;
   }
@@ -63,6 +67,14 @@ class ChatEncoder {
   }
 
  private:
+  // A token that the template writes.
+  [[nodiscard]] TokenId written(std::string_view bytes) const {
+    const std::string_view name = chat_template_name(template_);
+    return tokenizer_->require(
+        bytes, fmt::format("which the chat template {0} (the model's own, or --template {0}) writes; name the one that "
+                           "the model was trained with, or take the tokenizer that belongs to the model",
+                           name));
+  }
   // What lies between two tokens is encoded as one text: splitting it elsewhere could give other ids.
   void flush() {
     const std::vector<TokenId> ids = tokenizer_->encode(text_, AddedTokens::ignore);
@@ -80,14 +92,15 @@ class ChatEncoder {
     if (images_ >= image_tokens_.size() || image_tokens_[images_] == 0) {
       throw Error(fmt::format("the number of tokens of image {} is not given", images_ + 1));
     }
-    token(tokenizer_->require("<|vision_start|>"));
-    ids_.insert(ids_.end(), image_tokens_[images_], tokenizer_->require("<|image_pad|>"));
-    token(tokenizer_->require("<|vision_end|>"));
+    token(tokenizer_->require("<|vision_start|>", kImagesNeed));
+    ids_.insert(ids_.end(), image_tokens_[images_], tokenizer_->require("<|image_pad|>", kImagesNeed));
+    token(tokenizer_->require("<|vision_end|>", kImagesNeed));
     ++images_;
   }
 
   const Tokenizer* tokenizer_;
   std::span<const std::size_t> image_tokens_;
+  ChatTemplate template_;
   const ChatTurnForm* form_;
   TokenId turn_start_;
   TokenId turn_end_;
@@ -105,7 +118,7 @@ std::vector<TokenId> encode_chat(const Tokenizer& tokenizer, std::span<const Cha
   if (messages.empty()) {
     throw Error("cannot encode a conversation without messages");
   }
-  ChatEncoder encoder(tokenizer, image_tokens, turn_form(chat_template));
+  ChatEncoder encoder(tokenizer, image_tokens, chat_template);
   encoder.begin_text();
   for (const ChatMessage& message : rendered_messages(messages, chat_template)) {
     encoder.message(message);
@@ -120,7 +133,7 @@ std::vector<TokenId> encode_next_turn(const Tokenizer& tokenizer, const ChatMess
     throw Error(fmt::format("a conversation continues with a message of the user, not of role '{}'",
                             name_of_role(message.role)));
   }
-  ChatEncoder encoder(tokenizer, image_tokens, turn_form(chat_template));
+  ChatEncoder encoder(tokenizer, image_tokens, chat_template);
   encoder.end();
   encoder.message(rendered_next(message, chat_template));
   encoder.begin(ChatRole::assistant);

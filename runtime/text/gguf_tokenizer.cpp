@@ -36,6 +36,7 @@ class GgufTokenizerBuilder {
     for (const std::string_view pattern : pre_->patterns) {
       out.patterns.emplace_back(std::string(pattern));
     }
+    out.place = fmt::format("{}: key 'tokenizer.ggml.tokens'", *file_);
     out.normalises = pre_->normalises;
     out.whole_pieces = pre_->whole_pieces;
     for (TokenId id = 0; static_cast<std::size_t>(id) < tokens.size(); ++id) {

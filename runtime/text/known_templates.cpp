@@ -126,6 +126,12 @@ ChatTemplate chat_template_named(std::string_view name) {
   return found->chat_template;
 }
 
+std::string_view chat_template_name(ChatTemplate chat_template) noexcept {
+  const auto* const found = std::find_if(kTemplateNames.begin(), kTemplateNames.end(),
+                                         [&](const TemplateName& each) { return each.chat_template == chat_template; });
+  return found == kTemplateNames.end() ? std::string_view() : found->name;
+}
+
 ChatTemplate chat_template_given(const std::string& name_or_file) {
   const auto* const named = std::find_if(kTemplateNames.begin(), kTemplateNames.end(),
                                          [&](const TemplateName& each) { return each.name == name_or_file; });

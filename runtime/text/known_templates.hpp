@@ -16,6 +16,9 @@ namespace pascaline {
 /// The template of that name (`chatml`, `llama3`, …), as users give it. Throws Error with the names there are.
 [[nodiscard]] ChatTemplate chat_template_named(std::string_view name);
 
+/// The name that users give for it.
+[[nodiscard]] std::string_view chat_template_name(ChatTemplate chat_template) noexcept;
+
 /// The template that a user gives: by its name, or as a file with the text of a known one. Throws Error for what is
 /// neither, and as reading the file does.
 [[nodiscard]] ChatTemplate chat_template_given(const std::string& name_or_file);

@@ -120,11 +120,10 @@ std::string_view Tokenizer::bytes(TokenId id, SpecialTokens special) const {
 
 std::optional<TokenId> Tokenizer::find(std::string_view bytes) const { return parts_->vocabulary.find(bytes); }
 
-TokenId Tokenizer::require(std::string_view bytes) const {
+TokenId Tokenizer::require(std::string_view bytes, std::string_view need) const {
   const std::optional<TokenId> id = find(bytes);
   if (!id) {
-    throw Error(
-        fmt::format("the tokenizer has no token '{}'; take the tokenizer.json that belongs to the model", bytes));
+    throw Error(fmt::format("{}: no token is '{}', {}", parts_->place, bytes, need));
   }
   return *id;
 }

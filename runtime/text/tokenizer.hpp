@@ -59,8 +59,9 @@ class Tokenizer {
   [[nodiscard]] std::string_view bytes(TokenId id, SpecialTokens special = SpecialTokens::keep) const;
   /// The token with exactly these bytes, e.g. "<|im_end|>".
   [[nodiscard]] std::optional<TokenId> find(std::string_view bytes) const;
-  /// The same; throws Error naming it if there is none.
-  [[nodiscard]] TokenId require(std::string_view bytes) const;
+  /// The same; throws Error if there is none, naming the place of the tokens (file and, in GGUF, key), the token and
+  /// who needs it: `need`, as in "which images need".
+  [[nodiscard]] TokenId require(std::string_view bytes, std::string_view need = "which is needed") const;
   /// The token that a text begins with that no chat template renders, if there is one. `encode` does not add it.
   [[nodiscard]] std::optional<TokenId> beginning() const noexcept;
   /// Whether the id is a special token's.

@@ -179,6 +179,7 @@ TokenizerParts build_tokenizer(std::string_view text, const std::string& file) {
   check_special_tokens(contents, parts, file);
   parts.id_count = parts.vocabulary.id_count();
   parts.beginning = checked_beginning(root, parts, file);
+  parts.place = file;
   return parts;
 }
 

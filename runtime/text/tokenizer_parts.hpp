@@ -25,6 +25,7 @@ struct TokenizerParts {
   bool normalises = true;     ///< text to normalisation form C, before it is split
   bool whole_pieces = false;  ///< a piece that is an ordinary token is taken as it is, whatever the merges make of it
   std::optional<TokenId> beginning = {};  ///< of a text that no chat template renders
+  std::string place = {};                 ///< where tokens stand, as messages name it: a file and, in GGUF, its key
 };
 
 /// Builds them from the text of a tokenizer.json; see Tokenizer::parse for errors.

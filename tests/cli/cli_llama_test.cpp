@@ -127,6 +127,14 @@ TEST_F(CliLlamaTest, ATemplateCanBeNamed) {
     return json_of(answer)["prompt_tokens"].get<int>();
   };
   EXPECT_LT(tokens({"--template", "chatml"}), tokens({}) / 2) << "it has no system message of its own";
+  const std::string lacks = "no token is '<|start_header_id|>', which the chat template llama3 (the model's own, or "
+                            "--template llama3) writes";
+  expect_fault(on_cpu("generate", {"--prompt", "hello", "--template", "llama3"}), 1,
+               {model_ + ": key 'tokenizer.ggml.tokens': " + lacks});
+  const std::string file = std::exchange(model_, (folder_ / "folder").string());
+  ASSERT_EQ(run_program(folder_.path(), {"convert", file, model_, "-q"}).exit_code, 0);
+  expect_fault(on_cpu("generate", {"--prompt", "hello", "--template", "llama3"}), 1,
+               {model_ + "/tokenizer.json: " + lacks});
   expect_fault(on_cpu("chat", {"--template", "nonesuch"}, "hello\n"), 1,
                {"'nonesuch' is neither a known chat template"});
 }
