@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "core/util/json_reader.hpp"
 #include "core/util/paths.hpp"
 #include "runtime/checkpoint/gguf/projector_config.hpp"
 #include "runtime/checkpoint/model_error.hpp"
@@ -65,6 +68,100 @@ void add_ends(GgufKeys& keys, const std::vector<std::int64_t>& ends) {
   for (std::size_t i = 0; i < std::min(ends.size(), kEndKeys.size()); ++i) {
     keys.integer(kEndKeys[i], static_cast<std::uint32_t>(ends[i]));
   }
+}
+
+// Readers know the usual ends of these families by their texts; only others need a key of their own.
+std::vector<std::int64_t> ends_to_name(const std::vector<std::int64_t>& ends, const Tokenizer& tokenizer) {
+  if (ends.empty()) {
+    return {};
+  }
+  const std::array<TokenId, 1> first{static_cast<TokenId>(ends.front())};
+  const std::vector<TokenId> known = gguf_end_tokens(tokenizer, first);
+  std::vector<std::int64_t> named{ends.front()};
+  std::copy_if(ends.begin() + 1, ends.end(), std::back_inserter(named), [&](std::int64_t end) {
+    return std::find(known.begin(), known.end(), static_cast<TokenId>(end)) == known.end();
+  });
+  return named;
+}
+
+// What the folder says of the tokens that begin a text, fill up batches and stand for what is not known:
+// generation_config.json first, then config.json by id and tokenizer_config.json by text.
+class SpecialTokensOfFolder {
+ public:
+  SpecialTokensOfFolder(const std::filesystem::path& folder, const Tokenizer& tokenizer)
+      : config_((folder / "config.json").string()),
+        tokens_((folder / "tokenizer_config.json").string()),
+        tokenizer_(&tokenizer) {}
+
+  [[nodiscard]] std::optional<std::int64_t> find(const char* id_key, const char* text_key) const {
+    if (const auto id = config_.id(id_key, *tokenizer_)) {
+      return id;
+    }
+    return tokens_.named(text_key, *tokenizer_);
+  }
+
+ private:
+  // A file that need not be there.
+  class File {
+   public:
+    explicit File(std::string name)
+        : name_(std::move(name)),
+          content_(std::filesystem::exists(name_) ? parse_json(read_space_file(name_), name_)
+                                                  : nlohmann::json::object()) {}
+
+    // In a Qwen3-VL's file it stands with the text model.
+    [[nodiscard]] std::optional<std::int64_t> id(const char* key, const Tokenizer& tokenizer) const {
+      const JsonNode root(content_, name_);
+      if (root.has_value("text_config") && root.at("text_config").has_value(key)) {
+        return checked(root.at("text_config").at(key), tokenizer);
+      }
+      return root.has_value(key) ? std::optional(checked(root.at(key), tokenizer)) : std::nullopt;
+    }
+    // A text, or an object that describes the token.
+    [[nodiscard]] std::optional<std::int64_t> named(const char* key, const Tokenizer& tokenizer) const {
+      const JsonNode root(content_, name_);
+      if (!root.has_value(key)) {
+        return std::nullopt;
+      }
+      const JsonNode token = root.at(key);
+      return tokenizer.find(token.value().is_object() ? token.at("content").text() : token.text());
+    }
+
+   private:
+    static std::int64_t checked(const JsonNode& node, const Tokenizer& tokenizer) {
+      const std::int64_t id = node.integer();
+      if (id < 0 || id >= static_cast<std::int64_t>(tokenizer.id_count())) {
+        node.fail(fmt::format("token {} is not in the vocabulary of {} tokens", id, tokenizer.id_count()));
+      }
+      return id;
+    }
+
+    std::string name_;
+    nlohmann::json content_;
+  };
+
+  File config_;
+  File tokens_;
+  const Tokenizer* tokenizer_;
+};
+
+// Also a beginning that texts do not get: a reader would take its own for this kind of tokenizer.
+void add_special_tokens(GgufKeys& keys, const std::filesystem::path& folder, const Tokenizer& tokenizer,
+                        const GenerationConfig& generation) {
+  const SpecialTokensOfFolder named(folder, tokenizer);
+  const auto add = [&](const char* key, std::optional<std::int64_t> id) {
+    if (id) {
+      keys.integer(key, static_cast<std::uint32_t>(*id));
+    }
+  };
+  const std::optional<TokenId> beginning = tokenizer.beginning();
+  add("tokenizer.ggml.bos_token_id", beginning              ? std::optional<std::int64_t>(*beginning)
+                                     : generation.bos_token ? generation.bos_token
+                                                            : named.find("bos_token_id", "bos_token"));
+  add("tokenizer.ggml.padding_token_id",
+      generation.pad_token ? generation.pad_token : named.find("pad_token_id", "pad_token"));
+  add("tokenizer.ggml.unknown_token_id", named.find("unk_token_id", "unk_token"));
+  keys.boolean("tokenizer.ggml.add_bos_token", beginning.has_value());
 }
 
 // A GGUF file says which tokens stand for images by their texts alone.
@@ -141,16 +238,8 @@ void add_tokenizer_keys(GgufKeys& keys, const std::filesystem::path& folder, con
     const std::vector<TokenId> named = end_tokens(folder, tokenizer);
     ends.assign(named.begin(), named.end());
   }
-  add_ends(keys, ends);
-  const std::optional<TokenId> beginning = tokenizer.beginning();
-  if (beginning || generation.bos_token) {
-    keys.integer("tokenizer.ggml.bos_token_id",
-                 static_cast<std::uint32_t>(beginning ? *beginning : *generation.bos_token));
-  }
-  if (generation.pad_token) {
-    keys.integer("tokenizer.ggml.padding_token_id", static_cast<std::uint32_t>(*generation.pad_token));
-  }
-  keys.boolean("tokenizer.ggml.add_bos_token", beginning.has_value());
+  add_ends(keys, ends_to_name(ends, tokenizer));
+  add_special_tokens(keys, folder, tokenizer, generation);
   if (const auto chat = find_chat_template(folder)) {
     keys.text("tokenizer.chat_template", chat->text);
   }

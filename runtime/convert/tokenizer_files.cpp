@@ -128,7 +128,18 @@ std::string tokenizer_text(const GgufTokenizerData& data, const GgufTokenizer& b
                      merges_text(data));
 }
 
-std::string tokenizer_config_text(const GgufTokenizerData& data, const GgufTokenizer& built) {
+// The token of that key, if there is one and it is in the vocabulary.
+std::optional<std::int64_t> known_token(const GgufMetadata& metadata, std::string_view key,
+                                        const GgufTokenizerData& data) {
+  const auto id = metadata.find_integer(key);
+  if (id && (*id < 0 || static_cast<std::size_t>(*id) >= data.tokens->size())) {
+    metadata.fail(key, fmt::format("token {} is not in the vocabulary of {} tokens", *id, data.tokens->size()));
+  }
+  return id;
+}
+
+std::string tokenizer_config_text(const GgufTokenizerData& data, const GgufTokenizer& built,
+                                  std::optional<std::int64_t> unknown) {
   const auto text_of = [&](std::optional<std::int64_t> id) {
     return id ? ordered_json(data.tokens->at(static_cast<std::size_t>(*id))) : ordered_json(nullptr);
   };
@@ -137,6 +148,7 @@ std::string tokenizer_config_text(const GgufTokenizerData& data, const GgufToken
                           {"bos_token", text_of(data.bos)},
                           {"eos_token", text_of(data.eos)},
                           {"pad_token", text_of(data.pad)},
+                          {"unk_token", text_of(unknown)},
                           {"clean_up_tokenization_spaces", false}};
   return root.dump(2) + "\n";
 }
@@ -151,7 +163,7 @@ std::optional<TokenizerFiles> tokenizer_files(const GgufMetadata& metadata, std:
   const GgufTokenizer built = build_gguf_tokenizer(data, metadata.file(), static_cast<std::size_t>(embedding_rows));
   TokenizerFiles files;
   files.tokenizer = tokenizer_text(data, built, *find_pre_tokenizer(*data.pre));
-  files.config = tokenizer_config_text(data, built);
+  files.config = tokenizer_config_text(data, built, known_token(metadata, "tokenizer.ggml.unknown_token_id", data));
   files.ends.assign(built.ends.begin(), built.ends.end());
   if (const auto text = metadata.find_text("tokenizer.chat_template")) {
     files.chat_template = std::string(*text);

@@ -279,6 +279,45 @@ TEST_F(LlamaConvertTest, WhatOtherProgramsQuantizedIsNotRoundedWithoutBeingAsked
   to_gguf(kFiles / "qwen3_fp8", {{}, WeightRecipe::named("q8_0")});
 }
 
+TEST_F(LlamaConvertTest, SpecialTokensComeBack) {
+  const auto tokens_of = [](const fs::path& path) {
+    const GgufFile file = GgufFile::open(path);
+    std::string text;
+    for (const char* key : {"bos", "eos", "eot", "eom", "unknown", "padding"}) {
+      const auto id = file.metadata().find_integer(std::string("tokenizer.ggml.") + key + "_token_id");
+      text += id ? std::string(key) + " " + std::to_string(*id) + " " : "";
+    }
+    return text;
+  };
+  const std::string original = tokens_of(kFiles / "llama_small.gguf");
+  to_folder(kFiles / "llama_small.gguf");
+  to_gguf(back_);
+  EXPECT_EQ(tokens_of(file_), original) << "and no end that the file did not have";
+
+  // Of a folder that says it elsewhere, and whose texts begin without it.
+  json config = json::parse(read_file(back_ / "config.json"));
+  for (const char* key : {"bos_token_id", "pad_token_id"}) {
+    config.erase(key);
+  }
+  config["eos_token_id"] = json::array({2, 0, 5});
+  write_bytes(back_ / "config.json", config.dump());
+  fs::remove(back_ / "generation_config.json");
+  json tokenizer = json::parse(read_file(back_ / "tokenizer.json"));
+  tokenizer["post_processor"] = nullptr;
+  write_bytes(back_ / "tokenizer.json", tokenizer.dump());
+  write_bytes(back_ / "tokenizer_config.json",
+              R"({"bos_token": "<|im_start|>", "pad_token": {"content": "<|im_end|>"}, "unk_token": "<|endoftext|>"})");
+  fs::remove(file_);
+  to_gguf(back_);
+  EXPECT_EQ(tokens_of(file_), "bos 1 eos 2 eot 5 unknown 0 padding 2 ");
+  EXPECT_EQ(GgufFile::open(file_).metadata().find_boolean("tokenizer.ggml.add_bos_token"), false);
+  config["bos_token_id"] = 7;
+  write_bytes(back_ / "config.json", config.dump());
+  fs::remove(file_);
+  to_gguf(back_);
+  EXPECT_EQ(tokens_of(file_), "bos 7 eos 2 eot 5 unknown 0 padding 2 ") << "config.json counts before";
+}
+
 // Its vocabulary has no tokens for some bytes.
 TEST(FolderTokenizerTest, EveryFamilyAgreesWithTheReference) {
   for (const PreTokenizer& family : pre_tokenizers()) {
