@@ -267,7 +267,7 @@ class GgufParser {
     std::transform(kReadGgufTypes.begin(), kReadGgufTypes.end(), std::back_inserter(known),
                    [](GgufType type) { return name_of(type); });
     fail(fmt::format(
-        "its type {} is not read, only {}",
+        "its type {} is not read, only {}; take the model's file in Q8_0, Q4_0 or F16",
         refused == kRefusedGgufTypes.end() ? fmt::format("number {}", number) : std::string(refused->second),
         fmt::join(known, ", ")));
   }
