@@ -367,13 +367,11 @@ void add_bench_model_command(CLI::App& app, Action& action) {
   command->add_flag("--json", options->as_json, "Print JSON, as --format json")->excludes(format);
   command->add_option("--generated", options->generated, "With llama-bench's formats: tokens to generate; 0: none")
       ->transform(whole_number(0))
-      ->needs(format)
       ->capture_default_str();
   command
       ->add_option("--depth", options->depths,
                    "With llama-bench's formats: tokens in the cache before each test (tg128 @ d2048)")
       ->transform(whole_number(0))
-      ->needs(format)
       ->capture_default_str();
   command->footer(
       "Wall time of whole passes. With a tuned database each pass is timed with it, without it, and with it again.\n"
@@ -388,7 +386,8 @@ void add_bench_model_command(CLI::App& app, Action& action) {
   command->callback([&action, options, command] {
     for (const char* name : {"--generated", "--depth"}) {
       if (command->count(name) > 0 && !options->is_llama_bench()) {
-        throw CLI::ValidationError(name, "is for --format llama-bench and llama-bench-json");
+        throw CLI::ValidationError(name,
+                                   "is only for llama-bench's formats: give --format llama-bench or llama-bench-json");
       }
     }
     for (const char* name : {"--no-image", "--image-size"}) {
@@ -398,7 +397,10 @@ void add_bench_model_command(CLI::App& app, Action& action) {
     }
     const std::vector<std::int64_t>& prompts = options->sizes.prompts;
     if (std::find(prompts.begin(), prompts.end(), 0) != prompts.end() && !options->is_llama_bench()) {
-      throw CLI::ValidationError("--prompt-tokens", "0, which leaves prompts out, is for llama-bench's formats");
+      throw CLI::ValidationError(
+          "--prompt-tokens",
+          "0, which leaves prompts out, is only for llama-bench's formats: give --format llama-bench or "
+          "llama-bench-json");
     }
     options->as_json = options->as_json || options->format.ends_with("json");
     action = [options] { return bench_model(*options); };

@@ -57,8 +57,9 @@ std::string read_model_file(const std::filesystem::path& file, std::uintmax_t ma
     const std::filesystem::path folder = file.parent_path();
     if (!folder.empty() && !std::filesystem::is_directory(folder, error)) {
       const bool is_there = std::filesystem::exists(folder, error);
-      throw ModelError(fmt::format("{}: {}; give the folder that has the model's config.json", folder.string(),
-                                   is_there ? "this is a file" : "there is no such folder"));
+      throw ModelError(fmt::format("{}: {}; give a model's folder, which has its config.json, or a GGUF file",
+                                   folder.string(),
+                                   is_there ? "this is neither a folder nor a GGUF file" : "there is no such folder"));
     }
     if (const std::optional<std::filesystem::path> model = gguf_in(folder)) {
       throw ModelError(

@@ -177,7 +177,9 @@ TEST_F(CliTextModelTest, BenchModelPrintsWhatLlamaBenchDoes) {
   expect_fault(on_cpu("bench-model", {"--prompt-tokens", "0", "--generated", "0", "--format", "llama-bench"}), 1,
                {"no test is left"});
   expect_fault(on_cpu("bench-model", {"--prompt-tokens", "0"}), 2, {"--prompt-tokens", "llama-bench"});
-  expect_fault(on_cpu("bench-model", {"--depth", "1"}), 2, {"--depth"});
+  for (const char* option : {"--depth", "--generated"}) {
+    expect_fault(on_cpu("bench-model", {option, "1"}), 2, {option, "give --format llama-bench or llama-bench-json"});
+  }
   expect_fault(on_cpu("bench-model", {"--format", "json", "--depth", "1"}), 2, {"--depth", "llama-bench"});
   expect_fault(on_cpu("bench-model", {"--format", "llama-bench", "--no-image"}), 2, {"--no-image"});
 }
