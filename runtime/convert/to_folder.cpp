@@ -105,9 +105,10 @@ std::optional<TensorProgress> write_model_files(const ModelLocation& model, cons
   } else {  // such a file without them would mean greedy answers
     config.eos_tokens = generation.eos_tokens;
   }
+  const std::string_view name = text.metadata().find_text("general.name").value_or("");
   try {
-    write_file_atomically(folder / "config.json", config_text(config, generation, usual_numbers(checkpoint, plan),
-                                                              text.metadata().find_text("general.name").value_or("")));
+    write_file_atomically(folder / "config.json",
+                          config_text(config, generation, usual_numbers(checkpoint, plan), name));
   } catch (const ModelError& error) {  // what only a GGUF file can say
     throw ModelError(fmt::format("{}: {}", model.path.string(), error.what()));
   }

@@ -1,5 +1,6 @@
 #include "runtime/session/gguf_text.hpp"
 
+#include "runtime/checkpoint/gguf/gguf_config.hpp"
 #include "runtime/text/known_templates.hpp"
 
 namespace pascaline {
@@ -34,6 +35,7 @@ GgufTokenizerData gguf_tokenizer_data(const GgufMetadata& metadata) {
 }
 
 GgufTokenizer load_gguf_tokenizer(const GgufMetadata& metadata, std::size_t embedding_rows) {
+  check_general_keys(metadata);  // which may be read for its tokenizer alone
   return build_gguf_tokenizer(gguf_tokenizer_data(metadata), metadata.file(), embedding_rows);
 }
 

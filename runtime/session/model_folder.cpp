@@ -59,15 +59,17 @@ ModelFolder::ModelFolder(ModelLocation location, ModelParts parts, const std::st
   if (!chat_template.empty()) {
     given_template_ = chat_template_given(chat_template);
   }
+  std::optional<PreprocessorConfig> projectors;  // checked whatever is read
+  if (config_.vision && is_gguf_path(path())) {
+    projectors = gguf_preprocessor(GgufFile::open(location_.projector).metadata(), *config_.vision);
+  }
   if (parts == ModelParts::numbers) {
     generation_.eos_tokens = config_.eos_tokens;
     return;
   }
   if (is_gguf_path(path())) {
     read_gguf_text();
-    if (config_.vision) {
-      preprocessor_ = gguf_preprocessor(GgufFile::open(location_.projector).metadata(), *config_.vision);
-    }
+    preprocessor_ = projectors;
     return;
   }
   generation_ = load_generation_config(path(), config_);

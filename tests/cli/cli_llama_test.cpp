@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <utility>
 
@@ -74,6 +76,68 @@ TEST_F(CliLlamaTest, AFolderOfTheModelDoesTheSame) {
   EXPECT_EQ(talk.exit_code, 0) << talk.error;
 }
 
+TEST_F(CliLlamaTest, HowImagesArePreparedIsCheckedByEveryCommand) {
+  const std::filesystem::path data = PASCALINE_CHECKPOINT_DATA;
+  model_ = (data / "tiny_a.gguf").string();
+  const std::string bytes = read_file(data / "mmproj-tiny_a.gguf");
+  const std::string projector = (folder_ / "mmproj.gguf").string();
+  const auto refused = [&](const std::string& key, std::size_t offset, const std::string& value,
+                           const std::string& problem) {
+    std::string damaged = bytes;
+    const std::size_t place = damaged.find(key) + key.size();  // then type, of elements, count of 8 bytes, elements
+    damaged.replace(place + offset, value.size(), value);
+    write_bytes(projector, damaged);
+    for (const char* command : {"bench-model", "profile", "validate", "workload"}) {
+      std::vector<std::string> words{command, "--model", model_, "--mmproj", projector, "--device", "emulator"};
+      if (std::string(command) == "workload") {
+        words.insert(words.end(), {"-o", (folder_ / "w.json").string()});
+      }
+      expect_fault(run_program(folder_.path(), words), 1, {projector + ": key '" + key + "': " + problem});
+    }
+  };
+  const std::string none("\x00\x00\xC0\x7F", 4);
+  refused("clip.vision.image_mean", 16, none, "it does not have a possible value for each of 3 colours");
+  refused("clip.vision.image_std", 20, std::string(4, '\0'), "it does not have a possible value for each of 3 colours");
+  refused("clip.vision.image_std", 4, std::string("\x05\x00\x00\x00", 4), "its element 0 is not a floating-point");
+}
+
+TEST_F(CliLlamaTest, WhatIsNoModelIsToldWithWhatIs) {
+  model_ = (folder_ / "random.bin").string();
+  for (const char* bytes : {"", "no model at all"}) {
+    write_bytes(model_, bytes);
+    expect_fault(on_cpu("generate", {"--prompt", "x"}), 1,
+                 {model_ + ": this is neither a folder nor a GGUF file; give a model's folder", "or a GGUF file"});
+  }
+  model_ = "/dev/null";
+  expect_fault(on_cpu("generate", {"--prompt", "x"}), 1, {"/dev/null: this is neither a folder nor a GGUF file"});
+}
+
+TEST_F(CliLlamaTest, AWrongNameIsToldOnce) {
+  std::string bytes = read_file(model_);
+  const std::string key = "general.name";
+  const std::size_t place = bytes.find(key);
+  ASSERT_NE(place, std::string::npos);
+  // A text of some length becomes an array of as many bytes as there are after its type and count.
+  const std::size_t type = place + key.size();
+  std::uint64_t length = 0;
+  std::memcpy(&length, bytes.data() + type + 4, sizeof length);
+  ASSERT_GT(length, 4U);
+  bytes[type] = 9;
+  const std::string before = std::string(4, '\0') + [&] {
+    const std::uint64_t count = length - 4;
+    return std::string(reinterpret_cast<const char*>(&count), sizeof count);
+  }();
+  bytes.replace(type + 4, before.size(), before);
+  const std::string file = (folder_ / "named.gguf").string();
+  write_bytes(file, bytes);
+  const ProgramResult result = run_program(folder_.path(), {"convert", file, (folder_ / "out").string(), "-q"});
+  EXPECT_EQ(result.error, "pascaline: " + file + ": key 'general.name': it is not a text\n");
+  model_ = file;
+  const std::string problem = file + ": key 'general.name': it is not a text";
+  expect_fault(on_cpu("generate", {"--prompt", "x"}), 1, {problem});
+  expect_fault(run_program(folder_.path(), {"tokenize", "--model", file}), 1, {problem});
+}
+
 TEST_F(CliLlamaTest, ARawPromptIsContinuedAsItIs) {
   const auto asked = [&](const std::vector<std::string>& more) {
     std::vector<std::string> words{"--greedy", "-n", "4", "--json", "--raw"};
@@ -127,8 +191,9 @@ TEST_F(CliLlamaTest, ATemplateCanBeNamed) {
     return json_of(answer)["prompt_tokens"].get<int>();
   };
   EXPECT_LT(tokens({"--template", "chatml"}), tokens({}) / 2) << "it has no system message of its own";
-  const std::string lacks = "no token is '<|start_header_id|>', which the chat template llama3 (the model's own, or "
-                            "--template llama3) writes";
+  const std::string lacks =
+      "no token is '<|start_header_id|>', which the chat template llama3 (the model's own, or "
+      "--template llama3) writes";
   expect_fault(on_cpu("generate", {"--prompt", "hello", "--template", "llama3"}), 1,
                {model_ + ": key 'tokenizer.ggml.tokens': " + lacks});
   const std::string file = std::exchange(model_, (folder_ / "folder").string());

@@ -58,6 +58,7 @@ class GgufConfigReader {
     ModelConfig config;
     config.family = read_family();
     check_type();
+    check_general_keys(*metadata_);
     check_is_whole();
     check_keys();
     config.text = read_text(config.family);
@@ -132,6 +133,10 @@ class GgufConfigReader {
 
   [[nodiscard]] std::int64_t extent(std::string_view name, std::int64_t limit) const {
     const std::string full = key(name);
+    const auto found = metadata_->values().find(full);
+    if (found != metadata_->values().end() && found->second.is_array) {
+      metadata_->fail(full, "it is an array, and one value a layer is not supported, only one for all");
+    }
     const std::int64_t value = metadata_->integer(full);
     if (value < 1 || value > limit) {
       metadata_->fail(full, fmt::format("{} is not a possible size (1 to {})", value, limit));
@@ -316,6 +321,11 @@ class GgufConfigReader {
 };
 
 }  // namespace
+
+void check_general_keys(const GgufMetadata& metadata) {
+  (void)metadata.find_text("general.name");
+  (void)metadata.find_integer("general.file_type");
+}
 
 ModelConfig read_gguf_config(const GgufFile& file) { return GgufConfigReader(file).read(); }
 

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "runtime/checkpoint/config_fields.hpp"
+#include "runtime/checkpoint/gguf/gguf_config.hpp"
 #include "runtime/checkpoint/model_error.hpp"
 
 namespace pascaline {
@@ -36,6 +37,7 @@ constexpr std::array<std::string_view, 21> kProjectorKeys{"clip.has_audio_encode
                                                           "clip.vision.projector_type",
                                                           "clip.vision.spatial_merge_size"};
 
+constexpr std::string_view kProjectorFile = "mmproj";
 constexpr const char* kTextTokens = "tokenizer.ggml.tokens";
 constexpr const char* kDeepstackLayers = "qwen3vl.n_deepstack_layers";
 constexpr std::int64_t kMaxProjectorPatch = 256;
@@ -86,6 +88,13 @@ class ProjectorReader {
                                          "mmproj file of the same model",
                                          quoted_name(kind)));
     }
+    constexpr const char* kFileKind = "general.type";
+    const std::string_view file_kind = metadata_->find_text(kFileKind).value_or(kProjectorFile);
+    if (file_kind != kProjectorFile) {
+      metadata_->fail(kFileKind, fmt::format("{} is no projector; give the file of one, which says '{}' or nothing",
+                                             quoted_name(file_kind), kProjectorFile));
+    }
+    check_general_keys(*metadata_);
     // Files of several encoders name the kind of each.
     const char* const key =
         metadata_->has("clip.projector_type") ? "clip.projector_type" : "clip.vision.projector_type";

@@ -105,7 +105,9 @@ TEST(GgufTest, TensorsThatAreNotWithinTheFileAreRefused) {
   PASCALINE_EXPECT_SAYS(tensor([](auto& f) { f.describe("a", 0, {8}, 32); }), "tensor 'a': it is there twice");
   PASCALINE_EXPECT_SAYS(
       tensor([](auto& f) { f.describe("b", 10, {256}, 32); }),
-      "tensor 'b': its type Q2_K is not read, only F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q4_K, Q5_K, Q6_K");
+      "tensor 'b': its type Q2_K is not read, only F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q4_K, Q5_K, Q6_K; take "
+      "the model's file in Q8_0, Q4_0 or F16");
+  PASCALINE_EXPECT_SAYS(tensor([](auto& f) { f.describe("b", 6, {576}, 32); }), "its type Q5_0 is not read");
   const std::array<std::pair<std::uint32_t, const char*>, 5> newer{
       {{34, "TQ1_0"}, {35, "TQ2_0"}, {39, "MXFP4"}, {40, "NVFP4"}, {41, "Q1_0"}}};
   for (const auto& [number, name] : newer) {
@@ -202,22 +204,25 @@ class GgufWeightsTest : public ::testing::Test {
     config_.eos_tokens = {3};
   }
 
-  // Two of the keys can be left out.
+  // One of the model's sizes and the base of rotary embedding can be left out.
   [[nodiscard]] static GgufBuilder metadata(const std::string& without = "") {
     GgufBuilder file;
     file.word("general.architecture", "qwen3vl")
         .integer("qwen3vl.embedding_length", 256)
         .integer("qwen3vl.block_count", 1)
-        .integer("qwen3vl.attention.head_count", 4)
-        .integer("qwen3vl.attention.head_count_kv", 2)
-        .integer("qwen3vl.feed_forward_length", 256)
         .integer("qwen3vl.context_length", 128)
         .real("qwen3vl.attention.layer_norm_rms_epsilon", 1e-6F)
         .integer("tokenizer.ggml.eos_token_id", 3)
         .array("qwen3vl.rope.dimension_sections", Type::int32, 4,
                GgufBuilder::raw(12) + GgufBuilder::raw(10) + GgufBuilder::raw(10) + GgufBuilder::raw(0));
-    if (without != "n_deepstack_layers") {
-      file.integer("qwen3vl.n_deepstack_layers", 1);
+    const std::map<std::string, std::uint32_t> sizes{{"attention.head_count", 4},
+                                                     {"attention.head_count_kv", 2},
+                                                     {"feed_forward_length", 256},
+                                                     {"n_deepstack_layers", 1}};
+    for (const auto& [key, size] : sizes) {
+      if (key != without) {
+        file.integer("qwen3vl." + key, size);
+      }
     }
     if (without != "rope.freq_base") {
       file.real("qwen3vl.rope.freq_base", 1e6F);
@@ -377,6 +382,19 @@ TEST_F(GgufWeightsTest, NoKeyIsPassedOverThatIsWrong) {
   PASCALINE_EXPECT_SAYS(complaint([](auto& f) { f.integer("general.type", 1); }),
                         "key 'general.type': it is not a text");
   EXPECT_EQ(complaint([](auto& f) { f.word("general.type", "model"); }), "accepted");
+  PASCALINE_EXPECT_SAYS(complaint([](auto& f) { f.integer("general.name", 1); }),
+                        "m.gguf: key 'general.name': it is not a text");
+  PASCALINE_EXPECT_SAYS(complaint([](auto& f) { f.word("general.file_type", "Q8_0"); }),
+                        "m.gguf: key 'general.file_type': it is not an integer");
+  for (const std::string key : {"attention.head_count", "attention.head_count_kv", "feed_forward_length"}) {
+    PASCALINE_EXPECT_SAYS(complaint(
+                              [&](auto& f) {
+                                f.array("qwen3vl." + key, Type::uint32, 2,
+                                        GgufBuilder::raw(std::uint32_t{4}) + GgufBuilder::raw(std::uint32_t{4}));
+                              },
+                              key),
+                          "key 'qwen3vl." + key + "': it is an array, and one value a layer is not supported");
+  }
 }
 
 TEST_F(GgufWeightsTest, NoExpertsAreNoMixtureOfExperts) {

@@ -239,6 +239,15 @@ TEST_F(ProjectorFilesTest, WhatMayChangeResultsIsRefused) {
         file.array("clip.vision.is_deepstack_layers", Type::boolean, 3, std::string("\x01\x00\x00", 3));
       },
       "is_deepstack_layers");
+  for (const char* kind : {"model", "adapter"}) {
+    refused("general.type", "is no projector; give the file of one, which says 'mmproj' or nothing",
+            [kind](auto& file) { file.word("general.type", kind); });
+  }
+  refused("general.type", "it is not a text", [](auto& file) { file.integer("general.type", 1); });
+  refused("general.name", "it is not a text", [](auto& file) { file.integer("general.name", 1); });
+  refused("general.file_type", "it is not an integer", [](auto& file) { file.word("general.file_type", "F16"); });
+  GgufBuilder right = projector();
+  EXPECT_EQ(read(named_text(), right.word("general.type", "mmproj")), "accepted");
   refused(
       "clip.vision.patch_size", "is missing", [](auto&) {}, "patch_size");
 }
