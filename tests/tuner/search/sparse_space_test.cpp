@@ -40,19 +40,22 @@ nlohmann::json flags_apart() {
 
 TEST(SparseSpaceTest, EachPartIsDrawnFromWhereDrawsAreGivenUp) {
   const BoundDomain bound(small_sums());
-  for (int part = 1; part <= 3; ++part) {
-    const SearchDomain domain(bound.bound, {part, 3}, 6);
+  PointSet all;
+  std::size_t of_parts = 0;
+  for (int part = 1; part <= 2; ++part) {
+    const SearchDomain domain(bound.bound, {part, 2}, 6);
     SearchRandom random(1);
     PointSet seen;
-    for (int i = 0; i < 2000; ++i) {
+    for (int i = 0; i < 400; ++i) {
       const auto point = domain.sample(random);
       ASSERT_TRUE(point && domain.contains(*point));
       seen.insert(*point);
     }
-    const std::vector<Point> valid = enumerated(bound.bound);
-    EXPECT_EQ(seen.size(), static_cast<std::size_t>(std::count_if(
-                               valid.begin(), valid.end(), [&](const Point& one) { return domain.contains(one); })));
+    of_parts += seen.size();
+    all.insert(seen.begin(), seen.end());
   }
+  EXPECT_EQ(all.size(), 57U);
+  EXPECT_EQ(of_parts, 57U);
 }
 
 TEST(SparseSpaceTest, EveryConfigurationIsDrawnAboutAsOften) {
