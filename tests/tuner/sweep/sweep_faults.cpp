@@ -125,6 +125,8 @@ std::vector<std::string> SweepFaultsTest::command(const std::vector<std::string>
                                  std::to_string(sample_ms_),
                                  "--race-error",
                                  "0",
+                                 "--min-gain",  // all are tried, whatever a busy machine makes of their times
+                                 "0",
                                  "--rounds",
                                  "2",
                                  "--finalists",
