@@ -132,6 +132,8 @@ void add_report_options(CLI::App& command, ReportOptions& report);
 
 /// Throws Error with the reason if `write_file_atomically` cannot write `file`, which is better known before long work.
 void require_writable(const std::filesystem::path& file);
+/// Whether two paths lead to one place, which need not be there yet.
+[[nodiscard]] bool is_same_place(const std::filesystem::path& one, const std::filesystem::path& other);
 /// Throws Error if the file is that of a database, or one beside it: what it holds took a night.
 void require_no_database(const std::filesystem::path& file, const std::filesystem::path& database);
 

@@ -277,6 +277,13 @@ CLI::Validator byte_size() {
   return {check, "SIZE"};
 }
 
+bool is_same_place(const std::filesystem::path& one, const std::filesystem::path& other) {
+  std::error_code ignored;
+  const std::filesystem::path first = std::filesystem::weakly_canonical(one, ignored);
+  const std::filesystem::path second = std::filesystem::weakly_canonical(other, ignored);
+  return one == other || (!first.empty() && first == second) || std::filesystem::equivalent(one, other, ignored);
+}
+
 void require_no_database(const std::filesystem::path& file, const std::filesystem::path& database) {
   for (const char* end : {"", "-wal", "-shm"}) {
     std::error_code missing;  // what is not there cannot be overwritten

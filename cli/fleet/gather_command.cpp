@@ -48,11 +48,7 @@ struct Gathered {
 // The fleet's own files: its plan, and what shards measured, which each belongs to one of them.
 void require_none_of_fleet(const fs::path& file, const char* option, const FleetGatherOptions& options,
                            const Fleet& fleet) {
-  const auto same = [&](const fs::path& other) {
-    std::error_code unseen;
-    return fs::equivalent(file, other, unseen) ||
-           fs::weakly_canonical(file, unseen) == fs::weakly_canonical(other, unseen);
-  };
+  const auto same = [&](const fs::path& other) { return is_same_place(file, other); };
   bool own = same(fleet_file(options.folder));
   for (int shard = 1; shard <= fleet.count(); ++shard) {
     own = own || same(shard_database(options.folder, shard));

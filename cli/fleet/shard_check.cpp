@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "cli/fleet/fleet_commands.hpp"
+#include "cli/tune/plan_options.hpp"
 #include "core/error.hpp"
 #include "core/util/counted.hpp"
 #include "core/util/duration.hpp"
@@ -61,40 +62,39 @@ std::string refusal_of_versions(const std::vector<VersionTrials>& measured, cons
   return "";
 }
 
+// The problems that a plan tunes, each with the part of its space.
+std::set<std::string> tuned_by(const std::vector<PlannedProblem>& problems) {
+  std::set<std::string> texts;
+  for (const PlannedProblem& problem : problems) {
+    if (problem.count > 0) {
+      texts.insert(fmt::format("{}, part {}", problem.problem.text(), problem.part.text()));
+    }
+  }
+  return texts;
+}
+
+// Empty if the option is not among them.
+std::string value_of(const OptionWords& options, std::string_view option) {
+  const auto found = std::ranges::find_if(options, [&](const auto& one) { return one.first == option; });
+  return found == options.end() ? std::string() : found->second;
+}
+
 // What of a shard's search is not as the plan says: problems, parts of their spaces, trials, searcher and seed.
 std::string refusal_of_search(const Store& store, const SessionRow& session, const Fleet& fleet, int shard) {
   const auto searched = store.plan(session.run_uuid);
   if (!searched) {
     return "";
   }
-  const auto tuned = [](const std::vector<PlannedProblem>& problems) {
-    std::set<std::string> texts;
-    for (const PlannedProblem& problem : problems) {
-      if (problem.count > 0) {
-        texts.insert(fmt::format("{}, part {}", problem.problem.text(), problem.part.text()));
-      }
-    }
-    return texts;
-  };
-  if (tuned(searched->problems) != tuned(fleet.shards[static_cast<std::size_t>(shard - 1)].problems)) {
+  if (tuned_by(searched->problems) != tuned_by(fleet.shards[static_cast<std::size_t>(shard - 1)].problems)) {
     return "its problems, or the parts of their spaces, are not those that the plan gives its shard";
   }
-  const auto planned = [&](const std::string& option) {
-    const auto found = std::ranges::find_if(fleet.options, [&](const auto& one) { return one.first == option; });
-    return found == fleet.options.end() ? std::string() : found->second;
-  };
-  const auto differs = [&](const std::string& option, const std::string& value) {
-    const std::string wanted = planned(option);
-    return wanted == value ? ""
-                           : fmt::format("it was searched with {} {}, and the plan has {}", option,
-                                         value.empty() ? "left out" : value, wanted.empty() ? "none" : wanted);
-  };
-  for (const auto& [option, value] :
-       {std::pair(std::string("--trials"), searched->trials ? std::to_string(*searched->trials) : std::string()),
-        std::pair(std::string("--searcher"), searched->searcher),
-        std::pair(std::string("--seed"), std::to_string(searched->seed))}) {
-    if (std::string refusal = differs(option, value); !refusal.empty()) {
-      return refusal;
+  const OptionWords options = options_of(*searched);
+  for (const char* const option : {"--trials", "--searcher", "--seed"}) {
+    const std::string value = value_of(options, option);
+    const std::string planned = value_of(fleet.options, option);
+    if (value != planned) {
+      return fmt::format("it was searched with {} {}, and the plan has {}", option, value.empty() ? "left out" : value,
+                         planned.empty() ? "none" : planned);
     }
   }
   return "";

@@ -96,14 +96,6 @@ fs::path projector_place(const ConvertCommandOptions& options) {
                                    : fs::path(options.projector);
 }
 
-// Of files that need not be there yet.
-bool is_same_place(const fs::path& one, const fs::path& other) {
-  std::error_code ignored;
-  const fs::path first = fs::weakly_canonical(one, ignored);
-  const fs::path second = fs::weakly_canonical(other, ignored);
-  return one == other || (!first.empty() && first == second) || fs::equivalent(one, other, ignored);
-}
-
 int convert_to_gguf(const ConvertCommandOptions& options) {
   const WantedTypes wanted = wanted_types(options.weights);
   const bool reads_images = load_model_config(options.input).vision.has_value();

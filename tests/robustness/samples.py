@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import shutil
 import struct
 import zlib
@@ -92,12 +93,7 @@ PREPROCESSOR = {"size": {"shortest_edge": 256, "longest_edge": 4096}, "patch_siz
                 "merge_size": 2, "image_mean": [0.5, 0.5, 0.5], "image_std": [0.5, 0.5, 0.5],
                 "image_processor_type": "Qwen2VLImageProcessorFast"}
 
-TEMPLATE = ("{%- for message in messages %}{%- if message.role != 'system' or loop.first %}"
-            "{{- '<|im_start|>' + message.role + '\\n' }}{%- if message.content is string %}{{- message.content }}"
-            "{%- else %}{%- for part in message.content %}{%- if part.type == 'image' %}"
-            "{{- '<|vision_start|><|image_pad|><|vision_end|>' }}{%- else %}{{- part.text }}{%- endif %}{%- endfor %}"
-            "{%- endif %}{{- '<|im_end|>\\n' }}{%- endif %}{%- endfor %}"
-            "{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}")
+TEMPLATE = json.loads((pathlib.Path(__file__).resolve().parents[2] / "examples/tiny_qwen3_vl/chat_template.json").read_text())["chat_template"]
 
 
 def model_tensors():

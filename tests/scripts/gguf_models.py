@@ -13,12 +13,7 @@ KIND = gguf.GGMLQuantizationType
 # Ids that the configuration must have with this tokenizer, which needs a vocabulary of at least 747.
 TOKENS = {"image_token_id": 741, "video_token_id": 743, "vision_start_token_id": 739, "vision_end_token_id": 740}
 END_TOKEN = 738
-TEMPLATE = ("{%- for message in messages %}{%- if message.role != 'system' or loop.first %}"
-            "{{- '<|im_start|>' + message.role + '\\n' }}{%- if message.content is string %}{{- message.content }}"
-            "{%- else %}{%- for part in message.content %}{%- if part.type == 'image' %}"
-            "{{- '<|vision_start|><|image_pad|><|vision_end|>' }}{%- else %}{{- part.text }}{%- endif %}{%- endfor %}"
-            "{%- endif %}{{- '<|im_end|>\\n' }}{%- endif %}{%- endfor %}"
-            "{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}")
+TEMPLATE = json.loads((ROOT / "examples/tiny_qwen3_vl/chat_template.json").read_text())["chat_template"]
 
 
 def tokenizer():
