@@ -48,7 +48,7 @@ std::vector<std::pair<std::string, std::string>> shard_options(const SweepPlan& 
   return options;
 }
 
-// "12", or "12 (1/2 of one's space)" where it shares one with other shards.
+// "12", or "12 (of one 1/2 of its space)" where it shares one with other shards.
 std::string problems_text(const FleetShard& shard, std::ptrdiff_t count) {
   std::vector<std::string> parts;
   for (const PlannedProblem& problem : shard.problems) {
@@ -56,11 +56,14 @@ std::string problems_text(const FleetShard& shard, std::ptrdiff_t count) {
       parts.push_back(problem.part.text());
     }
   }
-  return parts.empty() ? std::to_string(count)
-                       : fmt::format("{} ({} of {} space)", count, fmt::join(parts, ", "),
-                                     count == 1          ? "its"
-                                     : parts.size() == 1 ? "one's"
-                                                         : "some's");
+  if (parts.empty()) {
+    return std::to_string(count);
+  }
+  return fmt::format("{} ({}{} of {})", count,
+                     count == 1          ? ""
+                     : parts.size() == 1 ? "of one "
+                                         : "of some ",
+                     fmt::join(parts, ", "), parts.size() == 1 ? "its space" : "their spaces");
 }
 
 void print_plan(const Fleet& fleet, const std::string& folder, const std::vector<std::string>& notes) {

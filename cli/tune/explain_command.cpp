@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -46,15 +47,10 @@ DispatcherOptions dispatcher_options(const KernelOptions& kernel, const DeviceOp
 }
 
 // What the search of the winner that a plan takes began with, of other devices.
-std::vector<std::string> taken_over_by(const DispatcherOptions& options, const DeviceInfo& device, const Plan& plan) {
+std::vector<std::string> taken_over_by(const Store& store, const std::vector<Winner>& winners, const Plan& plan) {
   std::vector<std::string> texts;
-  if (!options.database || !plan.tuned_for) {
-    return texts;
-  }
-  const Store store(*options.database, OpenMode::read_only);
-  const DeviceRow row = device_row(device);
-  for (const Winner& winner : store.winners(plan.problem.kernel, &row)) {
-    if (winner.trial.problem == *plan.tuned_for && winner.trial.config == plan.config &&
+  for (const Winner& winner : winners) {
+    if (winner.trial.problem == plan.tuned_for && winner.trial.config == plan.config &&
         same_compiler(winner.toolkit, plan.toolkit)) {
       for (const TakenOver& taken_over : store.taken_over(winner.trial_id)) {
         texts.push_back(text_of(taken_over));
@@ -113,10 +109,16 @@ void explain_each(const KernelOptions& kernel, const DeviceOptions& on, const st
   const auto device = open_device(on.chosen_device());
   const DispatcherOptions dispatcher_settings = dispatcher_options(kernel, on, database);
   const Dispatcher dispatcher(*device, dispatcher_settings);
+  std::optional<Store> store;
+  std::vector<Winner> winners;  // of such a device
+  if (dispatcher_settings.database) {
+    const DeviceRow row = device_row(device->info());
+    winners = store.emplace(*dispatcher_settings.database, OpenMode::read_only).winners(space.kernel, &row);
+  }
   for (const Problem& problem : problems) {
     const Plan plan = dispatcher.plan(problem);
     tell(plan, BoundSpace(space, problem, dispatcher.target().limits).geometry(space.launch, plan.config),
-         taken_over_by(dispatcher_settings, device->info(), plan));
+         store ? taken_over_by(*store, winners, plan) : std::vector<std::string>());
   }
 }
 
