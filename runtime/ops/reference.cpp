@@ -1,5 +1,6 @@
 #include "runtime/ops/reference.hpp"
 
+#include <algorithm>
 #include <array>
 #include <type_traits>
 #include <utility>
@@ -19,45 +20,58 @@ ReferenceFunction slack_of_attention_projected, slack_of_mlp;  // beside the ref
 
 namespace {
 
-constexpr std::array<std::pair<std::string_view, HostReference>, 27> kReferences{{
-    {"advance", reference_advance},
-    {"attention_decode", reference_attention_decode},
-    {"attention_decode_qkv", reference_attention_decode_qkv},
-    {"attention_prefill", reference_attention_prefill},
-    {"attention_projected", reference_attention_projected},
-    {"attention_sparse_decode", reference_attention_sparse_decode},
-    {"attention_sparse_prefill", reference_attention_sparse_prefill},
-    {"choose_blocks", reference_choose_blocks},
-    {"elementwise", reference_elementwise},
-    {"gather", reference_gather},
-    {"layernorm", reference_layernorm},
-    {"matmul_nt", reference_matmul_nt},
-    {"matmul_q", reference_matmul_q},
-    {"matvec_normed", reference_matvec_normed},
-    {"matvec_q", reference_matvec_q},
-    {"mlp", reference_mlp},
-    {"pool_blocks", reference_pool_blocks},
-    {"position_embedding", reference_position_embedding},
-    {"qk_norm_rope", reference_qk_norm_rope},
-    {"quantize", reference_quantize},
-    {"rmsnorm", reference_rmsnorm},
-    {"rope_vision", reference_rope_vision},
-    {"row_statistics", reference_row_statistics},
-    {"sample", reference_sample},
-    {"score_blocks", reference_score_blocks},
-    {"softmax", reference_softmax},
-    {"transpose", reference_transpose},
-}};
+struct Known {
+  std::string_view name;
+  HostReference function;
+  ReferenceBuffers buffers;  // matvec's of matmul_nt, to which matmul adds what its epilogues read
+};
+
+constexpr std::array kReferences{
+    Known{"advance", reference_advance, {3, 3}},
+    Known{"attention_decode", reference_attention_decode, {6, 2}},
+    Known{"attention_decode_qkv", reference_attention_decode_qkv, {11, 6}},
+    Known{"attention_prefill", reference_attention_prefill, {6, 1}},
+    Known{"attention_projected", reference_attention_projected, {13, 5}},
+    Known{"attention_sparse_decode", reference_attention_sparse_decode, {7, 2}},
+    Known{"attention_sparse_prefill", reference_attention_sparse_prefill, {6, 1}},
+    Known{"choose_blocks", reference_choose_blocks, {2, 1}},
+    Known{"elementwise", reference_elementwise, {2, 1}},
+    Known{"gather", reference_gather, {2, 1}},
+    Known{"layernorm", reference_layernorm, {4, 3}},
+    Known{"matmul_nt", reference_matmul_nt, {4, 1}},
+    Known{"matmul_q", reference_matmul_q, {5, 3}},
+    Known{"matvec_normed", reference_matvec_normed, {5, 1}},
+    Known{"matvec_q", reference_matvec_q, {6, 3}},
+    Known{"mlp", reference_mlp, {4, 1}},
+    Known{"pool_blocks", reference_pool_blocks, {4, 1}},
+    Known{"position_embedding", reference_position_embedding, {2, 1}},
+    Known{"qk_norm_rope", reference_qk_norm_rope, {11, 5}},
+    Known{"quantize", reference_quantize, {1, 2}},
+    Known{"rmsnorm", reference_rmsnorm, {3, 3}},
+    Known{"rope_vision", reference_rope_vision, {4, 1}},
+    Known{"row_statistics", reference_row_statistics, {1, 1}},
+    Known{"sample", reference_sample, {5, 4}},
+    Known{"score_blocks", reference_score_blocks, {3, 1}},
+    Known{"softmax", reference_softmax, {1, 1}},
+    Known{"transpose", reference_transpose, {1, 1}},
+};
+
+const Known* find_known(std::string_view name) noexcept {
+  const auto* found =
+      std::find_if(kReferences.begin(), kReferences.end(), [&](const Known& known) { return known.name == name; });
+  return found == kReferences.end() ? nullptr : found;
+}
 
 }  // namespace
 
 HostReference find_host_reference(std::string_view name) noexcept {
-  for (const auto& [known, function] : kReferences) {
-    if (known == name) {
-      return function;
-    }
-  }
-  return nullptr;
+  const Known* known = find_known(name);
+  return known != nullptr ? known->function : nullptr;
+}
+
+std::optional<ReferenceBuffers> host_reference_buffers(std::string_view name) noexcept {
+  const Known* known = find_known(name);
+  return known != nullptr ? std::optional(known->buffers) : std::nullopt;
 }
 
 HostReference find_reference_slack(std::string_view name) noexcept {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -17,6 +19,15 @@ using HostReference = void (*)(const Problem& problem, std::span<const std::vect
 
 /// The reference of that name (the names search spaces use), or nullptr.
 [[nodiscard]] HostReference find_host_reference(std::string_view name) noexcept;
+
+/// How many buffers a reference reads and writes at least.
+struct ReferenceBuffers {
+  std::size_t inputs = 0;
+  std::size_t outputs = 0;
+};
+
+/// Those of the reference of that name, or nothing.
+[[nodiscard]] std::optional<ReferenceBuffers> host_reference_buffers(std::string_view name) noexcept;
 
 /// For a reference that rounds values to integers on their way: how far each element of an output may be from what it
 /// gives because a kernel's float32 sums took the other neighbour of a value in the middle of two integers. As a

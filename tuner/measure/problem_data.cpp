@@ -19,13 +19,32 @@ constexpr std::uint8_t kPoison = 0xFF;  // NaN in float16, bfloat16, float32 and
 // Of a device's memory, what stays free for scratch buffers and code when expected outputs are kept there.
 constexpr std::uint64_t kPartLeftFree = 4;
 
+// A reference takes its buffers by their order, so that a space of another version may have too few for it.
+void check_host_reference(const Space& space) {
+  const std::string& name = space.reference.host;
+  const std::optional<ReferenceBuffers> needs = host_reference_buffers(name);
+  if (!needs) {
+    throw SpaceError(space.file, "/reference/host", fmt::format("there is no host reference named '{}'", name));
+  }
+  ReferenceBuffers has;
+  for (const Argument& argument : space.arguments) {
+    const bool counts = argument.kind == ArgumentKind::buffer && argument.access != Access::scratch;
+    has.inputs += counts && is_input(argument) ? 1 : 0;
+    has.outputs += counts && is_output(argument) ? 1 : 0;
+  }
+  if (has.inputs < needs->inputs || has.outputs < needs->outputs) {
+    throw SpaceError(space.file, "/reference/host",
+                     fmt::format("'{}' reads {} buffers and writes {}; the arguments here are {} to read and {} to write",
+                                 name, needs->inputs, needs->outputs, has.inputs, has.outputs));
+  }
+}
+
 }  // namespace
 
 ProblemData::ProblemData(Device& device, const BoundSpace& space, Kernel reference)
     : device_(&device), space_(&space), reference_(std::move(reference)), readback_(device) {
-  if (!reference_ && find_host_reference(space.space().reference.host) == nullptr) {
-    throw SpaceError(space.space().file, "/reference/host",
-                     fmt::format("there is no host reference named '{}'", space.space().reference.host));
+  if (!reference_) {
+    check_host_reference(space.space());
   }
   const Config config = space.default_config();
   for (const Argument& argument : space.space().arguments) {

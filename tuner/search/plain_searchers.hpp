@@ -12,6 +12,7 @@ class ExhaustiveSearcher : public Searcher {
   explicit ExhaustiveSearcher(const SearchDomain& domain);
   std::vector<Point> propose(std::size_t count) override;
   void observe(const Point& point, const Observation& observation) override;
+  [[nodiscard]] bool learns() const noexcept override { return false; }
 
  private:
   const SearchDomain& domain_;
@@ -25,6 +26,7 @@ class RandomSearcher : public Searcher {
   RandomSearcher(const SearchDomain& domain, std::uint64_t seed) : points_(domain, seed) {}
   std::vector<Point> propose(std::size_t count) override;
   void observe(const Point& point, const Observation& observation) override;
+  [[nodiscard]] bool learns() const noexcept override { return false; }
 
  private:
   FreshPoints points_;

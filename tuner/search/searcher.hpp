@@ -32,6 +32,8 @@ class Searcher {
   [[nodiscard]] virtual std::vector<Point> propose(std::size_t count) = 0;
   /// Told of every outcome, also of configurations it did not propose (the default, results of earlier nights).
   virtual void observe(const Point& point, const Observation& observation) = 0;
+  /// Whether what is observed changes what is proposed; if not, nothing is lost by proposing far ahead.
+  [[nodiscard]] virtual bool learns() const noexcept { return true; }
   /// By what share of the best time the next trial is expected to be faster than it, at most, as it looked at the last
   /// proposal; nothing where that is not known.
   [[nodiscard]] virtual std::optional<double> expected_improvement() const { return std::nullopt; }

@@ -14,6 +14,7 @@ namespace pascaline {
 namespace {
 
 constexpr int kMaxRetries = 3;
+constexpr std::size_t kMostWithoutLearning = 512;  // whose code is kept
 constexpr int kLittleLeft = 2;  // rank of what a search expects little of: what comes before it needs no deepening
 // Of the time that there is at first, for the last finals of a model's places; and guesses of what these take.
 constexpr double kMostPlacesShare = 0.4;
@@ -349,7 +350,8 @@ bool DevicePlan::try_again(const Job& job, TrialStatus status) {
   return true;
 }
 
-// Compile as far ahead as the workers can use; what is not yet measured is no longer than that.
+// Compile as far ahead as the workers can use; what is not yet measured is no longer than that. A searcher that learns
+// nothing is compiled for while the card warms up, too.
 void DevicePlan::fill_from(SweepTask& task, std::size_t most_open) {
   if (!task.fault.empty()) {
     return;
@@ -357,7 +359,7 @@ void DevicePlan::fill_from(SweepTask& task, std::size_t most_open) {
   if (task.reference.stage == TaskReference::Stage::wanted) {
     compile_reference(task);
   }
-  const std::size_t most = std::min(most_open, task.search.ahead());
+  const std::size_t most = task.search.learns() ? std::min(most_open, task.search.ahead()) : kMostWithoutLearning;
   while (pool_.pending() < 2 * pool_.workers() && task.search.open() < most) {
     const std::optional<Config> config = propose(task);
     if (!config) {

@@ -130,6 +130,7 @@ class DeviceScheduler {
   [[nodiscard]] FinalsNeed finals_need() const;
   [[nodiscard]] FinalsOptions finals_options() const;
   [[nodiscard]] bool by_time_alone() const;
+  [[nodiscard]] bool takes_energies() const;
   void note_decision(const FinalsResult& result);
   [[nodiscard]] double min_finals_s() const;
   [[nodiscard]] double finals_reserve_s(double limit_s) const;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kShareOfFinals = 0.2;         // of the whole time, where that is enough for any finals
 constexpr double kLargestShareOfFinals = 0.5;  // where it is not
-constexpr double kEnergySeconds = 7;           // of winner and baseline
+constexpr double kEnergySeconds = 7;           // of winner and baseline, at most
 constexpr double kDecisionSeconds = 0.3;
 constexpr int kLooksAgain = 4;          // in as many rounds as finals before them had
 constexpr double kAnswerSeconds = 0.3;  // from the worker's last launch to its decision in the database
@@ -41,10 +41,17 @@ FinalsNeed DeviceScheduler::finals_need() const {
 
 bool DeviceScheduler::by_time_alone() const { return options_.finals.objective.objective == Objective::time; }
 
+bool DeviceScheduler::takes_energies() const {
+  return !by_time_alone() || task_->spent_s >= options_.finals.energy_after_search_s;
+}
+
 // Held again, finals have more rounds, and what they call a tie is as much narrower as medians are known better. Their
 // first look comes when those before were over.
 FinalsOptions DeviceScheduler::finals_options() const {
   FinalsOptions options = options_.finals;
+  if (!takes_energies()) {
+    options.energy_window_ms = 0;
+  }
   if (task_->deepening == Deepening::finals) {
     const int factor = rounds_factor(task_->finals_again);
     options.min_rounds = std::max(options.min_rounds, options.rounds * factor / rounds_factor(1));
@@ -78,7 +85,7 @@ double DeviceScheduler::finals_reserve_s(double limit_s) const {
   }
   const FinalsNeed need = finals_need();
   const double all_s = finals_seconds(need, {need.launch_s.size(), need.rounds}) + kDecisionSeconds +
-                       std::max(status_.tells_power() ? kEnergySeconds : 0, objective_s());
+                       std::max(status_.tells_power() && takes_energies() ? kEnergySeconds : 0, objective_s());
   const double most_s = std::max(kShareOfFinals * limit_s, std::min(least_s, kLargestShareOfFinals * limit_s));
   return std::min(all_s, most_s);
 }

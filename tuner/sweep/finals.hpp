@@ -21,6 +21,9 @@ struct FinalsOptions {
   double p_value = 0.01;     ///< two-sided, of all looks together; above it a difference is a tie
   double tie_width = 0.005;  ///< relative: medians known this well and no farther apart are a tie without more rounds
   double energy_window_ms = 500;  ///< of the run that an energy is taken from; 0: no energy
+  /// For a winner by time alone energies, which take some seconds, are information: a sweep takes them where the search
+  /// took a device so many seconds.
+  double energy_after_search_s = 20;
   ObjectiveOptions objective{};   ///< what else than time they are compared by; time: nothing else
   /// Text of the configuration that stands for the default where that is not usable; empty: none does.
   std::string stand_in{};

@@ -72,6 +72,8 @@ class ProblemSearch {
   /// How many may be open: as many as it takes for the device not to wait for compilers, and no more, as each is
   /// proposed without knowing of those before it.
   [[nodiscard]] std::size_t ahead() const noexcept { return ahead_; }
+  /// Whether what is proposed next depends on what comes of what is open.
+  [[nodiscard]] bool learns() const noexcept { return searcher_ == nullptr || searcher_->learns(); }
   /// Usable times so far, for searches of other problems.
   [[nodiscard]] std::vector<std::pair<Config, double>> times_us() const;
   [[nodiscard]] std::optional<Candidate> take_ready();

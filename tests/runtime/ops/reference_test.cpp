@@ -71,6 +71,8 @@ TEST(ReferenceTest, WhatMayBeRoundedTheOtherWayIsSlack) {
 TEST(ReferenceTest, UnknownNamesHaveNone) {
   EXPECT_EQ(find_reference_slack("matmul_nt"), nullptr);
   EXPECT_EQ(find_host_reference("no_such"), nullptr);
+  EXPECT_FALSE(host_reference_buffers("no_such"));
+  EXPECT_EQ(host_reference_buffers("gather")->inputs, 2U);
 }
 
 TEST(ReferenceTest, RmsnormScalesByTheRootMeanSquare) {

@@ -54,6 +54,22 @@ TEST_F(TrialRunnerTest, RightKernelIsVerifiedAndTimed) {
   EXPECT_GT(trial.occupancy, 0);
 }
 
+// As the space of another version of a kernel has.
+TEST_F(TrialRunnerTest, TooFewBuffersForTheReferenceAreToldBeforeItReadsThem) {
+  nlohmann::json space = toy_json({kRight});
+  space["reference"] = {{"host", "attention_decode"}};
+  ToyBench bench(space);
+  try {
+    const ProblemData data(bench.device(), bench.bound(), {});
+    FAIL() << "was taken";
+  } catch (const SpaceError& error) {
+    EXPECT_NE(std::string(error.what())
+                  .find("'attention_decode' reads 6 buffers and writes 2; the arguments here are 2 to read and 1 to write"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
 TEST_F(TrialRunnerTest, NotANumberIsAWrongResultThatNamesTheElement) {
   const Trial trial = run(kNotANumber);
   EXPECT_EQ(trial.status, TrialStatus::wrong_result);

@@ -97,6 +97,16 @@ TEST_P(EverySearcherTest, SameSeedSameProposals) {
   }
 }
 
+TEST_P(EverySearcherTest, OneThatDoesNotLearnProposesTheSameWhateverComes) {
+  const SearchDomain domain = full_domain({5, 5, 4});
+  const Outcome upside_down = [](const Point& point) {
+    const Observation mixed = mixed_outcome(point);
+    return Observation{mixed.status, 1000 / (1 + mixed.time_us)};
+  };
+  const bool same = run(domain, mixed_outcome, 7, 1, 100) == run(domain, upside_down, 7, 1, 100);
+  EXPECT_EQ(same, !make_searcher(GetParam(), domain, {})->learns());
+}
+
 TEST_P(EverySearcherTest, OutcomesThatTellNothing) {
   const SearchDomain domain = full_domain({4, 3, 3});
   const double most = std::numeric_limits<double>::max();

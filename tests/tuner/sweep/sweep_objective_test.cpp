@@ -79,6 +79,18 @@ TEST_F(SweepObjectiveTest, WinnerByEnergyIsStoredBesideThatByTime) {
   expect_sound();
 }
 
+TEST_F(SweepObjectiveTest, ByTimeAloneEnergiesAreTakenAfterALongSearch) {
+  tune_for(Objective::time);
+  EXPECT_EQ(sweep().problems_done, 1);
+  ASSERT_EQ(winners(Objective::time).size(), 1U);
+  EXPECT_FALSE(winners(Objective::time)[0].trial.energy_mj) << "of a search of a moment";
+  options_.finals.energy_after_search_s = 0;
+  EXPECT_EQ(sweep({"2000"}).problems_done, 1);
+  const std::vector<Winner> found = winners(Objective::time);
+  EXPECT_EQ(std::count_if(found.begin(), found.end(), [](const Winner& winner) { return winner.trial.energy_mj > 0; }),
+            1);
+}
+
 TEST_F(SweepObjectiveTest, PowerThatVanishesCostsOnlyTheObjectiveAndResumingTriesItAgain) {
   use_sensors(R"([{"at_s": 0, "power_w": 50}, {"at_s": 0.05, "power_w": null}])");
   const SweepSummary summary = sweep();
