@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <tuple>
 
 #include "core/util/statistics.hpp"
 
@@ -132,14 +133,18 @@ void decide_objective(ObjectiveDecision& decision, const std::vector<Trial>& tri
   };
   std::vector<std::size_t> candidates = scores.tie_set();
   decision.tie = candidates.size() > 1;
-  const auto first_by_text = [&] {
-    return *std::min_element(candidates.begin(), candidates.end(), [&](std::size_t a, std::size_t b) {
-      return trials[contenders[a].trial].config.text() < trials[contenders[b].trial].config.text();
-    });
+  // Of those that cannot be told apart, the winner by time; without it the fastest, so that nothing is paid for nothing.
+  const auto fastest = [&] {
+    const auto rank = [&](std::size_t i) {
+      const Trial& trial = trials[contenders[i].trial];
+      return std::tuple(contenders[i].trial != by_time, trial.time->median_us, trial.config.text());
+    };
+    return *std::min_element(candidates.begin(), candidates.end(),
+                             [&](std::size_t a, std::size_t b) { return rank(a) < rank(b); });
   };
   std::size_t winner = 0;
   if (!baseline) {
-    winner = first_by_text();
+    winner = fastest();
     decision.confidence = 1.0;
   } else {
     const auto found = std::find_if(contenders.begin(), contenders.end(),
@@ -153,12 +158,12 @@ void decide_objective(ObjectiveDecision& decision, const std::vector<Trial>& tri
     winner = standard;
     decision.confidence = 0.5;
     if (std::find(candidates.begin(), candidates.end(), standard) != candidates.end()) {
-      const auto fastest = std::find_if(candidates.begin(), candidates.end(),
-                                        [&](std::size_t i) { return contenders[i].trial == by_time; });
-      winner = fastest != candidates.end() ? *fastest : standard;
+      const bool has_fastest = std::any_of(candidates.begin(), candidates.end(),
+                                           [&](std::size_t i) { return contenders[i].trial == by_time; });
+      winner = has_fastest ? fastest() : standard;
     } else {
       std::erase_if(candidates, [&](std::size_t i) { return !scores.better(i, standard); });
-      winner = first_by_text();
+      winner = fastest();
       decision.confidence = 1.0 - scores.p(winner, standard) / 2.0;
     }
   }

@@ -108,6 +108,23 @@ TEST(ObjectiveDecisionTest, EdpIsEnergyTimesTimeAndAsUncertainAsBoth) {
   EXPECT_EQ(vague.decide(1).winner, 1U) << "times that are hardly known decide nothing";
 }
 
+TEST(ObjectiveDecisionTest, OfThoseThatCannotBeToldApartTheWinnerByTimeOrElseTheFastestIsTaken) {
+  MadeFinals finals(Objective::energy);
+  finals.add(12, {50, 51, 49, 50});
+  finals.add(11, {51, 50, 50, 49});
+  finals.add(10, {50.5, 51, 50, 50});
+  finals.add(13, {90, 91, 89, 90});
+  EXPECT_EQ(finals.decide(3).winner, 2U);
+  EXPECT_EQ(finals.decide(3, 1).winner, 1U);
+  EXPECT_EQ(finals.decide(std::nullopt).winner, 2U);
+  MadeFinals wasteful(Objective::energy);
+  wasteful.add(10, {60, 60.1, 59.9, 60});
+  wasteful.add(12, {50, 51, 49, 50});
+  wasteful.add(11, {51, 50, 50, 49});
+  wasteful.add(13, {90, 91, 89, 90});
+  EXPECT_EQ(wasteful.decide(3, 0).winner, 2U) << "the winner by time takes more";
+}
+
 TEST(ObjectiveDecisionTest, WithoutADefaultTheFirstOfTheBestWins) {
   MadeFinals finals(Objective::sustained);
   finals.add(10, {10, 10, 10});
