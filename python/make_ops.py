@@ -14,8 +14,8 @@ PRODUCT_SHAPE = "(a.shape[0], b.shape[0] // (2 if epilogue == 'swiglu' else 1))"
 
 
 # Many rows are rounded before a kernel multiplies them with a packed weight.
-PACKED = """    if packed.needs_rounding(a, b, device):
-        return packed.matmul(a, b, bias=bias, residual=residual, out=out, epilogue=epilogue, device=device)"""
+PACKED = """    if isinstance(b, packed.PackedMatrix) and packed.needs_rounding(a, b, device):
+        return packed.matmul(a, b, bias=bias, residual=residual, out=out, epilogue=epilogue, device=device, stream=stream)"""
 
 
 def elementwise(name, text, *operands):
@@ -95,8 +95,13 @@ HEAD = '''"""Operations on arrays, each by the variant that is fastest for its s
 Arrays are those of any library with DLPack (NumPy, PyTorch, CuPy, JAX) or `__cuda_array_interface__`, row by row, and are
 used where they lie, without a copy; addresses are multiples of 16 bytes. `out` is written, and returned; without it an
 array is made by the library of the first argument. What is in host memory is computed by the processor, with
-`device="emulator"` by the kernels on the emulated device; what is on a GPU by kernels there, after what its default
-stream was given, and has been computed on return.
+`device="emulator"` by the kernels on the emulated device; what is on a GPU by kernels there.
+
+On a GPU a call works on the current stream of the arrays' library (PyTorch, CuPy), else on the stream that
+`__cuda_array_interface__` tells, else on the legacy default stream, or on `stream`: a stream of one of these libraries, or
+a handle. It returns when its kernel is queued, as PyTorch's functions do; what a kernel does wrong is raised by a later
+call. Only the first call with new shapes and types waits: it compiles, loads and allocates. It cannot be captured into a
+CUDA graph, later ones can. With `stream`, `out` must be given, and arrays stay in use until that stream is done.
 
 Raises TypeError for what is not an array of a supported element type, ArgumentError for shapes, strides and devices that
 do not fit, both naming the argument.
@@ -147,18 +152,21 @@ def _device(value: Any) -> str:
     return value or ""
 
 
-def _new(name: str, like: Any, arguments: dict[str, Any], shape: Any) -> Any:
-    """An array of the library, element type and device of `like`."""
+def _refuse(name: str, arguments: dict[str, Any]) -> None:
+    """Says what is wrong with arguments from which the shape of the result does not follow."""
     for argument, value in arguments.items():
         if value is not None and not hasattr(value, "shape"):
             raise TypeError(f"{argument}: {type(value).__name__} is not an array")
-    try:
-        extents = tuple(shape())
-    except IndexError:
-        needed = ", ".join(arguments)
-        raise ArgumentError(f"{name}: {needed} do not have the dimensions that it takes; see its help") from None
+    raise ArgumentError(f"{name}: {', '.join(arguments)} do not have the dimensions that it takes; see its help")
+
+
+def _new(like: Any, extents: Any, stream: Any) -> Any:
+    """An array of the library, element type and device of `like`."""
+    if stream is not None:
+        raise ArgumentError("out: with stream, pass an array for the result: libraries make theirs for their current stream")
     if hasattr(like, "new_empty"):  # PyTorch
         return like.new_empty(extents)
+    extents = tuple(extents)
     if hasattr(like, "__array_namespace__"):  # the array API standard
         library = like.__array_namespace__()
         return library.empty(extents, dtype=like.dtype, device=like.device)
@@ -174,30 +182,39 @@ def default_text(value):
     return "" if value is None else f" = {value if isinstance(value, str) else repr(value)}"
 
 
+CONVERT = {
+    "Epilogue": '0 if {0} == "none" else _epilogue({0})',
+    "float": '{0} if type({0}) is float and 0 <= {0} <= 1 else _number("{0}", {0}, float)',
+    "int": '_number("{0}", {0}, int)',
+    "bool": '{0} if type({0}) is bool else _number("{0}", {0}, bool)',
+}
+
+
 def function(operation):
     name, text, tensors, numbers, shape, like, *first = operation
     required = [t for t in tensors if t[1] in ("in", "change")]
     optional = [t for t in tensors if t[1] in ("optional", "optional_change", "out")]
     signature = [f"{t[0]}: Array" for t in required] + ["*"] + [f"{t[0]}: Array | None = None" for t in optional]
     signature += [f"{n}: {kind}{default_text(value)}" for n, kind, value, _ in numbers]
-    signature += ["device: str | None = None"]
-    lines = [f"def {name}(", *[f"    {part}," for part in signature], ") -> Array:", f'    """{text}', ""]
+    signature += ["device: str | None = None", "stream: Any = None"]
+    names = [t[0] for t in tensors] + [n[0] for n in numbers]
+    listed = ", ".join(f'"{n}"' for n in names)
+    lines = [f'_{name} = _native.Operation("{name}", [{listed}]).run', "", "",
+             f"def {name}(", *[f"    {part}," for part in signature], ") -> Array:", f'    """{text}', ""]
     for tensor, kind, what in tensors:
         changed = "; changed" if kind.endswith("change") else ""
         lines.append(f"    {tensor}: {what}{changed}.")
     lines += [f"    {n}: {what}." for n, _, _, what in numbers]
     lines += ['    """', *first]
     result = "out" if shape else next(t[0] for t in tensors if t[1] == "change")
-    inputs = ", ".join(f'"{t[0]}": {t[0]}' for t in tensors if t[1] != "out")
-    convert = {"Epilogue": lambda n: f"_epilogue({n})", "float": lambda n: f'_number("{n}", {n}, float)',
-               "int": lambda n: f'_number("{n}", {n}, int)', "bool": lambda n: f'_number("{n}", {n}, bool)'}
-    values = ", ".join(f'"{n}": {convert[kind](n)}' for n, kind, _, _ in numbers)
-    lines.append(f"    numbers: dict[str, float] = {{{values}}}")
-    lines.append(f"    tensors: dict[str, Any] = {{{inputs}}}")
     if shape:
-        lines += ["    if out is None:", f'        out = _new("{name}", {like}, tensors, lambda: {shape})',
-                  '    tensors["out"] = out']
-    lines += [f'    _native.run_operation("{name}", tensors, numbers, _device(device))', f"    return {result}"]
+        inputs = ", ".join(f'"{t[0]}": {t[0]}' for t in tensors if t[1] != "out")
+        lines += ["    if out is None:", "        try:", f"            extents = {shape}", "        except (AttributeError, IndexError):",
+                  f'            _refuse("{name}", {{{inputs}}})', "            raise", f"        out = _new({like}, extents, stream)"]
+    values = [CONVERT[kind].format(n) for n, kind, _, _ in numbers]
+    arguments = ", ".join([t[0] for t in tensors] + [f"({value})" if " if " in value else value for value in values])
+    lines += [f"    _{name}(({arguments}{',' if len(names) == 1 else ''}), None if device is None else _device(device), stream)",
+              f"    return {result}"]
     return "\n".join(lines)
 
 

@@ -66,16 +66,19 @@ class Kernel:
         finally:
             self._native.reload(self._database())
 
-    def launch(self, *arrays: Any, device: str | None = None, **problem: Union[int, str]) -> None:
-        """Runs the fastest configuration known of a problem, and waits for it.
+    def launch(self, *arrays: Any, device: str | None = None, stream: Any = None, **problem: Union[int, str]) -> None:
+        """Runs the fastest configuration known of a problem. On a GPU it returns when the kernel is queued, on the stream that
+        operations would take (see `pascaline.ops`), and can be captured into a CUDA graph if the problem was launched before;
+        on the emulated device it waits.
 
         arrays: of any library with DLPack or `__cuda_array_interface__`, in the order of `arrays`, used where they lie,
             without a copy; contiguous, at addresses that are multiples of 16 bytes, of the types and numbers of elements
             that the search space says. Results are written into those that the kernel writes.
+        stream: one of PyTorch, CuPy or another library in place of the current one, or a handle; of a GPU.
         device: "emulator" or nothing for arrays in host memory, which are computed by the emulated device.
         problem: its dimensions and types, N=1000; those with a default may be left out.
         """
-        self._native.launch(problem_text("problem", problem), arrays, text_of("device", device), self._database())
+        self._native.launch(problem_text("problem", problem), arrays, text_of("device", device), stream, self._database())
 
     __call__ = launch
 

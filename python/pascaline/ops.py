@@ -3,8 +3,13 @@
 Arrays are those of any library with DLPack (NumPy, PyTorch, CuPy, JAX) or `__cuda_array_interface__`, row by row, and are
 used where they lie, without a copy; addresses are multiples of 16 bytes. `out` is written, and returned; without it an
 array is made by the library of the first argument. What is in host memory is computed by the processor, with
-`device="emulator"` by the kernels on the emulated device; what is on a GPU by kernels there, after what its default
-stream was given, and has been computed on return.
+`device="emulator"` by the kernels on the emulated device; what is on a GPU by kernels there.
+
+On a GPU a call works on the current stream of the arrays' library (PyTorch, CuPy), else on the stream that
+`__cuda_array_interface__` tells, else on the legacy default stream, or on `stream`: a stream of one of these libraries, or
+a handle. It returns when its kernel is queued, as PyTorch's functions do; what a kernel does wrong is raised by a later
+call. Only the first call with new shapes and types waits: it compiles, loads and allocates. It cannot be captured into a
+CUDA graph, later ones can. With `stream`, `out` must be given, and arrays stay in use until that stream is done.
 
 Raises TypeError for what is not an array of a supported element type, ArgumentError for shapes, strides and devices that
 do not fit, both naming the argument.
@@ -55,18 +60,21 @@ def _device(value: Any) -> str:
     return value or ""
 
 
-def _new(name: str, like: Any, arguments: dict[str, Any], shape: Any) -> Any:
-    """An array of the library, element type and device of `like`."""
+def _refuse(name: str, arguments: dict[str, Any]) -> None:
+    """Says what is wrong with arguments from which the shape of the result does not follow."""
     for argument, value in arguments.items():
         if value is not None and not hasattr(value, "shape"):
             raise TypeError(f"{argument}: {type(value).__name__} is not an array")
-    try:
-        extents = tuple(shape())
-    except IndexError:
-        needed = ", ".join(arguments)
-        raise ArgumentError(f"{name}: {needed} do not have the dimensions that it takes; see its help") from None
+    raise ArgumentError(f"{name}: {', '.join(arguments)} do not have the dimensions that it takes; see its help")
+
+
+def _new(like: Any, extents: Any, stream: Any) -> Any:
+    """An array of the library, element type and device of `like`."""
+    if stream is not None:
+        raise ArgumentError("out: with stream, pass an array for the result: libraries make theirs for their current stream")
     if hasattr(like, "new_empty"):  # PyTorch
         return like.new_empty(extents)
+    extents = tuple(extents)
     if hasattr(like, "__array_namespace__"):  # the array API standard
         library = like.__array_namespace__()
         return library.empty(extents, dtype=like.dtype, device=like.device)
@@ -75,6 +83,9 @@ def _new(name: str, like: Any, arguments: dict[str, Any], shape: Any) -> Any:
     if isinstance(like, numpy.ndarray):
         return numpy.empty(extents, dtype=like.dtype)
     raise TypeError(f"out: {type(like).__name__} cannot make an array for the result; pass one")
+
+
+_matmul = _native.Operation("matmul", ["a", "b", "bias", "residual", "out", "epilogue"]).run
 
 
 def matmul(
@@ -86,6 +97,7 @@ def matmul(
     out: Array | None = None,
     epilogue: Epilogue = "none",
     device: str | None = None,
+    stream: Any = None,
 ) -> Array:
     """c = epilogue(a · bᵀ): a linear layer.
 
@@ -96,15 +108,20 @@ def matmul(
     out: [M, N] of a's type, [M, N/2] for swiglu; may be the residual.
     epilogue: what is done with the sums before they are stored.
     """
-    if packed.needs_rounding(a, b, device):
-        return packed.matmul(a, b, bias=bias, residual=residual, out=out, epilogue=epilogue, device=device)
-    numbers: dict[str, float] = {"epilogue": _epilogue(epilogue)}
-    tensors: dict[str, Any] = {"a": a, "b": b, "bias": bias, "residual": residual}
+    if isinstance(b, packed.PackedMatrix) and packed.needs_rounding(a, b, device):
+        return packed.matmul(a, b, bias=bias, residual=residual, out=out, epilogue=epilogue, device=device, stream=stream)
     if out is None:
-        out = _new("matmul", a, tensors, lambda: (a.shape[0], b.shape[0] // (2 if epilogue == 'swiglu' else 1)))
-    tensors["out"] = out
-    _native.run_operation("matmul", tensors, numbers, _device(device))
+        try:
+            extents = (a.shape[0], b.shape[0] // (2 if epilogue == 'swiglu' else 1))
+        except (AttributeError, IndexError):
+            _refuse("matmul", {"a": a, "b": b, "bias": bias, "residual": residual})
+            raise
+        out = _new(a, extents, stream)
+    _matmul((a, b, bias, residual, out, (0 if epilogue == "none" else _epilogue(epilogue))), None if device is None else _device(device), stream)
     return out
+
+
+_normed_matmul = _native.Operation("normed_matmul", ["a", "norm", "b", "bias", "residual", "out", "epilogue", "epsilon"]).run
 
 
 def normed_matmul(
@@ -118,6 +135,7 @@ def normed_matmul(
     epilogue: Epilogue = "none",
     epsilon: float = 1e-06,
     device: str | None = None,
+    stream: Any = None,
 ) -> Array:
     """c = epilogue(rmsnorm(a) · bᵀ) for up to 8 rows, in one kernel.
 
@@ -130,13 +148,18 @@ def normed_matmul(
     epilogue: what is done with the sums before they are stored.
     epsilon: what the norm adds to the mean of squares, from 1e-9 to 1.
     """
-    numbers: dict[str, float] = {"epilogue": _epilogue(epilogue), "epsilon": _number("epsilon", epsilon, float)}
-    tensors: dict[str, Any] = {"a": a, "norm": norm, "b": b, "bias": bias, "residual": residual}
     if out is None:
-        out = _new("normed_matmul", a, tensors, lambda: (a.shape[0], b.shape[0] // (2 if epilogue == 'swiglu' else 1)))
-    tensors["out"] = out
-    _native.run_operation("normed_matmul", tensors, numbers, _device(device))
+        try:
+            extents = (a.shape[0], b.shape[0] // (2 if epilogue == 'swiglu' else 1))
+        except (AttributeError, IndexError):
+            _refuse("normed_matmul", {"a": a, "norm": norm, "b": b, "bias": bias, "residual": residual})
+            raise
+        out = _new(a, extents, stream)
+    _normed_matmul((a, norm, b, bias, residual, out, (0 if epilogue == "none" else _epilogue(epilogue)), (epsilon if type(epsilon) is float and 0 <= epsilon <= 1 else _number("epsilon", epsilon, float))), None if device is None else _device(device), stream)
     return out
+
+
+_mlp = _native.Operation("mlp", ["x", "norm", "gate_up", "down", "out", "epsilon"]).run
 
 
 def mlp(
@@ -148,6 +171,7 @@ def mlp(
     out: Array | None = None,
     epsilon: float = 1e-06,
     device: str | None = None,
+    stream: Any = None,
 ) -> Array:
     """A decoder's feed-forward block for up to 8 rows: x + (SiLU(g) · u) · downᵀ, where g and u are the even and the odd columns of rmsnorm(x) · gate_upᵀ.
 
@@ -158,13 +182,18 @@ def mlp(
     out: as x; may be x.
     epsilon: what the norm adds to the mean of squares, from 1e-9 to 1.
     """
-    numbers: dict[str, float] = {"epsilon": _number("epsilon", epsilon, float)}
-    tensors: dict[str, Any] = {"x": x, "norm": norm, "gate_up": gate_up, "down": down}
     if out is None:
-        out = _new("mlp", x, tensors, lambda: x.shape)
-    tensors["out"] = out
-    _native.run_operation("mlp", tensors, numbers, _device(device))
+        try:
+            extents = x.shape
+        except (AttributeError, IndexError):
+            _refuse("mlp", {"x": x, "norm": norm, "gate_up": gate_up, "down": down})
+            raise
+        out = _new(x, extents, stream)
+    _mlp((x, norm, gate_up, down, out, (epsilon if type(epsilon) is float and 0 <= epsilon <= 1 else _number("epsilon", epsilon, float))), None if device is None else _device(device), stream)
     return out
+
+
+_patch_embed = _native.Operation("patch_embed", ["patches", "weight", "bias", "out"]).run
 
 
 def patch_embed(
@@ -174,6 +203,7 @@ def patch_embed(
     *,
     out: Array | None = None,
     device: str | None = None,
+    stream: Any = None,
 ) -> Array:
     """patches · weightᵀ + bias.
 
@@ -182,13 +212,18 @@ def patch_embed(
     bias: [WIDTH], float32.
     out: [N, WIDTH] of the patches' type.
     """
-    numbers: dict[str, float] = {}
-    tensors: dict[str, Any] = {"patches": patches, "weight": weight, "bias": bias}
     if out is None:
-        out = _new("patch_embed", patches, tensors, lambda: (patches.shape[0], weight.shape[0]))
-    tensors["out"] = out
-    _native.run_operation("patch_embed", tensors, numbers, _device(device))
+        try:
+            extents = (patches.shape[0], weight.shape[0])
+        except (AttributeError, IndexError):
+            _refuse("patch_embed", {"patches": patches, "weight": weight, "bias": bias})
+            raise
+        out = _new(patches, extents, stream)
+    _patch_embed((patches, weight, bias, out), None if device is None else _device(device), stream)
     return out
+
+
+_rmsnorm = _native.Operation("rmsnorm", ["x", "weight", "residual", "out", "epsilon"]).run
 
 
 def rmsnorm(
@@ -199,6 +234,7 @@ def rmsnorm(
     out: Array | None = None,
     epsilon: float = 1e-06,
     device: str | None = None,
+    stream: Any = None,
 ) -> Array:
     """s / √(mean(s²) + epsilon) · weight for each row, with s = x, or x + residual, which then receives s.
 
@@ -208,13 +244,18 @@ def rmsnorm(
     out: [ROWS, WIDTH], float32 or float16.
     epsilon: what the norm adds to the mean of squares, from 1e-9 to 1.
     """
-    numbers: dict[str, float] = {"epsilon": _number("epsilon", epsilon, float)}
-    tensors: dict[str, Any] = {"x": x, "weight": weight, "residual": residual}
     if out is None:
-        out = _new("rmsnorm", x, tensors, lambda: x.shape)
-    tensors["out"] = out
-    _native.run_operation("rmsnorm", tensors, numbers, _device(device))
+        try:
+            extents = x.shape
+        except (AttributeError, IndexError):
+            _refuse("rmsnorm", {"x": x, "weight": weight, "residual": residual})
+            raise
+        out = _new(x, extents, stream)
+    _rmsnorm((x, weight, residual, out, (epsilon if type(epsilon) is float and 0 <= epsilon <= 1 else _number("epsilon", epsilon, float))), None if device is None else _device(device), stream)
     return out
+
+
+_layernorm = _native.Operation("layernorm", ["x", "weight", "bias", "residual", "out"]).run
 
 
 def layernorm(
@@ -225,6 +266,7 @@ def layernorm(
     residual: Array | None = None,
     out: Array | None = None,
     device: str | None = None,
+    stream: Any = None,
 ) -> Array:
     """(s − mean) / √(variance + 1e-6) · weight + bias for each row, with s as for rmsnorm.
 
@@ -234,13 +276,18 @@ def layernorm(
     residual: [ROWS, WIDTH] of x's type; changed.
     out: [ROWS, WIDTH], float32 or float16.
     """
-    numbers: dict[str, float] = {}
-    tensors: dict[str, Any] = {"x": x, "weight": weight, "bias": bias, "residual": residual}
     if out is None:
-        out = _new("layernorm", x, tensors, lambda: x.shape)
-    tensors["out"] = out
-    _native.run_operation("layernorm", tensors, numbers, _device(device))
+        try:
+            extents = x.shape
+        except (AttributeError, IndexError):
+            _refuse("layernorm", {"x": x, "weight": weight, "bias": bias, "residual": residual})
+            raise
+        out = _new(x, extents, stream)
+    _layernorm((x, weight, bias, residual, out), None if device is None else _device(device), stream)
     return out
+
+
+_softmax = _native.Operation("softmax", ["x", "out"]).run
 
 
 def softmax(
@@ -248,19 +295,25 @@ def softmax(
     *,
     out: Array | None = None,
     device: str | None = None,
+    stream: Any = None,
 ) -> Array:
     """exp(x − max) / Σ exp(x − max) for each row.
 
     x: [ROWS, WIDTH], float32 or float16.
     out: as x.
     """
-    numbers: dict[str, float] = {}
-    tensors: dict[str, Any] = {"x": x}
     if out is None:
-        out = _new("softmax", x, tensors, lambda: x.shape)
-    tensors["out"] = out
-    _native.run_operation("softmax", tensors, numbers, _device(device))
+        try:
+            extents = x.shape
+        except (AttributeError, IndexError):
+            _refuse("softmax", {"x": x})
+            raise
+        out = _new(x, extents, stream)
+    _softmax((x, out), None if device is None else _device(device), stream)
     return out
+
+
+_add = _native.Operation("add", ["a", "b", "out"]).run
 
 
 def add(
@@ -269,6 +322,7 @@ def add(
     *,
     out: Array | None = None,
     device: str | None = None,
+    stream: Any = None,
 ) -> Array:
     """a + b.
 
@@ -276,13 +330,18 @@ def add(
     b: float32, float16 or bfloat16; any shape of 1 to 4 dimensions.
     out: as a, or another of these types.
     """
-    numbers: dict[str, float] = {}
-    tensors: dict[str, Any] = {"a": a, "b": b}
     if out is None:
-        out = _new("add", a, tensors, lambda: a.shape)
-    tensors["out"] = out
-    _native.run_operation("add", tensors, numbers, _device(device))
+        try:
+            extents = a.shape
+        except (AttributeError, IndexError):
+            _refuse("add", {"a": a, "b": b})
+            raise
+        out = _new(a, extents, stream)
+    _add((a, b, out), None if device is None else _device(device), stream)
     return out
+
+
+_convert = _native.Operation("convert", ["x", "out"]).run
 
 
 def convert(
@@ -290,19 +349,25 @@ def convert(
     *,
     out: Array | None = None,
     device: str | None = None,
+    stream: Any = None,
 ) -> Array:
     """x in the element type of `out`: a conversion, or a copy.
 
     x: float32, float16 or bfloat16; any shape of 1 to 4 dimensions.
     out: as x, or another of these types.
     """
-    numbers: dict[str, float] = {}
-    tensors: dict[str, Any] = {"x": x}
     if out is None:
-        out = _new("convert", x, tensors, lambda: x.shape)
-    tensors["out"] = out
-    _native.run_operation("convert", tensors, numbers, _device(device))
+        try:
+            extents = x.shape
+        except (AttributeError, IndexError):
+            _refuse("convert", {"x": x})
+            raise
+        out = _new(x, extents, stream)
+    _convert((x, out), None if device is None else _device(device), stream)
     return out
+
+
+_silu_multiply = _native.Operation("silu_multiply", ["gate", "factor", "out"]).run
 
 
 def silu_multiply(
@@ -311,6 +376,7 @@ def silu_multiply(
     *,
     out: Array | None = None,
     device: str | None = None,
+    stream: Any = None,
 ) -> Array:
     """SiLU(gate) · factor.
 
@@ -318,13 +384,18 @@ def silu_multiply(
     factor: float32, float16 or bfloat16; any shape of 1 to 4 dimensions.
     out: as gate, or another of these types.
     """
-    numbers: dict[str, float] = {}
-    tensors: dict[str, Any] = {"gate": gate, "factor": factor}
     if out is None:
-        out = _new("silu_multiply", gate, tensors, lambda: gate.shape)
-    tensors["out"] = out
-    _native.run_operation("silu_multiply", tensors, numbers, _device(device))
+        try:
+            extents = gate.shape
+        except (AttributeError, IndexError):
+            _refuse("silu_multiply", {"gate": gate, "factor": factor})
+            raise
+        out = _new(gate, extents, stream)
+    _silu_multiply((gate, factor, out), None if device is None else _device(device), stream)
     return out
+
+
+_gelu_multiply = _native.Operation("gelu_multiply", ["gate", "factor", "out"]).run
 
 
 def gelu_multiply(
@@ -333,6 +404,7 @@ def gelu_multiply(
     *,
     out: Array | None = None,
     device: str | None = None,
+    stream: Any = None,
 ) -> Array:
     """GELU(gate) · factor, by tanh.
 
@@ -340,13 +412,18 @@ def gelu_multiply(
     factor: float32, float16 or bfloat16; any shape of 1 to 4 dimensions.
     out: as gate, or another of these types.
     """
-    numbers: dict[str, float] = {}
-    tensors: dict[str, Any] = {"gate": gate, "factor": factor}
     if out is None:
-        out = _new("gelu_multiply", gate, tensors, lambda: gate.shape)
-    tensors["out"] = out
-    _native.run_operation("gelu_multiply", tensors, numbers, _device(device))
+        try:
+            extents = gate.shape
+        except (AttributeError, IndexError):
+            _refuse("gelu_multiply", {"gate": gate, "factor": factor})
+            raise
+        out = _new(gate, extents, stream)
+    _gelu_multiply((gate, factor, out), None if device is None else _device(device), stream)
     return out
+
+
+_gelu_tanh = _native.Operation("gelu_tanh", ["x", "out"]).run
 
 
 def gelu_tanh(
@@ -354,19 +431,25 @@ def gelu_tanh(
     *,
     out: Array | None = None,
     device: str | None = None,
+    stream: Any = None,
 ) -> Array:
     """GELU by tanh.
 
     x: float32, float16 or bfloat16; any shape of 1 to 4 dimensions.
     out: as x, or another of these types.
     """
-    numbers: dict[str, float] = {}
-    tensors: dict[str, Any] = {"x": x}
     if out is None:
-        out = _new("gelu_tanh", x, tensors, lambda: x.shape)
-    tensors["out"] = out
-    _native.run_operation("gelu_tanh", tensors, numbers, _device(device))
+        try:
+            extents = x.shape
+        except (AttributeError, IndexError):
+            _refuse("gelu_tanh", {"x": x})
+            raise
+        out = _new(x, extents, stream)
+    _gelu_tanh((x, out), None if device is None else _device(device), stream)
     return out
+
+
+_gelu_erf = _native.Operation("gelu_erf", ["x", "out"]).run
 
 
 def gelu_erf(
@@ -374,19 +457,25 @@ def gelu_erf(
     *,
     out: Array | None = None,
     device: str | None = None,
+    stream: Any = None,
 ) -> Array:
     """GELU by erf.
 
     x: float32, float16 or bfloat16; any shape of 1 to 4 dimensions.
     out: as x, or another of these types.
     """
-    numbers: dict[str, float] = {}
-    tensors: dict[str, Any] = {"x": x}
     if out is None:
-        out = _new("gelu_erf", x, tensors, lambda: x.shape)
-    tensors["out"] = out
-    _native.run_operation("gelu_erf", tensors, numbers, _device(device))
+        try:
+            extents = x.shape
+        except (AttributeError, IndexError):
+            _refuse("gelu_erf", {"x": x})
+            raise
+        out = _new(x, extents, stream)
+    _gelu_erf((x, out), None if device is None else _device(device), stream)
     return out
+
+
+_transpose = _native.Operation("transpose", ["x", "out"]).run
 
 
 def transpose(
@@ -394,19 +483,25 @@ def transpose(
     *,
     out: Array | None = None,
     device: str | None = None,
+    stream: Any = None,
 ) -> Array:
     """xᵀ.
 
     x: [ROWS, COLUMNS], float32 or float16.
     out: [COLUMNS, ROWS] of x's type.
     """
-    numbers: dict[str, float] = {}
-    tensors: dict[str, Any] = {"x": x}
     if out is None:
-        out = _new("transpose", x, tensors, lambda: (x.shape[1], x.shape[0]))
-    tensors["out"] = out
-    _native.run_operation("transpose", tensors, numbers, _device(device))
+        try:
+            extents = (x.shape[1], x.shape[0])
+        except (AttributeError, IndexError):
+            _refuse("transpose", {"x": x})
+            raise
+        out = _new(x, extents, stream)
+    _transpose((x, out), None if device is None else _device(device), stream)
     return out
+
+
+_gather = _native.Operation("gather", ["table", "indices", "out"]).run
 
 
 def gather(
@@ -415,6 +510,7 @@ def gather(
     *,
     out: Array | None = None,
     device: str | None = None,
+    stream: Any = None,
 ) -> Array:
     """Row indices[t] of a table for each t; zeros for an index that is not a row.
 
@@ -422,13 +518,18 @@ def gather(
     indices: [TOKENS], int32.
     out: [TOKENS, WIDTH], float32 or float16.
     """
-    numbers: dict[str, float] = {}
-    tensors: dict[str, Any] = {"table": table, "indices": indices}
     if out is None:
-        out = _new("gather", table, tensors, lambda: (indices.shape[0], table.shape[1]))
-    tensors["out"] = out
-    _native.run_operation("gather", tensors, numbers, _device(device))
+        try:
+            extents = (indices.shape[0], table.shape[1])
+        except (AttributeError, IndexError):
+            _refuse("gather", {"table": table, "indices": indices})
+            raise
+        out = _new(table, extents, stream)
+    _gather((table, indices, out), None if device is None else _device(device), stream)
     return out
+
+
+_rope_vision = _native.Operation("rope_vision", ["qkv", "cosine", "sine", "positions"]).run
 
 
 def rope_vision(
@@ -438,6 +539,7 @@ def rope_vision(
     positions: Array,
     *,
     device: str | None = None,
+    stream: Any = None,
 ) -> Array:
     """Rotates the query and key heads of patches in place and returns them.
 
@@ -446,10 +548,11 @@ def rope_vision(
     sine: as cosine.
     positions: [2, PATCHES], int32: row and column of each patch.
     """
-    numbers: dict[str, float] = {}
-    tensors: dict[str, Any] = {"qkv": qkv, "cosine": cosine, "sine": sine, "positions": positions}
-    _native.run_operation("rope_vision", tensors, numbers, _device(device))
+    _rope_vision((qkv, cosine, sine, positions), None if device is None else _device(device), stream)
     return qkv
+
+
+_position_embedding = _native.Operation("position_embedding", ["x", "table", "out", "grid_h", "grid_w", "merge"]).run
 
 
 def position_embedding(
@@ -461,6 +564,7 @@ def position_embedding(
     grid_w: int,
     merge: int = 2,
     device: str | None = None,
+    stream: Any = None,
 ) -> Array:
     """x + a learned square grid, stretched to grid_h × grid_w patches by bilinear interpolation.
 
@@ -471,13 +575,18 @@ def position_embedding(
     grid_w: patches from left to right.
     merge: patches come in blocks of merge × merge.
     """
-    numbers: dict[str, float] = {"grid_h": _number("grid_h", grid_h, int), "grid_w": _number("grid_w", grid_w, int), "merge": _number("merge", merge, int)}
-    tensors: dict[str, Any] = {"x": x, "table": table}
     if out is None:
-        out = _new("position_embedding", x, tensors, lambda: x.shape)
-    tensors["out"] = out
-    _native.run_operation("position_embedding", tensors, numbers, _device(device))
+        try:
+            extents = x.shape
+        except (AttributeError, IndexError):
+            _refuse("position_embedding", {"x": x, "table": table})
+            raise
+        out = _new(x, extents, stream)
+    _position_embedding((x, table, out, _number("grid_h", grid_h, int), _number("grid_w", grid_w, int), _number("merge", merge, int)), None if device is None else _device(device), stream)
     return out
+
+
+_attention_prefill = _native.Operation("attention_prefill", ["q", "k", "v", "k_scales", "v_scales", "segment_starts", "out", "causal"]).run
 
 
 def attention_prefill(
@@ -491,6 +600,7 @@ def attention_prefill(
     out: Array | None = None,
     causal: bool = True,
     device: str | None = None,
+    stream: Any = None,
 ) -> Array:
     """softmax(q · kᵀ / √HEAD_DIM + mask) · v for each head.
 
@@ -503,13 +613,18 @@ def attention_prefill(
     out: as q.
     causal: query i sees keys 0 to KEYS − QUERIES + i.
     """
-    numbers: dict[str, float] = {"causal": _number("causal", causal, bool)}
-    tensors: dict[str, Any] = {"q": q, "k": k, "v": v, "k_scales": k_scales, "v_scales": v_scales, "segment_starts": segment_starts}
     if out is None:
-        out = _new("attention_prefill", q, tensors, lambda: q.shape)
-    tensors["out"] = out
-    _native.run_operation("attention_prefill", tensors, numbers, _device(device))
+        try:
+            extents = q.shape
+        except (AttributeError, IndexError):
+            _refuse("attention_prefill", {"q": q, "k": k, "v": v, "k_scales": k_scales, "v_scales": v_scales, "segment_starts": segment_starts})
+            raise
+        out = _new(q, extents, stream)
+    _attention_prefill((q, k, v, k_scales, v_scales, segment_starts, out, (causal if type(causal) is bool else _number("causal", causal, bool))), None if device is None else _device(device), stream)
     return out
+
+
+_attention_decode = _native.Operation("attention_decode", ["q", "k", "v", "length", "k_scales", "v_scales", "out"]).run
 
 
 def attention_decode(
@@ -522,6 +637,7 @@ def attention_decode(
     v_scales: Array | None = None,
     out: Array | None = None,
     device: str | None = None,
+    stream: Any = None,
 ) -> Array:
     """The same for one query a head against the first `length` rows of a cache.
 
@@ -533,10 +649,12 @@ def attention_decode(
     v_scales: as k_scales.
     out: as q.
     """
-    numbers: dict[str, float] = {}
-    tensors: dict[str, Any] = {"q": q, "k": k, "v": v, "length": length, "k_scales": k_scales, "v_scales": v_scales}
     if out is None:
-        out = _new("attention_decode", q, tensors, lambda: q.shape)
-    tensors["out"] = out
-    _native.run_operation("attention_decode", tensors, numbers, _device(device))
+        try:
+            extents = q.shape
+        except (AttributeError, IndexError):
+            _refuse("attention_decode", {"q": q, "k": k, "v": v, "length": length, "k_scales": k_scales, "v_scales": v_scales})
+            raise
+        out = _new(q, extents, stream)
+    _attention_decode((q, k, v, length, k_scales, v_scales, out), None if device is None else _device(device), stream)
     return out

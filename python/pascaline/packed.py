@@ -70,6 +70,10 @@ def needs_rounding(a: Any, b: Any, device: str | None) -> bool:
             and (bool(device) or not hasattr(a, "__array_interface__")))
 
 
+_quantize = _native.Operation("quantize", ["x", "values", "scales", "format"]).run
+_matmul_q = _native.Operation("matmul_q", ["values", "scales", "b", "bias", "residual", "out", "epilogue"]).run
+
+
 def quantize(x: Any, format: Format, *, device: str | None = None) -> tuple[Any, Any]:
     """Rows [M, K] of float32 or float16 rounded to int8, as a product with a weight in that format takes them: the values
     [M, columns] and their scales, two arrays of the library of x."""
@@ -78,17 +82,20 @@ def quantize(x: Any, format: Format, *, device: str | None = None) -> tuple[Any,
     columns, blocks = _native.rounded_shape(text_of("format", format), _rank_2("x", x)[1])
     values = _new(x, (x.shape[0], columns), "int8")
     scales = _new(x, (blocks, x.shape[0]), "float32")
-    _native.run_operation("quantize", {"x": x, "values": values, "scales": scales},
-                          {"format": float(_native.format_number(format))}, _device(device))
+    _quantize((x, values, scales, _native.format_number(format)), _device(device), None)
     return values, scales
 
 
 def matmul(
     a: Any, b: PackedMatrix, *, bias: Any = None, residual: Any = None, out: Any = None, epilogue: str = "none",
-    device: str | None = None,
+    device: str | None = None, stream: Any = None,
 ) -> Any:
-    """`ops.matmul` with a packed weight in two steps, for whatever number of rows: rounds a, then multiplies integers."""
+    """`ops.matmul` with a packed weight in two steps, for whatever number of rows: rounds a, then multiplies integers. Its
+    rounded rows are arrays that a's library makes for its current stream: `stream` is refused."""
     from .ops import _device, _epilogue
+
+    if stream is not None:
+        raise ArgumentError("stream: a product of more than 8 rows with a packed weight is on the current stream; make it so")
 
     rows, columns = _rank_2("a", a)
     if not isinstance(b, PackedMatrix):
@@ -99,8 +106,7 @@ def matmul(
     if out is None:
         out = _new(a, (rows, b.shape[0] // (2 if epilogue == "swiglu" else 1)), None)
     values, scales = quantize(a, b.packed_format, device=device)
-    _native.run_operation("matmul_q", {"values": values, "scales": scales, "b": b, "bias": bias, "residual": residual,
-                                       "out": out}, {"epilogue": float(number)}, _device(device))
+    _matmul_q((values, scales, b, bias, residual, out, number), _device(device), None)
     return out
 
 

@@ -3,6 +3,10 @@
 Each operator computes with the tuned kernels (`pascaline.ops`) what PyTorch's function of that name does. Where they cannot
 (another element type, a mask, a kernel that cannot be built), PyTorch computes it: each reason is warned of once, and counted
 in `stats()`. Derivatives are PyTorch's, which computes the function again for them.
+
+On a GPU a call works on the current stream and returns when its kernel is queued, as PyTorch's functions do. Shapes that were
+called before can be captured by `torch.cuda.graph`; of others, PyTorch's function is captured. A plain call, without a
+derivative, compiling or tracing, goes to the kernels directly; every other one through PyTorch's dispatcher.
 """
 
 import dataclasses
@@ -60,21 +64,30 @@ def _require(holds: bool, reason: str) -> None:
         raise _Unsupported(reason)
 
 
-def _prepare(x: Tensor) -> None:
-    """What a call needs before it: that work of the current stream is done, as only that of the default one is waited for."""
-    if x.is_cuda:
-        _require(not torch.cuda.is_current_stream_capturing(), "a CUDA graph is being captured")
-        stream = torch.cuda.current_stream(x.device)
-        if stream != torch.cuda.default_stream(x.device):
-            stream.synchronize()
+_Parameter = torch.nn.Parameter
+_dispatch_modes: Callable[[], int] = torch._C._len_torch_dispatch_stack
+_transforms: Callable[[], Any] = torch._C._functorch.peek_interpreter_stack
+_is_traced: Callable[[], bool] = torch._C._is_tracing
 
 
-def _run(name: str, x: Tensor, compute: Callable[[], Tensor], by_torch: Callable[[], Tensor]) -> Tensor:
+def _is_plain(*tensors: Optional[Tensor]) -> bool:
+    """Whether a call concerns nobody but its caller: no derivative, transformation or graph of PyTorch's is being made, and
+    the tensors are of PyTorch's own classes."""
+    if torch.compiler.is_compiling() or _dispatch_modes() or _transforms() is not None or _is_traced():
+        return False
+    derivatives = torch.is_grad_enabled()
+    for tensor in tensors:
+        if tensor is not None:
+            kind = type(tensor)
+            if (kind is not Tensor and kind is not _Parameter) or (derivatives and tensor.requires_grad):
+                return False
+    return True
+
+
+def _run(name: str, by_kernel: Callable[..., Tensor], by_torch: Callable[..., Tensor], *arguments: Any) -> Tensor:
     _stats.calls[name] += 1
     try:
-        with torch.no_grad():
-            _prepare(x)
-            return compute()
+        return by_kernel(*arguments)
     except (DeviceLostError, OutOfMemoryError):
         raise
     except (_Unsupported, Error, TypeError) as error:
@@ -82,14 +95,21 @@ def _run(name: str, x: Tensor, compute: Callable[[], Tensor], by_torch: Callable
     _stats.fallbacks[key] += 1
     if key not in _warned:
         _warned.add(key)
-        warnings.warn(f"pascaline::{name} is computed by PyTorch: {key[1]}", FallbackWarning, stacklevel=3)
-    return by_torch()
+        warnings.warn(f"pascaline::{name} is computed by PyTorch: {key[1]}", FallbackWarning, stacklevel=4)
+    return by_torch(*arguments)
 
 
-def _rows(x: Tensor) -> Tensor:
-    """[rows, last extent], dense: the tensor's memory if it is so."""
-    _require(x.dim() > 0, "the tensor has no dimensions")
-    return x.reshape(-1, x.shape[-1]).contiguous()
+def _dense(x: Tensor) -> Tensor:
+    """The same of two to four dimensions and without gaps, as operations read a matrix: its memory if it is so."""
+    dimensions = x.dim()
+    if not 2 <= dimensions <= 4:
+        _require(dimensions > 0, "the tensor has no dimensions")
+        x = x.reshape(-1, x.shape[-1])
+    return x if x.is_contiguous() else x.contiguous()
+
+
+def _float(x: Tensor) -> Tensor:
+    return x if x.dtype is torch.float32 else x.float()
 
 
 def _differentiable(operator: Any, reference: Callable[..., Tensor]) -> None:
@@ -116,123 +136,194 @@ def _differentiable(operator: Any, reference: Callable[..., Tensor]) -> None:
 
 
 # ---- Operators ----
+# Each is a function of the kernels, one of PyTorch's, the operator of both that PyTorch's dispatcher knows, and what is called.
+
+
+def _linear_by_kernel(x: Tensor, weight: Tensor, bias: Optional[Tensor]) -> Tensor:
+    rows = _dense(x)
+    out = x.new_empty((*x.shape[:-1], weight.shape[0]))
+    if bias is None:
+        _ops._matmul((rows, weight, None, None, _dense(out), 0), None, None, True)
+    else:
+        _ops._matmul((rows, weight, _float(bias), None, _dense(out), _BIAS), None, None, True)
+    return out
+
+
+_BIAS = _ops._epilogue("bias")
+
+
+def _linear_by_torch(x: Tensor, weight: Tensor, bias: Optional[Tensor]) -> Tensor:
+    return _functional.linear(x, weight, bias).contiguous()
 
 
 @torch.library.custom_op("pascaline::linear", mutates_args=())
-def linear(x: Tensor, weight: Tensor, bias: Optional[Tensor] = None) -> Tensor:
-    """torch.nn.functional.linear: x [..., K], weight [N, K], bias [N]."""
-
-    def compute() -> Tensor:
-        rows = _rows(x)
-        out = x.new_empty(rows.shape[0], weight.shape[0])
-        _ops.matmul(rows, weight, bias=None if bias is None else bias.float(), out=out,
-                    epilogue="none" if bias is None else "bias")
-        return out.view(*x.shape[:-1], weight.shape[0])
-
-    return _run("linear", x, compute, lambda: _functional.linear(x, weight, bias).contiguous())
+def _linear(x: Tensor, weight: Tensor, bias: Optional[Tensor] = None) -> Tensor:
+    with torch.no_grad():
+        return _run("linear", _linear_by_kernel, _linear_by_torch, x, weight, bias)
 
 
-@linear.register_fake
+@_linear.register_fake
 def _(x: Tensor, weight: Tensor, bias: Optional[Tensor] = None) -> Tensor:
     return x.new_empty(*x.shape[:-1], weight.shape[0])
 
 
-_differentiable(linear, _functional.linear)
+_differentiable(_linear, _functional.linear)
+
+
+def linear(x: Tensor, weight: Tensor, bias: Optional[Tensor] = None) -> Tensor:
+    """torch.nn.functional.linear: x [..., K], weight [N, K], bias [N]."""
+    if _is_plain(x, weight, bias):
+        return _run("linear", _linear_by_kernel, _linear_by_torch, x, weight, bias)
+    return _linear(x, weight, bias)  # type: ignore[no-any-return]
+
+
+def _linear_packed_by_kernel(x: Tensor, data: Tensor, format: str, rows: int, columns: int, bias: Optional[Tensor]) -> Tensor:
+    _stats.calls["linear_packed"] += 1
+    try:
+        flat = x.reshape(-1, x.shape[-1]).contiguous()
+    except IndexError:
+        raise ArgumentError("x: the tensor has no dimensions") from None
+    out = x.new_empty(flat.shape[0], rows)
+    _ops.matmul(flat, _packed.PackedMatrix(data, format, (rows, columns)),  # type: ignore[arg-type]
+                bias=None if bias is None else _float(bias), out=out, epilogue="none" if bias is None else "bias")
+    return out.view(*x.shape[:-1], rows)
 
 
 @torch.library.custom_op("pascaline::linear_packed", mutates_args=())
+def _linear_packed(x: Tensor, data: Tensor, format: str, rows: int, columns: int, bias: Optional[Tensor] = None) -> Tensor:
+    with torch.no_grad():
+        return _linear_packed_by_kernel(x, data, format, rows, columns, bias)
+
+
+@_linear_packed.register_fake
+def _(x: Tensor, data: Tensor, format: str, rows: int, columns: int, bias: Optional[Tensor] = None) -> Tensor:
+    return x.new_empty(*x.shape[:-1], rows)
+
+
 def linear_packed(x: Tensor, data: Tensor, format: str, rows: int, columns: int, bias: Optional[Tensor] = None) -> Tensor:
     """`linear` with a weight [rows, columns] in a packed format, of which `data` are the bytes. It has no derivative, and no
     other way to be computed: what does not fit raises."""
-    _stats.calls["linear_packed"] += 1
-    with torch.no_grad():
-        try:
-            _prepare(x)
-        except _Unsupported as error:
-            raise ArgumentError(f"x: {error}") from None
-        flat = _rows(x)
-        out = x.new_empty(flat.shape[0], rows)
-        _ops.matmul(flat, _packed.PackedMatrix(data, format, (rows, columns)),  # type: ignore[arg-type]
-                    bias=None if bias is None else bias.float(), out=out, epilogue="none" if bias is None else "bias")
-        return out.view(*x.shape[:-1], rows)
+    if _is_plain(x, data, bias):
+        return _linear_packed_by_kernel(x, data, format, rows, columns, bias)
+    return _linear_packed(x, data, format, rows, columns, bias)  # type: ignore[no-any-return]
 
 
-@linear_packed.register_fake
-def _(x: Tensor, data: Tensor, format: str, rows: int, columns: int, bias: Optional[Tensor] = None) -> Tensor:
-    return x.new_empty(*x.shape[:-1], rows)
+def _rms_norm_by_kernel(x: Tensor, weight: Tensor, epsilon: float) -> Tensor:
+    out = x.new_empty(x.shape)
+    epsilon = epsilon if type(epsilon) is float and 0 <= epsilon <= 1 else _ops._number("epsilon", epsilon, float)
+    _ops._rmsnorm((_dense(x), _float(weight), None, _dense(out), epsilon), None, None, True)
+    return out
 
 
 def _rms_norm_by_torch(x: Tensor, weight: Tensor, epsilon: float) -> Tensor:
     return _functional.rms_norm(x, (x.shape[-1],), weight, epsilon)
 
 
+def _rms_norm_contiguous(x: Tensor, weight: Tensor, epsilon: float) -> Tensor:
+    return _rms_norm_by_torch(x, weight, epsilon).contiguous()
+
+
 @torch.library.custom_op("pascaline::rms_norm", mutates_args=())
-def rms_norm(x: Tensor, weight: Tensor, epsilon: float = 1e-6) -> Tensor:
-    """torch.nn.functional.rms_norm over the last dimension."""
-
-    def compute() -> Tensor:
-        rows = _rows(x)
-        return _ops.rmsnorm(rows, weight.float(), out=torch.empty_like(rows), epsilon=epsilon).view(x.shape)  # type: ignore
-
-    return _run("rms_norm", x, compute, lambda: _rms_norm_by_torch(x, weight, epsilon).contiguous())
+def _rms_norm(x: Tensor, weight: Tensor, epsilon: float = 1e-6) -> Tensor:
+    with torch.no_grad():
+        return _run("rms_norm", _rms_norm_by_kernel, _rms_norm_contiguous, x, weight, epsilon)
 
 
-@rms_norm.register_fake
+@_rms_norm.register_fake
 def _(x: Tensor, weight: Tensor, epsilon: float = 1e-6) -> Tensor:
     return torch.empty_like(x, memory_format=torch.contiguous_format)
 
 
-_differentiable(rms_norm, _rms_norm_by_torch)
+_differentiable(_rms_norm, _rms_norm_by_torch)
+
+
+def rms_norm(x: Tensor, weight: Tensor, epsilon: float = 1e-6) -> Tensor:
+    """torch.nn.functional.rms_norm over the last dimension."""
+    if _is_plain(x, weight):
+        return _run("rms_norm", _rms_norm_by_kernel, _rms_norm_contiguous, x, weight, epsilon)
+    return _rms_norm(x, weight, epsilon)  # type: ignore[no-any-return]
+
+
+def _layer_norm_by_kernel(x: Tensor, weight: Tensor, bias: Tensor, epsilon: float) -> Tensor:
+    _require(math.isclose(epsilon, _LAYERNORM_EPSILON, rel_tol=1e-3), f"the kernel's epsilon is 1e-6, not {epsilon:g}")
+    out = x.new_empty(x.shape)
+    _ops._layernorm((_dense(x), _float(weight), _float(bias), None, _dense(out)), None, None, True)
+    return out
 
 
 def _layer_norm_by_torch(x: Tensor, weight: Tensor, bias: Tensor, epsilon: float) -> Tensor:
     return _functional.layer_norm(x, (x.shape[-1],), weight, bias, epsilon)
 
 
+def _layer_norm_contiguous(x: Tensor, weight: Tensor, bias: Tensor, epsilon: float) -> Tensor:
+    return _layer_norm_by_torch(x, weight, bias, epsilon).contiguous()
+
+
 @torch.library.custom_op("pascaline::layer_norm", mutates_args=())
-def layer_norm(x: Tensor, weight: Tensor, bias: Tensor, epsilon: float = 1e-6) -> Tensor:
-    """torch.nn.functional.layer_norm over the last dimension; the kernel's epsilon is 1e-6."""
-
-    def compute() -> Tensor:
-        _require(math.isclose(epsilon, _LAYERNORM_EPSILON, rel_tol=1e-3), f"the kernel's epsilon is 1e-6, not {epsilon:g}")
-        rows = _rows(x)
-        found: Tensor = _ops.layernorm(rows, weight.float(), bias.float(), out=torch.empty_like(rows))
-        return found.view(x.shape)
-
-    return _run("layer_norm", x, compute, lambda: _layer_norm_by_torch(x, weight, bias, epsilon).contiguous())
+def _layer_norm(x: Tensor, weight: Tensor, bias: Tensor, epsilon: float = 1e-6) -> Tensor:
+    with torch.no_grad():
+        return _run("layer_norm", _layer_norm_by_kernel, _layer_norm_contiguous, x, weight, bias, epsilon)
 
 
-@layer_norm.register_fake
+@_layer_norm.register_fake
 def _(x: Tensor, weight: Tensor, bias: Tensor, epsilon: float = 1e-6) -> Tensor:
     return torch.empty_like(x, memory_format=torch.contiguous_format)
 
 
-_differentiable(layer_norm, _layer_norm_by_torch)
+_differentiable(_layer_norm, _layer_norm_by_torch)
+
+
+def layer_norm(x: Tensor, weight: Tensor, bias: Tensor, epsilon: float = 1e-6) -> Tensor:
+    """torch.nn.functional.layer_norm over the last dimension; the kernel's epsilon is 1e-6."""
+    if _is_plain(x, weight, bias):
+        return _run("layer_norm", _layer_norm_by_kernel, _layer_norm_contiguous, x, weight, bias, epsilon)
+    return _layer_norm(x, weight, bias, epsilon)  # type: ignore[no-any-return]
+
+
+def _swiglu_by_kernel(gate: Tensor, factor: Tensor) -> Tensor:
+    _require(gate.shape == factor.shape, "the shapes differ")
+    out = gate.new_empty(gate.shape)
+    _ops._silu_multiply((_dense(gate), _dense(factor), _dense(out)), None, None, True)
+    return out
 
 
 def _swiglu_by_torch(gate: Tensor, factor: Tensor) -> Tensor:
     return _functional.silu(gate) * factor
 
 
+def _swiglu_contiguous(gate: Tensor, factor: Tensor) -> Tensor:
+    return _swiglu_by_torch(gate, factor).contiguous()
+
+
 @torch.library.custom_op("pascaline::swiglu", mutates_args=())
-def swiglu(gate: Tensor, factor: Tensor) -> Tensor:
-    """silu(gate) · factor, of equal shapes."""
-
-    def compute() -> Tensor:
-        _require(gate.shape == factor.shape, "the shapes differ")
-        rows = _rows(gate)
-        found: Tensor = _ops.silu_multiply(rows, _rows(factor), out=torch.empty_like(rows))
-        return found.view(gate.shape)
-
-    return _run("swiglu", gate, compute, lambda: _swiglu_by_torch(gate, factor).contiguous())
+def _swiglu(gate: Tensor, factor: Tensor) -> Tensor:
+    with torch.no_grad():
+        return _run("swiglu", _swiglu_by_kernel, _swiglu_contiguous, gate, factor)
 
 
-@swiglu.register_fake
+@_swiglu.register_fake
 def _(gate: Tensor, factor: Tensor) -> Tensor:
     return torch.empty_like(_swiglu_by_torch(gate, factor), memory_format=torch.contiguous_format)
 
 
-_differentiable(swiglu, _swiglu_by_torch)
+_differentiable(_swiglu, _swiglu_by_torch)
+
+
+def swiglu(gate: Tensor, factor: Tensor) -> Tensor:
+    """silu(gate) · factor, of equal shapes."""
+    if _is_plain(gate, factor):
+        return _run("swiglu", _swiglu_by_kernel, _swiglu_contiguous, gate, factor)
+    return _swiglu(gate, factor)  # type: ignore[no-any-return]
+
+
+def _attention_by_kernel(query: Tensor, key: Tensor, value: Tensor, is_causal: bool) -> Tensor:
+    _require(query.dim() == 4 and key.dim() == 4, "tensors have four dimensions here")
+    _require(not is_causal or query.shape[2] == key.shape[2], "a causal mask is for as many queries as keys")
+    out = query.new_empty(query.shape[0], query.shape[2], query.shape[1], query.shape[3])
+    for one in range(query.shape[0]):  # rows of heads side by side, as projections give them
+        q, k, v = (tensor[one].transpose(0, 1).contiguous() for tensor in (query, key, value))
+        _ops.attention_prefill(q, k, v, out=out[one], causal=is_causal)
+    return out.transpose(1, 2)
 
 
 def _attention_by_torch(query: Tensor, key: Tensor, value: Tensor, is_causal: bool) -> Tensor:
@@ -240,35 +331,33 @@ def _attention_by_torch(query: Tensor, key: Tensor, value: Tensor, is_causal: bo
                                                     enable_gqa=query.shape[-3] != key.shape[-3])
 
 
-@torch.library.custom_op("pascaline::attention", mutates_args=())
-def attention(query: Tensor, key: Tensor, value: Tensor, is_causal: bool = False) -> Tensor:
-    """`scaled_dot_product_attention` without a mask: [BATCH, HEADS, LENGTH, HEAD_DIM]."""
-
-    def compute() -> Tensor:
-        _require(query.dim() == 4 and key.dim() == 4, "tensors have four dimensions here")
-        _require(not is_causal or query.shape[2] == key.shape[2], "a causal mask is for as many queries as keys")
-        out = query.new_empty(query.shape[0], query.shape[2], query.shape[1], query.shape[3])
-        for one in range(query.shape[0]):  # rows of heads side by side, as projections give them
-            q, k, v = (tensor[one].transpose(0, 1).contiguous() for tensor in (query, key, value))
-            _ops.attention_prefill(q, k, v, out=out[one], causal=is_causal)
-        return out.transpose(1, 2)
-
-    return _run("attention", query, compute, lambda: _contiguous_heads(_attention_by_torch(query, key, value, is_causal)))
-
-
-def _contiguous_heads(x: Tensor) -> Tensor:
+def _attention_contiguous(query: Tensor, key: Tensor, value: Tensor, is_causal: bool) -> Tensor:
     """The same with the strides that the kernel's results have."""
+    x = _attention_by_torch(query, key, value, is_causal)
     return x.transpose(1, 2).contiguous().transpose(1, 2) if x.dim() == 4 else x.clone()
 
 
-@attention.register_fake
+@torch.library.custom_op("pascaline::attention", mutates_args=())
+def _attention(query: Tensor, key: Tensor, value: Tensor, is_causal: bool = False) -> Tensor:
+    with torch.no_grad():
+        return _run("attention", _attention_by_kernel, _attention_contiguous, query, key, value, is_causal)
+
+
+@_attention.register_fake
 def _(query: Tensor, key: Tensor, value: Tensor, is_causal: bool = False) -> Tensor:
     if query.dim() != 4:
         return torch.empty_like(query)
     return query.new_empty(query.shape[0], query.shape[2], query.shape[1], query.shape[3]).transpose(1, 2)
 
 
-_differentiable(attention, _attention_by_torch)
+_differentiable(_attention, _attention_by_torch)
+
+
+def attention(query: Tensor, key: Tensor, value: Tensor, is_causal: bool = False) -> Tensor:
+    """`scaled_dot_product_attention` without a mask: [BATCH, HEADS, LENGTH, HEAD_DIM]."""
+    if _is_plain(query, key, value):
+        return _run("attention", _attention_by_kernel, _attention_contiguous, query, key, value, is_causal)
+    return _attention(query, key, value, is_causal)  # type: ignore[no-any-return]
 
 
 def scaled_dot_product_attention(
@@ -279,7 +368,7 @@ def scaled_dot_product_attention(
     usual = scale is None or math.isclose(scale, 1 / math.sqrt(query.shape[-1]), rel_tol=1e-6)
     grouped = query.dim() == 4 and key.dim() == 4 and query.shape[1] != key.shape[1]
     if attn_mask is None and dropout_p == 0.0 and usual and (enable_gqa or not grouped):
-        return attention(query, key, value, is_causal)  # type: ignore[no-any-return]
+        return attention(query, key, value, is_causal)
     reason = "there is a mask" if attn_mask is not None else "there is dropout" if dropout_p else "there is a scale"
     _stats.calls["attention"] += 1
     _stats.fallbacks["attention", reason] += 1
@@ -294,7 +383,7 @@ class Linear(torch.nn.Linear):
     """torch.nn.Linear, computed by `linear`."""
 
     def forward(self, input: Tensor) -> Tensor:
-        return linear(input, self.weight, self.bias)  # type: ignore[no-any-return]
+        return linear(input, self.weight, self.bias)
 
 
 class PackedLinear(torch.nn.Module):
@@ -311,7 +400,7 @@ class PackedLinear(torch.nn.Module):
         self.register_buffer("bias", None if layer.bias is None else layer.bias.detach().float().clone())
 
     def forward(self, input: Tensor) -> Tensor:
-        return linear_packed(input, self.data, self.format, self.out_features, self.in_features,  # type: ignore
+        return linear_packed(input, self.data, self.format, self.out_features, self.in_features,
                              self.bias)
 
     def extra_repr(self) -> str:
@@ -326,21 +415,21 @@ class RMSNorm(torch.nn.Module):
         self.weight, self.epsilon = weight, epsilon
 
     def forward(self, input: Tensor) -> Tensor:
-        return rms_norm(input, self.weight, self.epsilon)  # type: ignore[no-any-return]
+        return rms_norm(input, self.weight, self.epsilon)
 
 
 class LayerNorm(torch.nn.LayerNorm):
     """torch.nn.LayerNorm with weight and bias over the last dimension."""
 
     def forward(self, input: Tensor) -> Tensor:
-        return layer_norm(input, self.weight, self.bias, self.eps)  # type: ignore[no-any-return]
+        return layer_norm(input, self.weight, self.bias, self.eps)
 
 
 class SwiGLU(torch.nn.Module):
     """silu(gate) · factor."""
 
     def forward(self, gate: Tensor, factor: Tensor) -> Tensor:
-        return swiglu(gate, factor)  # type: ignore[no-any-return]
+        return swiglu(gate, factor)
 
 
 @dataclasses.dataclass

@@ -1,22 +1,24 @@
 #include "python/src/engines.hpp"
 
-#include <unistd.h>
+#include <fmt/format.h>
+#include <pthread.h>
 
 #include <atomic>
-#include <exception>
 #include <map>
-#include <thread>
 
 #include "core/error.hpp"
 #include "core/util/paths.hpp"
-#include "runtime/device/cuda/default_stream.hpp"
+#include "runtime/device/cuda/thread_context.hpp"
 
 namespace pascaline::python {
 namespace {
 
+constexpr std::size_t kQuickPlaces = 64;  // found without a lock
+
 struct Engines {
   std::mutex mutex;
-  std::map<std::string, std::unique_ptr<Engine>> by_device;
+  std::map<Place, std::unique_ptr<Engine>> by_place;
+  std::array<std::atomic<Engine*>, kQuickPlaces> quick{};  // of by_place, by `place - kEmulator`
   std::optional<std::filesystem::path> database;
   bool database_chosen = false;
 };
@@ -33,45 +35,106 @@ std::optional<std::filesystem::path> usual_database() {
   return std::filesystem::exists(file) ? std::optional(std::move(file)) : std::nullopt;
 }
 
+std::atomic<bool> g_forked{false};
+
 }  // namespace
 
-void Engine::run(const std::function<void(Dispatcher&)>& work) {
-  const std::lock_guard lock(mutex_);
-  if (device_->info().kind != DeviceKind::cuda) {
-    work(dispatcher_);
+std::string name_of_place(Place place) {
+  return place == kProcessor  ? "cpu"
+         : place == kEmulator ? "emulator"
+         : place == kNowhere  ? ""
+                              : fmt::format("cuda:{}", place);
+}
+
+Engine::Engine(const std::string& device, const DispatcherOptions& options) {
+  const ThreadContext kept;
+  device_ = open_device(device);
+  dispatcher_ = std::make_unique<Dispatcher>(*device_, options);
+  is_gpu_ = device_->info().kind == DeviceKind::cuda;
+}
+
+Engine::~Engine() {
+  const ThreadContext kept;
+  try {
+    run([](Dispatcher& /*unused*/) {});
+  } catch (const Error&) {
+    // Of a device that is lost nothing runs any more.
+  }
+  dispatcher_.reset();
+  device_.reset();
+}
+
+const Prepared& Engine::first_call(const char* name, const CallStreams& streams,
+                                   const std::function<const Prepared&(Dispatcher&)>& prepare) {
+  if (is_gpu_ && StreamScope(*device_, streams.used).captured()) {
+    throw Error(
+        fmt::format("{}: it was not called with these shapes and types before the capture of the CUDA graph began, and "
+                    "its first call compiles and allocates, which a capture does not allow: call it once before",
+                    name));
+  }
+  const StreamScope own(*device_);
+  const Prepared& prepared = prepare(*dispatcher_);
+  device_->synchronize();
+  return prepared;
+}
+
+void Engine::start(const Prepared& prepared, std::span<void* const> buffers, const CallStreams& streams) {
+  if (!is_gpu_) {
+    dispatcher_->launch(prepared, buffers);
     device_->synchronize();
     return;
   }
-  // In a thread of its own: which context is current in the caller's is the caller's business.
-  std::exception_ptr failure;
-  std::thread([&] {
-    try {
-      device_->synchronize();
-      synchronize_default_stream();
-      work(dispatcher_);
-      device_->synchronize();
-    } catch (...) {
-      failure = std::current_exception();
-    }
-  }).join();
-  if (failure) {
-    std::rethrow_exception(failure);
+  StreamScope scope(*device_, streams.used);
+  captured_ = captured_ || scope.captured();
+  for (std::size_t i = 0; i < streams.waited_count; ++i) {
+    scope.wait_for(streams.waited[i]);
   }
+  const bool shares = prepared.shares_memory();
+  if (shares) {
+    scope.begin_shared();
+  }
+  dispatcher_->launch(prepared, buffers);
+  if (shares) {
+    scope.end_shared();
+  }
+}
+
+void Engine::run(const std::function<void(Dispatcher&)>& work) {
+  const std::lock_guard lock(mutex_);
+  StreamScope scope(*device_);
+  scope.begin_shared();
+  work(*dispatcher_);
+  scope.end_shared();
+  device_->synchronize();
 }
 
 void Engine::reload(const std::optional<std::filesystem::path>& database) {
   const std::lock_guard lock(mutex_);
-  dispatcher_.reload(database);
+  dispatcher_->reload(database);
 }
 
-Engine& engine_of(const std::string& device) {
+bool Engine::was_captured() {
+  const std::lock_guard lock(mutex_);
+  return captured_;
+}
+
+Engine& engine_of(Place place) {
   Engines& all = engines();
+  const auto index = static_cast<std::size_t>(place - kEmulator);
+  if (index < kQuickPlaces) {
+    if (Engine* known = all.quick[index].load(std::memory_order_acquire)) {
+      return *known;
+    }
+  }
   const std::lock_guard lock(all.mutex);
-  std::unique_ptr<Engine>& engine = all.by_device[device];
+  std::unique_ptr<Engine>& engine = all.by_place[place];
   if (!engine) {
     DispatcherOptions options;
     options.database = all.database_chosen ? all.database : usual_database();
-    engine = std::make_unique<Engine>(device, options);
+    engine = std::make_unique<Engine>(name_of_place(place), options);
+  }
+  if (index < kQuickPlaces) {
+    all.quick[index].store(engine.get(), std::memory_order_release);
   }
   return *engine;
 }
@@ -82,7 +145,7 @@ void use_database(const std::optional<std::filesystem::path>& database) {
   if (database && !std::filesystem::exists(*database)) {
     throw Error("db: there is no " + database->string() + "; `pascaline.sweep` makes one");
   }
-  for (auto& [device, engine] : all.by_device) {
+  for (auto& [place, engine] : all.by_place) {
     if (engine) {
       engine->reload(database);
     }
@@ -92,8 +155,8 @@ void use_database(const std::optional<std::filesystem::path>& database) {
 }
 
 void refuse_fork() {
-  static const pid_t first = ::getpid();
-  if (::getpid() != first) {
+  static const int watched = ::pthread_atfork(nullptr, nullptr, [] { g_forked.store(true); });
+  if (watched != 0 || g_forked.load(std::memory_order_relaxed)) {
     throw Error(
         "this process was forked from one that had used Pascaline already, whose threads and devices it does not have; "
         "start it by multiprocessing's 'spawn' or 'forkserver'");

@@ -1,15 +1,18 @@
 #include <fmt/format.h>
 #include <nanobind/nanobind.h>
-#include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <array>
 #include <cctype>
+#include <chrono>
 #include <cmath>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -25,27 +28,30 @@ namespace {
 
 namespace nb = nanobind;
 
+constexpr std::size_t kMostFields = 24;
+
+// Which of a call's arguments is which field of the operation, in the order of `fields`; -1: none.
+using FieldOrder = std::array<int, kMostFields>;
+
 // A call's arguments as they were given; tensors that are None were left out.
 struct Call {
-  nb::dict tensors;
-  std::map<std::string, double> numbers;
-  std::string device;  // where to compute; empty: where the memory is
+  const FieldOrder& order;
+  nb::handle arguments;     // a tuple
+  std::string_view device;  // where to compute; empty: where the memory is
+  nb::handle stream;        // None: the current one
+  Shape shape;
 };
+
+nb::handle argument(const Call& call, std::size_t field) {
+  const int at = call.order[field];
+  return at < 0 ? nb::handle() : nb::handle(PyTuple_GetItem(call.arguments.ptr(), at));
+}
 
 void take(double value, bool& field) { field = value != 0; }
 void take(double value, std::int64_t& field) { field = static_cast<std::int64_t>(value); }
 void take(double value, ElementType& field) { field = static_cast<ElementType>(value); }
 void take(double value, ops::Epilogue& field) { field = static_cast<ops::Epilogue>(value); }
 void take(double value, NormEpsilon& field) { field.nano = std::llround(value * 1e9); }
-
-bool is_written_tensor(const std::vector<std::pair<const TensorView*, ops::Use>>& uses, const TensorView* tensor) {
-  for (const auto& [used, use] : uses) {
-    if (used == tensor && ops::is_written(use)) {
-      return true;
-    }
-  }
-  return false;
-}
 
 // The text with a whole word replaced.
 std::string with_word(std::string text, const std::string& word, const std::string& by) {
@@ -77,58 +83,144 @@ std::string in_python(Op& op, std::string message) {
   return message;
 }
 
-template <typename Op>
-void run(const Call& call) {
-  Op op;
-  std::map<std::string, Tensor> tensors;
-  std::vector<std::pair<const TensorView*, ops::Use>> uses;
-  // Those that depend on the tensors are buffers that the operation does not have.
-  Op::operands(op, [&](const char*, const TensorView& tensor, ops::Use use) { uses.emplace_back(&tensor, use); });
-  fields(op, [&](const char* name, auto& field) {
-    if constexpr (std::is_same_v<std::remove_reference_t<decltype(field)>, TensorView>) {
-      if (call.tensors.contains(name) && !call.tensors[name].is_none()) {
-        Tensor tensor = tensor_of(name, call.tensors[name], is_written_tensor(uses, &field));
-        field = tensor.view;
-        tensors.emplace(name, std::move(tensor));
+// The arrays of a call, which are kept as long as this is.
+class CallTensors {
+ public:
+  // Puts a call's arguments into the operation.
+  template <typename Op>
+  void read(const Call& call, Op& op) {
+    // Before any is there: operands that depend on the tensors are buffers that the operation does not have.
+    std::array<const TensorView*, ops::Operands::kMax> written;
+    std::size_t written_count = 0;
+    Op::operands(op, [&](const char*, const TensorView& tensor, ops::Use use) {
+      if (ops::is_written(use)) {
+        written[written_count++] = &tensor;
       }
-    } else if (const auto number = call.numbers.find(name); number != call.numbers.end()) {
-      take(number->second, field);
-    }
-  });
-  const std::string place = place_of(call.device, tensors);
-  const nb::gil_scoped_release released;
-  bool needed = false;
+    });
+    const auto is_written = [&](const TensorView& tensor) {
+      return std::find(written.begin(), written.begin() + written_count, &tensor) != written.begin() + written_count;
+    };
+    std::size_t index = 0;
+    fields(op, [&](const char* name, auto& field) {
+      const nb::handle given = argument(call, index++);
+      if constexpr (std::is_same_v<std::remove_reference_t<decltype(field)>, TensorView>) {
+        if (given.is_valid() && !given.is_none()) {
+          NamedTensor& added = all_[count_];
+          added = {name, tensor_of(name, given, is_written(field), call.shape)};
+          ++count_;
+          field = added.tensor.view;
+        }
+      } else if (given.is_valid()) {
+        take(nb::cast<double>(given), field);
+      }
+    });
+  }
+
+  [[nodiscard]] std::span<const NamedTensor> all() const noexcept { return {all_.data(), count_}; }
+
+ private:
+  std::array<NamedTensor, ops::Operands::kMax> all_;
+  std::size_t count_ = 0;
+};
+
+template <typename Op>
+bool is_needed(Op& op) {
   try {
-    needed = ops::is_needed(op);
+    return ops::is_needed(op);
   } catch (const Error& error) {
     throw ArgumentError(in_python(op, error.what()));
   }
-  if (!needed) {
+}
+
+template <typename Op>
+void count(const Op& op) {
+  if constexpr (requires { op.observed(); }) {
+    count_call(op.observed());
+  } else {
+    count_call(op.problem());
+  }
+}
+
+// On a device; `op` is needed.
+template <typename Op>
+void launch(Engine& engine, const Op& op, const CallStreams& streams) {
+  std::array<void*, ops::Operands::kMax> buffers;
+  std::size_t buffer_count = 0;
+  Op::operands(op, [&](const char*, const TensorView& tensor, ops::Use) { buffers[buffer_count++] = tensor.data; });
+  const ops::KernelProblem problem = op.problem();
+  engine.launch(
+      Op::kName, streams, {buffers.data(), buffer_count},
+      [&](Dispatcher& dispatcher) {
+        return dispatcher.find(dispatcher.kernel(problem.kernel()), problem.dimensions(), problem.types());
+      },
+      [&](Dispatcher& dispatcher) -> const Prepared& { return dispatcher.prepare(problem.named()); });
+}
+
+template <typename Op>
+void run(const Call& call) {
+  Op op;
+  CallTensors tensors;
+  tensors.read(call, op);
+  const Place place = place_of(call.device, tensors.all());
+  const CallStreams streams = streams_of(place, call.stream, tensors.all());
+  const nb::gil_scoped_release released;
+  if (!is_needed(op)) {
     return;
   }
   refuse_fork();
   if (captures()) {
-    if constexpr (requires { op.observed(); }) {
-      count_call(op.observed());
-    } else {
-      count_call(op.problem());
-    }
+    count(op);
   }
   if (place == kProcessor) {
     op.compute();
   } else {
-    engine_of(place).run([&](Dispatcher& dispatcher) { ops::launch(dispatcher, op); });
+    launch(engine_of(place), op, streams);
   }
+}
+
+// Microseconds of the processor for each of so many launches as a program in C++ makes them, on a device.
+template <typename Op>
+double time_launches(const Call& call, int calls) {
+  Op op;
+  CallTensors tensors;
+  tensors.read(call, op);
+  const Place place = place_of(call.device, tensors.all());
+  const nb::gil_scoped_release released;
+  if (place == kProcessor || !is_needed(op)) {
+    throw ArgumentError("nothing of this is launched on a device");
+  }
+  using Clock = std::chrono::steady_clock;
+  double spent_us = 0;
+  engine_of(place).run([&](Dispatcher& dispatcher) {
+    ops::run(dispatcher, op);
+    const Clock::time_point begin = Clock::now();
+    for (int i = 0; i < calls; ++i) {
+      ops::run(dispatcher, op);
+    }
+    spent_us = std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
+  });
+  return spent_us / calls;
+}
+
+// Names of the arguments in the order of `fields`.
+template <typename Op>
+std::vector<std::string> names() {
+  std::vector<std::string> found;
+  Op op;
+  fields(op, [&](const char* name, auto&) { found.emplace_back(name); });
+  return found;
 }
 
 struct Entry {
   const char* name;
   void (*run)(const Call&);
+  double (*time)(const Call&, int calls);
+  std::vector<std::string> (*names)();
 };
 
 template <typename Op>
 constexpr Entry entry() {
-  return {Op::kName, run<Op>};
+  return {Op::kName, run<Op>, time_launches<Op>, names<Op>};
 }
 
 constexpr Entry kOperations[] = {
@@ -141,24 +233,65 @@ constexpr Entry kOperations[] = {
     entry<ops::AttentionDecode>(), entry<ops::Quantize>(),          entry<ops::QuantizedMatmul>(),
 };
 
-void run_operation(const std::string& name, const nb::dict& tensors, const std::map<std::string, double>& numbers,
-                   const std::string& device) {
-  for (const Entry& known : kOperations) {
-    if (known.name == name) {
-      known.run({tensors, numbers, device});
-      return;
+/// An operation that is called with its arguments in the order of the names that it is made with.
+class NativeOperation {
+ public:
+  NativeOperation(const std::string& name, const std::vector<std::string>& arguments)
+      : count_(static_cast<Py_ssize_t>(arguments.size())) {
+    const auto* const known =
+        std::find_if(std::begin(kOperations), std::end(kOperations), [&](const Entry& one) { return one.name == name; });
+    if (known == std::end(kOperations)) {
+      throw ArgumentError(fmt::format("there is no operation '{}'", name));
+    }
+    entry_ = known;
+    const std::vector<std::string> fields = entry_->names();
+    order_.fill(-1);
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      const auto field = std::find(fields.begin(), fields.end(), arguments[i]);
+      if (field == fields.end() || fields.size() > kMostFields) {
+        throw ArgumentError(fmt::format("{} has no argument '{}'", name, arguments[i]));
+      }
+      order_[static_cast<std::size_t>(field - fields.begin())] = static_cast<int>(i);
     }
   }
-  throw ArgumentError(fmt::format("there is no operation '{}'", name));
-}
+
+  void run(const nb::tuple& arguments, const nb::object& device, const nb::object& stream, bool matrices) const {
+    std::string name;
+    entry_->run(call_of(arguments, device, stream, matrices, name));
+  }
+
+  [[nodiscard]] double time(const nb::tuple& arguments, const nb::object& device, int calls) const {
+    std::string name;
+    return entry_->time(call_of(arguments, device, nb::none(), false, name), std::max(calls, 1));
+  }
+
+ private:
+  [[nodiscard]] Call call_of(const nb::tuple& arguments, const nb::object& device, nb::handle stream, bool matrices,
+                             std::string& name) const {
+    if (PyTuple_Size(arguments.ptr()) != count_) {
+      throw ArgumentError(fmt::format("{} takes {} arguments", entry_->name, count_));
+    }
+    if (!device.is_none()) {
+      name = nb::cast<std::string>(device);
+    }
+    return {order_, arguments, name, stream, matrices ? Shape::matrix : Shape::as_it_is};
+  }
+
+  const Entry* entry_ = nullptr;
+  FieldOrder order_{};
+  Py_ssize_t count_ = 0;
+};
 
 }  // namespace
 
 void add_operations(nb::module_& module) {
   module.def("begin_capture", begin_capture);
   module.def("end_capture", end_capture, nb::arg("capture"));
-  module.def("run_operation", run_operation, nb::arg("name"), nb::arg("tensors"), nb::arg("numbers"),
-             nb::arg("device"));
+  nb::class_<NativeOperation>(module, "Operation")
+      .def(nb::init<const std::string&, const std::vector<std::string>&>(), nb::arg("name"), nb::arg("arguments"))
+      .def("run", &NativeOperation::run, nb::arg("arguments"), nb::arg("device").none(), nb::arg("stream").none(),
+           nb::arg("matrices") = false)
+      .def("time", &NativeOperation::time, nb::arg("arguments"), nb::arg("device").none(), nb::arg("calls"));
   module.def(
       "use_database",
       [](const std::optional<std::string>& database) {

@@ -41,22 +41,35 @@ std::int64_t dense_elements(const std::string& name, const TensorView& view) {
   return elements;
 }
 
-// That an array is what the kernel's argument is, in this problem.
-void require_fits(const BoundSpace& bound, const Argument& argument, const TensorView& view) {
+// What an array must be in a problem.
+struct Wanted {
+  ElementType type = ElementType::float32;  // of its elements; a packed matrix's are bytes
+  ElementType stored = ElementType::float32;
+  std::int64_t elements = 0;
+};
+
+Wanted wanted_of(const BoundSpace& bound, const Argument& argument) {
   const ElementType type = bound.type_of(argument);
-  const std::int64_t elements = dense_elements(argument.name, view);
-  const bool packed = is_matrix_format(type);
-  if (view.type != (packed ? ElementType::uint8 : type)) {
-    throw ArgumentError(
-        fmt::format("{}: it is {}, but {} takes {}", argument.name, name_of(view.type), bound.space().kernel,
-                    packed ? fmt::format("the bytes of {}, as uint8", name_of(type)) : std::string(name_of(type))));
-  }
   const Config config = bound.default_config();
-  const auto wanted =
-      packed ? static_cast<std::int64_t>(bound.buffer_bytes(argument, config)) : bound.value(argument, config);
-  if (elements != wanted) {
-    throw ArgumentError(fmt::format("{}: it has {} elements, but {} takes {}", argument.name, elements,
-                                    bound.problem().text(), wanted));
+  if (is_matrix_format(type)) {
+    return {type, ElementType::uint8, static_cast<std::int64_t>(bound.buffer_bytes(argument, config))};
+  }
+  return {type, type, bound.value(argument, config)};
+}
+
+// That an array is what the kernel's argument is.
+void require_fits(const std::string& name, const std::string& kernel, const Problem& problem, const Wanted& wanted,
+                  const TensorView& view) {
+  const std::int64_t elements = dense_elements(name, view);
+  if (view.type != wanted.stored) {
+    throw ArgumentError(fmt::format("{}: it is {}, but {} takes {}", name, name_of(view.type), kernel,
+                                    wanted.type != wanted.stored
+                                        ? fmt::format("the bytes of {}, as uint8", name_of(wanted.type))
+                                        : std::string(name_of(wanted.type))));
+  }
+  if (elements != wanted.elements) {
+    throw ArgumentError(
+        fmt::format("{}: it has {} elements, but {} takes {}", name, elements, problem.text(), wanted.elements));
   }
 }
 
@@ -85,7 +98,14 @@ class OwnKernel {
   }
   OwnKernel(const OwnKernel&) = delete;
   OwnKernel& operator=(const OwnKernel&) = delete;
-  ~OwnKernel() = default;
+  /// Waits for what was launched. What a graph was given stays, as nobody tells when that graph goes.
+  ~OwnKernel() {
+    for (auto& [name, place] : places_) {
+      if (place->engine && place->engine->was_captured()) {
+        (void)place->engine.release();
+      }
+    }
+  }
 
   /// Names of the arrays that a launch takes.
   [[nodiscard]] nb::list arrays() const {
@@ -96,29 +116,51 @@ class OwnKernel {
     return names;
   }
 
-  /// Launches the best variant that is known for the problem on the arrays and waits for it.
+  /// Launches the best variant that is known for the problem on the arrays; on a GPU on the caller's stream and without
+  /// waiting, with its engine kept for ever once a graph has such a launch.
   void launch(const std::string& problem_text, const nb::tuple& arrays, const std::string& device,
-              const std::optional<std::string>& database) {
-    const std::map<std::string, Tensor> tensors = tensors_of(arrays);
-    std::string place = place_of(device, tensors);
-    if (place == kProcessor) {
-      place = "emulator";  // that kernel is the only code that there is
+              const nb::object& stream, const std::optional<std::string>& database) {
+    const std::vector<NamedTensor> tensors = tensors_of(arrays);
+    Place place = place_of(device, tensors);
+    const CallStreams streams = streams_of(place, stream, tensors);
+    if (place < 0) {
+      place = kEmulator;  // that kernel is the only code that there is
     }
     const nb::gil_scoped_release released;
-    const Problem problem = problem_of(problem_text);
     refuse_fork();
-    engine(place, database).run([&](Dispatcher& dispatcher) { launch_on(dispatcher, problem, tensors); });
+    std::vector<void*> addresses;
+    for (const NamedTensor& named : tensors) {
+      addresses.push_back(named.tensor.view.data);
+    }
+    OnPlace& at = on_place(name_of_place(place));
+    const std::lock_guard lock(at.mutex);
+    Engine& engine = engine_at(at, name_of_place(place), database);
+    Known* known = nullptr;
+    engine.launch(
+        name_.c_str(), streams, addresses,
+        [&](const Dispatcher& dispatcher) {
+          known = &known_problem(at, dispatcher, problem_text);
+          for (std::size_t i = 0; i < tensors.size(); ++i) {
+            require_fits(buffers_[i]->name, name_, known->problem, known->wanted[i], tensors[i].tensor.view);
+            require_aligned(*buffers_[i], tensors[i].tensor.view);
+          }
+          return known->prepared;
+        },
+        [&](Dispatcher& dispatcher) -> const Prepared& {
+          known->prepared = &dispatcher.prepare(known->problem);
+          return *known->prepared;
+        });
   }
 
   /// The same on copies of arrays in host memory on that device (empty: the first GPU, or the emulated device); what
   /// the kernel writes is copied back.
   void run(const std::string& problem_text, const nb::tuple& arrays, const std::string& device,
            const std::optional<std::string>& database) {
-    const std::map<std::string, Tensor> tensors = tensors_of(arrays);
-    for (const auto& [name, tensor] : tensors) {
-      if (tensor.device != kProcessor) {
-        throw ArgumentError(fmt::format(
-            "{}: it is on {}, and is copied from host memory only; launch takes it where it is", name, tensor.device));
+    const std::vector<NamedTensor> tensors = tensors_of(arrays);
+    for (const NamedTensor& named : tensors) {
+      if (!named.tensor.in_host_memory()) {
+        throw ArgumentError(fmt::format("{}: it is on {}, and is copied from host memory only; launch takes it where it is",
+                                        named.name, name_of_place(named.tensor.place)));
       }
     }
     const nb::gil_scoped_release released;
@@ -126,21 +168,38 @@ class OwnKernel {
     refuse_fork();
     cli::DeviceOptions chosen;
     chosen.device = device;
-    engine(chosen.chosen_device(), database).run([&](Dispatcher& dispatcher) { run_on(dispatcher, problem, tensors); });
+    const std::string place = chosen.chosen_device();
+    OnPlace& at = on_place(place);
+    const std::lock_guard lock(at.mutex);
+    engine_at(at, place, database).run([&](Dispatcher& dispatcher) { run_on(dispatcher, problem, tensors); });
   }
 
   /// Looks for winners again, in that database.
   void reload(const std::optional<std::string>& database) {
     const std::lock_guard lock(mutex_);
-    for (auto& [place, engine] : engines_) {
-      if (engine) {
-        engine->reload(database ? std::optional<std::filesystem::path>(*database) : std::nullopt);
+    for (auto& [name, place] : places_) {
+      const std::lock_guard place_lock(place->mutex);
+      place->known.clear();
+      if (place->engine) {
+        place->engine->reload(database ? std::optional<std::filesystem::path>(*database) : std::nullopt);
       }
     }
   }
 
  private:
-  [[nodiscard]] std::map<std::string, Tensor> tensors_of(const nb::tuple& arrays) const {
+  // A problem that was asked for, by its text.
+  struct Known {
+    Problem problem;
+    std::vector<Wanted> wanted;  // of buffers_
+    const Prepared* prepared = nullptr;
+  };
+  struct OnPlace {
+    std::mutex mutex;  // guards what follows
+    std::unique_ptr<Engine> engine;
+    std::map<std::string, Known> known;
+  };
+
+  [[nodiscard]] std::vector<NamedTensor> tensors_of(const nb::tuple& arrays) const {
     if (arrays.size() != buffers_.size()) {
       std::string names;
       for (const Argument* argument : buffers_) {
@@ -148,9 +207,9 @@ class OwnKernel {
       }
       throw ArgumentError(fmt::format("{} takes {} arrays ({}), not {}", name_, buffers_.size(), names, arrays.size()));
     }
-    std::map<std::string, Tensor> tensors;
+    std::vector<NamedTensor> tensors;
     for (std::size_t i = 0; i < buffers_.size(); ++i) {
-      tensors.emplace(buffers_[i]->name, tensor_of(buffers_[i]->name, arrays[i], is_output(*buffers_[i])));
+      tensors.push_back({buffers_[i]->name, tensor_of(buffers_[i]->name, arrays[i], is_output(*buffers_[i]))});
     }
     return tensors;
   }
@@ -164,49 +223,58 @@ class OwnKernel {
     }
   }
 
-  Engine& engine(const std::string& place, const std::optional<std::string>& database) {
+  [[nodiscard]] Known& known_problem(OnPlace& at, const Dispatcher& dispatcher, const std::string& text) const {
+    const auto found = at.known.find(text);
+    if (found != at.known.end()) {
+      return found->second;
+    }
+    Known known{problem_of(text), {}, nullptr};
+    const BoundSpace bound(space_, known.problem, dispatcher.target().limits);
+    for (const Argument* argument : buffers_) {
+      known.wanted.push_back(wanted_of(bound, *argument));
+    }
+    return at.known.emplace(text, std::move(known)).first->second;
+  }
+
+  OnPlace& on_place(const std::string& name) {
     const std::lock_guard lock(mutex_);
-    std::unique_ptr<Engine>& engine = engines_[place];
-    if (!engine) {
+    std::unique_ptr<OnPlace>& place = places_[name];
+    if (!place) {
+      place = std::make_unique<OnPlace>();
+    }
+    return *place;
+  }
+
+  Engine& engine_at(OnPlace& at, const std::string& place, const std::optional<std::string>& database) const {
+    if (!at.engine) {
       DispatcherOptions options;
       options.kernels = kernels_;
       options.spaces = spaces_;
       if (database) {
         options.database = *database;
       }
-      engine = std::make_unique<Engine>(place, options);
+      at.engine = std::make_unique<Engine>(place, options);
     }
-    return *engine;
+    return *at.engine;
   }
 
-  void launch_on(Dispatcher& dispatcher, const Problem& problem, const std::map<std::string, Tensor>& tensors) const {
-    const BoundSpace bound(space_, problem, dispatcher.target().limits);
-    std::vector<void*> addresses;
-    for (const Argument* argument : buffers_) {
-      const TensorView& view = tensors.at(argument->name).view;
-      require_fits(bound, *argument, view);
-      require_aligned(*argument, view);
-      addresses.push_back(view.data);
-    }
-    dispatcher.launch(dispatcher.prepare(problem), addresses);
-  }
-
-  void run_on(Dispatcher& dispatcher, const Problem& problem, const std::map<std::string, Tensor>& tensors) const {
+  void run_on(Dispatcher& dispatcher, const Problem& problem, const std::vector<NamedTensor>& tensors) const {
     const BoundSpace bound(space_, problem, dispatcher.target().limits);
     Device& device = dispatcher.device();
     std::vector<Buffer> copies;
     std::vector<void*> addresses;
-    for (const Argument* argument : buffers_) {
-      const TensorView& view = tensors.at(argument->name).view;
-      require_fits(bound, *argument, view);
-      copies.push_back(device.allocate(bound.buffer_bytes(*argument, bound.default_config())));
+    for (std::size_t i = 0; i < buffers_.size(); ++i) {
+      const Argument& argument = *buffers_[i];
+      const TensorView& view = tensors[i].tensor.view;
+      require_fits(argument.name, name_, problem, wanted_of(bound, argument), view);
+      copies.push_back(device.allocate(bound.buffer_bytes(argument, bound.default_config())));
       device.upload(copies.back(), bytes_of_array(view, copies.back()));
       addresses.push_back(copies.back().data());
     }
     dispatcher.launch(dispatcher.prepare(problem), addresses);
     for (std::size_t i = 0; i < buffers_.size(); ++i) {
       if (is_output(*buffers_[i])) {
-        device.download(bytes_of_array(tensors.at(buffers_[i]->name).view, copies[i]), copies[i]);
+        device.download(bytes_of_array(tensors[i].tensor.view, copies[i]), copies[i]);
       }
     }
   }
@@ -217,7 +285,7 @@ class OwnKernel {
   std::string name_;
   std::vector<const Argument*> buffers_;  // of space_
   std::mutex mutex_;
-  std::map<std::string, std::unique_ptr<Engine>> engines_;
+  std::map<std::string, std::unique_ptr<OnPlace>> places_;
 };
 
 }  // namespace
@@ -227,7 +295,8 @@ void add_kernels(nb::module_& module) {
       .def(nb::init<std::string, const std::string&, const std::string&>(), nb::arg("name"), nb::arg("kernels"),
            nb::arg("spaces"))
       .def("arrays", &OwnKernel::arrays)
-      .def("launch", &OwnKernel::launch, nb::arg("problem"), nb::arg("arrays"), nb::arg("device"), nb::arg("db").none())
+      .def("launch", &OwnKernel::launch, nb::arg("problem"), nb::arg("arrays"), nb::arg("device"), nb::arg("stream").none(),
+           nb::arg("db").none())
       .def("run", &OwnKernel::run, nb::arg("problem"), nb::arg("arrays"), nb::arg("device"), nb::arg("db").none())
       .def("reload", &OwnKernel::reload, nb::arg("db").none(), nb::call_guard<nb::gil_scoped_release>());
 }

@@ -70,7 +70,7 @@ PackedPair pair_of(const std::string& format, nb::handle values, nb::handle data
     throw ArgumentError(fmt::format("data: it is not the {} bytes, as uint8, of a matrix of {} by {} in {}", wanted,
                                     pair.rows, pair.columns, format));
   }
-  if (pair.values.device != kProcessor || pair.data.device != kProcessor) {
+  if (!pair.values.in_host_memory() || !pair.data.in_host_memory()) {
     throw ArgumentError("weight: matrices are packed in host memory only; move it there");
   }
   return pair;

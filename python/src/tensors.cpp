@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "python/src/errors.hpp"
+#include "python/src/torch_tensors.hpp"
 #include "runtime/device/device.hpp"
 
 namespace pascaline::python {
@@ -56,7 +57,7 @@ std::string dtype_text(nb::handle object) {
   return nb::cast<std::string>(nb::str(nb::handle(type)));
 }
 
-std::string unsupported_text(const std::string& name, nb::handle object) {
+std::string unsupported_text(std::string_view name, nb::handle object) {
   return fmt::format(
       "{}: an array of {} is not supported; it can be float32, float16, bfloat16, float64, int8, int32, int64, uint8 "
       "or "
@@ -65,7 +66,7 @@ std::string unsupported_text(const std::string& name, nb::handle object) {
 }
 
 // Why an object that has a type and a shape cannot be taken: what its library says, or else its element type.
-std::string refusal_text(const std::string& name, nb::handle object) {
+std::string refusal_text(std::string_view name, nb::handle object) {
   if (nb::hasattr(object, "__dlpack__")) {
     try {
       object.attr("__dlpack__")();
@@ -78,9 +79,14 @@ std::string refusal_text(const std::string& name, nb::handle object) {
 }
 
 // PyTorch's tensors in a graph of derivatives: what is computed here has none, and would silently cut it.
-void refuse_derivatives(const std::string& name, nb::handle object) {
-  if (!nb::hasattr(object, "requires_grad") || !nb::isinstance<nb::bool_>(object.attr("requires_grad")) ||
-      !nb::cast<bool>(object.attr("requires_grad"))) {
+void refuse_derivatives(std::string_view name, nb::handle object) {
+  PyObject* const required = PyObject_GetAttrString(object.ptr(), "requires_grad");
+  if (required == nullptr) {
+    PyErr_Clear();
+    return;
+  }
+  const nb::object held = nb::steal(required);
+  if (required != Py_True) {
     return;
   }
   const nb::object library = nb::steal(PyImport_GetModule(nb::str("torch").ptr()));
@@ -92,7 +98,7 @@ void refuse_derivatives(const std::string& name, nb::handle object) {
   }
 }
 
-Array array_of(const std::string& name, nb::handle object, bool written) {
+Array array_of(std::string_view name, nb::handle object, bool written) {
   Array array;
   if (written) {
     nb::ndarray<> writable;
@@ -117,17 +123,17 @@ Array array_of(const std::string& name, nb::handle object, bool written) {
   return array;
 }
 
-std::string device_of(const std::string& name, const Array& array) {
-  switch (array.device_type()) {
+Place place_on(std::string_view name, int kind, int ordinal) {
+  switch (kind) {
     case nb::device::cpu::value:
       return kProcessor;
     case nb::device::cuda::value:
-      return fmt::format("cuda:{}", array.device_id());
+      return ordinal;
     default:
       throw ArgumentError(
           fmt::format("{}: the array is in the memory of a device that is neither the processor nor a "
                       "CUDA device (DLPack's type {})",
-                      name, array.device_type()));
+                      name, kind));
   }
 }
 
@@ -135,15 +141,15 @@ std::string device_of(const std::string& name, const Array& array) {
 struct Layout {
   void* data = nullptr;
   std::optional<ElementType> type;
-  std::vector<std::int64_t> shape;
-  std::vector<std::int64_t> strides;  // elements
+  std::span<const std::int64_t> shape;
+  std::span<const std::int64_t> strides;  // elements
 };
 
-[[noreturn]] void refuse_rows(const std::string& name) {
+[[noreturn]] void refuse_rows(std::string_view name) {
   throw ArgumentError(fmt::format("{}: its elements do not lie row by row; pass a contiguous copy of the array", name));
 }
 
-TensorView view_of(const std::string& name, nb::handle object, const Layout& layout) {
+TensorView view_of(std::string_view name, nb::handle object, const Layout& layout) {
   if (!layout.type) {
     throw nb::type_error(unsupported_text(name, object).c_str());
   }
@@ -171,15 +177,28 @@ TensorView view_of(const std::string& name, nb::handle object, const Layout& lay
   return view;
 }
 
-Layout layout_of(const Array& array) {
-  Layout layout;
-  layout.data = const_cast<void*>(array.data());  // what is written was asked for as such
-  layout.type = type_from(array.dtype());
-  for (std::size_t i = 0; i < array.ndim(); ++i) {
-    layout.shape.push_back(static_cast<std::int64_t>(array.shape(i)));
-    layout.strides.push_back(array.stride(i));
+// Leading extents become one; a matrix whose rows lie apart cannot be made of more.
+void make_matrix(std::string_view name, TensorView& view) {
+  if (view.rank <= 2) {
+    return;
   }
-  return layout;
+  if (view.row_stride != 0) {
+    refuse_rows(name);
+  }
+  const std::int64_t columns = view.shape[static_cast<std::size_t>(view.rank) - 1];
+  std::int64_t rows = 1;
+  for (std::size_t i = 0; i + 1 < static_cast<std::size_t>(view.rank); ++i) {
+    rows *= view.shape[i];
+    view.shape[i] = 0;
+  }
+  view.shape = {rows, columns};
+  view.rank = 2;
+}
+
+Layout layout_of(const Array& array) {
+  // What is written was asked for as such.
+  return {const_cast<void*>(array.data()), type_from(array.dtype()), {array.shape_ptr(), array.ndim()},
+          {array.stride_ptr(), array.ndim()}};
 }
 
 std::optional<ElementType> type_from_text(const std::string& typestr) {
@@ -194,37 +213,61 @@ std::optional<ElementType> type_from_text(const std::string& typestr) {
       nb::dlpack::dtype{static_cast<std::uint8_t>(code), static_cast<std::uint8_t>(8 * (typestr[2] - '0')), 1});
 }
 
+std::size_t count_cards() {
+  static const std::size_t count = [] {
+    std::size_t cards = 0;
+    for (const DeviceInfo& info : list_devices()) {
+      cards += info.kind == DeviceKind::cuda ? 1 : 0;
+    }
+    return cards;
+  }();
+  return count;
+}
+
 // The ordinal of an object's CUDA device: its attribute `device`, a number or something with an `id`.
-std::string interface_device(const std::string& name, nb::handle object) {
+Place interface_device(std::string_view name, nb::handle object) {
   if (nb::hasattr(object, "device")) {
     nb::object device = object.attr("device");
     if (nb::hasattr(device, "id")) {
       device = device.attr("id");
     }
     int ordinal = 0;
-    if (nb::try_cast(device, ordinal)) {
-      return fmt::format("cuda:{}", ordinal);
+    if (nb::try_cast(device, ordinal) && ordinal >= 0) {
+      return ordinal;
     }
     PyErr_Clear();
   }
-  std::size_t cards = 0;
-  for (const DeviceInfo& info : list_devices()) {
-    cards += info.kind == DeviceKind::cuda ? 1 : 0;
-  }
-  if (cards > 1) {
+  if (count_cards() > 1) {
     throw ArgumentError(
         fmt::format("{}: the array does not say which CUDA device it is on; pass one with DLPack", name));
   }
-  return "cuda:0";
+  return 0;
+}
+
+// What version 3 has of the stream on which an array may still be written: none has to be waited for if it is missing.
+std::optional<ForeignStream> interface_stream(std::string_view name, const nb::dict& interface) {
+  if (!interface.contains("stream") || interface["stream"].is_none()) {
+    return std::nullopt;
+  }
+  const auto handle = nb::cast<std::uintptr_t>(interface["stream"]);
+  if (handle == 0) {
+    throw ArgumentError(
+        fmt::format("{}: its __cuda_array_interface__ gives stream 0, which is ambiguous; 1 is the legacy default "
+                    "stream, 2 the calling thread's",
+                    name));
+  }
+  return ForeignStream{handle};
 }
 
 // CUDA Array Interface, version 3.
-Tensor tensor_of_interface(const std::string& name, nb::handle object, bool written) {
+Tensor tensor_of_interface(std::string_view name, nb::handle object, bool written) {
   Tensor tensor;
   tensor.owner = nb::borrow(object);
   try {
     const nb::dict interface = nb::cast<nb::dict>(object.attr("__cuda_array_interface__"));
     const nb::tuple data = nb::cast<nb::tuple>(interface["data"]);
+    std::vector<std::int64_t> shape;
+    std::vector<std::int64_t> strides;
     Layout layout;
     layout.data = reinterpret_cast<void*>(nb::cast<std::uintptr_t>(data[0]));
     if (written && nb::cast<bool>(data[1])) {
@@ -233,23 +276,26 @@ Tensor tensor_of_interface(const std::string& name, nb::handle object, bool writ
     layout.type = type_from_text(nb::cast<std::string>(interface["typestr"]));
     const auto bytes = static_cast<std::int64_t>(layout.type ? size_of(*layout.type) : 1);
     for (nb::handle extent : nb::cast<nb::tuple>(interface["shape"])) {
-      layout.shape.push_back(nb::cast<std::int64_t>(extent));
+      shape.push_back(nb::cast<std::int64_t>(extent));
     }
-    layout.strides.assign(layout.shape.size(), 1);
-    for (std::size_t i = layout.shape.size(); i-- > 1;) {
-      layout.strides[i - 1] = layout.strides[i] * layout.shape[i];
+    strides.assign(shape.size(), 1);
+    for (std::size_t i = shape.size(); i-- > 1;) {
+      strides[i - 1] = strides[i] * shape[i];
     }
     if (interface.contains("strides") && !interface["strides"].is_none()) {
-      const nb::tuple strides = nb::cast<nb::tuple>(interface["strides"]);
-      for (std::size_t i = 0; i < layout.shape.size(); ++i) {
-        const auto stride = nb::cast<std::int64_t>(strides[i]);
+      const nb::tuple given = nb::cast<nb::tuple>(interface["strides"]);
+      for (std::size_t i = 0; i < shape.size(); ++i) {
+        const auto stride = nb::cast<std::int64_t>(given[i]);
         if (stride % bytes != 0) {
           refuse_rows(name);
         }
-        layout.strides[i] = stride / bytes;
+        strides[i] = stride / bytes;
       }
     }
-    tensor.device = interface_device(name, object);
+    layout.shape = shape;
+    layout.strides = strides;
+    tensor.place = interface_device(name, object);
+    tensor.stream = interface_stream(name, interface);
     tensor.view = view_of(name, object, layout);
   } catch (const nb::cast_error&) {
     throw nb::type_error(fmt::format("{}: its __cuda_array_interface__ is not valid", name).c_str());
@@ -261,7 +307,7 @@ Tensor tensor_of_interface(const std::string& name, nb::handle object, bool writ
 }
 
 // Of a matrix in a packed format (packed.PackedMatrix): the bytes are an array.
-Tensor tensor_of_packed(const std::string& name, nb::handle object, bool written) {
+Tensor tensor_of_packed(std::string_view name, nb::handle object, bool written) {
   if (written) {
     throw ArgumentError(fmt::format("{}: a packed matrix is only read", name));
   }
@@ -272,7 +318,11 @@ Tensor tensor_of_packed(const std::string& name, nb::handle object, bool written
     throw nb::type_error(fmt::format("{}: it is not a pascaline.packed.PackedMatrix", name).c_str());
   }
   const auto type = element_type_from(format);
-  Tensor tensor = tensor_of(name, object.attr("data"), false);
+  nb::object data = object.attr("data");
+  Tensor tensor = tensor_of(name, data, false);
+  if (!tensor.owner.is_valid()) {
+    tensor.owner = std::move(data);
+  }
   const TensorView& bytes = tensor.view;
   if (!type || !is_packed_format(*type) || bytes.type != ElementType::uint8 || bytes.rank != 1 ||
       bytes.shape[0] != packed_matrix_bytes(name, *type, shape.first, shape.second)) {
@@ -283,25 +333,98 @@ Tensor tensor_of_packed(const std::string& name, nb::handle object, bool written
   return tensor;
 }
 
-}  // namespace
+// A PyTorch tensor by PyTorch's own functions for it; nothing where they do not take it.
+std::optional<Tensor> tensor_of_torch(std::string_view name, nb::handle object) {
+  const std::optional<TorchTensor> found = read_torch_tensor(object);
+  if (!found) {
+    return std::nullopt;
+  }
+  if (found->requires_grad) {
+    refuse_derivatives(name, object);
+  }
+  Tensor tensor;
+  tensor.library = Library::torch;
+  tensor.place = place_on(name, found->device_type, found->device_id);
+  tensor.view = view_of(name, object, {found->data, type_from(found->type), found->shape, found->strides});
+  return tensor;
+}
 
-Tensor tensor_of(const std::string& name, nb::handle object, bool written) {
+Tensor any_tensor(std::string_view name, nb::handle object, bool written) {
+  if (std::optional<Tensor> found = tensor_of_torch(name, object)) {
+    return *std::move(found);
+  }
   if (nb::hasattr(object, "packed_format")) {
     return tensor_of_packed(name, object, written);
   }
-  if (!nb::hasattr(object, "__dlpack__") && nb::hasattr(object, "__cuda_array_interface__")) {
-    return tensor_of_interface(name, object, written);
+  const bool is_cupy = is_of_cupy(object);
+  if ((is_cupy || !nb::hasattr(object, "__dlpack__")) && nb::hasattr(object, "__cuda_array_interface__")) {
+    Tensor tensor = tensor_of_interface(name, object, written);
+    tensor.library = is_cupy ? Library::cupy : Library::other;
+    return tensor;
   }
   refuse_derivatives(name, object);
   Tensor tensor;
   tensor.owner = nb::borrow(object);
   tensor.array = array_of(name, object, written);
-  tensor.device = device_of(name, tensor.array);
+  tensor.place = place_on(name, tensor.array.device_type(), tensor.array.device_id());
   tensor.view = view_of(name, object, layout_of(tensor.array));
+  if (is_of_torch(object)) {
+    tensor.library = Library::torch;
+  } else if (!tensor.in_host_memory()) {
+    tensor.stream = ForeignStream{};  // DLPack made the legacy default stream wait for what writes the array
+  }
   return tensor;
 }
 
-std::int64_t packed_matrix_bytes(const std::string& name, ElementType format, std::int64_t rows, std::int64_t columns) {
+// A stream's handle, whatever library it is of.
+ForeignStream stream_of(nb::handle given) {
+  try {
+    if (PyLong_Check(given.ptr()) != 0 && !nb::isinstance<nb::bool_>(given)) {
+      return {nb::cast<std::uintptr_t>(given)};
+    }
+    if (nb::hasattr(given, "cuda_stream")) {  // PyTorch
+      return {nb::cast<std::uintptr_t>(given.attr("cuda_stream"))};
+    }
+    if (nb::hasattr(given, "__cuda_stream__")) {  // a version and the handle
+      return {nb::cast<std::uintptr_t>(nb::cast<nb::tuple>(given.attr("__cuda_stream__")())[1])};
+    }
+    if (nb::hasattr(given, "ptr")) {  // CuPy
+      return {nb::cast<std::uintptr_t>(given.attr("ptr"))};
+    }
+  } catch (const nb::cast_error&) {
+    PyErr_Clear();
+  }
+  throw nb::type_error(
+      fmt::format("stream: {} is not a stream; pass one of PyTorch, CuPy, another library with __cuda_stream__, or its "
+                  "handle",
+                  class_name(given))
+          .c_str());
+}
+
+// The current stream of the library that an array is of.
+std::optional<ForeignStream> current_stream(const Tensor& tensor) {
+  switch (tensor.library) {
+    case Library::torch:
+      return ForeignStream{current_torch_stream(tensor.place)};
+    case Library::cupy:
+      return ForeignStream{current_cupy_stream()};
+    case Library::other:
+      break;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Tensor tensor_of(std::string_view name, nb::handle object, bool written, Shape shape) {
+  Tensor tensor = any_tensor(name, object, written);
+  if (shape == Shape::matrix) {
+    make_matrix(name, tensor.view);
+  }
+  return tensor;
+}
+
+std::int64_t packed_matrix_bytes(std::string_view name, ElementType format, std::int64_t rows, std::int64_t columns) {
   constexpr std::int64_t kMost = std::int64_t{1} << 30;  // so that no number of bytes overflows
   if (rows < 0 || columns < 0 || rows > kMost || columns > kMost) {
     throw ArgumentError(fmt::format("{}: a packed matrix of {} by {} is not possible; extents are 0 to {}", name, rows,
@@ -310,27 +433,61 @@ std::int64_t packed_matrix_bytes(const std::string& name, ElementType format, st
   return layout_of(format).bytes(rows, columns);
 }
 
-std::string place_of(const std::string& wanted, const std::map<std::string, Tensor>& tensors) {
-  std::string first;
-  std::string device;
-  for (const auto& [name, tensor] : tensors) {
-    if (device.empty()) {
-      first = name;
-      device = tensor.device;
-    } else if (tensor.device != device) {
-      throw ArgumentError(
-          fmt::format("{} is on {}, but {} is on {}; move one of them", name, tensor.device, first, device));
+Place place_of(std::string_view wanted, std::span<const NamedTensor> tensors) {
+  if (tensors.empty()) {
+    if (!wanted.empty()) {
+      throw ArgumentError(fmt::format("device: it is {}, but there are no arrays", wanted));
+    }
+    return kNowhere;
+  }
+  const Place place = tensors.front().tensor.place;
+  for (const NamedTensor& other : tensors) {
+    if (other.tensor.place != place) {
+      throw ArgumentError(fmt::format("{} is on {}, but {} is on {}; move one of them", other.name,
+                                      name_of_place(other.tensor.place), tensors.front().name, name_of_place(place)));
     }
   }
-  if (wanted.empty() || wanted == device) {
-    return device;
+  if (wanted.empty() || wanted == name_of_place(place)) {
+    return place;
   }
-  if (device == kProcessor && (wanted == "emulator" || wanted == "host")) {
-    return "emulator";
+  if (place == kProcessor && (wanted == "emulator" || wanted == "host")) {
+    return kEmulator;
   }
   throw ArgumentError(fmt::format(
       "device: it is {}, but the arrays are on {}; leave it out, or give 'emulator' with arrays in host memory", wanted,
-      device));
+      name_of_place(place)));
+}
+
+CallStreams streams_of(Place place, nb::handle given, std::span<const NamedTensor> tensors) {
+  CallStreams streams;
+  if (place < 0) {
+    if (!given.is_none()) {
+      throw ArgumentError("stream: the arrays are in host memory, where no stream is; leave it out");
+    }
+    return streams;
+  }
+  std::optional<ForeignStream> used;
+  if (!given.is_none()) {
+    used = stream_of(given);
+  }
+  for (const NamedTensor& named : tensors) {
+    if (!used && named.tensor.library != Library::other) {
+      used = current_stream(named.tensor);
+    }
+  }
+  for (const NamedTensor& named : tensors) {
+    const std::optional<ForeignStream>& told = named.tensor.stream;
+    if (!told || (used && used->handle == told->handle)) {
+      continue;
+    }
+    if (!used) {
+      used = told;
+    } else if (streams.waited_count < CallStreams::kMost) {
+      streams.waited[streams.waited_count++] = *told;
+    }
+  }
+  streams.used = used.value_or(ForeignStream{});
+  return streams;
 }
 
 }  // namespace pascaline::python

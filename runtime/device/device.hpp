@@ -16,6 +16,7 @@
 #include "core/space/space.hpp"
 #include "runtime/device/device_memory.hpp"
 #include "runtime/device/handles.hpp"
+#include "runtime/device/stream_scope.hpp"
 
 namespace pascaline {
 
@@ -131,6 +132,14 @@ class Device {
   friend class Buffer;
   friend class Kernel;
   friend class Graph;
+  friend class StreamScope;
+  // As StreamScope's members say; null: the device's own stream.
+  virtual void enter(const ForeignStream* /*stream*/) {}
+  virtual void leave() noexcept {}
+  [[nodiscard]] virtual bool captured() const noexcept { return false; }
+  virtual void wait_for(ForeignStream /*other*/) {}
+  virtual void begin_shared() {}
+  virtual void end_shared() {}
   virtual void release_buffer(void* base) noexcept = 0;
   virtual void release_kernel(void* module) noexcept = 0;
   virtual void release_graph(void* handle) noexcept = 0;

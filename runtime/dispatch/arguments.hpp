@@ -67,6 +67,8 @@ class LaunchArguments {
 
   /// Scratch with memory of its own, in argument order: for guard checks.
   [[nodiscard]] std::span<const Scratch> scratch() const noexcept { return scratch_; }
+  /// Whether a launch works in memory that other launches work in, too: no two may run at once then.
+  [[nodiscard]] bool shares_memory() const noexcept { return !scratch_.empty() || !pooled_.empty(); }
   /// Puts zero-filled scratch back to zero and sets every byte of the rest to `byte`; ordered with launches.
   void refill_scratch(Device& device, std::uint8_t byte = 0) const;
 

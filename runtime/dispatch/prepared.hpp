@@ -40,6 +40,15 @@ struct Prepared {
   std::array<const Prepared*, kThermalStates> by_state{};
   std::vector<std::unique_ptr<Prepared>> others;  ///< the same problem by winners by other objectives
 
+  /// Whether a launch in any state works in memory that others work in, too.
+  [[nodiscard]] bool shares_memory() const noexcept {
+    for (const Prepared* variant : by_state) {
+      if (variant->arguments.shares_memory()) {
+        return true;
+      }
+    }
+    return false;
+  }
   [[nodiscard]] const Prepared& in(ThermalState state) const { return *by_state[static_cast<std::size_t>(state)]; }
 };
 

@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "core/error.hpp"
+#include "runtime/device/cuda/thread_context.hpp"
 
 namespace pascaline {
 namespace {
@@ -14,6 +15,24 @@ std::atomic<std::uint64_t> last_generation{0};
 thread_local std::uint64_t current_generation = 0;
 
 }  // namespace
+
+ThreadContext::ThreadContext() noexcept {
+  try {
+    const DriverApi& driver = DriverApi::get();
+    CuContext current = nullptr;
+    known_ = driver.get_current.address(&current) == 0;
+    context_ = current;
+  } catch (const Error&) {
+    // Without a driver there is nothing to keep.
+  }
+}
+
+ThreadContext::~ThreadContext() {
+  if (known_) {
+    current_generation = 0;
+    DriverApi::get().set_current.address(static_cast<CuContext>(context_));
+  }
+}
 
 CudaContext::CudaContext(int ordinal) : driver_(DriverApi::get()) {
   driver_(driver_.device_get, &device_, ordinal);
@@ -32,6 +51,7 @@ void CudaContext::open() {
   generation_ = ++last_generation;
   make_current();
   driver_(driver_.stream_create, &stream_, kCuStreamNonBlocking);
+  used_ = stream_;
   driver_(driver_.event_create, &begin_, 0U);
   driver_(driver_.event_create, &start_, 0U);
   driver_(driver_.event_create, &stop_, 0U);
@@ -60,6 +80,7 @@ void CudaContext::close() noexcept {
   current_generation = 0;
   context_ = nullptr;
   stream_ = nullptr;
+  used_ = nullptr;
   begin_ = nullptr;
   start_ = nullptr;
   stop_ = nullptr;
@@ -72,6 +93,25 @@ void CudaContext::make_current() {
   if (current_generation != generation_) {
     driver_(driver_.set_current, context_);
     current_generation = generation_;
+  }
+}
+
+CuContext CudaContext::borrow_thread() {
+  CuContext previous = nullptr;
+  driver_(driver_.get_current, &previous);
+  if (previous == context_ && context_ != nullptr) {
+    current_generation = generation_;
+  } else {
+    current_generation = 0;
+    make_current();
+  }
+  return previous;
+}
+
+void CudaContext::give_back(CuContext previous) noexcept {
+  current_generation = 0;
+  if (previous != context_) {
+    driver_.set_current.address(previous);
   }
 }
 

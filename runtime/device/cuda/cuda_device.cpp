@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "runtime/device/cuda/borrowed_stream.hpp"
 #include "runtime/device/cuda/cuda_checksum.hpp"
 #include "runtime/device/cuda/cuda_comparison.hpp"
 #include "runtime/device/cuda/cuda_context.hpp"
@@ -64,6 +65,12 @@ class CudaDevice final : public Device {
   void reset() override;
 
  protected:
+  void enter(const ForeignStream* stream) override { borrowed_.enter(stream); }
+  void leave() noexcept override { borrowed_.leave(); }
+  [[nodiscard]] bool captured() const noexcept override { return borrowed_.captured(); }
+  void wait_for(ForeignStream other) override { borrowed_.wait_for(other); }
+  void begin_shared() override { borrowed_.begin_shared(); }
+  void end_shared() override { borrowed_.end_shared(); }
   void release_buffer(void* base) noexcept override;
   void release_kernel(void* module) noexcept override;
   void release_graph(void* handle) noexcept override;
@@ -88,6 +95,7 @@ class CudaDevice final : public Device {
   std::unique_ptr<Nvml> nvml_;
   std::optional<std::uint64_t> used_before_;  // of the card's memory, when there was no context yet
   CudaContext context_;
+  BorrowedStream borrowed_{context_};
   RecordingThread recorder_;
   CudaMemory memory_;
   std::unique_ptr<TimingAid> timing_;
@@ -397,6 +405,7 @@ void CudaDevice::drop_everything() noexcept {
   modules_.clear();
   graphs_.clear();
   memory_.drop_everything();
+  borrowed_.drop();
   timing_.reset();
   checksum_.reset();
   comparison_.reset();

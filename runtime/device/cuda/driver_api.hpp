@@ -110,7 +110,7 @@ struct DriverFunction {
   CuResult (*address)(Parameters...) = nullptr;
 };
 
-/// The CUDA driver library, loaded at run time. But for two that may be missing, only
+/// The CUDA driver library, loaded at run time. But for three that may be missing, only
 /// symbols that every driver since 450 exports are used.
 class DriverApi {
  public:
@@ -140,6 +140,7 @@ class DriverApi {
   DriverFunction<CuOrdinal> primary_release{"cuDevicePrimaryCtxRelease_v2"};
   DriverFunction<CuOrdinal> primary_reset{"cuDevicePrimaryCtxReset_v2"};
   DriverFunction<CuContext> set_current{"cuCtxSetCurrent"};
+  DriverFunction<CuContext*> get_current{"cuCtxGetCurrent"};
   DriverFunction<CuAddress*, std::size_t> allocate{"cuMemAlloc_v2"};
   DriverFunction<CuAddress> free{"cuMemFree_v2"};
   DriverFunction<CuAddress, const void*, std::size_t, CuStream> upload{"cuMemcpyHtoDAsync_v2"};
@@ -172,6 +173,7 @@ class DriverApi {
   DriverFunction<> synchronize{"cuCtxSynchronize"};
   DriverFunction<CuStream, int> capture_begin{"cuStreamBeginCapture_v2"};
   DriverFunction<CuStream, CuGraph*> capture_end{"cuStreamEndCapture"};
+  DriverFunction<CuStream, int*> is_capturing{"cuStreamIsCapturing"};
   DriverFunction<CuGraphExec*, CuGraph, CuGraphNode*, char*, std::size_t> graph_instantiate{"cuGraphInstantiate_v2"};
   DriverFunction<CuGraphExec, CuStream> graph_launch{"cuGraphLaunch"};
   DriverFunction<CuGraphExec, CuGraph, CuGraphNode*, int*> graph_update{"cuGraphExecUpdate"};
@@ -186,6 +188,8 @@ class DriverApi {
   // Since 11.2 and where the driver keeps pools; the addresses are null elsewhere.
   DriverFunction<CuAddress*, std::size_t, CuStream> allocate_ordered{"cuMemAllocAsync"};
   DriverFunction<CuAddress, CuStream> free_ordered{"cuMemFreeAsync"};
+  // With the number of the capture, which no other has; null in a driver that gave up this version of it.
+  DriverFunction<CuStream, int*, unsigned long long*> capture_info{"cuStreamGetCaptureInfo"};
 
  private:
   DriverApi();
