@@ -27,7 +27,7 @@ inline constexpr Place kNowhere = -3;  ///< of a call without arrays
 
 /// The streams of a call on a GPU.
 struct CallStreams {
-  static constexpr std::size_t kMost = 16;
+  static constexpr std::size_t kMost = Dispatcher::kMaxArguments;
 
   ForeignStream used;                        ///< that the call's work goes to
   std::array<ForeignStream, kMost> waited{};  ///< others that its arrays may still be written on

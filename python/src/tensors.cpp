@@ -458,6 +458,19 @@ Place place_of(std::string_view wanted, std::span<const NamedTensor> tensors) {
       name_of_place(place)));
 }
 
+namespace {
+
+bool waits_for(const CallStreams& streams, ForeignStream stream) {
+  for (std::size_t i = 0; i < streams.waited_count; ++i) {
+    if (streams.waited[i].handle == stream.handle) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
 CallStreams streams_of(Place place, nb::handle given, std::span<const NamedTensor> tensors) {
   CallStreams streams;
   if (place < 0) {
@@ -482,8 +495,8 @@ CallStreams streams_of(Place place, nb::handle given, std::span<const NamedTenso
     }
     if (!used) {
       used = told;
-    } else if (streams.waited_count < CallStreams::kMost) {
-      streams.waited[streams.waited_count++] = *told;
+    } else if (!waits_for(streams, *told)) {
+      streams.waited.at(streams.waited_count++) = *told;
     }
   }
   streams.used = used.value_or(ForeignStream{});
