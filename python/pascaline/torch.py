@@ -108,6 +108,11 @@ def _dense(x: Tensor) -> Tensor:
     return x if x.is_contiguous() else x.contiguous()
 
 
+def _like(x: Tensor) -> Tensor:
+    """A tensor for results of that shape, without gaps."""
+    return torch.empty_like(x) if x.is_contiguous() else x.new_empty(x.shape)
+
+
 def _float(x: Tensor) -> Tensor:
     return x if x.dtype is torch.float32 else x.float()
 
@@ -139,17 +144,17 @@ def _differentiable(operator: Any, reference: Callable[..., Tensor]) -> None:
 # Each is a function of the kernels, one of PyTorch's, the operator of both that PyTorch's dispatcher knows, and what is called.
 
 
+_BIAS = _ops._epilogue("bias")
+
+
 def _linear_by_kernel(x: Tensor, weight: Tensor, bias: Optional[Tensor]) -> Tensor:
     rows = _dense(x)
-    out = x.new_empty((*x.shape[:-1], weight.shape[0]))
+    out = x.new_empty(*x.shape[:-1], weight.shape[0])
     if bias is None:
         _ops._matmul((rows, weight, None, None, _dense(out), 0), None, None, True)
     else:
         _ops._matmul((rows, weight, _float(bias), None, _dense(out), _BIAS), None, None, True)
     return out
-
-
-_BIAS = _ops._epilogue("bias")
 
 
 def _linear_by_torch(x: Tensor, weight: Tensor, bias: Optional[Tensor]) -> Tensor:
@@ -209,7 +214,7 @@ def linear_packed(x: Tensor, data: Tensor, format: str, rows: int, columns: int,
 
 
 def _rms_norm_by_kernel(x: Tensor, weight: Tensor, epsilon: float) -> Tensor:
-    out = x.new_empty(x.shape)
+    out = _like(x)
     epsilon = epsilon if type(epsilon) is float and 0 <= epsilon <= 1 else _ops._number("epsilon", epsilon, float)
     _ops._rmsnorm((_dense(x), _float(weight), None, _dense(out), epsilon), None, None, True)
     return out
@@ -246,7 +251,7 @@ def rms_norm(x: Tensor, weight: Tensor, epsilon: float = 1e-6) -> Tensor:
 
 def _layer_norm_by_kernel(x: Tensor, weight: Tensor, bias: Tensor, epsilon: float) -> Tensor:
     _require(math.isclose(epsilon, _LAYERNORM_EPSILON, rel_tol=1e-3), f"the kernel's epsilon is 1e-6, not {epsilon:g}")
-    out = x.new_empty(x.shape)
+    out = _like(x)
     _ops._layernorm((_dense(x), _float(weight), _float(bias), None, _dense(out)), None, None, True)
     return out
 
@@ -282,7 +287,7 @@ def layer_norm(x: Tensor, weight: Tensor, bias: Tensor, epsilon: float = 1e-6) -
 
 def _swiglu_by_kernel(gate: Tensor, factor: Tensor) -> Tensor:
     _require(gate.shape == factor.shape, "the shapes differ")
-    out = gate.new_empty(gate.shape)
+    out = _like(gate)
     _ops._silu_multiply((_dense(gate), _dense(factor), _dense(out)), None, None, True)
     return out
 

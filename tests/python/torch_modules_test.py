@@ -176,3 +176,93 @@ def test_the_shapes_of_a_model_are_captured() -> None:
         model(draw(20, 64))
     assert [(problem["kernel"], problem["dimensions"]["N"], problem["count"]) for problem in shapes.problems] == [
         ("matmul", 96, 2), ("matmul", 64, 2)]
+
+
+@pytest.mark.parametrize("shape", [(64,), (3, 64), (2, 3, 64), (2, 1, 3, 64), (2, 1, 2, 3, 64), (0, 64)])
+def test_any_number_of_dimensions(shape: tuple[int, ...], device: str) -> None:
+    x, weight, norm = draw(*shape, device=device), draw(48, 64, device=device), draw(64, device=device)
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("error", pt.FallbackWarning)
+        for given in [x, x.transpose(0, -2) if x.dim() > 2 else x]:
+            torch.testing.assert_close(pt.linear(given, weight), functional.linear(given, weight), rtol=1e-4, atol=1e-4)
+            torch.testing.assert_close(pt.rms_norm(given, norm), functional.rms_norm(given, (64,), norm, 1e-6))
+            torch.testing.assert_close(pt.swiglu(given, given), functional.silu(given) * given)
+
+
+def test_plain_calls_do_not_go_through_pytorchs_dispatcher(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+    through = pt._linear
+    monkeypatch.setattr(pt, "_linear", lambda *tensors: seen.append("dispatcher") or through(*tensors))
+    x, weight = draw(4, 32, device=device), draw(8, 32, device=device)
+    layer = nn.Linear(32, 8).to(device)
+    pt.optimize(model := nn.Sequential(layer))
+    pt.linear(x, weight)
+    with torch.no_grad():
+        model(x)
+    assert not seen and pt.stats().calls["linear"] == 2
+    model(x).sum().backward()
+    assert seen == ["dispatcher"] and model[0].weight.grad is not None
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.fx.experimental.proxy_tensor import make_fx
+    with FakeTensorMode() as mode:
+        fake = pt.linear(mode.from_tensor(x), mode.from_tensor(weight))
+        assert fake.shape == (4, 8) and type(fake).__name__ == "FakeTensor"
+    with torch.no_grad():
+        assert "pascaline.linear" in str(make_fx(lambda a: pt.linear(a, weight))(x).graph)
+    assert len(seen) == 3
+    plain: list[bool] = []
+    torch.func.vmap(lambda row: plain.append(pt._is_plain(row)) or row)(x)
+    assert plain == [False]
+
+
+gpu = pytest.mark.skipif("cuda" not in DEVICES, reason="there is no GPU")
+
+
+@gpu
+def test_modules_are_captured_in_a_graph() -> None:
+    torch.manual_seed(5)
+    model = nn.Sequential(nn.RMSNorm(256, eps=1e-6), nn.Linear(256, 512), nn.Linear(512, 256, bias=False)).cuda().eval()
+    x = draw(32, 256, device="cuda")
+    pt.optimize(model)
+    pt.reset_stats()
+    with torch.no_grad():
+        model(x)
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            out = model(x)
+        for _ in range(3):
+            x.copy_(draw(32, 256, device="cuda"))
+            graph.replay()
+            torch.cuda.synchronize()
+            assert torch.equal(out, model(x))
+    assert not pt.stats().fallbacks
+
+
+@gpu
+def test_of_shapes_that_were_never_called_pytorchs_function_is_captured() -> None:
+    pt.reset_stats()
+    x, weight = draw(5, 160, device="cuda"), draw(48, 160, device="cuda")
+    with torch.no_grad():
+        functional.linear(x, weight)  # cuBLAS, too, must have begun
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with pytest.warns(pt.FallbackWarning, match="before the capture"), torch.cuda.graph(graph):
+            out = pt.linear(x, weight)
+        x.copy_(draw(5, 160, device="cuda"))
+        graph.replay()
+        torch.cuda.synchronize()
+        torch.testing.assert_close(out, functional.linear(x, weight), rtol=1e-4, atol=1e-4)
+    assert pt.stats().calls["linear"] == 1 and sum(pt.stats().fallbacks.values()) == 1
+
+
+@gpu
+def test_an_operator_returns_before_what_was_queued_is_done() -> None:
+    x, weight = draw(8, 64, device="cuda"), draw(48, 64, device="cuda")
+    with torch.no_grad():
+        expected = pt.linear(x, weight)
+        torch.cuda.synchronize()
+        torch.cuda._sleep(400_000_000)
+        found = pt.linear(x, weight)
+        assert not torch.cuda.current_stream().record_event().query()
+        torch.testing.assert_close(found, expected)
