@@ -29,7 +29,7 @@ inline constexpr Place kNowhere = -3;  ///< of a call without arrays
 struct CallStreams {
   static constexpr std::size_t kMost = Dispatcher::kMaxArguments;
 
-  ForeignStream used;                        ///< that the call's work goes to
+  ForeignStream used;                         ///< that the call's work goes to
   std::array<ForeignStream, kMost> waited{};  ///< others that its arrays may still be written on
   std::size_t waited_count = 0;
 };
@@ -49,7 +49,8 @@ class Engine {
   /// stream is being captured into a graph. `find(dispatcher)` returns `const Prepared*`, `prepare(dispatcher)`
   /// `const Prepared&`; `buffers` as for `Dispatcher::launch`; `name` is for messages.
   template <typename Find, typename Prepare>
-  void launch(const char* name, const CallStreams& streams, std::span<void* const> buffers, const Find& find, const Prepare& prepare) {
+  void launch(const char* name, const CallStreams& streams, std::span<void* const> buffers, const Find& find,
+              const Prepare& prepare) {
     const std::lock_guard lock(mutex_);
     const Prepared* prepared = find(*dispatcher_);
     if (prepared == nullptr) {

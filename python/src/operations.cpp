@@ -238,8 +238,8 @@ class NativeOperation {
  public:
   NativeOperation(const std::string& name, const std::vector<std::string>& arguments)
       : count_(static_cast<Py_ssize_t>(arguments.size())) {
-    const auto* const known =
-        std::find_if(std::begin(kOperations), std::end(kOperations), [&](const Entry& one) { return one.name == name; });
+    const auto* const known = std::find_if(std::begin(kOperations), std::end(kOperations),
+                                           [&](const Entry& one) { return one.name == name; });
     if (known == std::end(kOperations)) {
       throw ArgumentError(fmt::format("there is no operation '{}'", name));
     }

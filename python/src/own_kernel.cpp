@@ -159,8 +159,9 @@ class OwnKernel {
     const std::vector<NamedTensor> tensors = tensors_of(arrays);
     for (const NamedTensor& named : tensors) {
       if (!named.tensor.in_host_memory()) {
-        throw ArgumentError(fmt::format("{}: it is on {}, and is copied from host memory only; launch takes it where it is",
-                                        named.name, name_of_place(named.tensor.place)));
+        throw ArgumentError(
+            fmt::format("{}: it is on {}, and is copied from host memory only; launch takes it where it is", named.name,
+                        name_of_place(named.tensor.place)));
       }
     }
     const nb::gil_scoped_release released;
@@ -295,8 +296,8 @@ void add_kernels(nb::module_& module) {
       .def(nb::init<std::string, const std::string&, const std::string&>(), nb::arg("name"), nb::arg("kernels"),
            nb::arg("spaces"))
       .def("arrays", &OwnKernel::arrays)
-      .def("launch", &OwnKernel::launch, nb::arg("problem"), nb::arg("arrays"), nb::arg("device"), nb::arg("stream").none(),
-           nb::arg("db").none())
+      .def("launch", &OwnKernel::launch, nb::arg("problem"), nb::arg("arrays"), nb::arg("device"),
+           nb::arg("stream").none(), nb::arg("db").none())
       .def("run", &OwnKernel::run, nb::arg("problem"), nb::arg("arrays"), nb::arg("device"), nb::arg("db").none())
       .def("reload", &OwnKernel::reload, nb::arg("db").none(), nb::call_guard<nb::gil_scoped_release>());
 }

@@ -197,7 +197,9 @@ void make_matrix(std::string_view name, TensorView& view) {
 
 Layout layout_of(const Array& array) {
   // What is written was asked for as such.
-  return {const_cast<void*>(array.data()), type_from(array.dtype()), {array.shape_ptr(), array.ndim()},
+  return {const_cast<void*>(array.data()),
+          type_from(array.dtype()),
+          {array.shape_ptr(), array.ndim()},
           {array.stride_ptr(), array.ndim()}};
 }
 

@@ -35,9 +35,9 @@ enum class Shape : std::uint8_t { as_it_is, matrix };
 
 /// Of an object that exports DLPack, a buffer or `__cuda_array_interface__`, as NumPy, PyTorch, CuPy and Numba have
 /// them; no copy is made, and nothing waited for. `name` is the argument's. Throws TypeError for what is no array or of
-/// another element type, ArgumentError for memory of another kind of device, more than four dimensions, elements that do
-/// not lie row by row, and where it is to be `written` but is read-only. Arrays of one or two dimensions are as they are
-/// in either `shape`.
+/// another element type, ArgumentError for memory of another kind of device, more than four dimensions, elements that
+/// do not lie row by row, and where it is to be `written` but is read-only. Arrays of one or two dimensions are as they
+/// are in either `shape`.
 [[nodiscard]] Tensor tensor_of(std::string_view name, nanobind::handle object, bool written,
                                Shape shape = Shape::as_it_is);
 
@@ -51,15 +51,15 @@ struct NamedTensor {
   Tensor tensor;
 };
 
-/// Where what is called with these arrays is computed: where all of them are, or on the emulated device if "emulator" is
-/// `wanted` and they are in host memory; kNowhere without arrays. Throws ArgumentError where they are on several
+/// Where what is called with these arrays is computed: where all of them are, or on the emulated device if "emulator"
+/// is `wanted` and they are in host memory; kNowhere without arrays. Throws ArgumentError where they are on several
 /// devices, or not on the one that is wanted (empty: none in particular).
 [[nodiscard]] Place place_of(std::string_view wanted, std::span<const NamedTensor> tensors);
 
-/// The stream of a call on a GPU with these arrays: `given` (an integer, or a stream of PyTorch, CuPy or another library
-/// with `__cuda_stream__`), or if that is None the current one of the arrays' library, or the one that an array tells;
-/// and those that other arrays tell. Throws TypeError for what is no stream; ArgumentError for one with arrays in host
-/// memory.
+/// The stream of a call on a GPU with these arrays: `given` (an integer, or a stream of PyTorch, CuPy or another
+/// library with `__cuda_stream__`), or if that is None the current one of the arrays' library, or the one that an array
+/// tells; and those that other arrays tell. Throws TypeError for what is no stream; ArgumentError for one with arrays
+/// in host memory.
 [[nodiscard]] CallStreams streams_of(Place place, nanobind::handle given, std::span<const NamedTensor> tensors);
 
 }  // namespace pascaline::python

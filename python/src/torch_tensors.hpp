@@ -9,8 +9,8 @@
 
 namespace pascaline::python {
 
-/// A tensor of PyTorch as it is now. `shape` and `strides` (in elements) are the tensor's own, and valid as long as it is
-/// not changed.
+/// A tensor of PyTorch as it is now. `shape` and `strides` (in elements) are the tensor's own, and valid as long as it
+/// is not changed.
 struct TorchTensor {
   void* data = nullptr;
   nanobind::dlpack::dtype type{};

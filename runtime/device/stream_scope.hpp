@@ -31,8 +31,8 @@ class StreamScope {
   /// what was captured can be waited for.
   void wait_for(ForeignStream other);
   /// Around launches that use memory which the device's launches on all streams share: lets them wait for the last ones
-  /// that did, on whatever stream, and is waited for by the next. Among captured launches it orders those of one capture;
-  /// what a graph does when it is launched is up to whoever launches it.
+  /// that did, on whatever stream, and is waited for by the next. Among captured launches it orders those of one
+  /// capture; what a graph does when it is launched is up to whoever launches it.
   void begin_shared();
   void end_shared();
 

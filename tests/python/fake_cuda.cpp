@@ -1,6 +1,6 @@
-// A library of the CUDA driver's name and calls, of a card on which nothing runs: it notes what is queued where, keeps the
-// rules of contexts and captures, and answers what breaks them as the driver does. For tests of what a call from Python
-// asks of the driver on machines without a GPU.
+// A library of the CUDA driver's name and calls, of a card on which nothing runs: it notes what is queued where, keeps
+// the rules of contexts and captures, and answers what breaks them as the driver does. For tests of what a call from
+// Python asks of the driver on machines without a GPU.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -20,7 +20,7 @@ constexpr int kCaptureIsolation = 905;
 struct Card {
   std::mutex mutex;
   std::string log;
-  std::map<std::uintptr_t, unsigned long long> captures;       // number of the capture that a stream is in
+  std::map<std::uintptr_t, unsigned long long> captures;        // number of the capture that a stream is in
   std::map<std::uintptr_t, unsigned long long> event_captures;  // that an event was recorded in; 0: none
   std::uintptr_t last_handle = 0x1000;
 };
@@ -98,14 +98,15 @@ int cuGetErrorName(int, const char** name) { return *name = "CUDA_ERROR_OF_THE_F
 int cuGetErrorString(int, const char** text) { return *text = "the fake driver refuses it", kOk; }
 int cuDeviceGetCount(int* count) { return *count = 1, kOk; }
 int cuDeviceGet(int* device, int ordinal) { return *device = ordinal, ordinal == 0 ? kOk : 101; }
-int cuDeviceGetName(char* name, int bytes, int) { return std::snprintf(name, static_cast<std::size_t>(bytes), "Fake"), kOk; }
+int cuDeviceGetName(char* name, int bytes, int) {
+  return std::snprintf(name, static_cast<std::size_t>(bytes), "Fake"), kOk;
+}
 int cuDeviceGetUuid(char* uuid, int) { return std::memset(uuid, 7, 16), kOk; }
 int cuDeviceTotalMem_v2(std::size_t* bytes, int) { return *bytes = std::size_t{1} << 30, kOk; }
 int cuDeviceGetAttribute(int* value, int which, int) {
-  static const std::map<int, int> kValues = {{1, 1024},  {5, 2147483647}, {6, 65535},   {7, 65535}, {8, 49152},
-                                             {10, 32},   {12, 65536},     {16, 20},     {38, 2097152}, {39, 2048},
-                                             {75, 6},    {76, 1},         {81, 98304},  {82, 65536},   {102, 0},
-                                             {106, 32}};
+  static const std::map<int, int> kValues = {
+      {1, 1024},     {5, 2147483647}, {6, 65535}, {7, 65535}, {8, 49152},  {10, 32},    {12, 65536}, {16, 20},
+      {38, 2097152}, {39, 2048},      {75, 6},    {76, 1},    {81, 98304}, {82, 65536}, {102, 0},    {106, 32}};
   const auto found = kValues.find(which);
   return found == kValues.end() ? kInvalidValue : (*value = found->second, kOk);
 }
@@ -129,10 +130,14 @@ int cuMemFree_v2(unsigned long long address) {
   std::free(reinterpret_cast<void*>(static_cast<std::uintptr_t>(address)));  // NOLINT(performance-no-int-to-ptr)
   return kOk;
 }
-int cuMemcpyHtoDAsync_v2(unsigned long long, const void*, std::size_t, void* stream) { return queued("upload", stream); }
+int cuMemcpyHtoDAsync_v2(unsigned long long, const void*, std::size_t, void* stream) {
+  return queued("upload", stream);
+}
 int cuMemcpyDtoHAsync_v2(void*, unsigned long long, std::size_t, void* stream) { return queued("download", stream); }
 int cuMemsetD8Async(unsigned long long, unsigned char, std::size_t, void* stream) { return queued("fill", stream); }
-int cuMemcpyDtoDAsync_v2(unsigned long long, unsigned long long, std::size_t, void* stream) { return queued("copy", stream); }
+int cuMemcpyDtoDAsync_v2(unsigned long long, unsigned long long, std::size_t, void* stream) {
+  return queued("copy", stream);
+}
 int cuMemGetInfo_v2(std::size_t* free, std::size_t* total) { return *free = *total = std::size_t{1} << 30, kOk; }
 int cuMemHostAlloc(void** memory, std::size_t bytes, unsigned) { return *memory = std::malloc(bytes), kOk; }
 int cuMemFreeHost(void* memory) { return std::free(memory), kOk; }
@@ -151,7 +156,8 @@ int cuModuleLoadDataEx(void** module, const void*, unsigned, int*, void**) {
 int cuModuleUnload(void*) { return kOk; }
 int cuModuleGetFunction(void** function, void*, const char*) { return make(function); }
 int cuFuncGetAttribute(int* value, int, void*) { return *value = 16, kOk; }
-int cuLaunchKernel(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void* stream, void**, void**) {
+int cuLaunchKernel(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void* stream, void**,
+                   void**) {
   return queued("launch", stream);
 }
 int cuStreamCreate(void** stream, unsigned) { return make(stream); }

@@ -29,14 +29,14 @@ class BorrowedStream {
   void make_events();
 
   CudaContext& context_;
-  CuContext previous_ = nullptr;     // the thread's, while a scope lives
-  bool captured_ = false;            // the stream in use
-  unsigned long long capture_ = 0;   // its number; 0: none is known
-  CuEvent shared_ = nullptr;         // behind the last launch that shares memory
-  CuStream shared_on_ = nullptr;     // the stream of it
-  CuEvent in_capture_ = nullptr;     // the same of captured ones
+  CuContext previous_ = nullptr;    // the thread's, while a scope lives
+  bool captured_ = false;           // the stream in use
+  unsigned long long capture_ = 0;  // its number; 0: none is known
+  CuEvent shared_ = nullptr;        // behind the last launch that shares memory
+  CuStream shared_on_ = nullptr;    // the stream of it
+  CuEvent in_capture_ = nullptr;    // the same of captured ones
   unsigned long long last_capture_ = 0;
-  CuEvent joined_ = nullptr;         // for wait_for
+  CuEvent joined_ = nullptr;  // for wait_for
 };
 
 }  // namespace pascaline

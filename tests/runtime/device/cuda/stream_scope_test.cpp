@@ -1,3 +1,5 @@
+#include "runtime/device/stream_scope.hpp"
+
 #include <array>
 #include <cstdint>
 #include <vector>
@@ -5,7 +7,6 @@
 #include "core/error.hpp"
 #include "runtime/device/cuda/driver_api.hpp"
 #include "runtime/device/cuda/thread_context.hpp"
-#include "runtime/device/stream_scope.hpp"
 #include "tests/runtime/device/cuda/gpu_fixture.hpp"
 
 namespace pascaline::testing {
