@@ -64,14 +64,18 @@ Engine::~Engine() {
   device_.reset();
 }
 
-const Prepared& Engine::first_call(const char* name, const CallStreams& streams,
-                                   const std::function<const Prepared&(Dispatcher&)>& prepare) {
-  if (is_gpu_ && StreamScope(*device_, streams.used).captured()) {
+void refuse_capture(const char* name, Place place, const CallStreams& streams) {
+  if (place >= 0 && is_captured(streams.used)) {
     throw Error(
         fmt::format("{}: it was not called with these shapes and types before the capture of the CUDA graph began, and "
                     "its first call compiles and allocates, which a capture does not allow: call it once before",
                     name));
   }
+}
+
+const Prepared& Engine::first_call(const char* name, const CallStreams& streams,
+                                   const std::function<const Prepared&(Dispatcher&)>& prepare) {
+  refuse_capture(name, is_gpu_ ? 0 : kEmulator, streams);
   const StreamScope own(*device_);
   const Prepared& prepared = prepare(*dispatcher_);
   device_->synchronize();
@@ -118,7 +122,7 @@ bool Engine::was_captured() {
   return captured_;
 }
 
-Engine& engine_of(Place place) {
+Engine& engine_of(const char* name, Place place, const CallStreams& streams) {
   Engines& all = engines();
   const auto index = static_cast<std::size_t>(place - kEmulator);
   if (index < kQuickPlaces) {
@@ -126,6 +130,7 @@ Engine& engine_of(Place place) {
       return *known;
     }
   }
+  refuse_capture(name, place, streams);
   const std::lock_guard lock(all.mutex);
   std::unique_ptr<Engine>& engine = all.by_place[place];
   if (!engine) {

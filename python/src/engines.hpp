@@ -76,8 +76,12 @@ class Engine {
   bool captured_ = false;
 };
 
-/// The process's engine there, made when it is first asked for. Throws as `open_device` and `Dispatcher`.
-[[nodiscard]] Engine& engine_of(Place place);
+/// Throws Error, which names what is called, where a first call may not be: while its stream is being captured.
+void refuse_capture(const char* name, Place place, const CallStreams& streams);
+
+/// The process's engine there, made when it is first asked for. Throws as `open_device`, `Dispatcher` and
+/// `refuse_capture`.
+[[nodiscard]] Engine& engine_of(const char* name, Place place, const CallStreams& streams);
 
 /// Where all engines look for winners from now on; nothing: nowhere. Throws as `Dispatcher::reload`, and changes
 /// nothing of the engine then.

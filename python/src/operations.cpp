@@ -174,7 +174,7 @@ void run(const Call& call) {
   if (place == kProcessor) {
     op.compute();
   } else {
-    launch(engine_of(place), op, streams);
+    launch(engine_of(Op::kName, place, streams), op, streams);
   }
 }
 
@@ -191,7 +191,7 @@ double time_launches(const Call& call, int calls) {
   }
   using Clock = std::chrono::steady_clock;
   double spent_us = 0;
-  engine_of(place).run([&](Dispatcher& dispatcher) {
+  engine_of(Op::kName, place, {}).run([&](Dispatcher& dispatcher) {
     ops::run(dispatcher, op);
     const Clock::time_point begin = Clock::now();
     for (int i = 0; i < calls; ++i) {

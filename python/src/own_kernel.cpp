@@ -134,6 +134,9 @@ class OwnKernel {
     }
     OnPlace& at = on_place(name_of_place(place));
     const std::lock_guard lock(at.mutex);
+    if (!at.engine) {
+      refuse_capture(name_.c_str(), place, streams);
+    }
     Engine& engine = engine_at(at, name_of_place(place), database);
     Known* known = nullptr;
     engine.launch(

@@ -12,6 +12,9 @@ struct ForeignStream {
   std::uintptr_t handle = 0;
 };
 
+/// Whether it is being captured into a graph. Throws CudaError, also where there is no driver.
+[[nodiscard]] bool is_captured(ForeignStream stream);
+
 /// For a caller in whose thread other libraries use the device, too. While it lives, what the device is given goes to
 /// that caller's stream, or to the device's own; and when it ends, the thread's current context is what it was. Not
 /// nested; on the emulated device, which does all at once, it changes nothing.

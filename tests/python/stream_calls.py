@@ -58,6 +58,17 @@ def arrays(rows: int, columns: int, stream: Any = None) -> tuple[Array, Array]:
     return Array(rows, columns, stream=stream), Array(rows, columns, stream=stream)
 
 
+def the_very_first_call_may_not_be_captured() -> None:
+    kernel = pascaline.Kernel(pathlib.Path(os.environ["EXAMPLES"]) / "own_kernel" / "saxpy.cu")
+    driver.fake_capture(6000, 9)
+    for call in [lambda: ops.softmax(Array(4, 32), out=Array(4, 32), stream=6000),
+                 lambda: kernel.launch(Array(8), Array(8), Array(8), N=8, stream=6000)]:
+        with pytest.raises(pascaline.Error, match="before the capture of the CUDA graph"):
+            call()
+    driver.fake_capture(6000, 0)
+    assert log() == []
+
+
 def a_call_goes_to_the_arrays_stream_and_waits_for_nothing() -> None:
     x, out = arrays(4, 32)
     ops.softmax(x, out=out)  # the first one prepares
@@ -169,7 +180,7 @@ def a_kernel_of_ones_own_is_launched_there_too() -> None:
     gc.collect()
 
 
-for test in [a_call_goes_to_the_arrays_stream_and_waits_for_nothing, streams_that_are_none_are_refused,
+for test in [the_very_first_call_may_not_be_captured, a_call_goes_to_the_arrays_stream_and_waits_for_nothing, streams_that_are_none_are_refused,
              the_callers_context_stays_what_it_was, a_capture_takes_what_was_called_before_and_refuses_the_rest,
              calls_that_share_memory_follow_each_other, a_kernel_of_ones_own_is_launched_there_too]:
     test()

@@ -15,7 +15,18 @@ CuStream stream_of(ForeignStream stream) {
                                   : reinterpret_cast<CuStream>(stream.handle);  // NOLINT(performance-no-int-to-ptr)
 }
 
+// The legacy default stream cannot be captured, and may not even be asked while another one is.
+bool is_capturing(const DriverApi& driver, CuStream stream) {
+  int status = 0;
+  if (stream != nullptr) {
+    driver(driver.is_capturing, stream, &status);
+  }
+  return status != 0;
+}
+
 }  // namespace
+
+bool is_captured(ForeignStream stream) { return is_capturing(DriverApi::get(), stream_of(stream)); }
 
 void BorrowedStream::enter(const ForeignStream* stream) {
   previous_ = context_.borrow_thread();
@@ -49,17 +60,12 @@ void BorrowedStream::make_events() {
   }
 }
 
-// The legacy default stream cannot be captured, and may not even be asked while another one is.
 void BorrowedStream::look_at_capture() {
-  if (context_.stream() == nullptr) {
-    return;
-  }
   const DriverApi& driver = context_.driver();
-  int status = 0;
-  driver(driver.is_capturing, context_.stream(), &status);
-  captured_ = status != 0;
+  captured_ = is_capturing(driver, context_.stream());
   capture_ = 0;
   if (captured_ && driver.capture_info.address != nullptr) {
+    int status = 0;
     driver(driver.capture_info, context_.stream(), &status, &capture_);
   }
 }
