@@ -84,6 +84,12 @@ std::span<std::byte> bytes_of_array(const TensorView& view, const Buffer& buffer
   return {static_cast<std::byte*>(view.data), buffer.bytes()};
 }
 
+// Never destroyed; with the GIL.
+std::vector<std::unique_ptr<Engine>>& kept_engines() {
+  static auto& kept = *new std::vector<std::unique_ptr<Engine>>;
+  return kept;
+}
+
 /// A kernel of the caller's own: its search space, and on each device that it ran on, what dispatches it.
 class OwnKernel {
  public:
@@ -102,7 +108,7 @@ class OwnKernel {
   ~OwnKernel() {
     for (auto& [name, place] : places_) {
       if (place->engine && place->engine->was_captured()) {
-        (void)place->engine.release();
+        kept_engines().push_back(std::move(place->engine));
       }
     }
   }

@@ -7,6 +7,7 @@ import os
 import pathlib
 import sys
 import threading
+import types
 from typing import Any
 
 import numpy as np
@@ -80,6 +81,26 @@ def a_call_goes_to_the_arrays_stream_and_waits_for_nothing() -> None:
     for given in [8888, Stream(8888)]:
         ops.softmax(x, out=out, stream=given)  # the arrays' own stream is waited for by an event
         assert log() == [("record", 7777), ("wait_event", 8888), ("launch", 8888)]
+
+
+def arrays_of_cupy_go_to_its_current_stream() -> None:
+    class CupyArray(Array):
+        __module__ = "cupy"
+
+        def __dlpack__(self, **arguments: Any) -> Any:
+            raise AssertionError("DLPack would make the legacy default stream wait, which a capture forbids")
+
+    library = types.ModuleType("cupy")
+    library.cuda = types.SimpleNamespace(get_current_stream=lambda: types.SimpleNamespace(ptr=31))  # type: ignore[attr-defined]
+    sys.modules["cupy"] = library
+    x, out = CupyArray(4, 32, stream=31), CupyArray(4, 32, stream=31)
+    ops.softmax(x, out=out)
+    assert log() == [("launch", 31)]
+    ops.softmax(Array(4, 32, stream=32), out=out)  # of two libraries
+    assert log() == [("record", 32), ("wait_event", 31), ("launch", 31)]
+    ops.softmax(x, out=out, stream=types.SimpleNamespace(ptr=33))
+    assert log() == [("record", 31), ("wait_event", 33), ("launch", 33)]
+    del sys.modules["cupy"]
 
 
 def streams_that_are_none_are_refused() -> None:
@@ -180,8 +201,9 @@ def a_kernel_of_ones_own_is_launched_there_too() -> None:
     gc.collect()
 
 
-for test in [the_very_first_call_may_not_be_captured, a_call_goes_to_the_arrays_stream_and_waits_for_nothing, streams_that_are_none_are_refused,
-             the_callers_context_stays_what_it_was, a_capture_takes_what_was_called_before_and_refuses_the_rest,
-             calls_that_share_memory_follow_each_other, a_kernel_of_ones_own_is_launched_there_too]:
+for test in [the_very_first_call_may_not_be_captured, a_call_goes_to_the_arrays_stream_and_waits_for_nothing,
+             arrays_of_cupy_go_to_its_current_stream, streams_that_are_none_are_refused, the_callers_context_stays_what_it_was,
+             a_capture_takes_what_was_called_before_and_refuses_the_rest, calls_that_share_memory_follow_each_other,
+             a_kernel_of_ones_own_is_launched_there_too]:
     test()
     print("passed", test.__name__)
