@@ -7,7 +7,7 @@ from typing import Any, Union
 from . import _native
 from ._commands import Progress, explain, kernels, sweep, winners
 from ._errors import ArgumentError
-from ._words import Path, Problem, path_text, plain, problem_text, text_of
+from ._words import Path, Problem, path_text, problem_text, text_of
 
 
 class Kernel:
@@ -64,7 +64,7 @@ class Kernel:
             return sweep(problems, kernel=self.name, kernels=self._kernels, spaces=self._spaces, db=self._db or None,
                          progress=progress, **options)
         finally:
-            self._native.reload(self._database())
+            self._native.reload(self._db)
 
     def launch(self, *arrays: Any, device: str | None = None, stream: Any = None, **problem: Union[int, str]) -> None:
         """Runs the fastest configuration known of a problem. On a GPU it returns when the kernel is queued, on the stream that
@@ -78,14 +78,14 @@ class Kernel:
         device: "emulator" or nothing for arrays in host memory, which are computed by the emulated device.
         problem: its dimensions and types, N=1000; those with a default may be left out.
         """
-        self._native.launch(problem_text("problem", problem), arrays, text_of("device", device), stream, self._database())
+        self._native.launch(problem_text("problem", problem), arrays, text_of("device", device), stream, self._db)
 
     __call__ = launch
 
     def run(self, *arrays: Any, device: str | None = None, **problem: Union[int, str]) -> None:
         """As `launch`, on copies: arrays in host memory are copied to the device (default: the first GPU, or the emulated
         device where there is none), and what the kernel writes is copied back."""
-        self._native.run(problem_text("problem", problem), arrays, text_of("device", device), self._database())
+        self._native.run(problem_text("problem", problem), arrays, text_of("device", device), self._db)
 
     def explain(
         self, problems: Union[Problem, Iterable[Problem], None] = None, *, device: str | None = None
@@ -97,7 +97,3 @@ class Kernel:
     def winners(self, problem: Problem | None = None) -> list[dict[str, Any]]:
         """The configurations chosen so far, newest first, a dict each."""
         return winners(self._db or None, kernel=self.name, problem=problem)
-
-    def _database(self) -> str | None:
-        file = self._db or plain("db", _native.default_database())
-        return file if os.path.exists(file) else None

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 #include <nanobind/nanobind.h>
-#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
 #include <cstddef>
@@ -17,6 +16,7 @@
 
 #include "cli/command.hpp"
 #include "core/space/space.hpp"
+#include "core/util/paths.hpp"
 #include "python/src/commands.hpp"
 #include "python/src/engines.hpp"
 #include "python/src/errors.hpp"
@@ -84,6 +84,12 @@ std::span<std::byte> bytes_of_array(const TensorView& view, const Buffer& buffer
   return {static_cast<std::byte*>(view.data), buffer.bytes()};
 }
 
+// The database with that name, or without one the user's; nothing if it is not there.
+std::optional<std::filesystem::path> existing(const std::string& database) {
+  std::filesystem::path file = database.empty() ? default_database() : std::filesystem::path(database);
+  return std::filesystem::exists(file) ? std::optional(std::move(file)) : std::nullopt;
+}
+
 // Never destroyed; with the GIL.
 std::vector<std::unique_ptr<Engine>>& kept_engines() {
   static auto& kept = *new std::vector<std::unique_ptr<Engine>>;
@@ -125,7 +131,7 @@ class OwnKernel {
   /// Launches the best variant that is known for the problem on the arrays; on a GPU on the caller's stream and without
   /// waiting, with its engine kept for ever once a graph has such a launch.
   void launch(const std::string& problem_text, const nb::tuple& arrays, const std::string& device,
-              const nb::object& stream, const std::optional<std::string>& database) {
+              const nb::object& stream, const std::string& database) {
     const std::vector<NamedTensor> tensors = tensors_of(arrays);
     Place place = place_of(device, tensors);
     const CallStreams streams = streams_of(place, stream, tensors);
@@ -164,7 +170,7 @@ class OwnKernel {
   /// The same on copies of arrays in host memory on that device (empty: the first GPU, or the emulated device); what
   /// the kernel writes is copied back.
   void run(const std::string& problem_text, const nb::tuple& arrays, const std::string& device,
-           const std::optional<std::string>& database) {
+           const std::string& database) {
     const std::vector<NamedTensor> tensors = tensors_of(arrays);
     for (const NamedTensor& named : tensors) {
       if (!named.tensor.in_host_memory()) {
@@ -185,13 +191,13 @@ class OwnKernel {
   }
 
   /// Looks for winners again, in that database.
-  void reload(const std::optional<std::string>& database) {
+  void reload(const std::string& database) {
     const std::lock_guard lock(mutex_);
     for (auto& [name, place] : places_) {
       const std::lock_guard place_lock(place->mutex);
       place->known.clear();
       if (place->engine) {
-        place->engine->reload(database ? std::optional<std::filesystem::path>(*database) : std::nullopt);
+        place->engine->reload(existing(database));
       }
     }
   }
@@ -255,14 +261,12 @@ class OwnKernel {
     return *place;
   }
 
-  Engine& engine_at(OnPlace& at, const std::string& place, const std::optional<std::string>& database) const {
+  Engine& engine_at(OnPlace& at, const std::string& place, const std::string& database) const {
     if (!at.engine) {
       DispatcherOptions options;
       options.kernels = kernels_;
       options.spaces = spaces_;
-      if (database) {
-        options.database = *database;
-      }
+      options.database = existing(database);
       at.engine = std::make_unique<Engine>(place, options);
     }
     return *at.engine;
@@ -306,9 +310,9 @@ void add_kernels(nb::module_& module) {
            nb::arg("spaces"))
       .def("arrays", &OwnKernel::arrays)
       .def("launch", &OwnKernel::launch, nb::arg("problem"), nb::arg("arrays"), nb::arg("device"),
-           nb::arg("stream").none(), nb::arg("db").none())
-      .def("run", &OwnKernel::run, nb::arg("problem"), nb::arg("arrays"), nb::arg("device"), nb::arg("db").none())
-      .def("reload", &OwnKernel::reload, nb::arg("db").none(), nb::call_guard<nb::gil_scoped_release>());
+           nb::arg("stream").none(), nb::arg("db"))
+      .def("run", &OwnKernel::run, nb::arg("problem"), nb::arg("arrays"), nb::arg("device"), nb::arg("db"))
+      .def("reload", &OwnKernel::reload, nb::arg("db"), nb::call_guard<nb::gil_scoped_release>());
 }
 
 }  // namespace pascaline::python

@@ -33,9 +33,10 @@ void check_host_reference(const Space& space) {
     has.outputs += counts && is_output(argument) ? 1 : 0;
   }
   if (has.inputs < needs->inputs || has.outputs < needs->outputs) {
-    throw SpaceError(space.file, "/reference/host",
-                     fmt::format("'{}' reads {} buffers and writes {}; the arguments here are {} to read and {} to write",
-                                 name, needs->inputs, needs->outputs, has.inputs, has.outputs));
+    throw SpaceError(
+        space.file, "/reference/host",
+        fmt::format("'{}' reads {} buffers and writes {}; the arguments here are {} to read and {} to write", name,
+                    needs->inputs, needs->outputs, has.inputs, has.outputs));
   }
 }
 

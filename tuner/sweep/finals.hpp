@@ -24,7 +24,7 @@ struct FinalsOptions {
   /// For a winner by time alone energies, which take some seconds, are information: a sweep takes them where the search
   /// took a device so many seconds.
   double energy_after_search_s = 20;
-  ObjectiveOptions objective{};   ///< what else than time they are compared by; time: nothing else
+  ObjectiveOptions objective{};  ///< what else than time they are compared by; time: nothing else
   /// Text of the configuration that stands for the default where that is not usable; empty: none does.
   std::string stand_in{};
 };

@@ -63,9 +63,10 @@ TEST_F(TrialRunnerTest, TooFewBuffersForTheReferenceAreToldBeforeItReadsThem) {
     const ProblemData data(bench.device(), bench.bound(), {});
     FAIL() << "was taken";
   } catch (const SpaceError& error) {
-    EXPECT_NE(std::string(error.what())
-                  .find("'attention_decode' reads 6 buffers and writes 2; the arguments here are 2 to read and 1 to write"),
-              std::string::npos)
+    EXPECT_NE(
+        std::string(error.what())
+            .find("'attention_decode' reads 6 buffers and writes 2; the arguments here are 2 to read and 1 to write"),
+        std::string::npos)
         << error.what();
   }
 }
