@@ -95,7 +95,7 @@ def _run(name: str, by_kernel: Callable[..., Tensor], by_torch: Callable[..., Te
     _stats.fallbacks[key] += 1
     if key not in _warned:
         _warned.add(key)
-        warnings.warn(f"pascaline::{name} is computed by PyTorch: {key[1]}", FallbackWarning, stacklevel=4)
+        warnings.warn(f"pascaline::{name} is computed by PyTorch: {key[1]}", FallbackWarning, stacklevel=3)
     return by_torch(*arguments)
 
 
