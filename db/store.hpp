@@ -287,7 +287,7 @@ class Store {
                                                                   const std::string& kernel) const;
   /// The last usable time of each configuration under that key.
   [[nodiscard]] std::vector<std::pair<Config, double>> times_us(const MeasuredElsewhere& key) const;
-  /// What the search of that trial's problem, in the session that the trial is of, took over from other devices.
+  /// What the search that tried that trial's configuration first, under its key, took over (`taken_over_of`).
   [[nodiscard]] std::vector<TakenOver> taken_over(std::int64_t trial_id) const;
   /// Costs over all versions and problems of a kernel.
   [[nodiscard]] TrialCost trial_costs(std::int64_t device_id, const std::string& kernel,

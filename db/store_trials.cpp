@@ -337,8 +337,10 @@ std::vector<std::pair<Config, double>> Store::times_us(const MeasuredElsewhere& 
 std::vector<TakenOver> Store::taken_over(std::int64_t trial_id) const {
   return impl_->connection->guard("read what a search took over", [&] {
     Query row = impl_->connection->query(
-        "SELECT s.options, p.text FROM trials t JOIN sessions s ON s.id = t.session_id JOIN problems p ON p.id = "
-        "t.problem_id WHERE t.id = ?");
+        "SELECT s.options, p.text FROM trials w JOIN trials t ON t.device_id = w.device_id AND t.toolkit_id = "
+        "w.toolkit_id AND t.kernel_id = w.kernel_id AND t.problem_id = w.problem_id AND t.config_text = w.config_text "
+        "JOIN sessions s ON s.id = t.session_id JOIN problems p ON p.id = t.problem_id "
+        "WHERE w.id = ? ORDER BY t.stage <> 'search', t.id LIMIT 1");
     row.bind(trial_id);
     if (!row.step()) {
       return std::vector<TakenOver>{};

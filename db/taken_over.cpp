@@ -16,16 +16,24 @@ std::string text_in(const nlohmann::json& entry, const char* key) {
   return found != entry.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
+bool is_true(const nlohmann::json& entry, const char* key) {
+  const auto found = entry.find(key);
+  return found != entry.end() && found->is_boolean() && found->get<bool>();
+}
+
 }  // namespace
 
 nlohmann::json taken_over_json(const std::vector<TakenOver>& taken_over) {
   nlohmann::json entries = nlohmann::json::array();
   for (const TakenOver& one : taken_over) {
-    entries.push_back({{"problem", one.problem},
-                       {"device", one.device},
-                       {"measured", one.measured},
-                       {"trials", one.trials},
-                       {"winner", one.winner}});
+    nlohmann::json& entry = entries.emplace_back(nlohmann::json{{"problem", one.problem},
+                                                                {"device", one.device},
+                                                                {"measured", one.measured},
+                                                                {"trials", one.trials},
+                                                                {"winner", one.winner}});
+    if (one.other_types) {
+      entry["other_types"] = true;
+    }
   }
   return entries;
 }
@@ -42,9 +50,9 @@ std::vector<TakenOver> taken_over_of(const std::string& options_json, const std:
     }
     TakenOver one{problem, text_in(entry, "device"), text_in(entry, "measured")};
     const auto trials = entry.find("trials");
-    const auto winner = entry.find("winner");
     one.trials = trials != entry.end() && trials->is_number_unsigned() ? trials->get<std::int64_t>() : 0;
-    one.winner = winner != entry.end() && winner->is_boolean() && winner->get<bool>();
+    one.winner = is_true(entry, "winner");
+    one.other_types = is_true(entry, "other_types");
     if (!one.device.empty() && (one.trials > 0 || one.winner)) {
       taken_over.push_back(std::move(one));
     }
@@ -54,7 +62,8 @@ std::vector<TakenOver> taken_over_of(const std::string& options_json, const std:
 
 std::string text_of(const TakenOver& taken_over) {
   if (taken_over.trials == 0) {
-    return fmt::format("the winner of {} among the first", taken_over.device);
+    return fmt::format("the winner of {} among the first",
+                       taken_over.other_types ? taken_over.measured : taken_over.device);
   }
   return fmt::format("what {} measured of {} ({}){}", taken_over.device,
                      taken_over.measured == taken_over.problem ? "this shape" : taken_over.measured,

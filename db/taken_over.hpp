@@ -8,14 +8,15 @@
 
 namespace pascaline {
 
-/// What the search of a problem took over from another device of the same kind. Sessions keep it with their options,
-/// for people to be told.
+/// What the search of a problem took over from another device of the same kind, or from its own device's measurements
+/// of other element types. Sessions keep it with their options, for people to be told.
 struct TakenOver {
-  std::string problem;      ///< that was searched, as Problem::text
-  std::string device;       ///< name of the other one
-  std::string measured;     ///< the problem whose trials were taken over: the same or one near it
-  std::int64_t trials = 0;  ///< usable ones that the search's expectation began with; 0: none
-  bool winner = false;      ///< whether that device's winner was among the first configurations to be proposed
+  std::string problem;       ///< that was searched, as Problem::text
+  std::string device;        ///< name of the one that measured
+  std::string measured;      ///< the problem whose trials were taken over: the same or one near it
+  std::int64_t trials = 0;   ///< usable ones that the search's expectation began with; 0: none
+  bool winner = false;       ///< whether its winner there was among the first configurations to be proposed
+  bool other_types = false;  ///< whether it is the device that searched, and `measured` has other element types
   friend bool operator==(const TakenOver&, const TakenOver&) = default;
 };
 

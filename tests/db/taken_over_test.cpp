@@ -16,10 +16,12 @@ std::string options_with(const nlohmann::json& entries) {
 TEST(TakenOverTest, OptionsTellWhatTheyWereGiven) {
   const std::vector<TakenOver> all{{"toy N=1", "P40", "toy N=1", 143, true},
                                    {"toy N=1", "MX330", "toy N=2", 20, false},
-                                   {"toy N=9", "P40", "toy N=9", 0, true}};
+                                   {"toy N=9", "P40", "toy N=9", 0, true},
+                                   {"toy N=8", "P40", "toy N=8 TYPE=float16", 20, true, true}};
   const std::string options = options_with(taken_over_json(all));
   EXPECT_EQ(taken_over_of(options, "toy N=1"), (std::vector<TakenOver>{all[0], all[1]}));
   EXPECT_EQ(taken_over_of(options, "toy N=9"), (std::vector<TakenOver>{all[2]}));
+  EXPECT_EQ(taken_over_of(options, "toy N=8"), (std::vector<TakenOver>{all[3]}));
   EXPECT_TRUE(taken_over_of(options, "toy N=3").empty());
 }
 
@@ -44,6 +46,10 @@ TEST(TakenOverTest, SaysItInWords) {
             "what P40 measured of this shape (143 trials), its winner among the first");
   EXPECT_EQ(text_of({"toy N=1", "P40", "toy N=2", 15, false}), "what P40 measured of toy N=2 (15 trials)");
   EXPECT_EQ(text_of({"toy N=1", "P40", "toy N=1", 0, true}), "the winner of P40 among the first");
+  EXPECT_EQ(text_of({"toy N=1", "P40", "toy N=1 TYPE=float16", 0, true, true}),
+            "the winner of toy N=1 TYPE=float16 among the first");
+  EXPECT_EQ(text_of({"toy N=1", "P40", "toy N=1 TYPE=float16", 20, true, true}),
+            "what P40 measured of toy N=1 TYPE=float16 (20 trials), its winner among the first");
 }
 
 }  // namespace

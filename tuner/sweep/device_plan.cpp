@@ -196,9 +196,8 @@ void DevicePlan::plan(SweepRecorder& recorder, const std::vector<SweepProblem>& 
         recorder.persist([&](Store& store) { return store.measured(context_.device, kernel.space->kernel); });
     kernel.measured_elsewhere =
         recorder.persist([&](Store& store) { return store.measured_elsewhere(context_.device, kernel.space->kernel); });
-    if (!kernel.measured_elsewhere.empty()) {
-      kernel.winners_elsewhere =
-          recorder.persist([&](Store& store) { return store.winners(kernel.space->kernel, nullptr); });
+    if (!kernel.measured_elsewhere.empty() || !kernel.measured.empty()) {
+      kernel.winners = recorder.persist([&](Store& store) { return store.winners(kernel.space->kernel, nullptr); });
     }
   }
   measured_rates_ = recorder.persist([&](Store& store) { return store.measured_rates(device_row(info_)); });
@@ -208,6 +207,10 @@ void DevicePlan::plan(SweepRecorder& recorder, const std::vector<SweepProblem>& 
     recall_elsewhere(recorder, *task);
   }
   tasks_ = std::move(tasks);
+  for (const auto& task : tasks_) {
+    check_time();
+    recall_other_types(*task);
+  }
   SweepSummary& summary = recorder.summary();
   for (const auto& task : tasks_) {
     if (task->reserved) {
@@ -250,16 +253,22 @@ std::vector<RelatedProblem> DevicePlan::measured_before(const SweepTask& task) c
   return related;
 }
 
-// From other keys in the database, from the other problems of this run, and from other devices.
+// From other keys in the database, from the other problems of this run, from other element types and other devices.
 std::vector<Prior> DevicePlan::known_before_search(const SweepTask& task, const SearchDomain& domain) const {
   std::vector<RelatedProblem> related;
   for (const auto& other : tasks_) {
-    if (other.get() != &task && &other->kernel == &task.kernel) {
+    const bool same_types = other->search.wanted().problem.types == task.search.wanted().problem.types;
+    if (other.get() != &task && &other->kernel == &task.kernel && same_types) {
       related.push_back({other->search.wanted().problem, other->search.times_us(), 0});
     }
   }
   for (RelatedProblem& before : measured_before(task)) {
-    related.push_back(std::move(before));
+    if (before.problem.types == task.search.wanted().problem.types) {
+      related.push_back(std::move(before));
+    }
+  }
+  for (RelatedProblem& other : of_other_types(task)) {
+    related.push_back(std::move(other));
   }
   related.insert(related.end(), task.elsewhere.begin(), task.elsewhere.end());
   std::optional<DeviceRates> rates;
@@ -359,6 +368,7 @@ void DevicePlan::fill_from(SweepTask& task, std::size_t most_open) {
   if (task.reference.stage == TaskReference::Stage::wanted) {
     compile_reference(task);
   }
+  begin_with_types_of_run(task);
   const std::size_t most = task.search.learns() ? std::min(most_open, task.search.ahead()) : kMostWithoutLearning;
   while (pool_.pending() < 2 * pool_.workers() && task.search.open() < most) {
     const std::optional<Config> config = propose(task);

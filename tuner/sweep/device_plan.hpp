@@ -78,9 +78,10 @@ class DevicePlan {
   [[nodiscard]] const std::vector<std::unique_ptr<SweepTask>>& tasks() const noexcept { return tasks_; }
   /// Tasks without shapes in between.
   [[nodiscard]] std::size_t problems() const;
-  /// What searches of other problems than those in between took over from other devices, in the order of the tasks.
+  /// What searches of other problems than those in between took over from other devices and element types, in the order
+  /// of the tasks.
   [[nodiscard]] std::vector<TakenOver> taken_over() const;
-  /// The same for the log, a line for each of these devices.
+  /// The same for the log: a line for each of these devices, one for other types before the run, one for those in it.
   [[nodiscard]] std::vector<std::string> taken_over_lines() const;
   [[nodiscard]] double compile_ms() const noexcept { return compile_ms_; }
 
@@ -107,6 +108,10 @@ class DevicePlan {
   void recall_elsewhere(SweepRecorder& recorder, SweepTask& task) const;
   void take_over_trials(SweepRecorder& recorder, SweepTask& task) const;
   void take_over_winners(SweepTask& task) const;
+  [[nodiscard]] bool takes_over(const SweepTask& task) const;
+  void recall_other_types(SweepTask& task) const;
+  void begin_with_types_of_run(SweepTask& task) const;
+  [[nodiscard]] std::vector<RelatedProblem> of_other_types(const SweepTask& task) const;
   [[nodiscard]] CompileRequest request(const SweepTask& task, const Config& config) const;
   [[nodiscard]] std::vector<RelatedProblem> measured_before(const SweepTask& task) const;
   [[nodiscard]] CompileRequest reference_request(const SweepTask& task) const;

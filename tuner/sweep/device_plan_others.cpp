@@ -10,8 +10,9 @@
 #include "tuner/search/transfer.hpp"
 #include "tuner/sweep/device_plan.hpp"
 #include "tuner/sweep/other_devices.hpp"
+#include "tuner/sweep/other_types.hpp"
 
-// What a plan's searches begin with that other devices measured.
+// What a plan's searches begin with that was measured on other devices, or of other element types.
 namespace pascaline {
 namespace {
 
@@ -33,22 +34,70 @@ bool knows_enough(const SweepTask& task) {
   });
 }
 
-TakenOver& taken_over_entry_of(std::vector<TakenOver>& taken_over, const std::string& problem,
-                               const std::string& device, const std::string& measured) {
+struct OtherProblem {
+  std::string device;
+  std::string measured;
+  bool other_types = false;
+};
+
+TakenOver& taken_over_entry_of(SweepTask& task, const OtherProblem& other) {
+  std::vector<TakenOver>& taken_over = task.taken_over;
   const auto found = std::find_if(taken_over.begin(), taken_over.end(), [&](const TakenOver& one) {
-    return one.device == device && one.measured == measured;
+    return one.other_types == other.other_types && one.device == other.device && one.measured == other.measured;
   });
-  return found != taken_over.end() ? *found : taken_over.emplace_back(TakenOver{problem, device, measured});
+  if (found != taken_over.end()) {
+    return *found;
+  }
+  return taken_over.emplace_back(
+      TakenOver{task.search.wanted().problem.text(), other.device, other.measured, 0, false, other.other_types});
+}
+
+// Those of the winners whose values the search's space has, `most` different ones, are tried first; the entry in
+// `taken_over` of each that is.
+void try_first(SweepTask& task, const std::vector<const Winner*>& winners, std::size_t most, bool other_types) {
+  std::vector<Config> configs;
+  std::vector<const Winner*> of;
+  for (const Winner* winner : winners) {
+    Config here = task.kernel.compilers->with(winner->trial.config, 0);
+    const bool is_new = std::find(configs.begin(), configs.end(), here) == configs.end();
+    if (is_new && configs.size() < most && has_all_values(*task.kernel.space, here)) {
+      configs.push_back(std::move(here));
+      of.push_back(winner);
+    }
+  }
+  const std::vector<bool> first = task.search.begin_with_winners(configs);
+  for (std::size_t i = 0; i < configs.size(); ++i) {
+    if (first[i]) {
+      taken_over_entry_of(task, {of[i]->device.name, of[i]->trial.problem.text(), other_types}).winner = true;
+    }
+  }
+}
+
+// The problems of the run that may learn from each other although their element types differ.
+bool differs_in_types(const SweepTask& a, const SweepTask& b) {
+  const Problem& problem = a.search.wanted().problem;
+  const Problem& other = b.search.wanted().problem;
+  return &a.kernel == &b.kernel && problem.types != other.types &&
+         transfer_octaves(*a.kernel.space, problem, other).has_value();
+}
+
+std::string begins_with(std::size_t problems, std::size_t all, const std::string& what) {
+  return fmt::format("the {} of {} of {} {} with what {}", problems == 1 ? "search" : "searches", problems,
+                     counted(all, "problem"), problems == 1 ? "begins" : "begin", what);
 }
 
 }  // namespace
 
+// Whether its search begins with what was measured elsewhere.
+bool DevicePlan::takes_over(const SweepTask& task) const {
+  return options_.searcher == kSearcherWithPriors && !task.kernel.is_place && !task.search.wanted().between;
+}
+
 void DevicePlan::recall_elsewhere(SweepRecorder& recorder, SweepTask& task) const {
-  if (options_.searcher != kSearcherWithPriors || task.kernel.is_place || task.search.wanted().between) {
-    return;
+  if (takes_over(task)) {
+    take_over_trials(recorder, task);
+    take_over_winners(task);
   }
-  take_over_trials(recorder, task);
-  take_over_winners(task);
 }
 
 void DevicePlan::take_over_trials(SweepRecorder& recorder, SweepTask& task) const {
@@ -74,7 +123,7 @@ void DevicePlan::take_over_trials(SweepRecorder& recorder, SweepTask& task) cons
       continue;
     }
     related.times_us = thinned_times(std::move(related.times_us));
-    taken_over_entry_of(task.taken_over, problem.text(), near.key->device.name, near.key->problem.text()).trials +=
+    taken_over_entry_of(task, {near.key->device.name, near.key->problem.text(), false}).trials +=
         static_cast<std::int64_t>(trials);
     task.elsewhere.push_back(std::move(related));
   }
@@ -82,28 +131,67 @@ void DevicePlan::take_over_trials(SweepRecorder& recorder, SweepTask& task) cons
 
 void DevicePlan::take_over_winners(SweepTask& task) const {
   const std::string problem = task.search.wanted().problem.text();
+  try_first(task, winners_elsewhere(problem, device_row(info_), task.kernel.winners), kMaxOtherDevices, false);
+}
+
+// Before the run; once all tasks are there, as what they measure themselves is told to each other when it is there.
+void DevicePlan::recall_other_types(SweepTask& task) const {
+  if (!takes_over(task)) {
+    return;
+  }
+  const DeviceRow device = device_row(info_);
+  if (!knows_enough(task)) {
+    task.other_types = nearest_of_other_types(task.search.bound(), measured_before(task));
+    for (RelatedProblem& other : task.other_types) {
+      taken_over_entry_of(task, {device.name, other.problem.text(), true}).trials +=
+          static_cast<std::int64_t>(other.times_us.size());
+      other.times_us = thinned_times(std::move(other.times_us));
+    }
+  }
+  const auto winners =
+      winners_of_other_types(*task.kernel.space, task.search.wanted().problem, device, task.kernel.winners);
+  try_first(task, winners, kMaxOtherTypes, true);
+}
+
+// The nearest problems of other element types: of those before the run and of the run's own.
+std::vector<RelatedProblem> DevicePlan::of_other_types(const SweepTask& task) const {
+  if (!takes_over(task) || knows_enough(task)) {
+    return {};
+  }
+  std::vector<RelatedProblem> related;
+  for (const auto& other : tasks_) {
+    if (differs_in_types(task, *other)) {
+      related.push_back({other->search.wanted().problem, other->search.times_us(), 0});
+    }
+  }
+  related.insert(related.end(), task.other_types.begin(), task.other_types.end());
+  return nearest_of_other_types(task.search.bound(), related);
+}
+
+// As soon as another problem of the run with this shape and other element types has a winner, or enough trials for its
+// best to be worth one.
+void DevicePlan::begin_with_types_of_run(SweepTask& task) const {
+  if (task.types_of_run_asked || task.search.spent() || !takes_over(task)) {
+    return;
+  }
+  std::vector<std::pair<double, Config>> winners;
+  for (const auto& other : tasks_) {
+    const bool known = other->winner || other->search.usable() >= kMinRelated;
+    const Problem& problem = other->search.wanted().problem;
+    if (known && differs_in_types(task, *other) && problem.dimensions == task.search.wanted().problem.dimensions) {
+      winners.emplace_back(*transfer_octaves(*task.kernel.space, task.search.wanted().problem, problem),
+                           other->winner ? *other->winner : other->search.best());
+    }
+  }
+  std::stable_sort(winners.begin(), winners.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<Config> configs;
-  std::vector<const Winner*> of;
-  for (const Winner* winner : winners_elsewhere(problem, device_row(info_), task.kernel.winners_elsewhere)) {
-    Config here = task.kernel.compilers->with(winner->trial.config, 0);
-    if (!has_all_values(*task.kernel.space, here)) {
-      continue;
-    }
-    const bool is_new = std::find(configs.begin(), configs.end(), here) == configs.end();
-    if (is_new && configs.size() == kMaxOtherDevices) {
-      continue;
-    }
-    if (is_new) {
-      configs.push_back(std::move(here));
-      of.push_back(winner);
+  for (const auto& [octaves, winner] : winners) {
+    if (configs.size() < kMaxOtherTypes && std::find(configs.begin(), configs.end(), winner) == configs.end()) {
+      configs.push_back(winner);
     }
   }
-  const std::vector<bool> first = task.search.begin_with_winners(configs);
-  for (std::size_t i = 0; i < configs.size(); ++i) {
-    if (first[i]) {
-      taken_over_entry_of(task.taken_over, problem, of[i]->device.name, problem).winner = true;
-    }
-  }
+  task.types_of_run_asked = !configs.empty();
+  std::ignore = task.search.begin_with_winners(configs);
 }
 
 std::vector<TakenOver> DevicePlan::taken_over() const {
@@ -120,19 +208,27 @@ std::vector<std::string> DevicePlan::taken_over_lines() const {
     std::set<std::string> problems;
     int winners = 0;
   };
-  std::map<std::string, Sum> sums;
+  std::map<std::pair<bool, std::string>, Sum> sums;
   for (const TakenOver& one : taken_over()) {
-    Sum& sum = sums[one.device];
+    Sum& sum = sums[{one.other_types, one.device}];
     sum.trials += one.trials;
     sum.winners += one.winner ? 1 : 0;
     sum.problems.insert(one.problem);
   }
   std::vector<std::string> lines;
-  for (const auto& [device, sum] : sums) {
-    lines.push_back(fmt::format("the {} of {} of {} with what {} measured: {}, {} to be tried first",
-                                sum.problems.size() == 1 ? "search" : "searches", sum.problems.size(),
-                                counted(problems(), "problem") + (sum.problems.size() == 1 ? " begins" : " begin"),
-                                device, counted(sum.trials, "trial"), counted(sum.winners, "winner")));
+  for (const auto& [of, sum] : sums) {
+    const std::string what = of.second + (of.first ? " measured of other element types" : " measured");
+    lines.push_back(fmt::format("{}: {}, {} to be tried first", begins_with(sum.problems.size(), problems(), what),
+                                counted(sum.trials, "trial"), counted(sum.winners, "winner")));
+  }
+  const auto learning = std::count_if(tasks_.begin(), tasks_.end(), [&](const auto& task) {
+    return takes_over(*task) && std::any_of(tasks_.begin(), tasks_.end(), [&](const auto& other) {
+             return takes_over(*other) && differs_in_types(*task, *other);
+           });
+  });
+  if (learning > 0) {
+    lines.push_back(fmt::format("the searches of {} of {} tell each other what they find, with other element types",
+                                learning, counted(problems(), "problem")));
   }
   return lines;
 }

@@ -133,7 +133,8 @@ void decide_objective(ObjectiveDecision& decision, const std::vector<Trial>& tri
   };
   std::vector<std::size_t> candidates = scores.tie_set();
   decision.tie = candidates.size() > 1;
-  // Of those that cannot be told apart, the winner by time; without it the fastest, so that nothing is paid for nothing.
+  // Of those that cannot be told apart, the winner by time; without it the fastest, so that nothing is paid for
+  // nothing.
   const auto fastest = [&] {
     const auto rank = [&](std::size_t i) {
       const Trial& trial = trials[contenders[i].trial];

@@ -27,7 +27,7 @@ struct SweepKernel {
   ContextIds context{};          ///< the rows that its trials hang on, without a problem and with the first toolkit
   std::vector<Store::Measured> measured{};  ///< on such a device before this run
   std::vector<Store::MeasuredElsewhere> measured_elsewhere{};
-  std::vector<Winner> winners_elsewhere{};  ///< on all devices, by time
+  std::vector<Winner> winners{};  ///< on all devices, where there is any on another or of other element types
 };
 
 /// Where a problem of a plan stands.
@@ -108,8 +108,10 @@ struct SweepTask {
   int measured = 0;                    ///< configurations that took `spent_s`
   std::map<std::string, std::optional<Binary>> finalists;  ///< for the finals; without a binary: being compiled
 
-  std::vector<RelatedProblem> elsewhere{};  ///< what other devices measured that the search begins with
-  std::vector<TakenOver> taken_over{};      ///< the same and their winners, for people
+  std::vector<RelatedProblem> elsewhere{};    ///< what other devices measured that the search begins with
+  std::vector<RelatedProblem> other_types{};  ///< the same of this device before the run, with other element types
+  std::vector<TakenOver> taken_over{};        ///< both and their winners, for people
+  bool types_of_run_asked = false;            ///< for the winners so far of the run's problems of other types
 
   // Once there is time left.
   Deepening deepening = Deepening::none;  ///< what the turn is for that it has

@@ -7,14 +7,14 @@
 #include <numbers>
 
 #include "core/error.hpp"
-#include "core/space/shape_distance.hpp"
 #include "tuner/search/transfer.hpp"
 #include "tuner/static_model/static_model.hpp"
+#include "tuner/sweep/other_types.hpp"
 
 namespace pascaline {
 namespace {
 
-constexpr std::size_t kMaxRelatedProblems = 2;
+constexpr std::size_t kMaxRelatedProblems = 2;  // of each kind
 // The static model's order is half right (docs/measurements.md), and its differences are about as large as the real
 // ones.
 constexpr double kTrustInModel = 0.5;
@@ -53,16 +53,17 @@ std::vector<Prior> transfer_priors(const SearchDomain& domain, const std::option
   }
   std::vector<std::pair<double, const RelatedProblem*>> near;
   for (const RelatedProblem& other : related) {
-    const auto octaves = shape_distance(space.space(), space.problem(), other.problem);
+    const auto octaves = transfer_octaves(space.space(), space.problem(), other.problem);
     if (octaves && other.times_us.size() >= kMinRelated) {
       // Trust falls with the natural logarithm.
       near.emplace_back((*octaves + other.device_octaves) * std::numbers::ln2, &other);
     }
   }
   std::stable_sort(near.begin(), near.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::array<std::size_t, 2> used{};  // of the same device, of others
+  std::array<std::size_t, 3> used{};  // of the same device and types, of other types, of other devices
   for (const auto& [distance, other] : near) {
-    std::size_t& of_kind = used.at(other->device_octaves > 0 ? 1 : 0);
+    const bool same_types = other->problem.types == space.problem().types;
+    std::size_t& of_kind = used.at(other->device_octaves > 0 ? 2 : same_types ? 0 : 1);
     if (of_kind == kMaxRelatedProblems) {
       continue;
     }

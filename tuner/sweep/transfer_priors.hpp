@@ -20,8 +20,9 @@ struct RelatedProblem {
 };
 
 /// What is known of a domain's configurations before any is tried: the static model where the device is a GPU, and the
-/// two nearest of the related problems (`shape_distance`) that have enough trials; then the two nearest of other
-/// devices (distance of the shape and of the device together).
+/// related problems that have enough trials: the two nearest of the same device and element types (`shape_distance`),
+/// the two nearest of other types, and the two nearest of other devices (distances of shape, types and device
+/// together).
 [[nodiscard]] std::vector<Prior> transfer_priors(const SearchDomain& domain, const std::optional<DeviceRates>& rates,
                                                  const std::vector<RelatedProblem>& related, std::uint64_t seed);
 

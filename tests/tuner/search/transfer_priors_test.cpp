@@ -7,6 +7,7 @@
 #include "core/util/paths.hpp"
 #include "tests/tuner/search/domains.hpp"
 #include "tuner/search/transfer.hpp"
+#include "tuner/sweep/other_types.hpp"
 
 namespace pascaline::testing {
 namespace {
@@ -48,7 +49,7 @@ class TransferPriorsTest : public ::testing::Test {
 TEST_F(TransferPriorsTest, NothingIsKnown) {
   EXPECT_TRUE(known({}).empty());
   EXPECT_TRUE(known({related(problem("1000"), kMinRelated - 1)}).empty());
-  EXPECT_TRUE(known({related(problem("1000", "9"), 30), related(problem("1000", "8", "float16"), 30)}).empty());
+  EXPECT_TRUE(known({related(problem("1000", "9"), 30), related(problem("1000", "9", "float16"), 30)}).empty());
 }
 
 TEST_F(TransferPriorsTest, ConfigurationsThatAreGoneDoNotCount) {
@@ -87,6 +88,51 @@ TEST_F(TransferPriorsTest, OtherDevicesAreTrustedLessAndAddToTheSameDevices) {
   const auto both = known({elsewhere("2000", 1)});
   ASSERT_EQ(both.size(), 1U);
   EXPECT_NEAR(both[0].trust, std::exp(-std::log(4.0) / 2), 1e-3) << "distances of shape and device add up";
+}
+
+TEST_F(TransferPriorsTest, OtherTypesAreTrustedLessAndAddToTheSameTypes) {
+  const auto priors = known({related(problem("1000", "8", "float16"), 30), related(problem("2000", "8", "float16"), 30),
+                             related(problem("4000", "8", "float16"), 30), related(problem("1000"), 30),
+                             related(problem("1010"), 30), related(problem("64000"), 30)});
+  ASSERT_EQ(priors.size(), 4U) << "two of the same types, two of others";
+  const auto trust_at = [](double octaves) { return std::exp(-octaves * std::log(2.0) / 2); };
+  EXPECT_EQ(priors[0].trust, 1);
+  EXPECT_NEAR(priors[2].trust, trust_at(kOctavesOfOtherType), 1e-3);
+  EXPECT_NEAR(priors[3].trust, trust_at(1 + kOctavesOfOtherType), 1e-3) << "distances of shape and types add up";
+}
+
+// Other types whose order of configurations is the opposite cost trials and not the result.
+TEST_F(TransferPriorsTest, MisleadingTypesDoNotKeepFromTheOptimum) {
+  nlohmann::json text = bare_space();
+  text["types"] = nlohmann::json::parse(R"([{"name": "STORAGE", "values": ["float32", "float16"]}])");
+  for (const char* const name : {"A", "B", "C"}) {
+    add_parameter(text, name, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10});
+  }
+  const BoundDomain bound{text};
+  const Point best{7, 2, 5};
+  RelatedProblem reversed{bound.bound.problem(), {}, 0};
+  reversed.problem.types.front().second = ElementType::float16;
+  ASSERT_NE(reversed.problem, bound.bound.problem());
+  for (std::size_t i = 0; i < 150; ++i) {
+    const Point point = bound.domain.at(i * 37 % 1000).value();
+    reversed.times_us.emplace_back(bound.space.config_at(point), 1e4 / bowl_us(point, best));
+  }
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    SearchOptions options;
+    options.seed = seed;
+    options.priors = transfer_priors(bound.domain, {}, {reversed}, seed);
+    ASSERT_EQ(options.priors.size(), 1U);
+    ASSERT_GT(options.priors[0].log_time(best), options.priors[0].log_time({0, 9, 0})) << "it misleads";
+    const auto searcher = make_searcher("auto", bound.domain, options);
+    double found_us = 1e9;
+    for (int trial = 0; trial < 100; ++trial) {
+      const Point point = searcher->propose(1).at(0);
+      const double time_us = bowl_us(point, best);
+      searcher->observe(point, {TrialStatus::ok, time_us});
+      found_us = std::min(found_us, time_us);
+    }
+    EXPECT_EQ(found_us, bowl_us(best, best)) << "seed " << seed;
+  }
 }
 
 // Another device whose order of configurations is the opposite costs trials and not the result.

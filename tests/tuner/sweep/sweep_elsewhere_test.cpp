@@ -38,8 +38,10 @@ class SweepElsewhereTest : public SweepTest {
   }
   // Trials of eighteen configurations on that device, the winner among them.
   void measure_on(const DeviceRow& device, const Config& winner, const std::string& n = "1000") {
+    measure_on(device, winner, space_.problem({{"N", n}}));
+  }
+  void measure_on(const DeviceRow& device, const Config& winner, const Problem& problem) {
     Store store(database_, OpenMode::create);
-    const Problem problem = space_.problem({{"N", n}});
     ContextIds context;
     context.device = store.device_id(device);
     context.toolkit = store.toolkit_id({"g++", "0", "host", ""});
@@ -141,6 +143,33 @@ TEST_F(SweepElsewhereTest, OwnTrialsOfTheShapeMakeThoseOfOthersSuperfluous) {
       << "the winner alone";
 }
 
+// A later sweep knows enough itself and takes nothing over, but its winner is still what that search found.
+TEST_F(SweepElsewhereTest, WhatTheSearchBeganWithIsToldOfALaterSweepsWinner) {
+  measure_on(elsewhere(1), toy_config(32, kSlow));
+  options_.trials = 18;
+  const SweepSummary first = sweep();
+  const std::vector<TakenOver> taken_over = told(first.session);
+  ASSERT_EQ(taken_over.size(), 1U);
+  const SweepSummary second = sweep();
+  EXPECT_TRUE(told(second.session).empty());
+  const Store store(database_, OpenMode::read_only);
+  const DeviceRow device = here();
+  const std::vector<Winner> winners = store.winners("toy", &device);
+  ASSERT_EQ(winners.size(), 1U);
+  // Of a configuration that the second sweep was the first to try, this tells nothing.
+  const std::vector<Config> tried = searched();
+  const bool of_first = std::find(tried.begin(), tried.begin() + 18, winners[0].trial.config) != tried.begin() + 18;
+  EXPECT_EQ(store.taken_over(winners[0].trial_id), of_first ? taken_over : std::vector<TakenOver>{});
+  int compared = 0;
+  for (const StoredTrial& trial : stored(TrialStage::finals)) {
+    if (trial.session_id == second.session && trial.trial.config == tried.front()) {
+      ++compared;
+      EXPECT_EQ(store.taken_over(trial.id), taken_over) << "the default, which both compared";
+    }
+  }
+  EXPECT_EQ(compared, 1);
+}
+
 TEST_F(SweepElsewhereTest, OtherShapesAreAPriorAndTheirWinnersAreNotTriedFirst) {
   measure_on(elsewhere(1), toy_config(32, kSlow), "2000");
   const SweepSummary summary = sweep();
@@ -154,6 +183,119 @@ TEST_F(SweepElsewhereTest, WithoutPriorKnowledgeNothingIsTakenOver) {
   const SweepSummary summary = sweep();
   EXPECT_TRUE(told(summary.session).empty());
   EXPECT_FALSE(noted("emulated 1"));
+}
+
+/// The same of a kernel with an element type, which makes no difference to it.
+class SweepTypesTest : public SweepElsewhereTest {
+ protected:
+  void SetUp() override {
+    SweepElsewhereTest::SetUp();
+    nlohmann::json space = nlohmann::json::parse(space_.json);
+    space["types"] = nlohmann::json::parse(R"([{"name": "STORAGE", "values": ["float32", "float16"]}])");
+    write_toys(folder_.path(), {space});
+    space_ = Space::load(folder_ / "toy.json");
+  }
+  [[nodiscard]] Problem problem(const char* type, const char* n = "1000") const {
+    return space_.problem({{"N", n}, {"STORAGE", type}});
+  }
+  [[nodiscard]] SweepSummary sweep_of(const std::vector<Problem>& wanted) {
+    std::vector<SweepProblem> problems;
+    for (const Problem& one : wanted) {
+      problems.push_back({one, 1, ""});
+    }
+    return run_sweep({space_}, problems, options_, events_, stop_);
+  }
+  [[nodiscard]] std::vector<TakenOver> told_of(std::int64_t session, const Problem& of) const {
+    for (const SessionRow& row : Store(database_, OpenMode::read_only).sessions()) {
+      if (row.id == session) {
+        return taken_over_of(row.options_json, of.text());
+      }
+    }
+    return {};
+  }
+  // What this run's searches tried of that problem, in that order.
+  [[nodiscard]] std::vector<Config> searched_of(const Problem& of) const {
+    std::vector<StoredTrial> trials = stored(TrialStage::search);
+    std::erase_if(trials, [&](const StoredTrial& trial) {
+      return trial.trial.problem != of || trial.kernel.source_hash == "an earlier source";
+    });
+    std::sort(trials.begin(), trials.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
+    std::vector<Config> configs;
+    for (const StoredTrial& trial : trials) {
+      configs.push_back(trial.trial.config);
+    }
+    return configs;
+  }
+};
+
+TEST_F(SweepTypesTest, WhatWasMeasuredOfOtherTypesIsTakenOverAndTold) {
+  options_.jobs = 1;
+  measure_on(here(), toy_config(128, kSlow), problem("float16"));
+  measure_on(elsewhere(1), toy_config(32, kSlow), problem("float16"));
+  const SweepSummary summary = sweep_of({problem("float32")});
+  const std::vector<Config> tried = searched_of(problem("float32"));
+  ASSERT_GE(tried.size(), 2U);
+  EXPECT_EQ(tried[0], toy_config(64)) << "the default";
+  EXPECT_EQ(tried[1], toy_config(128, kSlow)) << "the winner with the other type on this device";
+  EXPECT_EQ(told_of(summary.session, problem("float32")),
+            (std::vector<TakenOver>{
+                {problem("float32").text(), here().name, problem("float16").text(), kTrials, true, true}}));
+  EXPECT_TRUE(noted("the search of 1 of 1 problem begins with what " + here().name +
+                    " measured of other element types: 18 trials, 1 winner to be tried first"));
+}
+
+TEST_F(SweepTypesTest, OtherShapesOfOtherTypesAreAPriorAndTheirWinnersAreNotTriedFirst) {
+  measure_on(here(), toy_config(128, kSlow), problem("float16", "2000"));
+  const SweepSummary summary = sweep_of({problem("float32")});
+  EXPECT_EQ(told_of(summary.session, problem("float32")),
+            (std::vector<TakenOver>{
+                {problem("float32").text(), here().name, problem("float16", "2000").text(), kTrials, false, true}}));
+}
+
+TEST_F(SweepTypesTest, OwnTrialsMakeThoseOfOtherTypesSuperfluous) {
+  measure_on(here(), toy_config(32, kSlow), problem("float32"));
+  measure_on(here(), toy_config(128, kSlow), problem("float16"));
+  const SweepSummary summary = sweep_of({problem("float32")});
+  EXPECT_EQ(
+      told_of(summary.session, problem("float32")),
+      (std::vector<TakenOver>{{problem("float32").text(), here().name, problem("float16").text(), 0, true, true}}))
+      << "the winner alone";
+}
+
+// What one of two problems is known to be best with, without being its winner yet, is tried first for the other.
+TEST_F(SweepTypesTest, ProblemsOfARunTellEachOtherTheirBest) {
+  options_.trials = 18;
+  std::ignore = sweep_of({problem("float16")});
+  const std::vector<Config> first = searched_of(problem("float16"));
+  ASSERT_EQ(first.size(), 18U);
+  const Config best = first.back();
+  ASSERT_NE(best, toy_config(64));
+  {
+    SQLite::Database database(database_.string(), SQLite::OPEN_READWRITE);
+    database.exec("DELETE FROM winners");
+    database.exec("DELETE FROM decisions");
+    SQLite::Statement faster(database,
+                             "UPDATE trials SET median_us = 1e-3, low_us = 1e-3, high_us = 1e-3 WHERE config_text = ?");
+    faster.bind(1, best.text());
+    ASSERT_GE(faster.exec(), 1);
+  }
+  options_.trials = 3;
+  options_.jobs = 1;
+  const SweepSummary summary = sweep_of({problem("float32"), problem("float16")});
+  EXPECT_TRUE(noted("the searches of 2 of 2 problems tell each other what they find, with other element types"));
+  EXPECT_TRUE(told_of(summary.session, problem("float32")).empty()) << "nothing else is known";
+  const std::vector<Config> tried = searched_of(problem("float32"));
+  ASSERT_GE(tried.size(), 2U);
+  EXPECT_EQ(tried[0], toy_config(64)) << "the default";
+  EXPECT_EQ(tried[1].text(), best.text());
+}
+
+TEST_F(SweepTypesTest, WithoutPriorKnowledgeNothingIsTakenOver) {
+  measure_on(here(), toy_config(128, kSlow), problem("float16"));
+  options_.searcher = "model";
+  const SweepSummary summary = sweep_of({problem("float32"), problem("float16", "2000")});
+  EXPECT_TRUE(told_of(summary.session, problem("float32")).empty());
+  EXPECT_FALSE(noted("element types"));
 }
 
 }  // namespace
