@@ -10,9 +10,10 @@
 #include "tuner/search/transfer.hpp"
 #include "tuner/sweep/device_plan.hpp"
 #include "tuner/sweep/other_devices.hpp"
+#include "tuner/sweep/other_kernels.hpp"
 #include "tuner/sweep/other_types.hpp"
 
-// What a plan's searches begin with that was measured on other devices, or of other element types.
+// What a plan's searches begin with that was measured on other devices, or of other element types or kernels.
 namespace pascaline {
 namespace {
 
@@ -79,6 +80,11 @@ bool differs_in_types(const SweepTask& a, const SweepTask& b) {
   const Problem& other = b.search.wanted().problem;
   return &a.kernel == &b.kernel && problem.types != other.types &&
          transfer_octaves(*a.kernel.space, problem, other).has_value();
+}
+
+bool is_of_other_kernel(const SweepTask& a, const SweepTask& b) {
+  return &a.kernel != &b.kernel && !b.kernel.is_place &&
+         kernel_octaves(*a.kernel.space, a.search.wanted().problem, *b.kernel.space, b.search.wanted().problem);
 }
 
 std::string begins_with(std::size_t problems, std::size_t all, const std::string& what) {
@@ -153,7 +159,8 @@ void DevicePlan::recall_other_types(SweepTask& task) const {
   try_first(task, winners, kMaxOtherTypes, true);
 }
 
-// The nearest problems of other element types: of those before the run and of the run's own.
+// The nearest problems of other element types, of those before the run and of the run's own; and the run's of other
+// kernels.
 std::vector<RelatedProblem> DevicePlan::of_other_types(const SweepTask& task) const {
   if (!takes_over(task) || knows_enough(task)) {
     return {};
@@ -165,7 +172,17 @@ std::vector<RelatedProblem> DevicePlan::of_other_types(const SweepTask& task) co
     }
   }
   related.insert(related.end(), task.other_types.begin(), task.other_types.end());
-  return nearest_of_other_types(task.search.bound(), related);
+  related = nearest_of_other_types(task.search.bound(), related);
+  for (const auto& other : tasks_) {
+    if (!is_of_other_kernel(task, *other)) {
+      continue;
+    }
+    RelatedProblem measured{other->search.wanted().problem, other->search.times_us()};
+    if (auto mapped = of_other_kernel(task.search.bound(), *other->kernel.space, measured)) {
+      related.push_back(std::move(*mapped));
+    }
+  }
+  return related;
 }
 
 // As soon as another problem of the run with this shape and other element types has a winner, or enough trials for its
@@ -223,12 +240,13 @@ std::vector<std::string> DevicePlan::taken_over_lines() const {
   }
   const auto learning = std::count_if(tasks_.begin(), tasks_.end(), [&](const auto& task) {
     return takes_over(*task) && std::any_of(tasks_.begin(), tasks_.end(), [&](const auto& other) {
-             return takes_over(*other) && differs_in_types(*task, *other);
+             return takes_over(*other) && (differs_in_types(*task, *other) || is_of_other_kernel(*task, *other));
            });
   });
   if (learning > 0) {
-    lines.push_back(fmt::format("the searches of {} of {} tell each other what they find, with other element types",
-                                learning, counted(problems(), "problem")));
+    lines.push_back(
+        fmt::format("the searches of {} of {} tell each other what they find of other element types or kernels",
+                    learning, counted(problems(), "problem")));
   }
   return lines;
 }

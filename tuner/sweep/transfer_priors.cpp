@@ -53,17 +53,18 @@ std::vector<Prior> transfer_priors(const SearchDomain& domain, const std::option
   }
   std::vector<std::pair<double, const RelatedProblem*>> near;
   for (const RelatedProblem& other : related) {
-    const auto octaves = transfer_octaves(space.space(), space.problem(), other.problem);
+    const auto octaves =
+        other.kernel_octaves ? other.kernel_octaves : transfer_octaves(space.space(), space.problem(), other.problem);
     if (octaves && other.times_us.size() >= kMinRelated) {
       // Trust falls with the natural logarithm.
       near.emplace_back((*octaves + other.device_octaves) * std::numbers::ln2, &other);
     }
   }
   std::stable_sort(near.begin(), near.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::array<std::size_t, 3> used{};  // of the same device and types, of other types, of other devices
+  std::array<std::size_t, 3> used{};  // of the same device and types, of other types or kernels, of other devices
   for (const auto& [distance, other] : near) {
-    const bool same_types = other->problem.types == space.problem().types;
-    std::size_t& of_kind = used.at(other->device_octaves > 0 ? 2 : same_types ? 0 : 1);
+    const bool alike = !other->kernel_octaves && other->problem.types == space.problem().types;
+    std::size_t& of_kind = used.at(other->device_octaves > 0 ? 2 : alike ? 0 : 1);
     if (of_kind == kMaxRelatedProblems) {
       continue;
     }

@@ -185,6 +185,39 @@ TEST_F(SweepElsewhereTest, WithoutPriorKnowledgeNothingIsTakenOver) {
   EXPECT_FALSE(noted("emulated 1"));
 }
 
+// What a kernel with the same parameters is known to be best with is what a search expects to be best.
+TEST_F(SweepElsewhereTest, KernelsOfARunWithTheSameParametersTellEachOther) {
+  options_.trials = 18;
+  std::ignore = sweep();
+  const Config best = searched().back();
+  ASSERT_NE(best, toy_config(64));
+  {
+    SQLite::Database database(database_.string(), SQLite::OPEN_READWRITE);
+    SQLite::Statement faster(database,
+                             "UPDATE trials SET median_us = 1e-3, low_us = 1e-3, high_us = 1e-3 WHERE config_text = ?");
+    faster.bind(1, best.text());
+    ASSERT_GE(faster.exec(), 1);
+  }
+  std::filesystem::copy_file(folder_ / "toy.cu", folder_ / "twin.cu");
+  nlohmann::json json = nlohmann::json::parse(space_.json);
+  json["kernel"] = "twin";
+  const Space twin = Space::parse(json.dump(), "twin.json");
+  options_.trials = 2;
+  options_.jobs = 1;
+  const Problem problem = twin.problem({{"N", "1000"}});
+  std::ignore =
+      run_sweep({twin, space_}, {{problem, 1, ""}, {space_.problem({{"N", "1000"}}), 1, ""}}, options_, events_, stop_);
+  EXPECT_TRUE(
+      noted("the searches of 2 of 2 problems tell each other what they find of other element types or kernels"));
+  std::vector<std::string> tried;
+  for (const StoredTrial& trial : stored(TrialStage::search)) {
+    if (trial.trial.problem == problem) {
+      tried.push_back(trial.trial.config.text());
+    }
+  }
+  EXPECT_EQ(tried, (std::vector<std::string>{toy_config(64).text(), best.text()}));
+}
+
 /// The same of a kernel with an element type, which makes no difference to it.
 class SweepTypesTest : public SweepElsewhereTest {
  protected:
@@ -282,7 +315,8 @@ TEST_F(SweepTypesTest, ProblemsOfARunTellEachOtherTheirBest) {
   options_.trials = 3;
   options_.jobs = 1;
   const SweepSummary summary = sweep_of({problem("float32"), problem("float16")});
-  EXPECT_TRUE(noted("the searches of 2 of 2 problems tell each other what they find, with other element types"));
+  EXPECT_TRUE(
+      noted("the searches of 2 of 2 problems tell each other what they find of other element types or kernels"));
   EXPECT_TRUE(told_of(summary.session, problem("float32")).empty()) << "nothing else is known";
   const std::vector<Config> tried = searched_of(problem("float32"));
   ASSERT_GE(tried.size(), 2U);
