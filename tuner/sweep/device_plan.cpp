@@ -228,11 +228,15 @@ void DevicePlan::set_session(std::int64_t session) {
   }
 }
 
-// Of the run's compilers together what they measured of one problem; of others, as if the first had compiled it.
-std::vector<RelatedProblem> DevicePlan::measured_before(const SweepTask& task) const {
+// Of the run's compilers together what they measured of one problem; of others, as if the first had compiled it. Either
+// of problems with the task's element types, or of those with others.
+std::vector<RelatedProblem> DevicePlan::measured_before(const SweepTask& task, bool other_types) const {
   std::vector<RelatedProblem> related;
   std::map<std::int64_t, std::size_t> own;  // by problem
   for (const Store::Measured& key : task.kernel.measured) {
+    if ((key.problem.types != task.search.wanted().problem.types) != other_types) {
+      continue;
+    }
     const auto toolkit = std::find(toolkits_.begin(), toolkits_.end(), key.toolkit);
     const bool same_version = toolkit != toolkits_.end() && key.kernel == task.kernel.context.kernel;
     const bool of_run = same_version && std::any_of(tasks_.begin(), tasks_.end(), [&](const auto& other) {
@@ -262,10 +266,8 @@ std::vector<Prior> DevicePlan::known_before_search(const SweepTask& task, const 
       related.push_back({other->search.wanted().problem, other->search.times_us(), 0});
     }
   }
-  for (RelatedProblem& before : measured_before(task)) {
-    if (before.problem.types == task.search.wanted().problem.types) {
-      related.push_back(std::move(before));
-    }
+  for (RelatedProblem& before : measured_before(task, false)) {
+    related.push_back(std::move(before));
   }
   for (RelatedProblem& other : of_other_types(task)) {
     related.push_back(std::move(other));

@@ -113,7 +113,7 @@ class DevicePlan {
   void begin_with_types_of_run(SweepTask& task) const;
   [[nodiscard]] std::vector<RelatedProblem> of_other_types(const SweepTask& task) const;
   [[nodiscard]] CompileRequest request(const SweepTask& task, const Config& config) const;
-  [[nodiscard]] std::vector<RelatedProblem> measured_before(const SweepTask& task) const;
+  [[nodiscard]] std::vector<RelatedProblem> measured_before(const SweepTask& task, bool other_types) const;
   [[nodiscard]] CompileRequest reference_request(const SweepTask& task) const;
   [[nodiscard]] const SweepKernel& kernel_of(const Problem& problem) const;
   [[nodiscard]] std::optional<Config> propose(SweepTask& task) const;

@@ -147,7 +147,7 @@ void DevicePlan::recall_other_types(SweepTask& task) const {
   }
   const DeviceRow device = device_row(info_);
   if (!knows_enough(task)) {
-    task.other_types = nearest_of_other_types(task.search.bound(), measured_before(task));
+    task.other_types = nearest_of_other_types(task.search.bound(), measured_before(task, true));
     for (RelatedProblem& other : task.other_types) {
       taken_over_entry_of(task, {device.name, other.problem.text(), true}).trials +=
           static_cast<std::int64_t>(other.times_us.size());

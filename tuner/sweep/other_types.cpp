@@ -1,6 +1,7 @@
 #include "tuner/sweep/other_types.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "core/error.hpp"
@@ -41,26 +42,25 @@ std::optional<double> transfer_octaves(const Space& space, const Problem& proble
 
 std::vector<RelatedProblem> nearest_of_other_types(const BoundSpace& space,
                                                    const std::vector<RelatedProblem>& related) {
-  std::vector<std::pair<double, RelatedProblem>> near;
+  std::vector<std::pair<double, const RelatedProblem*>> near;
   for (const RelatedProblem& other : related) {
     const auto octaves = transfer_octaves(space.space(), space.problem(), other.problem);
-    if (!octaves || other.problem.types == space.problem().types) {
-      continue;
-    }
-    RelatedProblem valid{other.problem, {}, other.device_octaves};
-    std::copy_if(other.times_us.begin(), other.times_us.end(), std::back_inserter(valid.times_us),
-                 [&](const auto& trial) { return is_valid(space, trial.first); });
-    if (valid.times_us.size() >= kMinRelated) {
-      near.emplace_back(*octaves, std::move(valid));
+    if (octaves && other.problem.types != space.problem().types && other.times_us.size() >= kMinRelated) {
+      near.emplace_back(*octaves, &other);
     }
   }
   std::stable_sort(near.begin(), near.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<RelatedProblem> nearest;
-  for (auto& [octaves, other] : near) {
+  for (const auto& [octaves, other] : near) {
     if (nearest.size() == kMaxOtherTypes) {
       break;
     }
-    nearest.push_back(std::move(other));
+    RelatedProblem valid{other->problem, {}, other->device_octaves};
+    std::copy_if(other->times_us.begin(), other->times_us.end(), std::back_inserter(valid.times_us),
+                 [&](const auto& trial) { return is_valid(space, trial.first); });
+    if (valid.times_us.size() >= kMinRelated) {
+      nearest.push_back(std::move(valid));
+    }
   }
   return nearest;
 }
