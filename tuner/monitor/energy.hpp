@@ -25,7 +25,7 @@ struct EnergyWindow {
 [[nodiscard]] std::optional<double> measure_energy_mj(DeviceMonitor& monitor, const TimedWork& work, double time_us,
                                                       double window_ms);
 
-/// A power that can be one, in watts: what a card reports that measures none is nothing.
+/// A power that a card can take, in watts, up to 3,000: what a card reports that measures none, or wrongly, is nothing.
 [[nodiscard]] std::optional<double> sane_power_w(const Sensors& sensors);
 
 }  // namespace pascaline

@@ -169,6 +169,9 @@ void DevicePlan::recall(SweepRecorder& recorder, SweepTask& task, const std::str
     by_objective = by_objective || decided_by(options_.finals.objective.objective);
   }
   task.search.recall(known, left_configs);
+  if (CodeEstimator estimator = code_estimator(info_, measured_rates_, task.search.bound())) {
+    task.search.judge_by_code(std::move(estimator));
+  }
   task.search.ask_before_search(
       [this, &task](const SearchDomain& domain) { return known_before_search(task, domain); });
   task.looked_at = task.search.done() > 0;

@@ -310,7 +310,11 @@ class Finals {
     }
     const EnergyWindow window = measure_energy_window(monitor_, work_[i], time_us, options_.energy_window_ms);
     if (!window.energy_mj || !window.whole) {
-      why_not = "the card stopped reporting its power";
+      const std::optional<double> told = monitor_.read_sensors().power_w;
+      why_not = !told ? "the card stopped reporting its power"
+                : sane_power_w(monitor_.read_sensors())
+                    ? "the card did not report a power that can be throughout"
+                    : fmt::format("the card reported a power that cannot be, {:.4g} W", *told);
       return std::nullopt;
     }
     if (!window.changed) {

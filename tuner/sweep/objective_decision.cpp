@@ -133,8 +133,17 @@ void decide_objective(ObjectiveDecision& decision, const std::vector<Trial>& tri
   };
   std::vector<std::size_t> candidates = scores.tie_set();
   decision.tie = candidates.size() > 1;
-  // Of those that cannot be told apart, the winner by time; without it the fastest, so that nothing is paid for
-  // nothing.
+  // The winner by time stays where nothing is better than it; what takes its place is better than it, not only as good
+  // as the best. Of several such the fastest, so that nothing is paid for nothing.
+  const auto quickest = std::find_if(contenders.begin(), contenders.end(),
+                                     [&](const Contender& contender) { return contender.trial == by_time; });
+  if (quickest != contenders.end()) {
+    const auto standing = static_cast<std::size_t>(quickest - contenders.begin());
+    const bool stays = std::find(candidates.begin(), candidates.end(), standing) != candidates.end();
+    if (!stays) {
+      std::erase_if(candidates, [&](std::size_t i) { return !scores.better(i, standing); });
+    }
+  }
   const auto fastest = [&] {
     const auto rank = [&](std::size_t i) {
       const Trial& trial = trials[contenders[i].trial];
@@ -163,7 +172,8 @@ void decide_objective(ObjectiveDecision& decision, const std::vector<Trial>& tri
                                            [&](std::size_t i) { return contenders[i].trial == by_time; });
       winner = has_fastest ? fastest() : standard;
     } else {
-      std::erase_if(candidates, [&](std::size_t i) { return !scores.better(i, standard); });
+      std::erase_if(candidates,
+                    [&](std::size_t i) { return contenders[i].trial != by_time && !scores.better(i, standard); });
       winner = fastest();
       decision.confidence = 1.0 - scores.p(winner, standard) / 2.0;
     }

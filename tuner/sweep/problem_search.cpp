@@ -292,6 +292,9 @@ std::optional<Config> ProblemSearch::propose() {
         break;
       }
       next = bound_.space().config_at(proposals.front());
+      if (judge_) {
+        searched_.insert(next.text());
+      }
     }
     if (known_.insert(next.text()).second) {
       ++open_;
@@ -321,6 +324,15 @@ std::optional<ProblemSearch::ResolvedTrial> ProblemSearch::compiled(const Config
   }
   Candidate candidate{config, std::move(binary), {}};
   candidate.run_key = run_key(bound_, config, candidate.binary);
+  if (judge_) {
+    judge_->take(config, candidate.binary);
+    const auto slow = searched_.contains(config.text()) ? judge_->cannot_win(config) : std::nullopt;
+    if (slow && !originals_.contains(candidate.run_key)) {
+      settled.trial.status = TrialStatus::rejected;
+      settled.trial.reason = slow->reason;
+      return settled;
+    }
+  }
   const auto [original, first] = originals_.try_emplace(candidate.run_key);
   if (first) {
     ready_.push_back(std::move(candidate));
@@ -363,12 +375,26 @@ ProblemSearch::ResolvedTrial ProblemSearch::share(const Config& config, const Bi
   return settled;
 }
 
+// In the order they were compiled; of those that the searcher proposed the one whose code promises most, but none for
+// ever behind others.
+std::deque<ProblemSearch::Candidate>::iterator ProblemSearch::most_promising() {
+  if (!judge_ || ready_.empty() || !searched_.contains(ready_.front().config.text()) ||
+      ready_.front().passed_over >= kMostPassedOver) {
+    return ready_.begin();
+  }
+  const auto first = std::min_element(ready_.begin(), ready_.end(), [&](const Candidate& a, const Candidate& b) {
+    return judge_->middle_us(a.config) < judge_->middle_us(b.config);
+  });
+  std::for_each(ready_.begin(), first, [](Candidate& candidate) { ++candidate.passed_over; });
+  return first;
+}
+
 std::optional<ProblemSearch::Candidate> ProblemSearch::take_ready() {
   // Until the default is measured nothing else is, whatever is compiled first.
   const auto next = default_open_
                         ? std::find_if(ready_.begin(), ready_.end(),
                                        [&](const Candidate& candidate) { return candidate.config == default_config_; })
-                        : ready_.begin();
+                        : most_promising();
   if (next == ready_.end()) {
     if (open_ >= ahead_ && !default_open_ && !std::exchange(starved_, true)) {
       ahead_ += 1 + ahead_ / 4;
@@ -417,10 +443,19 @@ std::vector<ProblemSearch::ResolvedTrial> ProblemSearch::observe(const Trial& tr
   }
   note_failure(trial);
   best_history_us_.push_back(best_us());
+  Observation seen{trial.status, median_us};
+  if (judge_ && trial.status == TrialStatus::ok && best() == trial.config) {
+    judge_->set_fastest(trial.config, median_us);
+  } else if (const auto slow =
+                 judge_ && trial.status == TrialStatus::rejected && searched_.contains(trial.config.text())
+                     ? judge_->cannot_win(trial.config)
+                     : std::nullopt) {
+    seen = {TrialStatus::ok, slow->expected_us};
+  }
   if (searcher_) {
-    searcher_->observe(bound_.space().indices_of(trial.config), {trial.status, median_us});
+    searcher_->observe(bound_.space().indices_of(trial.config), seen);
   } else {
-    recalled_.emplace_back(trial.config, Observation{trial.status, median_us});
+    recalled_.emplace_back(trial.config, seen);
   }
   std::vector<ResolvedTrial> settled;
   const auto original = originals_.find(run_key);

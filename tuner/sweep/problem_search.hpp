@@ -16,6 +16,7 @@
 #include "tuner/compile/compile_pool.hpp"
 #include "tuner/search/searcher.hpp"
 #include "tuner/search/stop_rule.hpp"
+#include "tuner/sweep/code_judge.hpp"
 #include "tuner/sweep/compiler_axis.hpp"
 #include "tuner/sweep/sweep.hpp"
 
@@ -30,6 +31,7 @@ class ProblemSearch {
     Config config;
     Binary binary;
     std::string run_key;
+    int passed_over = 0;  ///< for ones whose code promises more
   };
   /// A trial that took no time of the device: rejected, not compiled, or the same code as another.
   struct ResolvedTrial {
@@ -49,6 +51,10 @@ class ProblemSearch {
   /// Asked, once the search begins, what is known of the problem's configurations beforehand.
   using Knowledge = std::function<std::vector<Prior>(const SearchDomain&)>;
   void ask_before_search(Knowledge knowledge) { knowledge_ = std::move(knowledge); }
+
+  /// From now on what the searcher proposed is measured in the order of what its machine code promises, and left out
+  /// where it cannot win; the searcher learns what it is expected to take.
+  void judge_by_code(CodeEstimator estimator) { judge_.emplace(std::move(estimator)); }
 
   /// The next configuration to compile; nothing if there is none to propose (any more, or within the trials allowed).
   /// Throws SpaceError if no configuration is valid.
@@ -145,6 +151,7 @@ class ProblemSearch {
 
  private:
   static constexpr std::size_t kFirstAhead = 4;
+  static constexpr int kMostPassedOver = 4;
 
   [[nodiscard]] bool in_part(std::span<const std::uint16_t> indices) const;
   [[nodiscard]] std::size_t own_parameters() const;
@@ -161,6 +168,7 @@ class ProblemSearch {
   void note_if_nearest(const Config& usable);
   void keep_binary(const Config& config, const Binary& binary);
   void go_before_its_twin(Candidate& standard);
+  [[nodiscard]] std::deque<Candidate>::iterator most_promising();
   [[nodiscard]] ResolvedTrial share(const Config& config, const Binary& binary, const Trial& original,
                                     std::int64_t original_id) const;
   [[nodiscard]] bool belongs(const Config& config) const;
@@ -175,6 +183,8 @@ class ProblemSearch {
   std::optional<SearchDomain> domain_;  ///< made when the searcher is
   std::unique_ptr<Searcher> searcher_;
   Knowledge knowledge_;
+  std::optional<CodeJudge> judge_;
+  std::set<std::string> searched_;  ///< what the searcher proposed, where code is judged
   StopRule stop_rule_;
   bool little_left_ = false;
   std::vector<std::pair<Config, Observation>> recalled_;  ///< for the searcher, once there is one

@@ -111,11 +111,13 @@ void require_sensors_of_objective(const SweepOptions& options) {
   for (const DeviceInfo& device : find_devices(options.devices)) {
     const Sensors sensors = sensors_at_the_start(device, options);
     if (needs_power(objective) && !sane_power_w(sensors)) {
-      throw Error(fmt::format(
-          "--objective {}: {} ({}) does not report its power, so there is no energy to measure; `pascaline devices` "
-          "shows what it reports: leave --objective out{}",
-          name_of(objective), device.id, device.name,
-          tells_heat(sensors) ? ", or use --objective sustained, for which it reports enough" : ""));
+      throw Error(
+          fmt::format("--objective {}: {} ({}) {}, so there is no energy to measure; `pascaline devices` "
+                      "shows what it reports: leave --objective out{}",
+                      name_of(objective), device.id, device.name,
+                      sensors.power_w ? fmt::format("reports a power that cannot be, {:.4g} W", *sensors.power_w)
+                                      : "does not report its power",
+                      tells_heat(sensors) ? ", or use --objective sustained, for which it reports enough" : ""));
     }
     if (objective == Objective::sustained && !tells_heat(sensors)) {
       throw Error(

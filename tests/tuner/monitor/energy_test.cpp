@@ -82,6 +82,15 @@ TEST_F(EnergyTest, AReadingThatIsRenewedSeldomIsNotTakenForASteadyOne) {
   }
 }
 
+TEST_F(EnergyTest, APowerThatNoCardTakesIsNone) {
+  for (const double lie_w : {-5.0, 0.0, 3001.0, 1e6, std::numeric_limits<double>::infinity(), std::nan("")}) {
+    power_w_ = [lie_w](double) { return lie_w; };
+    EXPECT_FALSE(energy_mj()) << lie_w;
+  }
+  power_w_ = [](double now_s) { return std::fmod(now_s, 0.06) < 0.03 ? 100 : 1e6; };
+  EXPECT_FALSE(energy_mj()) << "now and then";
+}
+
 TEST_F(EnergyTest, ReadingsThatScatterAreSteady) {
   power_w_ = [](double now_s) { return 100 + 3 * std::sin(1000 * now_s); };
   EXPECT_NEAR(energy_mj().value(), 100, 1);

@@ -123,6 +123,17 @@ TEST(ObjectiveDecisionTest, OfThoseThatCannotBeToldApartTheWinnerByTimeOrElseThe
   wasteful.add(11, {51, 50, 50, 49});
   wasteful.add(13, {90, 91, 89, 90});
   EXPECT_EQ(wasteful.decide(3, 0).winner, 2U) << "the winner by time takes more";
+  MadeFinals near(Objective::energy);
+  near.add(10, {51, 51.01, 50.99, 51, 51.01, 50.99});
+  near.add(11, {50.8, 50.81, 50.79, 50.8, 50.81, 50.79});
+  near.add(12, {50.6, 50.61, 50.59, 50.6, 50.61, 50.59});
+  near.add(13, {90, 91, 89, 90, 91, 89});
+  EXPECT_EQ(near.decide(3, 0).winner, 2U) << "the faster one is no better than the winner by time";
+  MadeFinals vague(Objective::energy);
+  vague.add(10, {50.1, 52, 48.4, 50});
+  vague.add(11, {50, 50.1, 49.9, 50});
+  vague.add(13, {51.5, 51.6, 51.4, 51.5});
+  EXPECT_EQ(vague.decide(2, 0).winner, 0U) << "nothing is known to be thriftier than the winner by time";
 }
 
 TEST(ObjectiveDecisionTest, WithoutADefaultTheFirstOfTheBestWins) {

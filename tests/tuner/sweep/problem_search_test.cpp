@@ -7,6 +7,7 @@
 
 #include "core/error.hpp"
 #include "tests/tuner/toy_kernel.hpp"
+#include "tuner/sweep/code_judge.hpp"
 
 namespace pascaline::testing {
 namespace {
@@ -686,6 +687,71 @@ TEST_F(ProblemSearchTest, WhatIsKnownBeforehandIsAskedOnceTheSearchBegins) {
   const auto texts = all_proposals(search);
   EXPECT_EQ(asked, 1);
   EXPECT_EQ(texts.size(), 8U);
+}
+
+// By its block: 32 threads are estimated at half of 64, 128 at three times as long.
+std::optional<CodeRange> by_block(const Config& config, const Binary&) {
+  const auto block = static_cast<double>(config.integer("BLOCK"));
+  return block == 128 ? CodeRange{30, 40} : CodeRange{block / 6.4, block / 5.4};
+}
+
+TEST_F(ProblemSearchTest, WhatItsMachineCodeSaysCannotWinIsNotMeasured) {
+  ProblemSearch search = this->search();
+  search.judge_by_code(by_block);
+  EXPECT_EQ(tell_next(search, 100), toy_config(64));
+  int left_out = 0;
+  while (const auto config = search.propose()) {
+    const auto settled = search.compiled(*config, compiled(config->text()));
+    EXPECT_EQ(settled.has_value(), config->integer("BLOCK") == 128) << config->text();
+    if (settled) {
+      ++left_out;
+      EXPECT_EQ(settled->trial.status, TrialStatus::rejected);
+      EXPECT_NE(settled->trial.reason.find("by an estimate from its machine code it takes 3.2 times as long"),
+                std::string::npos)
+          << settled->trial.reason;
+      EXPECT_TRUE(search.observe(settled->trial, next_id_++, "").empty());
+    }
+  }
+  EXPECT_EQ(left_out, 3);
+  EXPECT_EQ(search.ready(), 5U);
+  EXPECT_EQ(search.usable(), 1U);
+}
+
+TEST_F(ProblemSearchTest, WhatItsMachineCodePromisesMostIsMeasuredFirstButNoneWaitsForEver) {
+  ProblemSearch search = this->search();
+  search.judge_by_code(by_block);
+  (void)tell_next(search, 100);
+  std::vector<Config> slower;
+  std::vector<Config> faster;
+  while (const auto config = search.propose()) {
+    if (config->integer("BLOCK") != 128) {
+      (config->integer("BLOCK") == 64 ? slower : faster).push_back(*config);
+    }
+  }
+  ASSERT_EQ(slower.size(), 2U);
+  ASSERT_EQ(faster.size(), 3U);
+  for (const std::vector<Config>& some : {slower, faster}) {
+    for (const Config& config : some) {
+      EXPECT_FALSE(search.compiled(config, compiled(config.text())));
+    }
+  }
+  for (const Config& config : faster) {
+    EXPECT_EQ(search.take_ready()->config, config);
+  }
+  EXPECT_EQ(search.take_ready()->config, slower[0]);
+  search.put_back({slower[0], compiled(slower[0].text()).result.binary, "key", 4});
+  search.put_back({slower[1], compiled(slower[1].text()).result.binary, "key", 0});
+  EXPECT_EQ(search.take_ready()->config, slower[1]);
+}
+
+TEST_F(ProblemSearchTest, NothingIsLeftOutByCodeBeforeSomethingWasMeasuredOrOfThePortfolio) {
+  nlohmann::json document = toy_json({kRight, kNotANumber, kLastElementLeftOut});
+  document["portfolio"] = {{{"BLOCK", 128}}};
+  space_ = Space::parse(document.dump(), "toy.json");
+  ProblemSearch search = this->search();
+  search.judge_by_code(by_block);
+  EXPECT_EQ(tell_next(search, 100), toy_config(64));
+  EXPECT_EQ(tell_next(search, 50), toy_config(128)) << "whatever its code says";
 }
 
 TEST_F(ProblemSearchTest, BestAtHalfLagsBehind) {
