@@ -131,9 +131,12 @@ PlaceChoice FusionChooser::estimated(std::span<const PlaceCandidate> candidates,
     }
   }
   const double saved = estimated_launches(single) - estimated_launches(candidates[best]);
+  const std::string why = why_no_winners_.empty()
+                              ? "an estimate, nothing was measured"
+                              : fmt::format("an estimate, as what was measured cannot be read ({})", why_no_winners_);
   return {best, ChoiceOrigin::estimated,
-          best == 0 ? "an estimate, nothing was measured: no other saves launches that are worth what it does more"
-                    : fmt::format("an estimate, nothing was measured: it saves {}{}",
+          best == 0 ? why + ": no other saves launches that are worth what it does more"
+                    : fmt::format("{}: it saves {}{}", why,
                                   saved < 1.5 ? "a launch" : fmt::format("{:.0f} launches", saved),
                                   launch_time_text(dispatcher_)),
           std::nullopt};

@@ -13,7 +13,7 @@ constexpr int kMinTrialSamples = Race::kMinSamples;  // that make a trial
 constexpr double kCanaryEverySeconds = 0.1;
 constexpr int kMaxPauses = 20;  // of one configuration: each mark leads to one, so this bounds the marked samples
 
-int counted(const std::vector<Sample>& samples) {
+int counted_samples(const std::vector<Sample>& samples) {
   return static_cast<int>(
       std::count_if(samples.begin(), samples.end(), [](const Sample& sample) { return sample.counted(); }));
 }
@@ -100,7 +100,7 @@ class Sampling {
   void conclude() {
     measured_.canary_us = median_of(canaries_);
     measured_.clock_scale = measured_.canary_us ? monitor_.scale_of(*measured_.canary_us) : 1.0;
-    const int count = counted(measured_.samples);
+    const int count = counted_samples(measured_.samples);
     if (measured_.gave_up || count >= std::min(kMinTrialSamples, options_.max_samples)) {
       return;
     }
@@ -140,7 +140,7 @@ SamplingVerdict judge_samples(const std::vector<Sample>& samples, double clock_s
   if (race.lost(samples, clock_scale)) {
     return SamplingVerdict::dropped;
   }
-  const int count = counted(samples);
+  const int count = counted_samples(samples);
   const bool limited = count >= options.max_samples || (count >= kMinTrialSamples && spent_ms > options.budget_ms);
   const auto is_known = [&] { return relative_half_width(summarize(samples)) <= options.target_half_width; };
   return limited || (count >= options.min_samples && is_known()) ? SamplingVerdict::enough : SamplingVerdict::more;
