@@ -240,6 +240,7 @@ void print_all(Session& session, const std::vector<BenchRow>& rows, const PeakRa
   if (decoding != rows.end()) {
     fmt::print("a token takes {} launches\n", decoding->launches);
   }
+  tell_thermal_events(session);
   fmt::print("{}", thermal_line(session));
 }
 

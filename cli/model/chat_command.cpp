@@ -229,6 +229,7 @@ int chat(const ChatCommandOptions& options) {
   sigaction(SIGINT, &interrupt, nullptr);
   std::string line;
   for (;;) {
+    tell_thermal_events(*session);  // of the last answer, and before the prompt
     if (on_terminal) {
       fmt::print("> ");
       std::fflush(stdout);
@@ -236,6 +237,7 @@ int chat(const ChatCommandOptions& options) {
     if (interrupted() || !std::getline(std::cin, line)) {
       break;
     }
+    tell_thermal_events(*session);  // of the time of waiting for the line
     line.erase(line.find_last_not_of(" \t\r") + 1);
     try {
       if (!conversation.take(line)) {
@@ -251,6 +253,7 @@ int chat(const ChatCommandOptions& options) {
       conversation.drop_images();
     }
   }
+  tell_thermal_events(*session);
   return interrupted() ? kInterrupted : kSuccess;
 }
 

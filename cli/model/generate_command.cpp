@@ -81,6 +81,9 @@ int generate(const GenerateCommandOptions& options) {
     return kSuccess;
   }
   const auto session = options.model.open(std::move(folder), needed);
+  if (!options.as_json) {
+    tell_thermal_events(*session);  // before the answer begins
+  }
   catch_interrupts();
   request.how.interrupted = [] { return interrupted().load(); };
   const Answer answer =

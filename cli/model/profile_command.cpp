@@ -127,6 +127,8 @@ int profile(const ProfileCommandOptions& given) {
   if (options.as_json) {
     fmt::print("{}\n",
                json{{"device", session->device_name()}, {"passes", all}, {"thermal", thermal_json(*session)}}.dump(2));
+  } else {
+    tell_thermal_events(*session);
   }
   return kSuccess;
 }

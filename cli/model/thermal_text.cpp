@@ -1,6 +1,7 @@
 #include "cli/model/thermal_text.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cstdio>
 
@@ -11,6 +12,20 @@
 namespace pascaline::cli {
 
 using nlohmann::json;
+
+namespace {
+
+// "hot (the card is at 82 C, its limit is 83 C): winners by sustained time or energy run"
+std::string entered_text(ThermalState state, const std::string& why, const Dispatcher& dispatcher) {
+  std::vector<std::string> names;
+  for (const Objective objective : dispatcher.thermal_policy().of(state)) {
+    names.emplace_back(objective == Objective::sustained ? "sustained time" : name_of(objective));
+  }
+  return fmt::format("{} ({}): winners by {} run", name_of(state), why,
+                     names.empty() ? "time" : fmt::format("{}", fmt::join(names, " or ")));
+}
+
+}  // namespace
 
 CLI::Validator thermal_choice() {
   return CLI::Validator(
@@ -84,7 +99,23 @@ std::string thermal_line(const Session& session) {
                      report.launches[0], report.launches[1], report.launches[2]);
 }
 
+void tell_thermal_events(const Session& session) {
+  const Dispatcher* const dispatcher = session.dispatcher();
+  if (dispatcher == nullptr) {
+    return;
+  }
+  const std::vector<ThermalEvent> events = dispatcher->take_thermal_events();
+  if (!events.empty()) {
+    std::fflush(stdout);
+  }
+  for (const ThermalEvent& event : events) {
+    const std::string what = event.entered ? entered_text(*event.entered, event.what, *dispatcher) : event.what;
+    fmt::print(stderr, "pascaline: {}: {}\n", dispatcher->device().info().id, what);
+  }
+}
+
 void note_thermal(const Session& session) {
+  tell_thermal_events(session);
   const Dispatcher* const dispatcher = session.dispatcher();
   if (dispatcher != nullptr && dispatcher->watches() && dispatcher->thermal().snapshot.switches > 0) {
     fmt::print(stderr, "pascaline: {}", thermal_line(session));

@@ -22,7 +22,11 @@ namespace pascaline::cli {
 /// The same in a line, which it ends; empty where it does not watch it.
 [[nodiscard]] std::string thermal_line(const Session& session);
 
-/// That line on stderr, if the state ever changed.
+/// A line on stderr for each change of the state, and for each sensor that fell silent or is heard again, since this
+/// was last called; after what stdout has so far, so never within a line of it if called between two answers.
+void tell_thermal_events(const Session& session);
+
+/// `tell_thermal_events`, and the line of `thermal_line` on stderr if the state ever changed.
 void note_thermal(const Session& session);
 
 }  // namespace pascaline::cli

@@ -106,6 +106,11 @@ class Dispatcher {
   [[nodiscard]] const ThermalPolicy& thermal_policy() const noexcept { return thermal_.policy; }
   /// For the thread that uses the device.
   [[nodiscard]] ThermalReport thermal() const;
+  /// What became of the state and of sensors since this was last asked for, in order; of a great many the latest. For
+  /// the thread that uses the device.
+  [[nodiscard]] std::vector<ThermalEvent> take_thermal_events() const {
+    return watcher_ ? watcher_->take_events() : std::vector<ThermalEvent>{};
+  }
 
   /// Reads a database again, or another one: problems are planned again when they are next asked for, and compiled if
   /// their configuration changed. What was prepared or recorded before stays usable as it is. The misses start over.

@@ -1,6 +1,7 @@
 #include "runtime/thermal/thermal_state.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -12,6 +13,8 @@ namespace {
 constexpr std::array<std::string_view, kThermalStates> kThermalStateNames{"cool", "hot", "throttled"};
 
 enum WitnessIndex : std::size_t { kCard, kThrottling, kProcessor };
+constexpr std::array<std::string_view, 3> kWitnessNames{"the card's temperature", "the card's throttling",
+                                                        "the processor's temperature"};
 
 constexpr double kHighestCelsius = 150;
 constexpr double kThrottledClock = 0.7;       // of the highest
@@ -107,12 +110,45 @@ const ThermalMonitor::Witness* ThermalMonitor::worst(double at_s) const {
   return worst;
 }
 
+void ThermalMonitor::add_event(ThermalEvent event) {
+  if (events_.size() == kMostEvents) {
+    events_.erase(events_.begin());
+  }
+  events_.push_back(std::move(event));
+}
+
+// Sensors that count no more, and those that do again. That none is left and the state ends is told by its end.
+void ThermalMonitor::tell_silence(double at_s) {
+  std::vector<std::string_view> lost;
+  std::vector<std::string_view> heard;
+  bool any_left = false;
+  for (std::size_t i = 0; i < witnesses_.size(); ++i) {
+    Witness& witness = witnesses_[i];
+    const bool silent = witness.seen_at_s && at_s - *witness.seen_at_s > thresholds_.keep_s;
+    any_left = any_left || (witness.seen_at_s && !silent);
+    if (silent != witness.silent) {
+      (silent ? lost : heard).push_back(kWitnessNames[i]);
+      witness.silent = silent;
+    }
+  }
+  if (!lost.empty() && (any_left || state_ == ThermalState::cool)) {
+    add_event(
+        {std::nullopt, fmt::format("no reading of {} for {:g} s: {}", fmt::join(lost, " and "), thresholds_.keep_s,
+                                   any_left ? "the other sensors count" : "no sensor is left, so it is cool")});
+  }
+  if (!heard.empty()) {
+    add_event(
+        {std::nullopt, fmt::format("{} {} read again", fmt::join(heard, " and "), heard.size() > 1 ? "are" : "is")});
+  }
+}
+
 void ThermalMonitor::enter(double at_s, ThermalState state, const std::string& reason) {
   state_ = state;
   reason_ = reason;
   entered_at_s_ = at_s;
   wanted_since_s_.reset();
   ++switches_;
+  add_event({state, reason});
 }
 
 ThermalState ThermalMonitor::observe(double at_s, const ThermalReading& reading) {
@@ -127,6 +163,7 @@ ThermalState ThermalMonitor::observe(double at_s, const ThermalReading& reading)
   judge_card(at_s, reading.card);
   judge_throttling(at_s, reading.card);
   judge_processor(at_s, reading);
+  tell_silence(at_s);
   const Witness* const witness = worst(at_s);
   if (witness == nullptr) {
     if (state_ != ThermalState::cool) {

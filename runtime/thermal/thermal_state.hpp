@@ -6,6 +6,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "runtime/device/device.hpp"
 
@@ -30,6 +32,12 @@ struct ThermalReading {
   Sensors card;
   std::optional<double> processor_c;           ///< of a laptop's processor, whose heat pipe is often the card's, too
   std::optional<double> processor_critical_c;  ///< where that must slow down
+};
+
+/// Something to tell people: the state changed, or a sensor fell silent or was heard again.
+struct ThermalEvent {
+  std::optional<ThermalState> entered{};  ///< the state that began; nothing where it stays
+  std::string what;                       ///< why it began; or what became of which sensors
 };
 
 /// When a state begins and ends. All times are in seconds.
@@ -67,23 +75,32 @@ class ThermalMonitor {
   /// Why it is in that state, for people: of the last change; empty before the first.
   [[nodiscard]] const std::string& reason() const noexcept { return reason_; }
 
+  /// Events that are kept at most; of more the latest.
+  static constexpr std::size_t kMostEvents = 20;
+  /// What happened since this was last asked for, in order.
+  [[nodiscard]] std::vector<ThermalEvent> take_events() { return std::exchange(events_, {}); }
+
  private:
   struct Witness {
     ThermalState says = ThermalState::cool;
     std::optional<double> seen_at_s;
+    bool silent = false;  // it was heard, and longer ago than `keep_s`
     std::string reason;
   };
   void judge_card(double at_s, const Sensors& card);
   void judge_throttling(double at_s, const Sensors& card);
   void judge_processor(double at_s, const ThermalReading& reading);
   [[nodiscard]] const Witness* worst(double at_s) const;
+  void tell_silence(double at_s);
   void enter(double at_s, ThermalState state, const std::string& reason);
+  void add_event(ThermalEvent event);
 
   ThermalThresholds thresholds_;
   ThermalState state_ = ThermalState::cool;
   std::uint64_t switches_ = 0;
   std::string reason_;
   std::array<Witness, 3> witnesses_;
+  std::vector<ThermalEvent> events_;
   std::optional<double> card_limit_c_;
   std::optional<double> last_at_s_;
   std::optional<double> entered_at_s_;

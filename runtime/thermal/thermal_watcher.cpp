@@ -42,6 +42,11 @@ ThermalSnapshot ThermalWatcher::snapshot() const {
   return {monitor_.state(), monitor_.switches(), monitor_.reason(), last_, readings_};
 }
 
+std::vector<ThermalEvent> ThermalWatcher::take_events() {
+  const std::lock_guard lock(mutex_);
+  return monitor_.take_events();
+}
+
 ThermalReading ThermalWatcher::read(double at_s) {
   ThermalReading reading;
   if (sources_.trace) {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "runtime/device/device.hpp"
 #include "runtime/thermal/sensor_trace.hpp"
@@ -48,6 +49,8 @@ class ThermalWatcher {
 
   [[nodiscard]] bool watches() const noexcept { return thread_.joinable(); }
   [[nodiscard]] ThermalSnapshot snapshot() const;
+  /// See ThermalMonitor.
+  [[nodiscard]] std::vector<ThermalEvent> take_events();
 
  private:
   void watch() noexcept;

@@ -80,6 +80,16 @@ TEST_F(CliThermalTest, TheStateIsToldWithItsLaunches) {
             std::string::npos)
       << chat.out;
 
+  const std::string told =
+      "pascaline: emulator: hot (the card is at 82 C, its limit is 83 C): winners by sustained time or energy run\n";
+  EXPECT_EQ(chat.error.find(told), chat.error.rfind(told)) << "once: " << chat.error;
+  EXPECT_NE(chat.error.find(told), std::string::npos) << chat.error;
+  EXPECT_EQ(chat.out.find("winners by"), std::string::npos) << chat.out;
+  EXPECT_EQ(answered.error.find(told), std::string::npos) << "the JSON tells it: " << answered.error;
+  const ProgramResult text = with_database("generate", {"--prompt", "x", "--thermal", quick});
+  EXPECT_NE(text.error.find(told), std::string::npos) << text.error;
+  EXPECT_EQ(text.out, nlohmann::json::parse(answered.out)["text"].get<std::string>() + "\n");
+
   const ProgramResult off = with_database("generate", {"--prompt", "x", "--json", "--thermal", "off"});
   ASSERT_EQ(off.exit_code, 0) << off.error;
   EXPECT_EQ(off.error, "");

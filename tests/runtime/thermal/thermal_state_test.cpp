@@ -47,6 +47,61 @@ TEST(ThermalState, HeatsUpThrottlesAndRecovers) {
   EXPECT_EQ(states_of(script, 200), "0 cool, 21 hot, 41 throttled, 70 hot, 150 cool");
 }
 
+// What is told of a script that is looked at every half second: "21 hot: why; 40 no reading of …".
+std::string events_of(const std::string& steps, double until_s) {
+  const SensorTrace trace = SensorTrace::parse(steps, "script");
+  ThermalMonitor monitor;
+  std::string told;
+  for (double at_s = 0; at_s <= until_s; at_s += 0.5) {
+    const SensorTrace::Moment moment = trace.at(at_s);
+    monitor.observe(1000 + at_s, {moment.sensors, moment.processor_c, moment.processor_critical_c});
+    for (const ThermalEvent& event : monitor.take_events()) {
+      told += fmt::format("{}{} {}{}", told.empty() ? "" : "; ", at_s,
+                          event.entered ? fmt::format("{}: ", name_of(*event.entered)) : "", event.what);
+    }
+  }
+  return told;
+}
+
+TEST(ThermalState, ChangesAndSilentSensorsAreEvents) {
+  EXPECT_EQ(events_of(R"([{"at_s": 0, "temperature_c": 82, "temperature_limit_c": 83},
+                          {"at_s": 20, "temperature_c": 60}])",
+                      60),
+            "1 hot: the card is at 82 C, its limit is 83 C; 30 cool: the card is at 60 C, its limit is 83 C");
+  EXPECT_EQ(
+      events_of(R"([{"at_s": 0, "temperature_c": 82, "temperature_limit_c": 83, "throttle_reasons": 0},
+                          {"at_s": 20, "temperature_c": null}, {"at_s": 60, "temperature_c": 50},
+                          {"at_s": 80, "temperature_c": null, "throttle_reasons": null},
+                          {"at_s": 120, "throttle_reasons": 0, "temperature_c": 50}])",
+                200),
+      "1 hot: the card is at 82 C, its limit is 83 C; "
+      "50 no reading of the card's temperature for 30 s: the other sensors count; "
+      "60 the card's temperature is read again; 60 cool: the card is at 50 C, its limit is 83 C; "
+      "110 no reading of the card's temperature and the card's throttling for 30 s: no sensor is left, so it is cool; "
+      "120 the card's temperature and the card's throttling are read again");
+  EXPECT_EQ(events_of(R"([{"at_s": 0, "temperature_c": 82, "temperature_limit_c": 83},
+                          {"at_s": 20, "temperature_c": null}])",
+                      100),
+            "1 hot: the card is at 82 C, its limit is 83 C; 50 cool: no sensor tells the temperature any more");
+}
+
+TEST(ThermalState, OfAGreatManyEventsTheLatestAreKept) {
+  ThermalThresholds quick;
+  quick.rise_s = quick.fall_s = quick.dwell_s = 0;
+  ThermalMonitor monitor(quick);
+  for (int i = 0; i < 101; ++i) {
+    ThermalReading reading;
+    reading.card.temperature_limit_c = 83;
+    reading.card.temperature_c = i % 2 == 0 ? 82 : 50;
+    monitor.observe(i, reading);
+  }
+  EXPECT_EQ(monitor.switches(), 101U);
+  const std::vector<ThermalEvent> events = monitor.take_events();
+  ASSERT_EQ(events.size(), ThermalMonitor::kMostEvents);
+  EXPECT_EQ(events.back().entered, ThermalState::hot);
+  EXPECT_EQ(events.front().entered, ThermalState::cool);
+}
+
 TEST(ThermalState, ASingleReadingChangesNothing) {
   EXPECT_EQ(states_of(R"([{"at_s": 0, "temperature_c": 50, "temperature_limit_c": 83},
                           {"at_s": 10, "temperature_c": 82}, {"at_s": 10.5, "temperature_c": 50}])",

@@ -43,7 +43,7 @@ TEST(ThermalWatcher, GoesThroughTheStatesOfAScript) {
   sources.now_s = half_seconds();
   std::vector<std::uint8_t> states;
   {
-    const ThermalWatcher watcher(device, {}, std::move(sources), cell);
+    ThermalWatcher watcher(device, {}, std::move(sources), cell);
     ASSERT_TRUE(watcher.watches());
     EXPECT_TRUE(comes_true([&] {
       const std::uint8_t state = cell.load(std::memory_order_relaxed);
@@ -57,6 +57,13 @@ TEST(ThermalWatcher, GoesThroughTheStatesOfAScript) {
     EXPECT_EQ(snapshot.switches, 5U) << "hot, throttled, hot, cool, hot";
     EXPECT_EQ(snapshot.reason, "the card is at 82 C, its limit is 83 C");
     EXPECT_GE(snapshot.readings, 200U);
+    std::vector<ThermalState> told;
+    for (const ThermalEvent& event : watcher.take_events()) {
+      told.push_back(event.entered.value_or(ThermalState::cool));
+    }
+    using enum ThermalState;
+    EXPECT_EQ(told, (std::vector{hot, throttled, hot, cool, hot}));
+    EXPECT_TRUE(watcher.take_events().empty()) << "each is told once";
   }
   EXPECT_EQ(cell, 0) << "nobody watches any more";
 }
