@@ -9,6 +9,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "db/outdated_winner.hpp"
+
 namespace pascaline {
 namespace {
 
@@ -61,9 +63,12 @@ const ParetoPoint* point_of(const ParetoProblem& problem, const std::optional<st
 }
 
 void set_winners(std::map<ParetoKey, ParetoProblem>& problems, const Store& store, const std::string& kernel) {
-  for (const Winner& winner : store.winners(kernel, nullptr, std::nullopt)) {
-    const auto found =
-        problems.find(pareto_key(winner.device, winner.toolkit, winner.kernel.source_hash, winner.trial.problem));
+  std::map<ParetoKey, const Winner*> by_time;
+  std::map<ParetoKey, const Winner*> by_energy;
+  const std::vector<Winner> winners = store.winners(kernel, nullptr, std::nullopt);
+  for (const Winner& winner : winners) {
+    const ParetoKey key = pareto_key(winner.device, winner.toolkit, winner.kernel.source_hash, winner.trial.problem);
+    const auto found = problems.find(key);
     if (found == problems.end()) {
       continue;
     }
@@ -73,10 +78,17 @@ void set_winners(std::map<ParetoKey, ParetoProblem>& problems, const Store& stor
     }
     if (winner.objective == Objective::time) {
       found->second.time_winner = point->trial_id;
+      by_time.emplace(key, &winner);
     } else if (winner.objective == Objective::energy) {
       found->second.energy_winner = point->trial_id;
+      by_energy.emplace(key, &winner);
     } else if (winner.objective == Objective::edp) {
       found->second.edp_winner = point->trial_id;
+    }
+  }
+  for (const auto& [key, winner] : by_energy) {
+    if (const auto fastest = by_time.find(key); fastest != by_time.end()) {
+      problems[key].energy_outdated = why_outdated(*winner, *fastest->second).value_or("");
     }
   }
 }
@@ -172,6 +184,9 @@ std::string pareto_sentence(const ParetoProblem& problem) {
   const std::string who = decided ? "winner by energy" : "configuration with the least energy";
   if (thriftiest == fastest) {
     return fmt::format("The {} is {}.{}", who, compared, undecided);
+  }
+  if (decided && !problem.energy_outdated.empty()) {
+    return fmt::format("The winner by energy is {}; the winner by time is used.", problem.energy_outdated);
   }
   return fmt::format("The {} uses {} at {} than {}.{}", who,
                      change_text(thriftiest->energy_mj / fastest->energy_mj, "energy"),

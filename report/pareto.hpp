@@ -34,6 +34,7 @@ struct ParetoProblem {
   std::optional<std::int64_t> time_winner{};  ///< trials; nothing if none was decided, or it is none of the points
   std::optional<std::int64_t> energy_winner{};
   std::optional<std::int64_t> edp_winner{};
+  std::string energy_outdated{};  ///< why the winner by energy is not used (`why_outdated`); empty if it may be
 };
 
 /// Identity of a device (kind, name, compute capability, SMs), a toolkit (four texts), a kernel's source and a problem.
@@ -53,7 +54,7 @@ void thin_out_points(ParetoProblem& problem, std::size_t most);
 [[nodiscard]] std::string pareto_role(const ParetoProblem& problem, const ParetoPoint& point);
 
 /// "The winner by energy uses 12.3 % less energy at 4.5 % more time than the winner by time." Without a winner by
-/// energy it is about the thriftiest point, and says so.
+/// energy it is about the thriftiest point, and says so; of one that is outdated it says why.
 [[nodiscard]] std::string pareto_sentence(const ParetoProblem& problem);
 
 }  // namespace pascaline

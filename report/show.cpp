@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <map>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "core/device/emulator_name.hpp"
+#include "db/outdated_winner.hpp"
 #include "report/pareto.hpp"
 #include "report/text.hpp"
 
@@ -84,26 +86,33 @@ Table sessions_table(const Store& store, const ShowOptions& options) {
   return table;
 }
 
-// In the objective's unit.
-Json score_of(const Winner& winner) {
-  const Trial& trial = winner.trial;
-  switch (winner.objective) {
-    case Objective::time:
-      return median(trial.time);
-    case Objective::energy:
-      return number(trial.energy_mj);
-    case Objective::edp:
-      return trial.energy_mj && trial.time ? Json(*trial.energy_mj * trial.time->median_us) : Json();
-    case Objective::sustained:
-      return number(trial.sustained_us);
+using TimeWinners = std::map<ParetoKey, Winner>;
+
+ParetoKey key_of(const Winner& winner) {
+  return pareto_key(winner.device, winner.toolkit, winner.kernel.source_hash, winner.trial.problem);
+}
+
+// Those that winners by other objectives are compared with.
+TimeWinners time_winners(const Store& store, const ShowOptions& options) {
+  TimeWinners winners;
+  if (options.objective != Objective::time) {
+    for (Winner& winner : store.winners(options.filter.kernel, nullptr, Objective::time)) {
+      ParetoKey key = key_of(winner);
+      winners.emplace(std::move(key), std::move(winner));
+    }
   }
-  return {};
+  return winners;
 }
 
 // Where databases were merged, one of several decisions is the winner; a search may have begun with what another device
 // measured.
-Json winner_note(const Store& store, const Winner& winner) {
+Json winner_note(const Store& store, const Winner& winner, const TimeWinners& by_time) {
   std::vector<std::string> parts;
+  if (const auto found = by_time.find(key_of(winner)); found != by_time.end()) {
+    if (auto why = why_outdated(winner, found->second)) {
+      parts.push_back(*why + "; it is not used");
+    }
+  }
   if (const Json said = note(store, winner.trial_id, winner.trial); said.is_string()) {
     parts.push_back(said.get<std::string>());
   }
@@ -122,23 +131,26 @@ Table winners_table(const Store& store, const ShowOptions& options) {
        "source", "decided", "objective", "score", "default_score", "energy_mj", "sustained_us", "baseline", "note"},
       {},
       "no winners"};
-  for (const Winner& winner : store.winners(options.filter.kernel, nullptr, options.objective)) {
+  const TimeWinners fastest = time_winners(store, options);
+  const std::vector<Winner> winners = store.winners(options.filter.kernel, nullptr, options.objective);
+  for (const Winner& winner : winners) {
     const std::string problem = winner.trial.problem.text();
     if (!options.filter.problem.empty() && problem != options.filter.problem) {
       continue;
     }
     const bool by_time = winner.objective == Objective::time;
     const bool comparable = winner.baseline && winner.trial.time && winner.trial.time->median_us > 0;
-    table.rows.push_back({winner.trial_id, clean_line(winner.device.name),
-                          clean_line(winner.toolkit.compiler + " " + winner.toolkit.version),
-                          clean_line(shown_architecture(winner.toolkit.target)), clean_line(problem),
-                          median(winner.baseline), median(winner.trial.time),
-                          comparable ? Json(winner.baseline->median_us / winner.trial.time->median_us) : Json(),
-                          winner.confidence, clean_line(winner.trial.config.text()),
-                          clean_line(winner.kernel.source_hash.substr(0, 8)), utc_time(winner.decided_unix_ms),
-                          by_time ? Json() : Json(name_of(winner.objective)), by_time ? Json() : score_of(winner),
-                          number(winner.baseline_score), number(winner.trial.energy_mj),
-                          number(winner.trial.sustained_us), baseline_text(store, winner), winner_note(store, winner)});
+    table.rows.push_back(
+        {winner.trial_id, clean_line(winner.device.name),
+         clean_line(winner.toolkit.compiler + " " + winner.toolkit.version),
+         clean_line(shown_architecture(winner.toolkit.target)), clean_line(problem), median(winner.baseline),
+         median(winner.trial.time),
+         comparable ? Json(winner.baseline->median_us / winner.trial.time->median_us) : Json(), winner.confidence,
+         clean_line(winner.trial.config.text()), clean_line(winner.kernel.source_hash.substr(0, 8)),
+         utc_time(winner.decided_unix_ms), by_time ? Json() : Json(name_of(winner.objective)),
+         by_time ? Json() : number(stored_value(winner.trial, winner.objective)), number(winner.baseline_score),
+         number(winner.trial.energy_mj), number(winner.trial.sustained_us), baseline_text(store, winner),
+         winner_note(store, winner, fastest)});
     if (is_full(table, options)) {
       break;
     }

@@ -10,6 +10,7 @@
 #include "core/error.hpp"
 #include "core/space/shape_distance.hpp"
 #include "core/util/counted.hpp"
+#include "db/outdated_winner.hpp"
 #include "runtime/device/compilers.hpp"
 #include "runtime/dispatch/closest_valid.hpp"
 #include "runtime/dispatch/identity.hpp"
@@ -223,6 +224,25 @@ TunedKernel sort_out(Objective objective, const Space& space, const KernelSource
   return kernel;
 }
 
+// What a later sweep's winner by time beats by the objective, too, does not take its place.
+void refuse_outdated(TunedKernel& other, const std::vector<Winner>& by_time) {
+  std::map<std::string, const Winner*> times;
+  for (const Winner& winner : by_time) {
+    times.emplace(winner.trial.problem.text(), &winner);  // the first is the one that is used
+  }
+  std::vector<Winner> kept;
+  for (Winner& winner : other.winners) {
+    const auto found = times.find(winner.trial.problem.text());
+    auto why = found == times.end() ? std::nullopt : why_outdated(winner, *found->second);
+    if (why) {
+      other.refused.push_back({std::move(winner.trial.problem), std::move(*why)});
+    } else {
+      kept.push_back(std::move(winner));
+    }
+  }
+  other.winners = std::move(kept);
+}
+
 }  // namespace
 
 std::vector<std::string> missing_compilers(const std::vector<Winner>& winners, const std::vector<ToolkitRow>& here) {
@@ -287,6 +307,7 @@ TunedKernel make_tuned_kernel(const Space& space, const KernelSource& source, st
   for (auto& [objective, same] : by_objective) {
     if (objective != Objective::time) {
       kernel.others.push_back(sort_out(objective, space, source, std::move(same), here));
+      refuse_outdated(kernel.others.back(), kernel.winners);
     }
   }
   return kernel;

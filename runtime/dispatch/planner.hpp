@@ -34,7 +34,8 @@ struct TunedKernel {
 };
 
 /// Sorts out which of `winners` (of the device in use, by any objective) may be used with today's source and the
-/// toolkits that are here: at least one, all of one target and driver.
+/// toolkits that are here: at least one, all of one target and driver. A winner by another objective that is outdated
+/// (`why_outdated`) may not.
 [[nodiscard]] TunedKernel make_tuned_kernel(const Space& space, const KernelSource& source, std::vector<Winner> winners,
                                             const std::vector<ToolkitRow>& here);
 

@@ -94,6 +94,31 @@ TEST_F(ParetoTest, TheSentenceTellsWhatTheWinnerByEnergySavesAndCosts) {
   EXPECT_EQ(pareto_sentence(only()), "The winner by energy is the winner by time.");
 }
 
+TEST_F(ParetoTest, AnOutdatedWinnerByEnergyIsNoSaving) {
+  const std::int64_t old = add(3, 100, 40);
+  store_.set_winner(context_, old, TimeSummary{120, 119, 121, 9}, 0.99, Objective::energy, 45);
+  store_.set_winner(context_, add(2, 67, 41), std::nullopt, 1);
+  const auto note = [&] {
+    const auto rows = show_json(store_, {.objective = Objective::energy});
+    EXPECT_EQ(rows.size(), 1U);
+    return rows[0]["note"].is_string() ? rows[0]["note"].get<std::string>() : "";
+  };
+  EXPECT_LACKS(note(), "outdated") << "1.49 times as slow, and less energy";
+  EXPECT_EQ(pareto_sentence(only()),
+            "The winner by energy uses 2.4 % less energy at 49.3 % more time than the winner "
+            "by time.");
+  store_.set_winner(context_, add(4, 66, 41), std::nullopt, 1);
+  EXPECT_HOLDS(note(), "outdated: it takes 1.52 times as long as the winner by time; it is not used");
+  EXPECT_EQ(pareto_sentence(only()),
+            "The winner by energy is outdated: it takes 1.52 times as long as the winner by time; "
+            "the winner by time is used.");
+  store_.set_winner(context_, add(5, 90, 30), std::nullopt, 1);
+  EXPECT_HOLDS(note(), "outdated: the winner by time is better by energy, too (30 mJ against 40 mJ)");
+  EXPECT_LACKS(pareto_sentence(only()), "less");
+  EXPECT_HOLDS(show_text(store_, {.objective = std::nullopt}), "outdated");
+  EXPECT_LACKS(show_text(store_, {}), "outdated") << "winners by time are never";
+}
+
 TEST_F(ParetoTest, OnePointIsNothingToShow) {
   add(2, 100, 50);
   add(3, 110, std::nullopt);

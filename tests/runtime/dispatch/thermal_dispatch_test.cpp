@@ -35,8 +35,11 @@ class ThermalDispatchTest : public ::testing::Test {
     options_.thermal.sources.now_s = clock_.function();
     options_.thermal.policy.period_s = 1e-4;
   }
-  void add(Objective objective, const Problem& problem, const Config& config) {
-    Winner winner = scale_winner(problem, config);
+  void add(Objective objective, const Problem& problem, const Config& config, double median_us = 10,
+           std::optional<double> energy_mj = std::nullopt, std::optional<double> sustained_us = std::nullopt) {
+    Winner winner = scale_winner(problem, config, median_us);
+    winner.trial.energy_mj = energy_mj;
+    winner.trial.sustained_us = sustained_us;
     winner.objective = objective;
     winner.device = device_row(device_.info());
     winner.kernel.source_hash = KernelSource::load(folder_ / "scale.cu").hash;
@@ -133,6 +136,26 @@ TEST_F(ThermalDispatchTest, TheFirstObjectiveOfTheListThatHasAWinnerCounts) {
   const Prepared& second = dispatcher.prepare(other);
   EXPECT_EQ(second.in(ThermalState::hot).plan.config, scale_config(64)) << "no winner by sustained, so energy";
   EXPECT_EQ(second.in(ThermalState::throttled).plan.config, scale_config(128));
+}
+
+TEST_F(ThermalDispatchTest, AWinnerThatTheLaterOneByTimeBeatsIsNotUsed) {
+  const auto launched_hot = [&] {
+    Dispatcher dispatcher(device_, options_);
+    return dispatcher.prepare(problem_).in(ThermalState::hot).plan.config;
+  };
+  add(Objective::time, problem_, scale_config(32), 10, 5);
+  add(Objective::energy, problem_, scale_config(64), 14, 4);
+  EXPECT_EQ(launched_hot(), scale_config(64)) << "less energy, not too slow";
+  add(Objective::time, problem_, scale_config(32, 2), 9.3, 3.9);
+  EXPECT_EQ(launched_hot(), scale_config(32, 2)) << "3.9 mJ are less than 4";
+  add(Objective::time, problem_, scale_config(32, 4), 9.3);
+  EXPECT_EQ(launched_hot(), scale_config(32, 4)) << "14 is more than 1.5 times 9.3";
+  add(Objective::time, problem_, scale_config(32), 9.4, 4.5);
+  EXPECT_EQ(launched_hot(), scale_config(64)) << "14 is less than 1.5 times 9.4, and 4 mJ are less";
+  add(Objective::sustained, problem_, scale_config(128), 10, std::nullopt, 12);
+  EXPECT_EQ(launched_hot(), scale_config(128)) << "how long that by time takes once warm is not known";
+  add(Objective::time, problem_, scale_config(32), 9.4, 4.5, 11);
+  EXPECT_EQ(launched_hot(), scale_config(64)) << "no sustained one of use, so that by energy";
 }
 
 TEST_F(ThermalDispatchTest, TheSameConfigurationIsNoVariant) {
