@@ -40,6 +40,8 @@ std::string trial_times_text(const TrialTimes& times) {
   return text;
 }
 
+constexpr double kTied = 0.5;  // the confidence in what cannot be told from the default
+
 // "by energy: TILE=8, 12.1 mJ, 10.2 % less than the default, confidence 0.999, at 3.1 % more time than the fastest"
 std::string objective_text(const FinalsResult& result) {
   const ObjectiveDecision& decision = *result.by_objective;
@@ -51,6 +53,8 @@ std::string objective_text(const FinalsResult& result) {
                                  unit_of(decision.objective));
   if (decision.winner == result.baseline_trial) {
     text += ", the default stays";
+  } else if (decision.baseline_score && (decision.confidence <= kTied || decision.score >= *decision.baseline_score)) {
+    text += ", as nothing is significantly better than the default: the winner by time stays";
   } else if (decision.baseline_score) {
     text += fmt::format(", {:.1f} % less than the default, confidence {:.3f}",
                         100 * (1 - decision.score / *decision.baseline_score), decision.confidence);

@@ -176,7 +176,7 @@ PreparedSweep prepare_sweep(SweepCommandOptions options, const CLI::App& command
   if (!options.sweep.shard) {
     add_shapes_between(work, options.sweep);
   }
-  require_sensors_of_objective(options.sweep);
+  require_sensors_of_objective(options.sweep, run ? "give --resume --objective time" : "leave --objective out");
   set_portfolios(options, work);
   return {std::move(options), std::move(work)};
 }

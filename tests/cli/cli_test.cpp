@@ -83,7 +83,9 @@ TEST_F(CliTest, ObjectiveThatTheDeviceCannotTellIsRefusedBeforeAnythingElse) {
   expect_fault(run({"show", "--objective", "beauty"}), 2, {"--objective", "beauty"});
   for (const char* objective : {"energy", "edp"}) {
     const ProgramResult result = run(sweep({"--objective", objective}));
-    expect_fault(result, 1, {std::string("--objective ") + objective, "emulator", "does not report its power"});
+    expect_fault(
+        result, 1,
+        {std::string("--objective ") + objective, "emulator", "does not report its power", "leave --objective out"});
     EXPECT_EQ(std::count(result.error.begin(), result.error.end(), '\n'), 1) << result.error;
   }
   EXPECT_FALSE(std::filesystem::exists(database_));

@@ -1,5 +1,7 @@
 #include "tuner/sweep/deepening.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -83,6 +85,11 @@ double expected_of_neighbour(const NeighbourRecord& record) noexcept {
 double expected_of_shape(double octaves, const std::optional<double>& cross_loss, double apart) noexcept {
   const double per_octave = cross_loss && apart > 0 ? std::max(0.0, *cross_loss) / apart : kLossPerOctave;
   return octaves * std::max(per_octave, kLeastLossPerOctave);
+}
+
+std::string expected_text(double share) {
+  return share < 0.995 ? fmt::format("{:.2g} % faster expected", 100 * share)
+                       : fmt::format("{:.1f} times as fast expected", 1 + share);
 }
 
 }  // namespace pascaline

@@ -55,6 +55,9 @@ struct NeighbourRecord {
 /// slower on each other, where that was measured, and `apart`: how far these lie from each other, in octaves.
 [[nodiscard]] double expected_of_shape(double octaves, const std::optional<double>& cross_loss, double apart) noexcept;
 
+/// "6.4 % faster expected", and of a share of one and more "7.4 times as fast expected".
+[[nodiscard]] std::string expected_text(double share);
+
 /// What a sweep did with the time that its searches left.
 struct DeepeningCounts {
   int finals = 0;             ///< finals held again

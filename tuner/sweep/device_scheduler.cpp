@@ -157,7 +157,7 @@ void DeviceScheduler::take_task(const std::optional<Slice>& slice) {
 void DeviceScheduler::tell_deepening() const {
   DeepeningCounts& counts = recorder_.summary().deepening;
   const SweepTask& task = *task_;
-  const std::string expected = fmt::format("{:.2g} % faster expected", 100 * task.expected_share);
+  const std::string expected = expected_text(task.expected_share);
   const auto tell = [&](const std::string& what) {
     recorder_.note(fmt::format("{}: time left: {}", status_.device(), what));
   };

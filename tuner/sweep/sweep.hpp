@@ -159,8 +159,8 @@ class SweepStoppedError : public Error {
 };
 
 /// Throws Error, naming the device and what it lacks, if one does not report what the sweep's objective takes;
-/// `run_sweep` begins with it.
-void require_sensors_of_objective(const SweepOptions& options);
+/// `run_sweep` begins with it. `way_out`: what a user can do about it.
+void require_sensors_of_objective(const SweepOptions& options, std::string_view way_out = "leave --objective out");
 
 /// Tunes problems, each with the space of its kernel: default first, then what the searcher proposes. Worker processes
 /// compile ahead; each device is owned by another process that verifies and times; every trial is stored before it

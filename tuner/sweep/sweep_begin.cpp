@@ -103,7 +103,7 @@ std::vector<std::unique_ptr<DevicePlan>> make_plans(const std::vector<Space>& sp
 
 }  // namespace
 
-void require_sensors_of_objective(const SweepOptions& options) {
+void require_sensors_of_objective(const SweepOptions& options, std::string_view way_out) {
   const Objective objective = options.finals.objective.objective;
   if (objective == Objective::time) {
     return;
@@ -111,19 +111,19 @@ void require_sensors_of_objective(const SweepOptions& options) {
   for (const DeviceInfo& device : find_devices(options.devices)) {
     const Sensors sensors = sensors_at_the_start(device, options);
     if (needs_power(objective) && !sane_power_w(sensors)) {
-      throw Error(
-          fmt::format("--objective {}: {} ({}) {}, so there is no energy to measure; `pascaline devices` "
-                      "shows what it reports: leave --objective out{}",
-                      name_of(objective), device.id, device.name,
-                      sensors.power_w ? fmt::format("reports a power that cannot be, {:.4g} W", *sensors.power_w)
-                                      : "does not report its power",
-                      tells_heat(sensors) ? ", or use --objective sustained, for which it reports enough" : ""));
+      throw Error(fmt::format(
+          "--objective {}: {} ({}) {}, so there is no energy to measure; `pascaline devices` "
+          "shows what it reports: {}{}",
+          name_of(objective), device.id, device.name,
+          sensors.power_w ? fmt::format("reports a power that cannot be, {:.4g} W", *sensors.power_w)
+                          : "does not report its power",
+          way_out, tells_heat(sensors) ? ", or use --objective sustained, for which it reports enough" : ""));
     }
     if (objective == Objective::sustained && !tells_heat(sensors)) {
       throw Error(
           fmt::format("--objective sustained: {} ({}) reports neither its temperature nor its clock, so nothing tells "
-                      "when it is steady; `pascaline devices` shows what it reports: leave --objective out",
-                      device.id, device.name));
+                      "when it is steady; `pascaline devices` shows what it reports: {}",
+                      device.id, device.name, way_out));
     }
   }
 }

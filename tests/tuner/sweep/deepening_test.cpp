@@ -17,6 +17,14 @@ Trial timed(std::int64_t block, double median_us, double half_us) {
   return trial;
 }
 
+TEST(DeepeningText, WhatIsExpectedIsAPlainNumber) {
+  EXPECT_EQ(expected_text(0.0123), "1.2 % faster expected");
+  EXPECT_EQ(expected_text(0.994), "99 % faster expected");
+  EXPECT_EQ(expected_text(0.996), "2.0 times as fast expected");
+  EXPECT_EQ(expected_text(6.4), "7.4 times as fast expected");
+  EXPECT_EQ(expected_text(1234.5), "1235.5 times as fast expected");
+}
+
 TEST(OpenFinalsTest, OneThatIsAsFastAsFarAsIsKnownMayBeFaster) {
   const OpenFinals open = open_finals({timed(32, 100, 1.96), timed(64, 100, 1.96)}, 0);
   // Of the difference of two medians, each known to a standard error of 1 us, the expected part below zero.
