@@ -6,8 +6,11 @@ calls    what a call takes of the processor until it returns, beside PyTorch's o
 graphs   captures calls and modules by torch.cuda.graph, and compares replays on new numbers with plain calls
 model    runs Qwen3-VL-2B with random weights in float32 before and after `pascaline.torch.optimize`: greedy tokens, a prompt
          of 512, a step of decoding
-Kernels are compiled on first use, so the first run of each shape is not timed.
+Kernels are compiled on first use, so the first run of each shape is not timed. To tune what the model calls, write it down,
+on whatever device and with few layers, and sweep it:
 
+  bench/compare_torch_modules.py --layers 2 --device cpu --capture model.json
+  pascaline sweep --workload model.json --db gpu.db --budget 2m
   bench/compare_torch_modules.py [--parts calls,graphs,model] [--layers 28] [--db gpu.db] [--device cuda]
 
 Needs PyTorch, Transformers for the model, and the package pascaline. With `--device cpu` it only shows that it runs.
@@ -44,16 +47,21 @@ class Bench:
         return torch.cuda.memory_allocated() if self.on_gpu else 0
 
     def host_us(self, call, calls=500, rounds=15):
-        """Median over rounds of the processor's time of a call; fewer than the GPU's queue holds."""
-        times = []
+        return self.host_us_in_turn({"": call}, calls, rounds)[""]
+
+    def host_us_in_turn(self, calls, count=500, rounds=15):
+        """Median over rounds of the processor's time of each call; in turn, so that what else the machine does meets all of
+        them, and fewer at a time than the GPU's queue holds."""
+        times = {name: [] for name in calls}
         for _ in range(rounds):
-            self.wait()
-            begin = time.perf_counter()
-            for _ in range(calls):
-                call()
-            times.append(1e6 * (time.perf_counter() - begin) / calls)
+            for name, call in calls.items():
+                self.wait()
+                begin = time.perf_counter()
+                for _ in range(count):
+                    call()
+                times[name].append(1e6 * (time.perf_counter() - begin) / count)
         self.wait()
-        return statistics.median(times)
+        return {name: statistics.median(of) for name, of in times.items()}
 
     def median_ms(self, work, repeats=10):
         times = []
@@ -82,20 +90,24 @@ class Bench:
             "torch.matmul(x, w.T)": lambda: torch.matmul(x, transposed),
             "ops.matmul(x, w)": lambda: ops.matmul(x, weight),
             "torch.nn.functional.linear(x, w)": lambda: torch.nn.functional.linear(x, weight),
+            "x.new_empty(8, 48)": lambda: x.new_empty((8, 48)),
             "pascaline.torch.linear(x, w)": lambda: tuned.linear(x, weight),
+            "pascaline.torch.linear(x[None], w)": lambda: tuned.linear(x3, weight),
             "torch.nn.Linear(x)": lambda: plain_linear(x3),
             "pascaline.torch.Linear(x)": lambda: holder[0](x3),
             "torch.nn.functional.rms_norm(x)": lambda: torch.nn.functional.rms_norm(x, (64,), gate, 1e-6),
             "ops.rmsnorm(x, w, out=out)": lambda: ops.rmsnorm(x, gate, out=normed),
             "pascaline.torch.rms_norm(x, w)": lambda: tuned.rms_norm(x, gate),
         }
+        grown = {}
         for name, call in calls.items():
             call()
             self.wait()
             held = self.held()
             call()
-            grown = self.held() - held
-            print(f"{name}: {self.host_us(call):.2f} us a call, {grown} bytes more allocated behind it")
+            grown[name] = self.held() - held
+        for name, taken_us in self.host_us_in_turn(calls).items():
+            print(f"{name}: {taken_us:.2f} us a call, {grown[name]} bytes more allocated behind it")
         where = None if self.on_gpu else "emulator"
         in_cpp = {
             "matmul": ((x, weight, None, None, out, 0), ["a", "b", "bias", "residual", "out", "epilogue"]),
@@ -178,8 +190,7 @@ class Bench:
         step_ms = self.median_ms(lambda: model(input_ids=token, past_key_values=cache, use_cache=True))
         return prompt_ms, step_ms
 
-    @torch.no_grad()
-    def compare_models(self, layers, tokens, steps):
+    def make_model(self, layers):
         import transformers
         fields = json.loads(CONFIG.read_text())
         fields["text_config"]["num_hidden_layers"] = layers
@@ -192,9 +203,29 @@ class Bench:
         begin = time.perf_counter()
         with torch.device(self.device):
             model = transformers.Qwen3VLForConditionalGeneration(config).float().eval()
-        ids = torch.randint(0, 150000, (tokens,), generator=torch.Generator().manual_seed(3))[None].to(self.device)
-        short = ids[:, :64]
         print(f"model of {layers} layers, made in {time.perf_counter() - begin:.1f} s")
+        return model
+
+    def draw_ids(self, tokens):
+        return torch.randint(0, 150000, (tokens,), generator=torch.Generator().manual_seed(3))[None].to(self.device)
+
+    @torch.no_grad()
+    def capture_model(self, layers, tokens, file):
+        """Writes what a prompt and a step of decoding of the optimized model call as a workload."""
+        import transformers
+        model, ids = self.make_model(layers), self.draw_ids(tokens)
+        tuned.optimize(model)
+        cache = transformers.DynamicCache()
+        with pascaline.capture() as shapes:
+            model(input_ids=ids, past_key_values=cache, use_cache=True, logits_to_keep=1)
+            model(input_ids=ids[:, :1], past_key_values=cache, use_cache=True)
+        shapes.write(file, f"A prompt of {tokens} tokens and a step of decoding of Qwen3-VL-2B's text model, by PyTorch.")
+        print(f"{file}: {len(shapes.problems)} problems; {tuned.stats()}")
+
+    @torch.no_grad()
+    def compare_models(self, layers, tokens, steps):
+        model, ids = self.make_model(layers), self.draw_ids(tokens)
+        short = ids[:, :64]
         plain_ms = self.times(model, ids)
         plain, logits = self.greedy(model, short, steps)
         report = tuned.optimize(model)
@@ -210,7 +241,12 @@ class Bench:
         reasons = {}
         for _, kind, why in report.kept:
             reasons[f"{kind}: {why}"] = reasons.get(f"{kind}: {why}", 0) + 1
-        print(f"  {len(report.replaced)} modules replaced, {len(report.kept)} kept")
+        print(f"  {len(report.replaced)} modules replaced, {len(report.fused)} fused, {len(report.kept)} kept")
+        fused = {}
+        for _, kind, what in report.fused:
+            fused[f"{kind}: {what}"] = fused.get(f"{kind}: {what}", 0) + 1
+        for what, count in fused.items():
+            print(f"    {count} x {what}")
         for reason, count in sorted(reasons.items(), key=lambda entry: -entry[1]):
             print(f"    {count} x {reason}")
         print(f"  greedy tokens the same: {same} of {len(plain)}, logits apart by {apart:.1e}; first run {first_s:.1f} s")
@@ -226,6 +262,7 @@ def main():
     parser.add_argument("--tokens", type=int, default=512, help="of the prompt that is timed (default: 512)")
     parser.add_argument("--steps", type=int, default=32, help="tokens that are chosen greedily (default: 32)")
     parser.add_argument("--db", help="database with winners for the GPU (default: the user's, if there is one)")
+    parser.add_argument("--capture", metavar="FILE", help="only write the shapes that the optimized model calls as a workload")
     parser.add_argument("--device", default="cuda", help="cuda (default), cuda:N or cpu")
     options = parser.parse_args()
     warnings.simplefilter("once")
@@ -235,6 +272,9 @@ def main():
     bench = Bench(options.device)
     where = torch.cuda.get_device_name(options.device) if bench.on_gpu else "processor"
     print(f"{where}, PyTorch {torch.__version__}, pascaline {pascaline.__version__}")
+    if options.capture:
+        bench.capture_model(options.layers, options.tokens, options.capture)
+        return
     parts = {"calls": bench.compare_calls, "graphs": bench.compare_graphs,
              "model": lambda: bench.compare_models(options.layers, options.tokens, options.steps)}
     for part in options.parts.split(","):

@@ -9,8 +9,14 @@ called before can be captured by `torch.cuda.graph`; of others, PyTorch's functi
 derivative, compiling or tracing, goes to the kernels directly; every other one through PyTorch's dispatcher.
 """
 
+import ast
 import dataclasses
+import functools
+import importlib
+import inspect
 import math
+import textwrap
+import threading
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -148,12 +154,13 @@ _BIAS = _ops._epilogue("bias")
 
 
 def _linear_by_kernel(x: Tensor, weight: Tensor, bias: Optional[Tensor]) -> Tensor:
-    rows = _dense(x)
-    out = x.new_empty(*x.shape[:-1], weight.shape[0])
+    shape = x.shape
+    out = x.new_empty((*shape[:-1], weight.shape[0]))
+    rows, results = (x, out) if 2 <= len(shape) <= 4 and x.is_contiguous() else (_dense(x), _dense(out))
     if bias is None:
-        _ops._matmul((rows, weight, None, None, _dense(out), 0), None, None, True)
+        _ops._matmul((rows, weight, None, None, results, 0), None, None, True)
     else:
-        _ops._matmul((rows, weight, _float(bias), None, _dense(out), _BIAS), None, None, True)
+        _ops._matmul((rows, weight, _float(bias), None, results, _BIAS), None, None, True)
     return out
 
 
@@ -180,6 +187,45 @@ def linear(x: Tensor, weight: Tensor, bias: Optional[Tensor] = None) -> Tensor:
     if _is_plain(x, weight, bias):
         return _run("linear", _linear_by_kernel, _linear_by_torch, x, weight, bias)
     return _linear(x, weight, bias)  # type: ignore[no-any-return]
+
+
+_SWIGLU = _ops._epilogue("swiglu")
+
+
+def _linear_swiglu_by_kernel(x: Tensor, weight: Tensor) -> Tensor:
+    out = x.new_empty((*x.shape[:-1], weight.shape[0] // 2))
+    _ops._matmul((_dense(x), weight, None, None, _dense(out), _SWIGLU), None, None, True)
+    return out
+
+
+def _linear_swiglu_by_torch(x: Tensor, weight: Tensor) -> Tensor:
+    products = _functional.linear(x, weight)
+    return _functional.silu(products[..., 0::2]) * products[..., 1::2]
+
+
+def _linear_swiglu_contiguous(x: Tensor, weight: Tensor) -> Tensor:
+    return _linear_swiglu_by_torch(x, weight).contiguous()
+
+
+@torch.library.custom_op("pascaline::linear_swiglu", mutates_args=())
+def _linear_swiglu(x: Tensor, weight: Tensor) -> Tensor:
+    with torch.no_grad():
+        return _run("linear_swiglu", _linear_swiglu_by_kernel, _linear_swiglu_contiguous, x, weight)
+
+
+@_linear_swiglu.register_fake
+def _(x: Tensor, weight: Tensor) -> Tensor:
+    return x.new_empty(*x.shape[:-1], weight.shape[0] // 2)
+
+
+_differentiable(_linear_swiglu, _linear_swiglu_by_torch)
+
+
+def linear_swiglu(x: Tensor, weight: Tensor) -> Tensor:
+    """silu(x · gateᵀ) · (x · factorᵀ) in one product: x [..., K], weight [2 · N, K], which has rows of gate and factor in turn."""
+    if _is_plain(x, weight):
+        return _run("linear_swiglu", _linear_swiglu_by_kernel, _linear_swiglu_contiguous, x, weight)
+    return _linear_swiglu(x, weight)  # type: ignore[no-any-return]
 
 
 def _linear_packed_by_kernel(x: Tensor, data: Tensor, format: str, rows: int, columns: int, bias: Optional[Tensor]) -> Tensor:
@@ -437,12 +483,367 @@ class SwiGLU(torch.nn.Module):
         return swiglu(gate, factor)
 
 
+# ---- Layers that are computed together ----
+# A module whose linear layers can share a product gets a class that is derived from its own and from one of these. The
+# weights of those layers become parts of one matrix, and stay parameters of their own.
+
+
+def _parts(matrix: Tensor, rows: Sequence[int], alternate: bool) -> list[Tensor]:
+    """The matrix's rows in turn, or one part after another."""
+    return [matrix[i::len(rows)] for i in range(len(rows))] if alternate else list(matrix.split(list(rows)))
+
+
+def _gathered(parameters: Sequence[Any], alternate: bool) -> Tensor:
+    """A tensor of which the parameters are parts from now on, or already were."""
+    first, rows = parameters[0], [parameter.shape[0] for parameter in parameters]
+    shape = (sum(rows), *first.shape[1:])
+    if first.untyped_storage().nbytes() == math.prod(shape) * first.element_size():
+        known: Tensor = first.detach().as_strided(shape, (*first.shape[1:], 1), 0)
+        if all(parameter.data_ptr() == part.data_ptr() and parameter.stride() == part.stride()
+               for parameter, part in zip(parameters, _parts(known, rows, alternate))):
+            return known
+    for parameter in parameters:
+        own = parameter.is_contiguous() and parameter.untyped_storage().nbytes() == parameter.numel() * parameter.element_size()
+        _require(own, "a weight is part of other memory")
+    with torch.no_grad():
+        matrix = torch.empty(shape, dtype=first.dtype, device=first.device)
+        for parameter, part in zip(parameters, _parts(matrix, rows, alternate)):
+            part.copy_(parameter)
+            parameter.data = part
+    if matrix.is_cuda:
+        torch.cuda.empty_cache()  # what the weights had: blocks of their sizes serve nobody else
+    return matrix
+
+
+def _has_hooks(module: Any) -> bool:
+    return bool(module._forward_hooks or module._forward_pre_hooks) or "forward" in module.__dict__
+
+
+class _Together:
+    """Linear layers whose weights are one matrix, and whose biases one vector."""
+
+    def __init__(self, layers: dict[str, Any], alternate: bool) -> None:
+        first, *others = layers.values()
+        for name, layer in layers.items():
+            _require(isinstance(layer, Linear), f"{name} is of class {type(layer).__name__}")
+            _require(not _has_hooks(layer), f"{name} has hooks")
+            weight = layer.weight
+            _require(type(weight) is _Parameter and type(weight.data) is Tensor and not weight.is_inference()
+                     and weight.device.type in ("cpu", "cuda"), f"the weight of {name} is of another kind or elsewhere")
+            _require(layer.out_features * weight.element_size() % 16 == 0, f"{name} has {layer.out_features} results")
+        for other in others:
+            _require(other.in_features == first.in_features, "they read different numbers of columns")
+            _require(other.weight.dtype is first.weight.dtype, "their weights have different types")
+            _require(other.weight.device == first.weight.device, "their weights are on different devices")
+            _require((other.bias is None) == (first.bias is None), "only some have a bias")
+            _require(not alternate or other.out_features == first.out_features, "they give different numbers of columns")
+        _require(not alternate or first.bias is None, "they have a bias")
+        self.rows = [layer.out_features for layer in layers.values()]
+        self.weight = _gathered([layer.weight for layer in layers.values()], alternate)
+        self.bias = None if first.bias is None else _gathered([layer.bias for layer in layers.values()], False)
+        self.places = [self._place(layer) for layer in layers.values()]
+
+    @staticmethod
+    def _place(layer: Any) -> tuple[int, int]:
+        parameters = layer._parameters
+        bias = parameters["bias"]
+        return parameters["weight"].data_ptr(), 0 if bias is None else bias.data_ptr()
+
+    def is_of(self, layers: Sequence[Any]) -> bool:
+        """Whether the layers' parameters still are the parts of this."""
+        return all(isinstance(layer, Linear) and self._place(layer) == place for layer, place in zip(layers, self.places))
+
+
+class _Fused:
+    """A module of which some linear layers are computed together. The classes that are made with it have the names of those
+    that they are derived from."""
+
+    _fused_names: tuple[str, ...]
+    _fused_alternate = False
+    _together: Optional[_Together] = None
+    _fused_left = ""  # why they are not to be computed together any more
+    _fused_class: Any  # the class that it was
+
+    def _fuse(self) -> None:
+        """Raises _Unsupported for a reason against it."""
+        modules = self._modules  # type: ignore[attr-defined]
+        self._together = None
+        self._together = _Together({name: modules[name] for name in self._fused_names}, self._fused_alternate)
+
+    def _fuse_again(self) -> None:
+        try:
+            if not self._fused_left:
+                self._fuse()
+        except (_Unsupported, KeyError, RuntimeError):
+            self._together = None
+
+    def _fused_now(self) -> tuple[Optional[_Together], list[Any]]:
+        """What is computed together, if its parameters and layers are still those, and the layers."""
+        modules = self._modules  # type: ignore[attr-defined]
+        layers = [modules.get(name) for name in self._fused_names]
+        together = self._together
+        if together is not None and not together.is_of(layers):
+            self._together = together = None
+            _fell_back("together", f"weights of {', '.join(self._fused_names)} were replaced; optimize again")
+        if together is not None and any(map(_has_hooks, layers)):
+            together = None
+        return together, layers
+
+    def _apply(self, fn: Any, recurse: bool = True) -> Any:
+        module = super()._apply(fn, recurse)  # type: ignore[misc]
+        self._fuse_again()
+        return module
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return _unpickled, (self._fused_class, self._fused_mixin), {**self.__dict__, "_together": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)  # type: ignore[misc]
+        self._fuse_again()
+
+    _fused_mixin: Any
+
+
+def _fell_back(name: str, reason: str) -> None:
+    _stats.fallbacks[name, reason] += 1
+    if (name, reason) not in _warned:
+        _warned.add((name, reason))
+        warnings.warn(f"pascaline.torch: {reason}", FallbackWarning, stacklevel=4)
+
+
+class _FusedMLP(_Fused):
+    """down(silu(gate(x)) · up(x)) in two products."""
+
+    _fused_names = ("gate_proj", "up_proj")
+    _fused_alternate = True
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not torch.compiler.is_compiling() and self._together is not None:
+            together, layers = self._fused_now()
+            activation = getattr(self, "act_fn", None)
+            if (together is not None and _is_plain(x, layers[0].weight, layers[1].weight) and _is_silu(activation)
+                    and not (isinstance(activation, torch.nn.Module) and _has_hooks(activation))):
+                gated = _run("linear_swiglu", _linear_swiglu_by_kernel, _linear_swiglu_contiguous, x, together.weight)
+                return self.down_proj(gated)  # type: ignore[attr-defined, no-any-return]
+        return super().forward(x)  # type: ignore[misc, no-any-return]
+
+
+@dataclasses.dataclass
+class _Held:
+    """What a product gave for layers that were not called yet: results, weights and their versions by the layers' places."""
+
+    input: Tensor
+    version: int
+    results: dict[int, tuple[Tensor, Tensor, int]]
+
+
+class _Scope(threading.local):
+    """The attention whose `forward` runs in this thread."""
+
+    attention: Any = None
+    held: Optional[_Held] = None
+
+
+_scope = _Scope()
+
+
+def _version(tensor: Tensor) -> int:
+    """Another one after each change in place, which tensors of the inference mode do not count."""
+    return -1 if tensor.is_inference() else tensor._version
+
+
+class _Projection(Linear):
+    """One of several linear layers of the same input. While the module's `forward` runs to which they belong, the first that is
+    called computes all of them, and the others take their results, if they are called with the same tensor, unchanged."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        if not torch.compiler.is_compiling() and _scope.attention is not None:
+            result: Optional[Tensor] = _scope.attention._fused_result(self, input)
+            if result is not None:
+                return result
+        return linear(input, self.weight, self.bias)
+
+
+class _FusedAttention(_Fused):
+    """Query, key and value by one product."""
+
+    _fused_names = ("q_proj", "k_proj", "v_proj")
+
+    def forward(self, *arguments: Any, **named: Any) -> Any:
+        if torch.compiler.is_compiling() or self._together is None:
+            return super().forward(*arguments, **named)  # type: ignore[misc]
+        outer = _scope.attention, _scope.held
+        _scope.attention, _scope.held = self, None
+        try:
+            result = super().forward(*arguments, **named)  # type: ignore[misc]
+            if _scope.held is not None and _scope.held.results:  # computed for nothing
+                self._fused_left, self._together = "they are called with different tensors", None
+                _fell_back("together", f"{', '.join(self._fused_names)}: {self._fused_left}")
+            return result
+        finally:
+            _scope.attention, _scope.held = outer
+
+    def _fused_result(self, layer: Any, input: Tensor) -> Optional[Tensor]:
+        modules = self._modules  # type: ignore[attr-defined]
+        for place, name in enumerate(self._fused_names):
+            if modules.get(name) is layer:
+                break
+        else:
+            return None
+        held = _scope.held
+        if held is None:
+            return self._fused_products(place, input)
+        if held.input is not input or held.version != _version(input) or place not in held.results:
+            return None
+        result, weight, version = held.results[place]
+        if layer.weight is not weight or version != _version(weight) or not _is_plain(input, weight, layer.bias):
+            return None
+        del held.results[place]
+        return result
+
+    def _fused_products(self, place: int, input: Tensor) -> Optional[Tensor]:
+        if type(input) is not Tensor or (input.is_inference() and not self._fused_class.__module__.startswith("transformers.")):
+            return None  # whether it is changed between the calls cannot be seen
+        together, layers = self._fused_now()
+        parameters = [parameter for layer in layers for parameter in (layer.weight, layer.bias)] if together else []
+        if together is None or not _is_plain(input, *parameters):
+            return None
+        products = _run("linear", _linear_by_kernel, _linear_by_torch, input, together.weight, together.bias)
+        parts = [part.contiguous() for part in products.split(together.rows, -1)]
+        _scope.held = _Held(input, _version(input), {
+            i: (part, layer.weight, _version(layer.weight))
+            for i, (part, layer) in enumerate(zip(parts, layers)) if i != place})
+        return parts[place]
+
+
+@functools.lru_cache(None)
+def _derived(plain: Any, mixin: Any) -> Any:
+    @functools.wraps(plain.forward)
+    def forward(self: Any, *arguments: Any, **named: Any) -> Any:
+        return mixin.forward(self, *arguments, **named)
+
+    return type(plain.__name__, (mixin, plain), {
+        "__module__": plain.__module__, "__qualname__": plain.__qualname__, "__doc__": plain.__doc__, "forward": forward,
+        "_fused_class": plain, "_fused_mixin": mixin})
+
+
+def _unpickled(plain: Any, mixin: Any) -> Any:
+    kind = _derived(plain, mixin)
+    return kind.__new__(kind)
+
+
+def _is_silu(activation: Any) -> bool:
+    kind = type(activation)
+    named = kind.__name__ == "SiLUActivation" and kind.__module__ == "transformers.activations"
+    return kind is torch.nn.SiLU or named or activation is _functional.silu
+
+
+@functools.lru_cache(None)
+def _computes_swiglu(forward: Any) -> bool:
+    """Whether a method's source is what `_FusedMLP` computes and no more."""
+    try:
+        method = ast.parse(textwrap.dedent(inspect.getsource(forward))).body[0]
+    except (OSError, TypeError, SyntaxError, IndexError):
+        return False
+    if not isinstance(method, ast.FunctionDef) or method.decorator_list or len(method.args.args) != 2:
+        return False
+    if method.args.vararg or method.args.kwarg or method.args.kwonlyargs or method.args.args[0].arg != "self":
+        return False
+    body = [line for line in method.body if not (isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant))]
+    value = body[-1].value if body and isinstance(body[-1], ast.Return) else None
+    if len(body) == 2 and isinstance(body[0], ast.Assign) and isinstance(value, ast.Name):
+        value = body[0].value if [ast.unparse(target) for target in body[0].targets] == [value.id] else None
+    elif len(body) != 1:
+        value = None
+    x = method.args.args[1].arg
+    gate, up = f"self.act_fn(self.gate_proj({x}))", f"self.up_proj({x})"
+    return value is not None and ast.unparse(value) in (f"self.down_proj({gate} * {up})", f"self.down_proj({up} * {gate})")
+
+
+def _fuse_layers(module: Any) -> Optional[str]:
+    """Lets the module compute layers together, if it has such; says which."""
+    modules = module._modules
+    mixin: Any = next((kind for kind in (_FusedMLP, _FusedAttention) if all(modules.get(name) for name in kind._fused_names)), None)
+    if mixin is None or (mixin is _FusedMLP and modules.get("down_proj") is None):
+        return None
+    if isinstance(module, mixin):
+        if module._together is not None and module._together.is_of([modules[name] for name in mixin._fused_names]):
+            return None
+        module._fused_left = ""
+        module._fuse()
+    else:
+        _require("forward" not in module.__dict__, "its forward is not its class's")
+        if mixin is _FusedMLP:
+            _require(_is_silu(getattr(module, "act_fn", None)), "its activation is not SiLU")
+            _require(_computes_swiglu(type(module).forward), "its forward is another, or its source is not there")
+        plain: Any = type(module)
+        module.__class__ = _derived(plain, mixin)
+        try:
+            module._fuse()
+        except _Unsupported:
+            module.__class__ = plain
+            module.__dict__.pop("_together", None)
+            raise
+    if mixin is _FusedMLP:
+        return "gate_proj, up_proj and SwiGLU in one product"
+    for name in mixin._fused_names:
+        modules[name].__class__ = _Projection
+    return "q_proj, k_proj and v_proj in one product"
+
+
+# ---- Attention of Transformers ----
+
+
+@functools.lru_cache(None)
+def _attention_of_transformers() -> Any:
+    return importlib.import_module("transformers.integrations.sdpa_attention").sdpa_attention_forward
+
+
+def _transformers_attention(
+    module: Any, query: Tensor, key: Tensor, value: Tensor, attention_mask: Optional[Tensor], dropout: float = 0.0,
+    scaling: Optional[float] = None, is_causal: Optional[bool] = None, **named: Any,
+) -> tuple[Tensor, Optional[Tensor]]:
+    """What Transformers calls for an implementation of attention: prompts by the kernels, all else by that of "sdpa"."""
+    causal = getattr(module, "is_causal", True) if is_causal is None else is_causal
+    length, usual = query.shape[2], 1 / math.sqrt(query.shape[-1])
+    others = any(named.get(name) is not None for name in ("position_bias", "softcap", "s_aux"))
+    if (attention_mask is None and not dropout and not others and causal is True and length > 1 and _is_plain(query, key, value)
+            and (scaling is None or math.isclose(scaling, usual, rel_tol=1e-6))):
+        key, value = key[:, :, :length], value[:, :, :length]  # as there: a cache with room behind them
+        out = _run("attention", _attention_by_kernel, _attention_contiguous, query, key, value, True)
+        return out.transpose(1, 2), None
+    _stats.calls["attention"] += 1
+    _stats.fallbacks["attention", "one query" if length == 1 else "a mask, dropout, scale or derivative"] += 1
+    found: tuple[Tensor, Optional[Tensor]] = _attention_of_transformers()(
+        module, query, key, value, attention_mask, dropout=dropout, scaling=scaling, is_causal=is_causal, **named)
+    return found
+
+
+def _use_attention(module: Any) -> bool:
+    """Has a causal attention of Transformers that goes through "sdpa" go through the function above."""
+    config: Any = getattr(module, "config", None)
+    if (getattr(config, "_attn_implementation", None) != "sdpa" or getattr(module, "is_causal", False) is not True
+            or not type(module).__module__.startswith("transformers.")):
+        return False
+    try:
+        library = importlib.import_module("transformers")
+        masks = importlib.import_module("transformers.masking_utils").ALL_MASK_ATTENTION_FUNCTIONS["sdpa"]
+        _attention_of_transformers()
+        library.AttentionInterface.register("pascaline", _transformers_attention)
+        library.AttentionMaskInterface.register("pascaline", masks)
+    except (ImportError, AttributeError, KeyError):  # of another version
+        return False
+    config._attn_implementation = "pascaline"
+    return True
+
+
 @dataclasses.dataclass
 class Optimized:
-    """What `optimize` did: names of modules with their classes, and with why they were left."""
+    """What `optimize` did: names of modules with their classes, and with what is computed together there or why they were left."""
 
     replaced: list[tuple[str, str]] = dataclasses.field(default_factory=list)
     kept: list[tuple[str, str, str]] = dataclasses.field(default_factory=list)
+    fused: list[tuple[str, str, str]] = dataclasses.field(default_factory=list)
 
 
 def _floats(weight: Any) -> None:
@@ -479,11 +880,17 @@ def _replacement(module: torch.nn.Module, quantize: Optional[_packed.Format]) ->
     return None
 
 
-def optimize(model: torch.nn.Module, *, quantize: Optional[_packed.Format] = None, skip: Sequence[str] = ()) -> Optimized:
+def optimize(model: torch.nn.Module, *, quantize: Optional[_packed.Format] = None, skip: Sequence[str] = (),
+             fuse: bool = True) -> Optimized:
     """Replaces linear layers and norms of a model in place by those above, which share its parameters.
 
     quantize: packs the weights of linear layers in that format ("q8_0", "q4_k" …); skip: names of modules to leave.
-    Returns what was replaced, and what was left and why. Modules that are subclasses of PyTorch's, and so may compute
+    fuse: also has layers computed together, where the model's weights are floats: in modules with `gate_proj`, `up_proj`,
+    `down_proj` and the activation SiLU, of which `forward` says no more than that, gate and up with the activation; in
+    modules with `q_proj`, `k_proj` and `v_proj` these; and Transformers' causal attention over prompts ("sdpa" there becomes
+    "pascaline" in the configuration). Parameters stay, as parts of larger matrices.
+
+    Returns what was replaced, fused, and what was left and why. Modules that are subclasses of PyTorch's, and so may compute
     something else, are left; of RMSNorm, whose classes are many, those with a weight and an epsilon are replaced by name:
     compare the model's results.
     """
@@ -505,4 +912,39 @@ def optimize(model: torch.nn.Module, *, quantize: Optional[_packed.Format] = Non
                 report.replaced.append((full, kind))
             elif not list(child.children()):
                 report.kept.append((full, kind, "there is nothing to replace it by"))
+    if fuse and quantize is None:
+        _fuse_modules(model, skip, report)
     return report
+
+
+def _fuse_modules(model: torch.nn.Module, skip: Sequence[str], report: Optimized) -> None:
+    for name, module in list(model.named_modules()):
+        kind = type(module).__name__
+        if name in skip:
+            continue
+        try:
+            what = _fuse_layers(module)
+            if what is not None:
+                report.fused.append((name, kind, what))
+        except _Unsupported as error:
+            report.kept.append((name, kind, f"its layers are computed one by one: {error}"))
+        if _use_attention(module):
+            report.fused.append((name, kind, "attention over prompts, here and where else its configuration is used"))
+
+
+def separate(model: torch.nn.Module) -> None:
+    """Takes back what `optimize` fused: weights lie by themselves again, which safetensors and so Transformers' `save_pretrained`
+    need; modules that were replaced stay so."""
+    for module in list(model.modules()):
+        if isinstance(module, _Fused):
+            layers = [module._modules[name] for name in module._fused_names]  # type: ignore[attr-defined]
+            module._together = None
+            module.__class__ = module._fused_class
+            for layer in layers:
+                if type(layer) is _Projection:
+                    layer.__class__ = Linear
+                for parameter in layer.parameters(recurse=False):
+                    parameter.data = parameter.data.clone(memory_format=torch.contiguous_format)
+        config: Any = getattr(module, "config", None)
+        if getattr(config, "_attn_implementation", None) == "pascaline":
+            config._attn_implementation = "sdpa"
