@@ -434,7 +434,9 @@ class Linear(torch.nn.Linear):
     """torch.nn.Linear, computed by `linear`."""
 
     def forward(self, input: Tensor) -> Tensor:
-        return linear(input, self.weight, self.bias)
+        parameters = self._parameters  # what Module's attributes find later
+        weight, bias = parameters.get("weight"), parameters.get("bias")
+        return linear(input, self.weight if weight is None else weight, self.bias if bias is None else bias)
 
 
 class PackedLinear(torch.nn.Module):
@@ -525,7 +527,8 @@ class _Together:
     def __init__(self, layers: dict[str, Any], alternate: bool) -> None:
         first, *others = layers.values()
         for name, layer in layers.items():
-            _require(isinstance(layer, Linear), f"{name} is of class {type(layer).__name__}")
+            kind = type(layer).__name__ + (", of PyTorch" if type(layer) is torch.nn.Linear else "")
+            _require(isinstance(layer, Linear), f"{name} is of class {kind}")
             _require(not _has_hooks(layer), f"{name} has hooks")
             weight = layer.weight
             _require(type(weight) is _Parameter and type(weight.data) is Tensor and not weight.is_inference()
@@ -538,20 +541,21 @@ class _Together:
             _require((other.bias is None) == (first.bias is None), "only some have a bias")
             _require(not alternate or other.out_features == first.out_features, "they give different numbers of columns")
         _require(not alternate or first.bias is None, "they have a bias")
+        _require(len({layer.weight.data_ptr() for layer in layers.values()}) == len(layers), "two weights are one")
         self.rows = [layer.out_features for layer in layers.values()]
         self.weight = _gathered([layer.weight for layer in layers.values()], alternate)
         self.bias = None if first.bias is None else _gathered([layer.bias for layer in layers.values()], False)
-        self.places = [self._place(layer) for layer in layers.values()]
-
-    @staticmethod
-    def _place(layer: Any) -> tuple[int, int]:
-        parameters = layer._parameters
-        bias = parameters["bias"]
-        return parameters["weight"].data_ptr(), 0 if bias is None else bias.data_ptr()
+        self.places = [(layer.weight.data_ptr(), 0 if layer.bias is None else layer.bias.data_ptr()) for layer in layers.values()]
 
     def is_of(self, layers: Sequence[Any]) -> bool:
         """Whether the layers' parameters still are the parts of this."""
-        return all(isinstance(layer, Linear) and self._place(layer) == place for layer, place in zip(layers, self.places))
+        for layer, (weight, bias) in zip(layers, self.places):
+            if not isinstance(layer, Linear):
+                return False
+            parameters = layer._parameters
+            if parameters["weight"].data_ptr() != weight or (bias and parameters["bias"].data_ptr() != bias):
+                return False
+        return True
 
 
 class _Fused:
@@ -577,17 +581,23 @@ class _Fused:
         except (_Unsupported, KeyError, RuntimeError):
             self._together = None
 
-    def _fused_now(self) -> tuple[Optional[_Together], list[Any]]:
-        """What is computed together, if its parameters and layers are still those, and the layers."""
+    def _fused_now(self, input: Tensor) -> tuple[Optional[_Together], list[Any]]:
+        """What is computed together of that input, if its parameters and layers are still those, and the layers."""
         modules = self._modules  # type: ignore[attr-defined]
         layers = [modules.get(name) for name in self._fused_names]
         together = self._together
-        if together is not None and not together.is_of(layers):
-            self._together = together = None
+        if together is None:
+            return None, layers
+        if not together.is_of(layers):
+            self._together = None
             _fell_back("together", f"weights of {', '.join(self._fused_names)} were replaced; optimize again")
-        if together is not None and any(map(_has_hooks, layers)):
-            together = None
-        return together, layers
+            return None, layers
+        for layer in layers:
+            if layer._forward_hooks or layer._forward_pre_hooks or "forward" in layer.__dict__:
+                return None, layers
+        if torch.is_grad_enabled():
+            return together if _is_plain(input, *[one for layer in layers for one in layer.parameters()]) else None, layers
+        return together if _is_plain(input) else None, layers
 
     def _apply(self, fn: Any, recurse: bool = True) -> Any:
         module = super()._apply(fn, recurse)  # type: ignore[misc]
@@ -619,22 +629,22 @@ class _FusedMLP(_Fused):
 
     def forward(self, x: Tensor) -> Tensor:
         if not torch.compiler.is_compiling() and self._together is not None:
-            together, layers = self._fused_now()
+            together, _ = self._fused_now(x)
             activation = getattr(self, "act_fn", None)
-            if (together is not None and _is_plain(x, layers[0].weight, layers[1].weight) and _is_silu(activation)
+            if (together is not None and _is_silu(activation)
                     and not (isinstance(activation, torch.nn.Module) and _has_hooks(activation))):
                 gated = _run("linear_swiglu", _linear_swiglu_by_kernel, _linear_swiglu_contiguous, x, together.weight)
                 return self.down_proj(gated)  # type: ignore[attr-defined, no-any-return]
         return super().forward(x)  # type: ignore[misc, no-any-return]
 
 
-@dataclasses.dataclass
 class _Held:
-    """What a product gave for layers that were not called yet: results, weights and their versions by the layers' places."""
+    """What a product gave for layers that were not called yet: results, weights and their versions by the layers."""
 
-    input: Tensor
-    version: int
-    results: dict[int, tuple[Tensor, Tensor, int]]
+    __slots__ = ("input", "results", "version")
+
+    def __init__(self, input: Tensor, version: int, results: dict[Any, tuple[Tensor, Tensor, int]]) -> None:
+        self.input, self.version, self.results = input, version, results
 
 
 class _Scope(threading.local):
@@ -684,36 +694,31 @@ class _FusedAttention(_Fused):
             _scope.attention, _scope.held = outer
 
     def _fused_result(self, layer: Any, input: Tensor) -> Optional[Tensor]:
-        modules = self._modules  # type: ignore[attr-defined]
-        for place, name in enumerate(self._fused_names):
-            if modules.get(name) is layer:
-                break
-        else:
-            return None
         held = _scope.held
         if held is None:
-            return self._fused_products(place, input)
-        if held.input is not input or held.version != _version(input) or place not in held.results:
+            return self._fused_products(layer, input)
+        if held.input is not input or layer not in held.results or held.version != _version(input):
             return None
-        result, weight, version = held.results[place]
-        if layer.weight is not weight or version != _version(weight) or not _is_plain(input, weight, layer.bias):
+        result, weight, version = held.results[layer]
+        if layer._parameters.get("weight") is not weight or version != _version(weight):
             return None
-        del held.results[place]
+        if torch.is_grad_enabled() and not _is_plain(input, *layer.parameters()):
+            return None
+        del held.results[layer]
         return result
 
-    def _fused_products(self, place: int, input: Tensor) -> Optional[Tensor]:
+    def _fused_products(self, layer: Any, input: Tensor) -> Optional[Tensor]:
         if type(input) is not Tensor or (input.is_inference() and not self._fused_class.__module__.startswith("transformers.")):
             return None  # whether it is changed between the calls cannot be seen
-        together, layers = self._fused_now()
-        parameters = [parameter for layer in layers for parameter in (layer.weight, layer.bias)] if together else []
-        if together is None or not _is_plain(input, *parameters):
+        together, layers = self._fused_now(input)
+        if together is None or layer not in layers:
             return None
         products = _run("linear", _linear_by_kernel, _linear_by_torch, input, together.weight, together.bias)
         parts = [part.contiguous() for part in products.split(together.rows, -1)]
-        _scope.held = _Held(input, _version(input), {
-            i: (part, layer.weight, _version(layer.weight))
-            for i, (part, layer) in enumerate(zip(parts, layers)) if i != place})
-        return parts[place]
+        weights = [one._parameters["weight"] for one in layers]
+        results = {one: (part, weight, _version(weight)) for one, part, weight in zip(layers, parts, weights)}
+        _scope.held = _Held(input, _version(input), results)
+        return results.pop(layer)[0]
 
 
 @functools.lru_cache(None)

@@ -1,5 +1,7 @@
 """Operators and modules for PyTorch, against PyTorch's own; skipped where it is not installed."""
 
+import copy
+import threading
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -40,6 +42,7 @@ OPERATORS: list[tuple[Any, Callable[..., Any], list[tuple[int, ...]], tuple[Any,
      [(2, 3, 9, 16)] * 3, (True,)),
     (pt.attention, lambda q, k, v: functional.scaled_dot_product_attention(q, k, v, enable_gqa=True),
      [(1, 4, 9, 16), (1, 2, 12, 16), (1, 2, 12, 16)], ()),
+    (pt.linear_swiglu, lambda x, w: functional.silu(x @ w[0::2].T) * (x @ w[1::2].T), [(2, 5, 32), (48, 32)], ()),
 ]
 
 
@@ -213,6 +216,279 @@ def test_plain_calls_do_not_go_through_pytorchs_dispatcher(device: str, monkeypa
     plain: list[bool] = []
     torch.func.vmap(lambda row: plain.append(pt._is_plain(row)) or row)(x)
     assert plain == [False]
+
+
+# ---- Layers that are computed together ----
+
+
+class GatedMLP(nn.Module):
+    def __init__(self, bias: bool = False, act_fn: Any = None) -> None:
+        super().__init__()
+        self.gate_proj, self.up_proj = nn.Linear(64, 96, bias=bias), nn.Linear(64, 96, bias=bias)
+        self.down_proj = nn.Linear(96, 64, bias=bias)
+        self.act_fn = act_fn or nn.SiLU()
+
+    def forward(self, x: Any) -> Any:
+        """As in Transformers' models."""
+        down_proj = self.down_proj(self.act_fn(self.gate_proj(x)) * self.up_proj(x))
+        return down_proj
+
+
+def unchanged(x: Any) -> Any:
+    return x
+
+
+class SelfAttention(nn.Module):
+    def __init__(self, bias: bool = True) -> None:
+        super().__init__()
+        self.q_proj, self.o_proj = nn.Linear(64, 64, bias=bias), nn.Linear(64, 64)
+        self.k_proj, self.v_proj = nn.Linear(64, 32, bias=bias), nn.Linear(64, 32, bias=bias)
+        self.between: Callable[[Any], Any] = unchanged
+
+    def forward(self, hidden_states: Any) -> Any:
+        shape = (*hidden_states.shape[:-1], -1, 16)
+        q = self.q_proj(hidden_states).view(shape).transpose(1, 2)
+        hidden_states = self.between(hidden_states)
+        k = self.k_proj(hidden_states).view(shape).transpose(1, 2)
+        v = self.v_proj(hidden_states).view(shape).transpose(1, 2)
+        found = functional.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
+        return self.o_proj(found.transpose(1, 2).reshape(hidden_states.shape))
+
+
+class Decoder(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.self_attn, self.mlp = SelfAttention(), GatedMLP()
+
+    def forward(self, x: Any) -> Any:
+        x = x + self.self_attn(x)
+        return x + self.mlp(x)
+
+
+TOGETHER = {"linear": 3, "linear_swiglu": 1}  # q, k and v; o; down
+APART = {"linear": 7}
+
+
+def calls_of(model: Any, x: Any) -> tuple[Any, dict[str, int]]:
+    pt.reset_stats()
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("error", pt.FallbackWarning)
+        return model(x), dict(pt.stats().calls)
+
+
+def test_layers_of_one_input_are_computed_together(device: str) -> None:
+    model, plain = Decoder().to(device).eval(), Decoder().to(device).eval()
+    plain.load_state_dict(model.state_dict())
+    kept = {name: parameter for name, parameter in model.named_parameters()}
+    report = pt.optimize(model)
+    assert [(name, kind) for name, kind, _ in report.fused] == [("self_attn", "SelfAttention"), ("mlp", "GatedMLP")]
+    assert isinstance(model.mlp, GatedMLP) and type(model.mlp).__name__ == "GatedMLP" and not pt.optimize(model).fused
+    for rows in [(1, 1), (1, 7), (3, 5)]:
+        x = draw(*rows, 64, device=device)
+        found, calls = calls_of(model, x)
+        torch.testing.assert_close(found, plain(x).detach(), rtol=1e-4, atol=1e-4)
+        assert calls == TOGETHER
+    with torch.inference_mode():  # where changes in place are not counted, so that only Transformers' classes are trusted
+        pt.reset_stats()
+        torch.testing.assert_close(model(x.clone()), plain(x), rtol=1e-4, atol=1e-4)
+        assert pt.stats().calls == {"linear": 5, "linear_swiglu": 1}
+    # The same parameters, each once in memory.
+    assert all(parameter is kept[name] for name, parameter in model.named_parameters())
+    for layers in [(model.mlp.gate_proj, model.mlp.up_proj), (model.self_attn.q_proj, model.self_attn.v_proj)]:
+        first, last = (layer.weight.untyped_storage() for layer in layers)
+        assert first.data_ptr() == last.data_ptr()
+    assert model.mlp.gate_proj.weight.untyped_storage().nbytes() == 2 * 96 * 64 * 4
+    assert model.mlp.up_proj.weight.data_ptr() == model.mlp.gate_proj.weight.data_ptr() + 64 * 4
+    state = model.state_dict()
+    assert list(state) == list(plain.state_dict()) and all(state[name].data_ptr() == kept[name].data_ptr() for name in state)
+
+
+def test_weights_of_layers_together_can_be_loaded_moved_and_copied(device: str, tmp_path: Any) -> None:
+    model, other, x = Decoder().to(device).eval(), Decoder().to(device).eval(), draw(2, 5, 64, device=device)
+    pt.optimize(model)
+    torch.save(model.state_dict(), tmp_path / "state.pt")
+    again = Decoder().to(device).eval()
+    again.load_state_dict(torch.load(tmp_path / "state.pt"))
+    torch.testing.assert_close(again(x).detach(), calls_of(model, x)[0], rtol=1e-4, atol=1e-4)
+    model.load_state_dict(other.state_dict())  # into the matrices
+    expected = other(x).detach()
+    torch.save(model, tmp_path / "model.pt")
+    for one in [model, copy.deepcopy(model), torch.load(tmp_path / "model.pt", weights_only=False)]:
+        found, calls = calls_of(one, x)
+        assert calls == TOGETHER and isinstance(one.mlp, GatedMLP)
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+        assert one.mlp.up_proj.weight.data_ptr() == one.mlp.gate_proj.weight.data_ptr() + 64 * 4
+    model.half().float()  # two times other weights
+    found, calls = calls_of(model, x)
+    assert calls == TOGETHER
+    torch.testing.assert_close(found, expected, rtol=1e-2, atol=1e-2)
+    model.load_state_dict({name: value.clone() for name, value in other.state_dict().items()}, assign=True)
+    with torch.no_grad(), pytest.warns(pt.FallbackWarning, match="gate_proj, up_proj were replaced; optimize again"):
+        torch.testing.assert_close(model(x), expected, rtol=1e-4, atol=1e-4)
+    assert calls_of(model, x)[1] == APART
+    assert len(pt.optimize(model).fused) == 2 and calls_of(model, x)[1] == TOGETHER
+    pt.separate(model)
+    assert type(model.mlp) is GatedMLP and all(value.is_contiguous() for value in model.state_dict().values())
+    found, calls = calls_of(model, x)
+    assert calls == APART and model.mlp.up_proj.weight.untyped_storage().nbytes() == 96 * 64 * 4
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_no_result_of_an_input_that_changed_is_used(device: str) -> None:
+    changes: list[Callable[[Any], Any]] = [lambda x: x.mul_(2), lambda x: x * 2, lambda x: x.view(x.shape) if x.add_(1) is x else x]
+    for change in changes:
+        plain, x = SelfAttention().to(device).eval(), draw(1, 6, 64, device=device)
+        plain.between = change
+        model = copy.deepcopy(plain)
+        pt.optimize(model)
+        pt.reset_stats()
+        with torch.no_grad():
+            with pytest.warns(pt.FallbackWarning, match="called with different tensors"):
+                torch.testing.assert_close(model(x.clone()), plain(x.clone()), rtol=1e-4, atol=1e-4)
+            assert pt.stats().calls == {"linear": 4} and pt._scope.held is None and pt._scope.attention is None
+            torch.testing.assert_close(model(x.clone()), plain(x.clone()), rtol=1e-4, atol=1e-4)  # not together from now on
+            assert pt.stats().calls == {"linear": 8}
+    plain, x = SelfAttention().to(device).eval(), draw(1, 6, 64, device=device)
+    model = copy.deepcopy(plain)
+    pt.optimize(model)
+    for one in (model, plain):  # a weight that changes on the way
+        one.between = lambda x, one=one: one.v_proj.weight.mul_(2) is None or x
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", pt.FallbackWarning)
+        torch.testing.assert_close(model(x), plain(x), rtol=1e-4, atol=1e-4)
+
+
+def test_nothing_is_kept_of_a_forward_that_fails_and_layers_can_be_called_alone(device: str) -> None:
+    model, x = SelfAttention().to(device).eval(), draw(1, 6, 64, device=device)
+    pt.optimize(model)
+
+    def fail(x: Any) -> Any:
+        raise ArithmeticError
+
+    model.between = fail
+    with torch.no_grad(), pytest.raises(ArithmeticError):
+        model(x)
+    assert pt._scope.held is None and pt._scope.attention is None
+    with torch.no_grad():
+        for layer in (model.k_proj, model.q_proj):
+            torch.testing.assert_close(layer(x), functional.linear(x, layer.weight, layer.bias), rtol=1e-4, atol=1e-4)
+    model.between = unchanged
+    assert calls_of(model, x)[1] == {"linear": 2}
+    found: list[Any] = []
+    expected = calls_of(model, x)[0]
+
+    def one_thread() -> None:
+        with torch.no_grad():
+            found.extend(model(x) for _ in range(20))
+
+    threads = [threading.Thread(target=one_thread) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 60
+    for one in found:
+        torch.testing.assert_close(one, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_what_does_not_fit_together_is_left_with_the_reason() -> None:
+    class Clamped(GatedMLP):
+        def forward(self, x: Any) -> Any:
+            return self.down_proj(self.act_fn(self.gate_proj(x).clamp(max=1)) * self.up_proj(x))
+
+    attention = [SelfAttention() for _ in range(3)]
+    attention[0].k_proj = nn.Linear(64, 32, bias=False)
+    attention[1].v_proj = nn.Linear(64, 32).bfloat16()
+    attention[2].q_proj.register_forward_hook(lambda module, inputs, output: output * 2)
+    model = nn.ModuleList([GatedMLP(bias=True), GatedMLP(act_fn=nn.GELU()), Clamped(), *attention, GatedMLP()])
+    weights = model[6].gate_proj.weight
+    model[6].up_proj.weight.data = weights.data.view(2, 48, 64)[:, :, :].reshape(96, 64)  # the same memory
+    report = pt.optimize(model, skip=["6.down_proj"])
+    assert not report.fused
+    why = {name: reason.removeprefix("its layers are computed one by one: ") for name, _, reason in report.kept if "one by one" in reason}
+    assert why == {
+        "0": "they have a bias", "1": "its activation is not SiLU", "2": "its forward is another, or its source is not there",
+        "3": "only some have a bias", "4": "v_proj is of class Linear, of PyTorch", "5": "q_proj has hooks",
+        "6": "two weights are one"}
+    assert type(model[0]) is GatedMLP and all(type(one) is SelfAttention for one in model[3:6])
+    assert not pt.optimize(nn.ModuleList([Decoder()]), skip=["0.mlp", "0.self_attn"]).fused
+    assert not pt.optimize(Decoder(), fuse=False).fused
+    mixed = Decoder()
+    assert [name for name, _, _ in pt.optimize(mixed, skip=["mlp.up_proj"]).fused] == ["self_attn"]
+
+
+def test_layers_together_are_trained_by_pytorch(device: str) -> None:
+    model, plain, x = Decoder().to(device), Decoder().to(device), draw(2, 5, 64, device=device)
+    plain.load_state_dict(model.state_dict())
+    pt.optimize(model)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pt.FallbackWarning)
+        for _ in range(2):
+            for one in (model, plain):
+                one.zero_grad()
+                one(x).square().mean().backward()
+                torch.optim.SGD(one.parameters(), lr=0.1).step()
+    for (name, parameter), expected in zip(model.named_parameters(), plain.parameters()):
+        assert parameter.grad is not None, name
+        torch.testing.assert_close(parameter.grad, expected.grad, rtol=1e-3, atol=1e-5)
+        torch.testing.assert_close(parameter, expected, rtol=1e-3, atol=1e-5)
+    found, calls = calls_of(model, x)
+    assert calls == TOGETHER
+    torch.testing.assert_close(found, plain(x).detach(), rtol=1e-3, atol=1e-4)
+    x.requires_grad_()
+    for parameter in model.parameters():
+        parameter.requires_grad_(False)
+    (gradient,) = torch.autograd.grad(model(x).sum(), x)
+    (expected,) = torch.autograd.grad(plain(x).sum(), x)
+    torch.testing.assert_close(gradient, expected, rtol=1e-3, atol=1e-4)
+
+
+def test_layers_together_are_compiled_one_by_one(device: str) -> None:
+    model, x = Decoder().to(device).eval(), draw(2, 5, 64, device=device)
+    pt.optimize(model)
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", pt.FallbackWarning)
+        expected = model(x)
+        compiled = torch.compile(model, backend="aot_eager", fullgraph=True)
+        torch.testing.assert_close(compiled(x), expected, rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(torch.export.export(model, (x,)).module()(x), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_a_text_model_of_transformers(device: str) -> None:
+    transformers = pytest.importorskip("transformers")
+    config = transformers.Qwen3VLTextConfig(
+        hidden_size=128, intermediate_size=256, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, head_dim=32,
+        vocab_size=300, rope_parameters={"rope_type": "default", "rope_theta": 1e6, "mrope_section": [8, 4, 4]})
+    config._attn_implementation = "sdpa"
+    from transformers.models.qwen3_vl.modeling_qwen3_vl import Qwen3VLTextModel
+    model = Qwen3VLTextModel(config).to(device).float().eval()
+    plain = copy.deepcopy(model)
+    plain.config = copy.deepcopy(config)
+    for layer in plain.layers:
+        layer.self_attn.config = plain.config
+    ids = torch.randint(0, 300, (1, 24), device=device)
+    report = pt.optimize(model)
+    assert [what.split()[0] for _, _, what in report.fused] == ["q_proj,", "attention", "gate_proj,", "q_proj,", "gate_proj,"]
+    assert config._attn_implementation == "pascaline" and plain.config._attn_implementation == "sdpa"
+    pt.reset_stats()
+    for mode in (torch.no_grad, torch.inference_mode):
+        with mode(), warnings.catch_warnings():
+            warnings.simplefilter("error", pt.FallbackWarning)
+            caches = transformers.DynamicCache(), transformers.DynamicCache()
+            for part in (ids[:, :16], ids[:, 16:17], ids[:, 17:]):  # a prompt, a token, more of them: with a mask
+                found, expected = (one(input_ids=part, past_key_values=cache, use_cache=True).last_hidden_state
+                                   for one, cache in zip((model, plain), caches))
+                torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-4)
+    counts = pt.stats()
+    assert counts.calls["linear"] == 2 * 3 * 2 * 3 and counts.calls["linear_swiglu"] == 2 * 3 * 2
+    assert counts.calls["attention"] == 12 and sum(counts.fallbacks.values()) == 8  # prompts are by the kernels
+    model.train()
+    model(input_ids=ids).last_hidden_state.sum().backward()
+    plain.train()(input_ids=ids).last_hidden_state.sum().backward()
+    for parameter, expected in zip(model.parameters(), plain.parameters()):
+        torch.testing.assert_close(parameter.grad, expected.grad, rtol=1e-2, atol=1e-2)
+    pt.separate(model)
+    assert config._attn_implementation == "sdpa"
 
 
 gpu = pytest.mark.skipif("cuda" not in DEVICES, reason="there is no GPU")
