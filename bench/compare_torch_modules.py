@@ -47,21 +47,22 @@ class Bench:
         return torch.cuda.memory_allocated() if self.on_gpu else 0
 
     def host_us(self, call, calls=500, rounds=15):
-        return self.host_us_in_turn({"": call}, calls, rounds)[""]
+        return self.host_us_in_turn({"": call}, calls, rounds)[""][0]
 
     def host_us_in_turn(self, calls, count=500, rounds=15):
-        """Median over rounds of the processor's time of each call; in turn, so that what else the machine does meets all of
-        them, and fewer at a time than the GPU's queue holds."""
+        """Of each call the time until it returns and the time that its thread had the processor, which other programs do not
+        lengthen: medians over rounds, in turn, of fewer calls at a time than the GPU's queue holds."""
         times = {name: [] for name in calls}
         for _ in range(rounds):
             for name, call in calls.items():
                 self.wait()
-                begin = time.perf_counter()
+                begin, thread_begin = time.perf_counter(), time.thread_time()
                 for _ in range(count):
                     call()
-                times[name].append(1e6 * (time.perf_counter() - begin) / count)
+                thread_us = 1e6 * (time.thread_time() - thread_begin) / count
+                times[name].append((1e6 * (time.perf_counter() - begin) / count, thread_us))
         self.wait()
-        return {name: statistics.median(of) for name, of in times.items()}
+        return {name: tuple(map(statistics.median, zip(*of))) for name, of in times.items()}
 
     def median_ms(self, work, repeats=10):
         times = []
@@ -84,6 +85,7 @@ class Bench:
         linear, plain_linear = torch.nn.Linear(64, 48, bias=False).to(self.device), torch.nn.Linear(64, 48, bias=False)
         plain_linear.to(self.device)
         tuned.optimize(holder := torch.nn.Sequential(linear))
+        tuned_linear = holder[0]
         calls = {
             "torch.matmul(x, w.T, out=out)": lambda: torch.matmul(x, transposed, out=out),
             "ops.matmul(x, w, out=out)": lambda: ops.matmul(x, weight, out=out),
@@ -94,7 +96,7 @@ class Bench:
             "pascaline.torch.linear(x, w)": lambda: tuned.linear(x, weight),
             "pascaline.torch.linear(x[None], w)": lambda: tuned.linear(x3, weight),
             "torch.nn.Linear(x)": lambda: plain_linear(x3),
-            "pascaline.torch.Linear(x)": lambda: holder[0](x3),
+            "pascaline.torch.Linear(x)": lambda: tuned_linear(x3),
             "torch.nn.functional.rms_norm(x)": lambda: torch.nn.functional.rms_norm(x, (64,), gate, 1e-6),
             "ops.rmsnorm(x, w, out=out)": lambda: ops.rmsnorm(x, gate, out=normed),
             "pascaline.torch.rms_norm(x, w)": lambda: tuned.rms_norm(x, gate),
@@ -106,8 +108,9 @@ class Bench:
             held = self.held()
             call()
             grown[name] = self.held() - held
-        for name, taken_us in self.host_us_in_turn(calls).items():
-            print(f"{name}: {taken_us:.2f} us a call, {grown[name]} bytes more allocated behind it")
+        for name, (taken_us, thread_us) in self.host_us_in_turn(calls).items():
+            print(f"{name}: {taken_us:.2f} us a call, {thread_us:.2f} us of its thread, "
+                  f"{grown[name]} bytes more allocated behind it")
         where = None if self.on_gpu else "emulator"
         in_cpp = {
             "matmul": ((x, weight, None, None, out, 0), ["a", "b", "bias", "residual", "out", "epilogue"]),
