@@ -552,9 +552,10 @@ class _Together:
         for layer, (weight, bias) in zip(layers, self.places):
             if not isinstance(layer, Linear):
                 return False
-            parameters = layer._parameters
-            if parameters["weight"].data_ptr() != weight or (bias and parameters["bias"].data_ptr() != bias):
-                return False
+            for name, place in (("weight", weight), ("bias", bias)):
+                parameter = layer._parameters.get(name)
+                if place != (0 if parameter is None else parameter.data_ptr()):
+                    return False
         return True
 
 
@@ -610,6 +611,8 @@ class _Fused:
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)  # type: ignore[misc]
         self._fuse_again()
+        if getattr(state.get("config"), "_attn_implementation", None) == "pascaline":
+            _register_attention()
 
     _fused_mixin: Any
 
@@ -824,12 +827,7 @@ def _transformers_attention(
     return found
 
 
-def _use_attention(module: Any) -> bool:
-    """Has a causal attention of Transformers that goes through "sdpa" go through the function above."""
-    config: Any = getattr(module, "config", None)
-    if (getattr(config, "_attn_implementation", None) != "sdpa" or getattr(module, "is_causal", False) is not True
-            or not type(module).__module__.startswith("transformers.")):
-        return False
+def _register_attention() -> bool:
     try:
         library = importlib.import_module("transformers")
         masks = importlib.import_module("transformers.masking_utils").ALL_MASK_ATTENTION_FUNCTIONS["sdpa"]
@@ -837,6 +835,17 @@ def _use_attention(module: Any) -> bool:
         library.AttentionInterface.register("pascaline", _transformers_attention)
         library.AttentionMaskInterface.register("pascaline", masks)
     except (ImportError, AttributeError, KeyError):  # of another version
+        return False
+    return True
+
+
+def _use_attention(module: Any) -> bool:
+    """Has a causal attention of Transformers that goes through "sdpa" go through the function above."""
+    config: Any = getattr(module, "config", None)
+    if (getattr(config, "_attn_implementation", None) != "sdpa" or getattr(module, "is_causal", False) is not True
+            or not type(module).__module__.startswith("transformers.")):
+        return False
+    if not _register_attention():
         return False
     config._attn_implementation = "pascaline"
     return True

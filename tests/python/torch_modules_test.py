@@ -11,6 +11,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 from torch import nn
+from torch.nn.utils import parametrize
 from torch.nn import functional
 
 import pascaline
@@ -327,6 +328,11 @@ def test_weights_of_layers_together_can_be_loaded_moved_and_copied(device: str, 
         torch.testing.assert_close(model(x), expected, rtol=1e-4, atol=1e-4)
     assert calls_of(model, x)[1] == APART
     assert len(pt.optimize(model).fused) == 2 and calls_of(model, x)[1] == TOGETHER
+    parametrize.register_parametrization(model.self_attn.k_proj, "weight", nn.Identity())
+    pt.reset_stats()
+    with torch.no_grad(), pytest.warns(pt.FallbackWarning, match="k_proj, v_proj were replaced"):
+        torch.testing.assert_close(model(x), expected, rtol=1e-4, atol=1e-4)
+    parametrize.remove_parametrizations(model.self_attn.k_proj, "weight")
     pt.separate(model)
     assert type(model.mlp) is GatedMLP and all(value.is_contiguous() for value in model.state_dict().values())
     found, calls = calls_of(model, x)
@@ -405,7 +411,8 @@ def test_what_does_not_fit_together_is_left_with_the_reason() -> None:
     model[6].up_proj.weight.data = weights.data.view(2, 48, 64)[:, :, :].reshape(96, 64)  # the same memory
     report = pt.optimize(model, skip=["6.down_proj"])
     assert not report.fused
-    why = {name: reason.removeprefix("its layers are computed one by one: ") for name, _, reason in report.kept if "one by one" in reason}
+    why = {name: reason.removeprefix("its layers are computed one by one: ")
+           for name, _, reason in report.kept if "one by one" in reason}
     assert why == {
         "0": "they have a bias", "1": "its activation is not SiLU", "2": "its forward is another, or its source is not there",
         "3": "only some have a bias", "4": "v_proj is of class Linear, of PyTorch", "5": "q_proj has hooks",
@@ -482,6 +489,11 @@ def test_a_text_model_of_transformers(device: str) -> None:
     counts = pt.stats()
     assert counts.calls["linear"] == 2 * 3 * 2 * 3 and counts.calls["linear_swiglu"] == 2 * 3 * 2
     assert counts.calls["attention"] == 12 and sum(counts.fallbacks.values()) == 8  # prompts are by the kernels
+    kept = transformers.AttentionInterface._global_mapping.pop("pascaline")  # as in another process
+    again = copy.deepcopy(model)
+    assert transformers.AttentionInterface._global_mapping["pascaline"] is kept
+    with torch.no_grad():
+        torch.testing.assert_close(again(input_ids=ids).last_hidden_state, model(input_ids=ids).last_hidden_state)
     model.train()
     model(input_ids=ids).last_hidden_state.sum().backward()
     plain.train()(input_ids=ids).last_hidden_state.sum().backward()
