@@ -17,6 +17,7 @@ import inspect
 import math
 import textwrap
 import threading
+import types
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -552,10 +553,13 @@ class _Together:
         for layer, (weight, bias) in zip(layers, self.places):
             if not isinstance(layer, Linear):
                 return False
-            for name, place in (("weight", weight), ("bias", bias)):
-                parameter = layer._parameters.get(name)
-                if place != (0 if parameter is None else parameter.data_ptr()):
-                    return False
+            parameters = layer._parameters
+            parameter = parameters.get("weight")
+            if parameter is None or parameter.data_ptr() != weight:
+                return False
+            parameter = parameters.get("bias")
+            if bias != (0 if parameter is None else parameter.data_ptr()):
+                return False
         return True
 
 
@@ -642,11 +646,12 @@ class _FusedMLP(_Fused):
 
 
 class _Held:
-    """What a product gave for layers that were not called yet: results, weights and their versions by the layers."""
+    """What a product of this version of the input (None: it has none) gave for layers that were not called yet: results, weights
+    and their versions by the layers."""
 
     __slots__ = ("input", "results", "version")
 
-    def __init__(self, input: Tensor, version: int, results: dict[Any, tuple[Tensor, Tensor, int]]) -> None:
+    def __init__(self, input: Tensor, version: Optional[int], results: dict[Any, tuple[Tensor, Tensor, int]]) -> None:
         self.input, self.version, self.results = input, version, results
 
 
@@ -658,11 +663,6 @@ class _Scope(threading.local):
 
 
 _scope = _Scope()
-
-
-def _version(tensor: Tensor) -> int:
-    """Another one after each change in place, which tensors of the inference mode do not count."""
-    return -1 if tensor.is_inference() else tensor._version
 
 
 class _Projection(Linear):
@@ -700,10 +700,10 @@ class _FusedAttention(_Fused):
         held = _scope.held
         if held is None:
             return self._fused_products(layer, input)
-        if held.input is not input or layer not in held.results or held.version != _version(input):
+        if held.input is not input or layer not in held.results or (held.version is not None and held.version != input._version):
             return None
         result, weight, version = held.results[layer]
-        if layer._parameters.get("weight") is not weight or version != _version(weight):
+        if layer._parameters.get("weight") is not weight or version != weight._version:
             return None
         if torch.is_grad_enabled() and not _is_plain(input, *layer.parameters()):
             return None
@@ -711,25 +711,32 @@ class _FusedAttention(_Fused):
         return result
 
     def _fused_products(self, layer: Any, input: Tensor) -> Optional[Tensor]:
-        if type(input) is not Tensor or (input.is_inference() and not self._fused_class.__module__.startswith("transformers.")):
-            return None  # whether it is changed between the calls cannot be seen
+        if type(input) is not Tensor:
+            return None
+        uncounted = input.is_inference()  # whether it is changed between the calls cannot be seen
+        if uncounted and not self._fused_class.__module__.startswith("transformers."):
+            return None
         together, layers = self._fused_now(input)
         if together is None or layer not in layers:
             return None
         products = _run("linear", _linear_by_kernel, _linear_by_torch, input, together.weight, together.bias)
-        parts = [part.contiguous() for part in products.split(together.rows, -1)]
-        weights = [one._parameters["weight"] for one in layers]
-        results = {one: (part, weight, _version(weight)) for one, part, weight in zip(layers, parts, weights)}
-        _scope.held = _Held(input, _version(input), results)
-        return results.pop(layer)[0]
+        parts = torch.split_with_sizes(products, together.rows, -1)
+        if products.numel() != products.shape[-1]:
+            parts = [part.contiguous() for part in parts]  # as those that see them expect results of a linear layer
+        results = {}
+        for one, part in zip(layers, parts):
+            weight = one._parameters["weight"]
+            results[one] = (part, weight, weight._version)
+        found: Tensor = results.pop(layer)[0]
+        _scope.held = _Held(input, None if uncounted else input._version, results)
+        return found
 
 
 @functools.lru_cache(None)
 def _derived(plain: Any, mixin: Any) -> Any:
-    @functools.wraps(plain.forward)
-    def forward(self: Any, *arguments: Any, **named: Any) -> Any:
-        return mixin.forward(self, *arguments, **named)
-
+    method = mixin.forward
+    forward = types.FunctionType(method.__code__, method.__globals__, method.__name__, method.__defaults__, method.__closure__)
+    functools.update_wrapper(forward, plain.forward)
     return type(plain.__name__, (mixin, plain), {
         "__module__": plain.__module__, "__qualname__": plain.__qualname__, "__doc__": plain.__doc__, "forward": forward,
         "_fused_class": plain, "_fused_mixin": mixin})
