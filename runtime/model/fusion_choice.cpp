@@ -135,10 +135,10 @@ PlaceChoice FusionChooser::estimated(std::span<const PlaceCandidate> candidates,
                               ? "an estimate, nothing was measured"
                               : fmt::format("an estimate, as what was measured cannot be read ({})", why_no_winners_);
   return {best, ChoiceOrigin::estimated,
-          best == 0 ? why + ": no other saves launches that are worth what it does more"
-                    : fmt::format("{}: it saves {}{}", why,
-                                  saved < 1.5 ? "a launch" : fmt::format("{:.0f} launches", saved),
-                                  launch_time_text(dispatcher_)),
+          best == 0
+              ? why + ": no other saves launches that are worth what it does more"
+              : fmt::format("{}: it saves {}{}", why, saved < 1.5 ? "a launch" : fmt::format("{:.0f} launches", saved),
+                            launch_time_text(dispatcher_)),
           std::nullopt};
 }
 
