@@ -13,6 +13,7 @@
 #include "cli/model/model_observation.hpp"
 #include "cli/model/model_workload.hpp"
 #include "cli/text.hpp"
+#include "core/device/emulator_name.hpp"
 #include "core/util/shown_text.hpp"
 #include "core/util/statistics.hpp"
 #include "runtime/dispatch/identity.hpp"
@@ -164,7 +165,7 @@ void explain_model(const ModelCommandOptions& model, PassCommandOptions sizes, b
   followed.fusion = "auto";
   const ObservedModel observed = open_observed(followed, std::move(sizes));
   Session& session = *observed.session;
-  const auto device = open_device(session.executor().device().info().id);
+  const auto device = open_device(device_id_of(model.device));  // not the session's, which only looks on
   const Dispatcher dispatcher(*device, given.dispatcher);
   const DeviceRow row = device_row(device->info());
   FusionFile file =
