@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <tuple>
+#include <utility>
 
 #include "core/util/statistics.hpp"
 
@@ -133,49 +133,51 @@ void decide_objective(ObjectiveDecision& decision, const std::vector<Trial>& tri
   };
   std::vector<std::size_t> candidates = scores.tie_set();
   decision.tie = candidates.size() > 1;
+  const auto place_of = [&](std::optional<std::size_t> trial) -> std::optional<std::size_t> {
+    const auto found = std::find_if(contenders.begin(), contenders.end(),
+                                    [&](const Contender& contender) { return contender.trial == trial; });
+    return found == contenders.end() ? std::nullopt : std::optional<std::size_t>(found - contenders.begin());
+  };
+  const auto is_candidate = [&](std::size_t i) {
+    return std::find(candidates.begin(), candidates.end(), i) != candidates.end();
+  };
+  const auto leave_better_than = [&](std::size_t other) {
+    std::erase_if(candidates, [&](std::size_t i) { return !scores.better(i, other); });
+  };
   // The winner by time stays where nothing is better than it; what takes its place is better than it, not only as good
   // as the best. Of several such the fastest, so that nothing is paid for nothing.
-  const auto quickest = std::find_if(contenders.begin(), contenders.end(),
-                                     [&](const Contender& contender) { return contender.trial == by_time; });
-  if (quickest != contenders.end()) {
-    const auto standing = static_cast<std::size_t>(quickest - contenders.begin());
-    const bool stays = std::find(candidates.begin(), candidates.end(), standing) != candidates.end();
-    if (!stays) {
-      std::erase_if(candidates, [&](std::size_t i) { return !scores.better(i, standing); });
-    }
+  const std::optional<std::size_t> quickest = place_of(by_time);
+  const bool stays = quickest && is_candidate(*quickest);
+  if (quickest && !stays) {
+    leave_better_than(*quickest);
   }
-  const auto fastest = [&] {
+  const auto choose = [&] {
     const auto rank = [&](std::size_t i) {
       const Trial& trial = trials[contenders[i].trial];
-      return std::tuple(contenders[i].trial != by_time, trial.time->median_us, trial.config.text());
+      return std::pair(trial.time->median_us, trial.config.text());
     };
-    return *std::min_element(candidates.begin(), candidates.end(),
-                             [&](std::size_t a, std::size_t b) { return rank(a) < rank(b); });
+    return stays ? *quickest
+                 : *std::min_element(candidates.begin(), candidates.end(),
+                                     [&](std::size_t a, std::size_t b) { return rank(a) < rank(b); });
   };
   std::size_t winner = 0;
   if (!baseline) {
-    winner = fastest();
+    winner = choose();
     decision.confidence = 1.0;
   } else {
-    const auto found = std::find_if(contenders.begin(), contenders.end(),
-                                    [&](const Contender& contender) { return contender.trial == *baseline; });
-    if (found == contenders.end()) {
+    const std::optional<std::size_t> standard = place_of(baseline);
+    if (!standard) {
       decision.undecided = "the default was not measured";
       return;
     }
-    const auto standard = static_cast<std::size_t>(found - contenders.begin());
-    decision.baseline_score = score(standard);
-    winner = standard;
-    decision.confidence = 0.5;
-    if (std::find(candidates.begin(), candidates.end(), standard) != candidates.end()) {
-      const bool has_fastest = std::any_of(candidates.begin(), candidates.end(),
-                                           [&](std::size_t i) { return contenders[i].trial == by_time; });
-      winner = has_fastest ? fastest() : standard;
+    decision.baseline_score = score(*standard);
+    if (is_candidate(*standard)) {
+      winner = stays ? *quickest : *standard;
+      decision.confidence = 0.5;
     } else {
-      std::erase_if(candidates,
-                    [&](std::size_t i) { return contenders[i].trial != by_time && !scores.better(i, standard); });
-      winner = fastest();
-      decision.confidence = 1.0 - scores.p(winner, standard) / 2.0;
+      leave_better_than(*standard);
+      winner = choose();
+      decision.confidence = 1.0 - scores.p(winner, *standard) / 2.0;
     }
   }
   decision.winner = contenders[winner].trial;
