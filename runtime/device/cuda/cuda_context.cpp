@@ -20,17 +20,19 @@ ThreadContext::ThreadContext() noexcept {
   try {
     const DriverApi& driver = DriverApi::get();
     CuContext current = nullptr;
-    known_ = driver.get_current.address(&current) == 0;
-    context_ = current;
+    if (driver.get_current.address(&current) == 0) {
+      driver_ = &driver;
+      context_ = current;
+    }
   } catch (const Error&) {
     // Without a driver there is nothing to keep.
   }
 }
 
 ThreadContext::~ThreadContext() {
-  if (known_) {
+  if (driver_ != nullptr) {
     current_generation = 0;
-    DriverApi::get().set_current.address(static_cast<CuContext>(context_));
+    driver_->set_current.address(static_cast<CuContext>(context_));
   }
 }
 

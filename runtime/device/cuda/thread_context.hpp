@@ -2,6 +2,8 @@
 
 namespace pascaline {
 
+class DriverApi;
+
 /// Keeps which CUDA context is current in the calling thread: makes it so again when it goes. Does nothing where there
 /// is no driver.
 class ThreadContext {
@@ -12,8 +14,8 @@ class ThreadContext {
   ~ThreadContext();
 
  private:
+  const DriverApi* driver_ = nullptr;  // null: not known what was current
   void* context_ = nullptr;
-  bool known_ = false;
 };
 
 }  // namespace pascaline
