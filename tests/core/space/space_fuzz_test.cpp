@@ -101,11 +101,10 @@ TEST_F(SpaceFuzzTest, DamagedTextIsRefusedOrUsable) {
 TEST_F(SpaceFuzzTest, AlteredDocumentsAreRefusedOrUsable) {
   Mutator mutator(fuzz_seed() + 3, kSpaceWords);
   const auto end = Clock::now() + fuzz_time(6);
-  while (Clock::now() < end || refused_ < 50) {
+  while (Clock::now() < end || refused_ < 50 || accepted_ < 1) {
     ASSERT_NO_FATAL_FAILURE(try_text(mutator.altered(seeds_[mutator.below(seeds_.size())]).dump()));
   }
   std::printf("%d accepted, %d refused\n", accepted_, refused_);
-  EXPECT_GT(accepted_, 0);
 }
 
 TEST_F(SpaceFuzzTest, BombsAreRefusedAtOnce) {

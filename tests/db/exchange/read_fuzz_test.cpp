@@ -90,10 +90,9 @@ TEST_F(ReadFuzzTest, AlteredDocumentsAreRefusedOrUsable) {
   std::string cache = testing::with(seeds_[0], "NaN", "null");
   const std::array<json, 2> documents{json::parse(cache), testing::t4_sample()};
   const auto end = Clock::now() + fuzz_time(6);
-  while (Clock::now() < end || refused_ < 50) {
+  while (Clock::now() < end || refused_ < 50 || accepted_ < 1) {
     ASSERT_NO_FATAL_FAILURE(try_text(mutator.altered(documents[mutator.below(2)]).dump()));
   }
-  EXPECT_GT(accepted_, 0);
   std::printf("%d accepted, %d refused\n", accepted_, refused_);
 }
 
