@@ -4,7 +4,6 @@
 #include "runtime/model/place_steps.hpp"
 #include "runtime/model/tensor_memory.hpp"
 #include "runtime/ops/attention_projected.hpp"
-#include "runtime/ops/mlp.hpp"
 
 // The places of a decoding step, and the head.
 namespace pascaline {
@@ -102,44 +101,9 @@ constexpr std::array kDecodeAttentions{
         "normed_projected", "the norm by the product after it; all from norms of heads to the projection in one launch",
         normalises_qkv, more_for_qkv_and_projection, normed_projected_attention}};
 
-void single_mlp(LinearLayers& linear, const MlpPlace& place) {
-  linear.run_gated(post_norm_of(place), gate_up_of(place), down_of(place));
-}
-
-void normed_mlp(LinearLayers& linear, const MlpPlace& place) {
-  const ops::Matmul down = down_of(place);
-  ops::NormedMatmul gate_up = joined(post_norm_of(place), gate_up_of(place));
-  if (!is_packed_format(gate_up.b.type) || !linear.takes_rounded_blocks(down)) {
-    linear.executor().run(gate_up);
-    linear.run(down);
-    return;
-  }
-  const ops::QuantizedRows gated = linear.next_rows_for(down);
-  gate_up.c = {};
-  gate_up.rounded = gated;
-  gate_up.epilogue = ops::Epilogue::swiglu_int8;
-  linear.executor().run(gate_up);
-  linear.run_rounded(down, gated);
-}
-
-bool normalises_gate_up(const PlaceKey& key) {
-  return can_normalise_row(type_of(key, "GATE_UP"), dimension_of(key, "HIDDEN"));
-}
-
 double more_for_gate_up(const PlaceKey& key) {
   return more_for_norm(type_of(key, "GATE_UP"), 2 * dimension_of(key, "INTERMEDIATE"));
 }
-
-void whole_mlp(LinearLayers& linear, const MlpPlace& place) {
-  linear.executor().run(ops::Mlp{.x = place.hidden,
-                                 .norm = place.post_norm,
-                                 .gate_up = place.gate_up,
-                                 .down = place.down,
-                                 .c = place.hidden,
-                                 .epsilon = place.epsilon});
-}
-
-bool is_whole(const PlaceKey& key) { return ops::Mlp::takes(type_of(key, "GATE_UP"), type_of(key, "DOWN")); }
 
 // The wait for the slowest block of gate and up, in which the first weights of down come. With float weights, which are
 // several times as many bytes, no card was seen to gain by it.

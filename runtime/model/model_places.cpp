@@ -9,6 +9,7 @@
 #include "runtime/model/place_space.hpp"
 #include "runtime/model/places.hpp"
 #include "runtime/model/requirements.hpp"
+#include "runtime/ops/matmul.hpp"
 
 namespace pascaline {
 namespace {
@@ -27,7 +28,7 @@ void add_once(std::vector<Problem>& places, const PlaceKey& key) {
 
 void add_layers(std::vector<Problem>& places, const TextConfig& config, const TextWeights& weights, ElementType cache,
                 const AttentionChoice& choice) {
-  for (const std::int64_t rows : {1, 2}) {
+  for (const std::int64_t rows : {std::int64_t{1}, ops::kFewRows, ops::kFewRows + 1}) {
     for (const TextLayerWeights& layer : weights.layers) {
       AttentionPlace attention;
       attention.hidden = shaped({rows, config.hidden});

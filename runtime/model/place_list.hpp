@@ -34,6 +34,8 @@ struct PlaceList {
 
 extern const PlaceList<AttentionPlace> kDecodeAttention;
 extern const PlaceList<MlpPlace> kDecodeMlp;
+extern const PlaceList<AttentionPlace> kFewAttention;
+extern const PlaceList<MlpPlace> kFewMlp;
 extern const PlaceList<AttentionPlace> kPromptAttention;
 extern const PlaceList<MlpPlace> kPromptMlp;
 extern const PlaceList<HeadPlace> kHead;
@@ -50,6 +52,8 @@ void for_each_place(Visit&& visit) {
   visit(kDecodeSparseAttention);
   visit(kDecodeMlp);
   visit(kHead);
+  visit(kFewAttention);
+  visit(kFewMlp);
   visit(kPromptAttention);
   visit(kPromptSparseAttention);
   visit(kPromptMlp);

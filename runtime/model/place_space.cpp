@@ -14,6 +14,7 @@
 #include "core/util/hash.hpp"
 #include "runtime/model/place_list.hpp"
 #include "runtime/ops/block_choice.hpp"
+#include "runtime/ops/matmul.hpp"
 #include "runtime/ops/sparse_mask.hpp"
 
 namespace pascaline {
@@ -86,15 +87,20 @@ const std::vector<PlaceKind>& place_kinds() {
                                                      {"QK_NORM", 1, false, 0, 1},
                                                      {"SECTION_H", 20, false, 0},
                                                      {"SECTION_W", 20, false, 0}};
-  const std::vector<PlaceDimension> prompt_attention{{"ROWS", 512, true, 2},
-                                                     {"HIDDEN", 2048},
-                                                     {"HEADS", 16},
-                                                     {"KV_HEADS", 8},
-                                                     {"HEAD_DIM", 128},
-                                                     {"KEYS", 512, true},
-                                                     {"QK_NORM", 1, false, 0, 1},
-                                                     {"SECTION_H", 20, false, 0},
-                                                     {"SECTION_W", 20, false, 0}};
+  // Of several rows, as the dimension says.
+  const auto attention_of_rows = [](const PlaceDimension& rows) {
+    return std::vector<PlaceDimension>{rows,
+                                       {"HIDDEN", 2048},
+                                       {"HEADS", 16},
+                                       {"KV_HEADS", 8},
+                                       {"HEAD_DIM", 128},
+                                       {"KEYS", 512, true},
+                                       {"QK_NORM", 1, false, 0, 1},
+                                       {"SECTION_H", 20, false, 0},
+                                       {"SECTION_W", 20, false, 0}};
+  };
+  const PlaceDimension few_rows{"ROWS", 4, true, 2, ops::kFewRows};
+  const PlaceDimension many_rows{"ROWS", 512, true, ops::kFewRows + 1};
   static const std::vector<PlaceKind> kinds{
       {"place_decode_attention", decode_attention, kAttentionTypes,
        with_products({"rmsnorm", "qk_norm_rope", "attention_decode", "attention_decode_qkv", "attention_projected",
@@ -116,15 +122,23 @@ const std::vector<PlaceKind>& place_kinds() {
        with_products({"rmsnorm"}),
        "2 * ROWS * HIDDEN * VOCABULARY",
        "matrix_bytes(HEAD, VOCABULARY, HIDDEN) + 4 * ROWS * VOCABULARY"},
-      {"place_prompt_attention", prompt_attention, kAttentionTypes,
+      {"place_few_attention", attention_of_rows(few_rows), kAttentionTypes,
+       with_products({"rmsnorm", "qk_norm_rope", "attention_prefill"}), kPromptAttentionFlops, kAttentionBytes},
+      {"place_few_mlp",
+       {few_rows, {"HIDDEN", 2048}, {"INTERMEDIATE", 6144}},
+       {{"GATE_UP"}, {"DOWN"}},
+       with_products({"rmsnorm", "mlp", "mlp_q"}),
+       "6 * ROWS * HIDDEN * INTERMEDIATE",
+       kMlpBytes},
+      {"place_prompt_attention", attention_of_rows(many_rows), kAttentionTypes,
        with_products({"rmsnorm", "row_statistics", "qk_norm_rope", "attention_prefill"}), kPromptAttentionFlops,
        kAttentionBytes},
-      {"place_prompt_sparse_attention", with_choice(prompt_attention), kAttentionTypes,
+      {"place_prompt_sparse_attention", with_choice(attention_of_rows({"ROWS", 512, true, 2})), kAttentionTypes,
        with_products({"rmsnorm", "row_statistics", "qk_norm_rope", "pool_blocks", "score_blocks", "choose_blocks",
                       "attention_sparse_prefill", "attention_prefill"}),
        kPromptAttentionFlops, kAttentionBytes},
       {"place_prompt_mlp",
-       {{"ROWS", 512, true, 2}, {"HIDDEN", 2048}, {"INTERMEDIATE", 6144}},
+       {many_rows, {"HIDDEN", 2048}, {"INTERMEDIATE", 6144}},
        {{"GATE_UP"}, {"DOWN"}},
        with_products({"rmsnorm", "row_statistics"}),
        "6 * ROWS * HIDDEN * INTERMEDIATE",

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/model/tensor_memory.hpp"
+#include "runtime/ops/mlp.hpp"
 
 namespace pascaline {
 namespace {
@@ -215,6 +216,41 @@ bool normalises_prompt_qkv(const PlaceKey& key) {
   const std::int64_t rows = dimension_of(key, "ROWS");
   return std::ranges::all_of(kProjected, [&](const char* part) { return can_normalise(type_of(key, part), rows); });
 }
+
+void single_mlp(LinearLayers& linear, const MlpPlace& place) {
+  linear.run_gated(post_norm_of(place), gate_up_of(place), down_of(place));
+}
+
+void normed_mlp(LinearLayers& linear, const MlpPlace& place) {
+  const ops::Matmul down = down_of(place);
+  ops::NormedMatmul gate_up = joined(post_norm_of(place), gate_up_of(place));
+  if (!is_packed_format(gate_up.b.type) || !linear.takes_rounded_blocks(down)) {
+    linear.executor().run(gate_up);
+    linear.run(down);
+    return;
+  }
+  const ops::QuantizedRows gated = linear.next_rows_for(down);
+  gate_up.c = {};
+  gate_up.rounded = gated;
+  gate_up.epilogue = ops::Epilogue::swiglu_int8;
+  linear.executor().run(gate_up);
+  linear.run_rounded(down, gated);
+}
+
+bool normalises_gate_up(const PlaceKey& key) {
+  return can_normalise_row(type_of(key, "GATE_UP"), dimension_of(key, "HIDDEN"));
+}
+
+void whole_mlp(LinearLayers& linear, const MlpPlace& place) {
+  linear.executor().run(ops::Mlp{.x = place.hidden,
+                                 .norm = place.post_norm,
+                                 .gate_up = place.gate_up,
+                                 .down = place.down,
+                                 .c = place.hidden,
+                                 .epsilon = place.epsilon});
+}
+
+bool is_whole(const PlaceKey& key) { return ops::Mlp::takes(type_of(key, "GATE_UP"), type_of(key, "DOWN")); }
 
 ops::Rmsnorm post_norm_of(const MlpPlace& place) {
   return {.x = place.hidden, .weight = place.post_norm, .y = place.input, .epsilon = place.epsilon};

@@ -72,6 +72,14 @@ void attend_and_project(LinearLayers& linear, const AttentionPlace& place, const
 [[nodiscard]] double more_for_qkv(const PlaceKey& key);
 [[nodiscard]] bool normalises_prompt_qkv(const PlaceKey& key);
 
+/// Ways to compute the MLP: each operation by itself; the norm by the product after it; all of it in one launch.
+void single_mlp(LinearLayers& linear, const MlpPlace& place);
+void normed_mlp(LinearLayers& linear, const MlpPlace& place);  ///< of up to ops::kFewRows
+void whole_mlp(LinearLayers& linear, const MlpPlace& place);   ///< likewise
+/// Whether there are kernels for that, for keys of places.
+[[nodiscard]] bool normalises_gate_up(const PlaceKey& key);
+[[nodiscard]] bool is_whole(const PlaceKey& key);
+/// What they are made of.
 [[nodiscard]] ops::Rmsnorm post_norm_of(const MlpPlace& place);
 [[nodiscard]] ops::Matmul gate_up_of(const MlpPlace& place);
 [[nodiscard]] ops::Matmul down_of(const MlpPlace& place);

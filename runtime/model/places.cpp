@@ -7,6 +7,7 @@
 #include "core/error.hpp"
 #include "core/util/hash.hpp"
 #include "runtime/model/place_list.hpp"
+#include "runtime/ops/matmul.hpp"
 
 namespace pascaline {
 
@@ -60,13 +61,15 @@ void add_attention(PlaceKey& key, const AttentionPlace& place, std::int64_t keys
 std::int64_t AttentionPlace::keys() const noexcept { return rows() == 1 ? k_cache.shape[0] : cached + rows(); }
 
 PlaceKey AttentionPlace::key() const {
-  PlaceKey key(rows() == 1 ? KernelName("place_decode_attention") : KernelName("place_prompt_attention"));
+  PlaceKey key(rows() == 1                ? KernelName("place_decode_attention")
+               : rows() <= ops::kFewRows ? KernelName("place_few_attention")
+                                          : KernelName("place_prompt_attention"));
   add_attention(key, *this, keys());
   return key;
 }
 
 const PlaceList<AttentionPlace>& AttentionPlace::list() const noexcept {
-  return rows() == 1 ? kDecodeAttention : kPromptAttention;
+  return rows() == 1 ? kDecodeAttention : rows() <= ops::kFewRows ? kFewAttention : kPromptAttention;
 }
 
 PlaceKey SparseAttentionPlace::key() const {
@@ -91,12 +94,14 @@ PlaceKey MlpPlace::key() const {
             {{"HIDDEN", hidden.shape[1]}, {"INTERMEDIATE", gated.shape[1]}},
             {{"GATE_UP", gate_up.type}, {"DOWN", down.type}}};
   }
-  return {"place_prompt_mlp",
+  return {rows() <= ops::kFewRows ? KernelName("place_few_mlp") : KernelName("place_prompt_mlp"),
           {{"ROWS", rows()}, {"HIDDEN", hidden.shape[1]}, {"INTERMEDIATE", gated.shape[1]}},
           {{"GATE_UP", gate_up.type}, {"DOWN", down.type}}};
 }
 
-const PlaceList<MlpPlace>& MlpPlace::list() const noexcept { return rows() == 1 ? kDecodeMlp : kPromptMlp; }
+const PlaceList<MlpPlace>& MlpPlace::list() const noexcept {
+  return rows() == 1 ? kDecodeMlp : rows() <= ops::kFewRows ? kFewMlp : kPromptMlp;
+}
 
 PlaceKey HeadPlace::key() const {
   return {"place_head",

@@ -62,7 +62,7 @@ struct AttentionPlace {
   [[nodiscard]] std::int64_t rows() const noexcept { return hidden.shape[0]; }
   /// Keys that may be seen: of one row those that the cache has room for.
   [[nodiscard]] std::int64_t keys() const noexcept;
-  /// place_decode_attention (one row) or place_prompt_attention.
+  /// place_decode_attention (one row), place_few_attention (up to ops::kFewRows) or place_prompt_attention.
   [[nodiscard]] PlaceKey key() const;
   [[nodiscard]] const PlaceList<AttentionPlace>& list() const noexcept;
 };
@@ -98,7 +98,7 @@ struct MlpPlace {
   NormEpsilon epsilon = {};
 
   [[nodiscard]] std::int64_t rows() const noexcept { return hidden.shape[0]; }
-  /// place_decode_mlp (one row) or place_prompt_mlp.
+  /// place_decode_mlp (one row), place_few_mlp (up to ops::kFewRows) or place_prompt_mlp.
   [[nodiscard]] PlaceKey key() const;
   [[nodiscard]] const PlaceList<MlpPlace>& list() const noexcept;
 };

@@ -79,20 +79,22 @@ std::vector<Problem> small_places() {
     }
     add("place_decode_mlp", {{"HIDDEN", "256"}, {"INTERMEDIATE", "512"}, {"GATE_UP", weight}, {"DOWN", weight}});
     add("place_head", {{"ROWS", "1"}, {"HIDDEN", "256"}, {"VOCABULARY", "300"}, {"HEAD", weight}});
-    add("place_prompt_attention", {{"ROWS", "11"},
-                                   {"HIDDEN", "256"},
-                                   {"HEADS", "4"},
-                                   {"KV_HEADS", "2"},
-                                   {"HEAD_DIM", "64"},
-                                   {"KEYS", "20"},
-                                   {"QK_NORM", "0"},
-                                   {"SECTION_H", "8"},
-                                   {"SECTION_W", "8"},
-                                   {"QKV", weight},
-                                   {"OUTPUT", weight},
-                                   {"CACHE", "float32"}});
-    add("place_prompt_mlp",
-        {{"ROWS", "11"}, {"HIDDEN", "256"}, {"INTERMEDIATE", "512"}, {"GATE_UP", weight}, {"DOWN", weight}});
+    for (const auto& [kind, rows] : {std::pair{"few", "2"}, std::pair{"few", "7"}, std::pair{"prompt", "11"}}) {
+      add(fmt::format("place_{}_attention", kind).c_str(), {{"ROWS", rows},
+                                                            {"HIDDEN", "256"},
+                                                            {"HEADS", "4"},
+                                                            {"KV_HEADS", "2"},
+                                                            {"HEAD_DIM", "64"},
+                                                            {"KEYS", "20"},
+                                                            {"QK_NORM", "0"},
+                                                            {"SECTION_H", "8"},
+                                                            {"SECTION_W", "8"},
+                                                            {"QKV", weight},
+                                                            {"OUTPUT", weight},
+                                                            {"CACHE", "float32"}});
+      add(fmt::format("place_{}_mlp", kind).c_str(),
+          {{"ROWS", rows}, {"HIDDEN", "256"}, {"INTERMEDIATE", "512"}, {"GATE_UP", weight}, {"DOWN", weight}});
+    }
     add("place_vision_attention", {{"ROWS", "12"},
                                    {"HIDDEN", "256"},
                                    {"HEADS", "4"},
@@ -136,6 +138,8 @@ std::vector<Problem> mixed_places() {
     places.push_back(place_space("place_decode_attention").problem(values));
     values.emplace_back("ROWS", "11");
     places.push_back(place_space("place_prompt_attention").problem(values));
+    values.back().second = "5";
+    places.push_back(place_space("place_few_attention").problem(values));
   }
   places.push_back(sparse_place(11, 100, "window=20,sinks=5", "q4_k", "float32"));
   places.back().types[2].second = ElementType::q6_k;
