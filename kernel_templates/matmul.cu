@@ -5,15 +5,15 @@
 // weight whose rows 2i and 2i+1 are gate and factor; C then is [M, N/2].
 // With NORMALISE the rows of A are normalised first: for 1 each element is multiplied by statistics[row] and
 // norm[column] (RMSNorm), for 2 it becomes (a - statistics[M + row]) · statistics[row] · norm[column] +
-// norm_bias[column] (LayerNorm). The kernel row_statistics computes such statistics.
-// With HEAD_SIZE, C's columns are a third each the heads of queries, of keys and of values, HEAD_SIZE columns each, and
-// the epilogue, a bias, turns those of queries and keys in pairs of neighbours by positions[2, M], as rope_vision does.
-// FLOPs: 2·M·N·K. Bytes: (M·K + M·N) · sizeof(STORAGE) + N·K · sizeof(WEIGHT), and the operands of epilogue and norm.
-// Requires: buffers aligned to 16 bytes; M, N, K >= 1, of any value. C may be the residual, element for element. With
-// SPLITS > 1 or STREAM: `workspace` of SPLITS tiles of floats a tile, or two a block, and `counters` of one int a tile,
-// zero before the first launch (each launch leaves them zero).
-// Launch: grid (ceil(M / BLOCK_M) · ceil(N / BLOCK_N), SPLITS), or (any number) with STREAM, block (BLOCK_M / THREAD_M)
-// · (BLOCK_N / THREAD_N).
+// norm_bias[column] (LayerNorm). For 3 it is LayerNorm of each quarter of a row: of A as [4·M, K/4], whose rows have
+// the statistics, norm and norm_bias are [K/4], and BLOCK_K divides K/4. The kernel row_statistics computes such
+// statistics. With HEAD_SIZE, C's columns are a third each the heads of queries, of keys and of values, HEAD_SIZE
+// columns each, and the epilogue, a bias, turns those of queries and keys in pairs of neighbours by positions[2, M], as
+// rope_vision does. FLOPs: 2·M·N·K. Bytes: (M·K + M·N) · sizeof(STORAGE) + N·K · sizeof(WEIGHT), and the operands of
+// epilogue and norm. Requires: buffers aligned to 16 bytes; M, N, K >= 1, of any value. C may be the residual, element
+// for element. With SPLITS > 1 or STREAM: `workspace` of SPLITS tiles of floats a tile, or two a block, and `counters`
+// of one int a tile, zero before the first launch (each launch leaves them zero). Launch: grid (ceil(M / BLOCK_M) ·
+// ceil(N / BLOCK_N), SPLITS), or (any number) with STREAM, block (BLOCK_M / THREAD_M) · (BLOCK_N / THREAD_N).
 //
 // A block computes a tile of BLOCK_M x BLOCK_N. Slices of BLOCK_K of A and B are staged in shared memory, transposed,
 // so that a thread reads its rows and columns as vectors. A thread owns THREAD_M x THREAD_N values in chunks of up to
@@ -158,7 +158,7 @@ static_assert(kFragments == 1 || kFragments == 2, "one or two register buffers")
 static_assert(kBlockK % kUnrollK == 0 && kUnrollK % kFragments == 0, "unrolled steps tile a slice");
 static_assert(kSplits >= 1 && kGroupM >= 1 && (SPLIT_K == 0 || SPLIT_K == kSplits), "counts");
 static_assert(!kStream || kSplits == 1, "depths are either streamed or split");
-static_assert(kNorm >= kNormNone && kNorm <= kNormLayer, "a known norm");
+static_assert(kNorm >= kNormNone && kNorm <= kNormQuarters, "a known norm");
 static_assert(kHeadSize == 0 || kFinish == kEpilogueBias, "a bias is added before heads are turned");
 static_assert(!Epilogue<kFinish>::kHalves || kThreadN % 2 == 0, "a thread holds gate and factor");
 
@@ -424,8 +424,12 @@ extern "C" __global__ void matmul_reference(const STORAGE* __restrict__ a, const
     const bool inside = first + x < k;
     double element = inside && row < m ? to_float(a[static_cast<long long>(row) * k + first + x]) : 0.0f;
     if (kNorm != kNormNone && inside && row < m) {
-      element -= kNorm == kNormLayer ? statistics[m + row] : 0.0f;
-      element = element * statistics[row] * norm[first + x] + (kNorm == kNormLayer ? norm_bias[first + x] : 0.0f);
+      constexpr bool kShifts = kNorm != kNormRms;
+      constexpr int kParts = kNorm == kNormQuarters ? 4 : 1;
+      const int part = row * kParts + (first + x) / (k / kParts);
+      const int weight = (first + x) % (k / kParts);
+      element -= kShifts ? statistics[m * kParts + part] : 0.0f;
+      element = element * statistics[part] * norm[weight] + (kShifts ? norm_bias[weight] : 0.0f);
     }
     tile_a[y][x] = element;
     tile_b[y][x] =

@@ -8,21 +8,23 @@
 constexpr int kNormNone = 0;
 constexpr int kNormRms = 1;    // x · factor of the row · weight of the column
 constexpr int kNormLayer = 2;  // (x - mean of the row) · factor of the row · weight of the column + bias of the column
+constexpr int kNormQuarters = 3;  // that of each quarter of a row, as of a row of its own
 
 struct RowNorm {
   const float* weight;      // [depth]
-  const float* bias;        // [depth], for kNormLayer
-  const float* statistics;  // [rows] factors; for kNormLayer [rows] means behind them
-};
+  const float* bias;        // [depth], but for kNormRms
+  const float* statistics;  // [rows] factors; but for kNormRms [rows] means behind them
+};                          // for kNormQuarters depth and rows are those of quarters
 
 // Operand's elements normalised. With kNormRms only the weights are multiplied on the way: a row's factor is one of all
-// its products, too, and the caller's to multiply their sums by.
+// its products, too, and the caller's to multiply their sums by. With kNormQuarters every slice lies in one quarter.
 template <int NORM, typename T, int THREADS, int BLOCK, int DEPTH, int VECTOR_SIZE, int PADDED_BY, bool ALONG_ROWS,
           bool ALIGNED>
 struct NormedOperand : Operand<T, THREADS, BLOCK, DEPTH, VECTOR_SIZE, PADDED_BY, ALONG_ROWS, ALIGNED> {
   using Base = Operand<T, THREADS, BLOCK, DEPTH, VECTOR_SIZE, PADDED_BY, ALONG_ROWS, ALIGNED>;
-  static_assert(NORM == kNormRms || NORM == kNormLayer, "a known norm");
-  static constexpr bool kShifts = NORM == kNormLayer;
+  static_assert(NORM == kNormRms || NORM == kNormLayer || NORM == kNormQuarters, "a known norm");
+  static constexpr bool kShifts = NORM != kNormRms;
+  static constexpr bool kQuarters = NORM == kNormQuarters;
   // Loads of a thread that lie in the same columns, or in the same row, share what belongs to these.
   static constexpr int kColumns = ALONG_ROWS && THREADS % Base::kVectorsPerRow == 0 ? 1 : Base::kLoads;
   static constexpr int kRows = !ALONG_ROWS && THREADS % BLOCK == 0 ? 1 : Base::kLoads;
@@ -33,6 +35,11 @@ struct NormedOperand : Operand<T, THREADS, BLOCK, DEPTH, VECTOR_SIZE, PADDED_BY,
   float biases[kColumns][VECTOR_SIZE];
   float factors[kRows];
   float shifts[kRows];  // - mean · factor
+  // With kQuarters only.
+  const float* places[kRows];  // of the quarters' factors
+  int means;                   // from a factor to its mean
+  int quarter;                 // columns of one
+  int left;                    // columns of the present one that are still to load
 
   __device__ __forceinline__ NormedOperand(const T* __restrict__ elements, int first_row, int rows, int first_k,
                                            int depth, RowNorm norm)
@@ -42,10 +49,20 @@ struct NormedOperand : Operand<T, THREADS, BLOCK, DEPTH, VECTOR_SIZE, PADDED_BY,
 #pragma unroll
       for (int i = 0; i < kRows; ++i) {
         const int row = first_row + Base::row_of(i);
-        const float* place = norm.statistics + (row < rows ? row : rows - 1);
-        factors[i] = place[0];
-        shifts[i] = -place[rows] * place[0];
+        if constexpr (kQuarters) {
+          places[i] = norm.statistics + 4 * (row < rows ? row : rows - 1);
+        } else {
+          const float* place = norm.statistics + (row < rows ? row : rows - 1);
+          factors[i] = place[0];
+          shifts[i] = -place[rows] * place[0];
+        }
       }
+    }
+    if constexpr (kQuarters) {
+      means = 4 * rows;
+      quarter = depth / 4;
+      left = quarter - first_k % quarter;
+      start_quarter(first_k / quarter, -(first_k / quarter) * quarter);
     }
   }
 
@@ -67,6 +84,12 @@ struct NormedOperand : Operand<T, THREADS, BLOCK, DEPTH, VECTOR_SIZE, PADDED_BY,
   }
 
   __device__ __forceinline__ void load_next() {
+    if constexpr (kQuarters) {
+      if (left == 0) {
+        left = quarter;
+        start_quarter(1, -quarter);
+      }
+    }
     Base::load_next();
 #pragma unroll
     for (int i = 0; i < kColumns; ++i) {
@@ -112,7 +135,22 @@ struct NormedOperand : Operand<T, THREADS, BLOCK, DEPTH, VECTOR_SIZE, PADDED_BY,
     }
   }
 
+  // Reads the statistics of the quarter so many behind the present one; weights and biases lie `columns` further.
+  __device__ __forceinline__ void start_quarter(int ahead, int columns) {
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) {
+      places[i] += ahead;
+      factors[i] = places[i][0];
+      shifts[i] = -places[i][means] * factors[i];
+    }
+    weight += columns;
+    bias += columns;
+  }
+
   __device__ __forceinline__ void advance(int columns) {
+    if constexpr (kQuarters) {
+      left -= columns;
+    }
     weight += columns;
     if constexpr (kShifts) {
       bias += columns;

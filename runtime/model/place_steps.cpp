@@ -25,7 +25,7 @@ TensorView statistics_view(const Norm& norm, ops::RowNorm kind) {
 // A product that normalises rows whose statistics are known.
 void run_normalising(LinearLayers& linear, const ops::RowStatistics& rows, const TensorView& weight,
                      const TensorView& bias, const ops::Matmul& layer) {
-  linear.executor().run(ops::NormalisingMatmul{.a = rows.x,
+  linear.executor().run(ops::NormalisingMatmul{.a = reshaped(rows.x, {layer.a.shape[0], layer.a.shape[1]}),
                                                .norm = weight,
                                                .norm_bias = bias,
                                                .statistics = rows.statistics,

@@ -61,9 +61,9 @@ void add_attention(PlaceKey& key, const AttentionPlace& place, std::int64_t keys
 std::int64_t AttentionPlace::keys() const noexcept { return rows() == 1 ? k_cache.shape[0] : cached + rows(); }
 
 PlaceKey AttentionPlace::key() const {
-  PlaceKey key(rows() == 1                ? KernelName("place_decode_attention")
+  PlaceKey key(rows() == 1               ? KernelName("place_decode_attention")
                : rows() <= ops::kFewRows ? KernelName("place_few_attention")
-                                          : KernelName("place_prompt_attention"));
+                                         : KernelName("place_prompt_attention"));
   add_attention(key, *this, keys());
   return key;
 }

@@ -186,9 +186,13 @@ void normed_merger(LinearLayers& linear, const MergerPlace& place) {
   linear.run(merger_fc2_of(place));
 }
 
-// Where patches are normalised one by one, a row of the product has several of them.
+// Where patches are normalised one by one, a row of the product has several of them, which are to be four.
 bool normalises_merged(const PlaceKey& key) {
-  return dimension_of(key, "MERGED_FIRST") != 0 && can_normalise(type_of(key, "FC1"), dimension_of(key, "TOKENS"));
+  constexpr std::int64_t kSlice = 32;  // columns of a product's that lie in one patch, the most
+  const std::int64_t hidden = dimension_of(key, "HIDDEN");
+  const bool fits =
+      dimension_of(key, "MERGED_FIRST") != 0 || (dimension_of(key, "MERGED") == 4 * hidden && hidden % kSlice == 0);
+  return fits && can_normalise(type_of(key, "FC1"), dimension_of(key, "TOKENS"));
 }
 
 constexpr std::array kMergers{

@@ -44,12 +44,13 @@ double finish(Epilogue epilogue, double x) {
 
 namespace {
 
-// Rows [m, k] normalised as the dimension NORM says, by inputs 4 to 6: weights and biases of the columns, statistics of
-// the rows.
+// Rows [m, k] normalised as the dimension NORM says, each or each quarter of it, by inputs 4 to 6: weights and biases
+// of the columns, statistics of the rows.
 std::vector<double> normalised_rows(const Problem& problem, std::span<const std::vector<double>> inputs) {
-  const auto m = static_cast<std::size_t>(problem.dimension("M"));
-  const auto k = static_cast<std::size_t>(problem.dimension("K"));
-  const bool shifts = problem.dimension("NORM") == 2;
+  const std::size_t parts = problem.dimension("NORM") == 3 ? 4 : 1;
+  const auto m = static_cast<std::size_t>(problem.dimension("M")) * parts;
+  const auto k = static_cast<std::size_t>(problem.dimension("K")) / parts;
+  const bool shifts = problem.dimension("NORM") >= 2;
   const std::vector<double>& statistics = inputs[6];
   std::vector<double> rows = inputs[0];
   for (std::size_t i = 0; i < rows.size(); ++i) {

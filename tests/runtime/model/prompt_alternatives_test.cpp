@@ -111,16 +111,21 @@ TEST_F(PromptAlternativesTest, MlpOfAnImage) {
 }
 
 TEST_F(PromptAlternativesTest, MergerOfPatches) {
-  for (const bool merged_first : {false, true}) {
-    const MergerPlace place{.hidden = bench_.input(kFloat, {4 * 11, 20}),
-                            .norm = norm(merged_first ? 80 : 20),
-                            .fc1 = layer(80, 80),
-                            .fc2 = layer(36, 80),
-                            .out = bench_.output(kFloat, {11, 36}),
-                            .merged_first = merged_first,
-                            .input = scratch({4 * 11, 20}),
-                            .wide = scratch({11, 80})};
-    EXPECT_EQ(expect_alike(place, place.out, 1e-5), merged_first ? Names({"single", "normed"}) : Names({"single"}));
+  for (const std::int64_t width : {20, 64}) {
+    for (const bool merged_first : {false, true}) {
+      const std::int64_t merged = 4 * width;
+      const MergerPlace place{.hidden = bench_.input(kFloat, {4 * 11, width}),
+                              .norm = norm(merged_first ? merged : width),
+                              .fc1 = layer(merged, merged),
+                              .fc2 = layer(36, merged),
+                              .out = bench_.output(kFloat, {11, 36}),
+                              .merged_first = merged_first,
+                              .input = scratch({4 * 11, width}),
+                              .wide = scratch({11, merged})};
+      // A slice of the product's lies in one patch.
+      EXPECT_EQ(expect_alike(place, place.out, 1e-5),
+                merged_first || width == 64 ? Names({"single", "normed"}) : Names({"single"}));
+    }
   }
 }
 

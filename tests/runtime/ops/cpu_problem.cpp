@@ -76,10 +76,11 @@ void run_product(const CpuProblem& of) {
   const std::int64_t n = of.dimension("N");
   const std::int64_t k = of.dimension("K");
   const auto epilogue = static_cast<ops::Epilogue>(of.dimension("EPILOGUE"));
+  const std::int64_t parts = norm == 3 ? 4 : 1;
   ops::compute(ops::NormalisingMatmul{.a = of.view("a", {m, k}),
-                                      .norm = of.view("norm", {k}),
-                                      .norm_bias = of.view("norm_bias", {k}),
-                                      .statistics = of.view("statistics", {norm, m}),
+                                      .norm = of.view("norm", {k / parts}),
+                                      .norm_bias = of.view("norm_bias", {k / parts}),
+                                      .statistics = of.view("statistics", {norm == 1 ? 1 : 2, m * parts}),
                                       .b = of.view("b", {n, k}),
                                       .c = of.view("c", {m, epilogue == ops::Epilogue::swiglu ? n / 2 : n}),
                                       .bias = of.view("bias", {n}),

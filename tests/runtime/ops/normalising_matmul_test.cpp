@@ -21,6 +21,7 @@ struct Normalised {
   Epilogue epilogue;
   ElementType weight = kFloat;
   bool aligned = false;
+  bool quarters = false;  // of rows are normalised by themselves
 };
 
 // Eight shapes for each code, which leave over different parts of tiles and of slices: M, and what N and K are four
@@ -33,9 +34,11 @@ class NormalisingMatmulTest : public ::testing::TestWithParam<Normalised> {
   // The tensors of a product of that shape; `large` times as far from zero as they spread.
   void draw(std::int64_t m, std::int64_t n, std::int64_t k, double large = 0) {
     const Normalised& of = GetParam();
+    const std::int64_t parts = of.quarters ? 4 : 1;
     a_ = bench_.input(kFloat, {m, k}, large - 1, large + 1);
-    weight_ = bench_.input(kFloat, {k});
-    norm_bias_ = of.norm == RowNorm::layer ? bench_.input(kFloat, {k}) : TensorView();
+    normed_ = TensorView(a_.data, kFloat, {m * parts, k / parts});
+    weight_ = bench_.input(kFloat, {k / parts});
+    norm_bias_ = of.norm == RowNorm::layer ? bench_.input(kFloat, {k / parts}) : TensorView();
     const bool swiglu = of.epilogue == Epilogue::swiglu;
     chain_ = {.a = bench_.output(kFloat, {m, k}),
               .b = bench_.input(of.weight, {n, k}),
@@ -43,20 +46,21 @@ class NormalisingMatmulTest : public ::testing::TestWithParam<Normalised> {
               .bias = ops::has_bias(of.epilogue) ? bench_.input(kFloat, {n}) : TensorView(),
               .residual = ops::has_residual(of.epilogue) ? bench_.input(kFloat, {m, n}) : TensorView(),
               .epilogue = of.epilogue};
-    statistics_ = bench_.output(kFloat, {of.norm == RowNorm::layer ? 2 : 1, m});
+    statistics_ = bench_.output(kFloat, {of.norm == RowNorm::layer ? 2 : 1, m * parts});
   }
 
   void run_chain() {
+    const TensorView y(chain_.a.data, kFloat, {normed_.shape[0], normed_.shape[1]});
     if (GetParam().norm == RowNorm::layer) {
-      ops::run(bench_.dispatcher(), ops::Layernorm{.x = a_, .weight = weight_, .bias = norm_bias_, .y = chain_.a});
+      ops::run(bench_.dispatcher(), ops::Layernorm{.x = normed_, .weight = weight_, .bias = norm_bias_, .y = y});
     } else {
-      ops::run(bench_.dispatcher(), ops::Rmsnorm{.x = a_, .weight = weight_, .y = chain_.a});
+      ops::run(bench_.dispatcher(), ops::Rmsnorm{.x = normed_, .weight = weight_, .y = y});
     }
     ops::run(bench_.dispatcher(), chain_);
   }
 
   TensorView run_fused() {
-    ops::run(bench_.dispatcher(), ops::RowStatistics{.x = a_, .statistics = statistics_, .norm = GetParam().norm});
+    ops::run(bench_.dispatcher(), ops::RowStatistics{.x = normed_, .statistics = statistics_, .norm = GetParam().norm});
     const TensorView c = bench_.output(kFloat, {chain_.c.shape[0], chain_.c.shape[1]});
     ops::run(bench_.dispatcher(), ops::NormalisingMatmul{.a = a_,
                                                          .norm = weight_,
@@ -85,6 +89,7 @@ class NormalisingMatmulTest : public ::testing::TestWithParam<Normalised> {
 
   OpBench bench_;
   TensorView a_;
+  TensorView normed_;  // the same as the rows that are normalised
   TensorView weight_;
   TensorView norm_bias_;
   TensorView statistics_;
@@ -95,7 +100,7 @@ TEST_P(NormalisingMatmulTest, GivesWhatTheNormAndTheProductGive) {
   for (const auto& [m, n, k] : kShapes) {
     SCOPED_TRACE(std::to_string(m) + " x " + std::to_string(n) + " x " + std::to_string(k));
     const bool aligned = GetParam().aligned;
-    draw(m, aligned ? 4 * n : 4 * n + 2, aligned ? 4 * k : 4 * k + 1);
+    draw(m, aligned ? 4 * n : 4 * n + 2, GetParam().quarters ? 32 * k : aligned ? 4 * k : 4 * k + 1);
     ASSERT_NO_FATAL_FAILURE(expect_alike(3e-6));
   }
 }
@@ -105,19 +110,22 @@ INSTANTIATE_TEST_SUITE_P(Codes, NormalisingMatmulTest,
                                            Normalised{RowNorm::rms, Epilogue::swiglu, ElementType::float16, true},
                                            Normalised{RowNorm::rms, Epilogue::residual, ElementType::bfloat16},
                                            Normalised{RowNorm::layer, Epilogue::bias, kFloat, true},
-                                           Normalised{RowNorm::layer, Epilogue::bias_gelu_tanh, kHalf}));
+                                           Normalised{RowNorm::layer, Epilogue::bias_gelu_tanh, kHalf},
+                                           Normalised{RowNorm::layer, Epilogue::bias_gelu_erf, kFloat, true, true},
+                                           Normalised{RowNorm::layer, Epilogue::bias, kHalf, false, true}));
 
 using FarFromZeroTest = NormalisingMatmulTest;
 
 // Differences to the mean are what LayerNorm multiplies: a row a hundred times as far from zero as it spreads loses two
 // of its seven digits, in the chain as here.
 TEST_P(FarFromZeroTest, LosesNoMoreDigitsThanTheNorm) {
-  draw(33, 36, 124, 100);
+  draw(33, 36, GetParam().quarters ? 128 : 124, 100);
   expect_alike(2e-5);
 }
 
 INSTANTIATE_TEST_SUITE_P(Codes, FarFromZeroTest,
-                         ::testing::Values(Normalised{RowNorm::layer, Epilogue::bias, kFloat, true}));
+                         ::testing::Values(Normalised{RowNorm::layer, Epilogue::bias, kFloat, true},
+                                           Normalised{RowNorm::layer, Epilogue::bias, kFloat, true, true}));
 
 TEST(NormalisingMatmulHostTest, RowsOfFloat16AreNotRoundedBetween) {
   OpBench bench;
@@ -155,6 +163,18 @@ TEST(NormalisingMatmulRefusalsTest, NameTheOperand) {
     return std::string("nothing");
   };
   EXPECT_EQ(reason([](auto& of) { of.norm.shape[0] = 31; }), "normalising_matmul: norm is [31]; it must be [K] = [32]");
+  EXPECT_EQ(reason([](auto& of) { of.norm.shape[0] = of.norm_bias.shape[0] = 8; }),
+            "normalising_matmul: statistics is [2,16]; it must be [NORM,4·M] = [2,64]");
+  EXPECT_EQ(reason([](auto& of) {
+              of.norm.shape[0] = 8;
+              of.norm_bias = {};
+            }),
+            "normalising_matmul: a norm of quarters of rows is Layernorm, and needs its bias");
+  EXPECT_EQ(reason([](auto& of) {
+              of.a.shape[1] = of.b.shape[1] = 16;
+              of.norm.shape[0] = of.norm_bias.shape[0] = 4;
+            }),
+            "normalising_matmul: a norm of quarters of rows needs K to be a multiple of 32");
   EXPECT_EQ(reason([](auto& of) { of.norm_bias = {}; }),
             "normalising_matmul: statistics is [2,16]; it must be [NORM,M] = [1,16]");
   EXPECT_EQ(reason([](auto& of) { of.b.type = ElementType::q8_0; }),

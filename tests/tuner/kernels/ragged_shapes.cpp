@@ -27,11 +27,12 @@ Sizes matmul(RaggedShapes& draw) {
             {"NORM", draw.pick({0, 2})}, {"HEAD_DIM", head_dim},
             {"POSITIONS", draw.size(20)}};
   }
+  const std::int64_t norm = draw.pick({0, 0, 0, 1, 1, 2, 2, 3});
   return {{"M", draw.size(150)},
           {"N", draw.size(150)},
-          {"K", draw.size(150)},
+          {"K", norm == 3 ? 32 * draw.size(12) : draw.size(150)},
           {"EPILOGUE", draw.below(7)},
-          {"NORM", draw.pick({0, 0, 1, 2})},
+          {"NORM", norm},
           {"HEAD_DIM", 0},
           {"POSITIONS", 0}};
 }

@@ -114,7 +114,7 @@ std::vector<Problem> small_places() {
       }
     }
     for (const char* first : {"0", "1"}) {
-      add("place_merger", {{"TOKENS", "3"},
+      add("place_merger", {{"TOKENS", std::string(weight) == "float32" ? "11" : "3"},
                            {"HIDDEN", "64"},
                            {"MERGED", "256"},
                            {"OUT", "256"},
