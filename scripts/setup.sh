@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Brings what building Pascaline needs: packages of the distribution (apt), and into .toolkit/ an NVRTC that compiles
 # for sm_61, unless one is installed. Does nothing where all is there, so it can be run any number of times.
-#   scripts/setup.sh [--program | --dev] [--nvrtc-all | --nvrtc-11.8 | --nvrtc-12.9]
+#   scripts/setup.sh [--program | --dev [--torch]] [--nvrtc-all | --nvrtc-11.8 | --nvrtc-12.9]
 #     --program     without the libraries that only tests and benchmarks need
 #     --dev         also Clang with clang-format and clang-tidy, ccache, mold, what tests written in Python need, what the
 #                   Python package is built with, Chromium to test the HTML report in, and Slurm, Open MPI and (in
 #                   containers) sshd to test fleets with
+#     --torch       also PyTorch (2 GB to fetch, 4 GB on the disk), without which the tests of pascaline.torch are skipped
 #     --nvrtc-all   both NVRTC 11.8 and 12.9, into .toolkit/11.8 and .toolkit/12.9: one builds some kernels faster, the
 #                   other others, and `pascaline sweep --nvrtc all` finds out which (the tests run with both)
 #     --nvrtc-11.8  also NVRTC 11.8
@@ -14,16 +15,17 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 source "$project_root/scripts/toolkit.sh"
 
-dev=false program=false older=false newer=false
+dev=false program=false torch=false older=false newer=false
 for argument in "$@"; do
   case $argument in
     --dev) dev=true ;;
     --program) program=true ;;
+    --torch) torch=true ;;
     --nvrtc-all) older=true newer=true ;;
     --nvrtc-11.8) older=true ;;
     --nvrtc-12.9) newer=true ;;
-    -h | --help) sed -n '2,11s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
-    *) die "unknown argument '$argument' (known: --program, --dev, --nvrtc-all, --nvrtc-11.8, --nvrtc-12.9)" ;;
+    -h | --help) sed -n '2,13s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
+    *) die "unknown argument '$argument' (known: --program, --dev, --torch, --nvrtc-all, --nvrtc-11.8, --nvrtc-12.9)" ;;
   esac
 done
 
@@ -149,4 +151,5 @@ bring_toolkit
 if $newer; then bring_new_toolkit; fi
 if $older; then bring_older_toolkit; fi
 if $dev; then bring_lint_tool; bring_jit_link; bring_python; fi
+if $torch; then bring_torch || exit 1; fi
 say "Set-up finished in $((SECONDS - started)) s"

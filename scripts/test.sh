@@ -1,23 +1,25 @@
 #!/usr/bin/env bash
 # Sets up, builds the dev preset with warnings as errors, and runs all tests. GPU tests are left out where there is no
 # GPU, and counted.
-#   scripts/test.sh [--asan] [--lint] [--gpu]
+#   scripts/test.sh [--asan] [--lint] [--torch] [--gpu]
 #     --asan  build with AddressSanitizer and UndefinedBehaviorSanitizer, and run all tests that can be run so in a short
 #             time, and the fuzzers, for $PASCALINE_FUZZ_SECONDS (60) each; of the dev preset then only the others (labels
 #             slow and unsanitized), and those that depend on what the optimiser does (label optimised)
 #     --lint  first check the format and run clang-tidy
+#     --torch fetch PyTorch (2 GB) beside the build; the tests with it run then, if it comes within 15 minutes
 #     --gpu   run only the tests labelled gpu
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-asan=false lint=false only=() gpu_label=''
+asan=false lint=false torch=false only=() gpu_label=''
 for argument in "$@"; do
   case $argument in
     --asan) asan=true ;;
     --lint) lint=true ;;
+    --torch) torch=true ;;
     --gpu) only=(-L gpu) ;;
-    -h | --help) sed -n '2,9s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
-    *) die "unknown argument '$argument' (known: --asan, --lint, --gpu)" ;;
+    -h | --help) sed -n '2,10s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
+    *) die "unknown argument '$argument' (known: --asan, --lint, --torch, --gpu)" ;;
   esac
 done
 
@@ -32,6 +34,12 @@ has_gpu() { compgen -G '/dev/nvidia[0-9]*' >/dev/null || nvidia-smi -L 2>/dev/nu
 say "Set-up"
 scripts/setup.sh --dev --nvrtc-all
 source scripts/common.sh
+torch_setup=
+if $torch; then
+  timeout 900 scripts/setup.sh --dev --torch >build/logs/setup-torch.log 2>&1 </dev/null &
+  torch_setup=$!
+  trap 'stop_ticker; kill "$torch_setup" 2>/dev/null || true' EXIT
+fi
 
 # run_tests PRESET [ARGUMENT...]: shows ctest's own progress and closing lines. Many tests wait for processes that a busy
 # machine keeps waiting: one that fails is run once more, and named where it passes then.
@@ -65,6 +73,9 @@ if $asan; then
     [ -e "$log" ] || continue
     say "  fuzz.$(basename "$log" .log): $(sed -n 's/^stat::number_of_executed_units: *//p' "$log") inputs"
   done
+fi
+if [ -n "$torch_setup" ]; then
+  wait "$torch_setup" && say "PyTorch is there" || warn "PyTorch did not come, what tests it is skipped: build/logs/setup-torch.log"
 fi
 say "Build (dev)"
 if $asan && [ ${#only[@]} = 0 ]; then

@@ -219,6 +219,25 @@ bring_python() {
     "check the network; the Python package is not built" make_python || rm -rf "$toolkit/python"
 }
 
+# PyTorch for the tests with it, beside the environment of bring_python. Wheels are unpacked where they stay: several GB.
+torch_list=$project_root/scripts/torch-requirements.txt
+have_torch() { cmp -s "$torch_list" "$toolkit/torch/requirements.txt"; }
+make_torch() {
+  local left
+  left=$(df --output=avail -B 1G "$toolkit" | tail -n 1)
+  [ "$left" -ge 12 ] || { echo "there are $left GB left on the disk, 12 are needed"; return 1; }
+  TMPDIR=$work "$toolkit/python/bin/python" -m pip install --disable-pip-version-check --no-cache-dir --no-compile --no-deps \
+    --only-binary=:all: --require-hashes --target "$work/tree" -r "$torch_list" || return
+  PYTHONPATH=$work/tree "$toolkit/python/bin/python" -c 'import torch; print(torch.__version__)' || return
+  cp "$torch_list" "$work/tree/requirements.txt" && rm -rf "$toolkit/torch" && mv "$work/tree" "$toolkit/torch"
+}
+bring_torch() {
+  have_torch && return
+  have_python || { warn "PyTorch is not brought: what the Python package is tested with is not here (--dev)"; return 1; }
+  new_work
+  step "bring PyTorch (Python wheels, 2 GB)" torch "the tests with PyTorch are skipped" make_torch
+}
+
 # build_sqlitecpp SUITE: for a release without the package, from the sources of another release of the distribution.
 build_sqlitecpp() {
   new_work
