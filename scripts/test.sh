@@ -80,7 +80,8 @@ fi
 say "Build (dev)"
 if $asan && [ ${#only[@]} = 0 ]; then
   build_preset dev unsanitized_tests || exit 1
-  run_tests dev -L 'slow|unsanitized|optimised' ${gpu_label:+-LE "$gpu_label"}
+  # Two thirds of their time these wait.
+  jobs=$((2 * jobs)) run_tests dev -L 'slow|unsanitized|optimised' ${gpu_label:+-LE "$gpu_label"}
 else
   build_preset dev || exit 1
   run_tests dev ${gpu_label:+-LE "$gpu_label"}
