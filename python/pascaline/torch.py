@@ -21,10 +21,11 @@ import types
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any, Optional
+from typing import Any, Optional, get_args
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad as _forward_ad
 from torch.nn import functional as _functional
 
 from . import ops as _ops
@@ -75,19 +76,41 @@ _Parameter = torch.nn.Parameter
 _dispatch_modes: Callable[[], int] = torch._C._len_torch_dispatch_stack
 _transforms: Callable[[], Any] = torch._C._functorch.peek_interpreter_stack
 _is_traced: Callable[[], bool] = torch._C._is_tracing
+_casts: Callable[[], bool] = getattr(torch._C, "_is_any_autocast_enabled", torch.is_autocast_enabled)
 
 
-def _is_plain(*tensors: Optional[Tensor]) -> bool:
-    """Whether a call concerns nobody but its caller: no derivative, transformation or graph of PyTorch's is being made, and
-    the tensors are of PyTorch's own classes."""
-    if torch.compiler.is_compiling() or _dispatch_modes() or _transforms() is not None or _is_traced():
+def _is_plain(*tensors: Tensor) -> bool:
+    """Whether a call concerns nobody but its caller: no derivative, transformation or graph of PyTorch's is being made, nothing
+    is cast, and the tensors are of PyTorch's own classes."""
+    if (torch.compiler.is_compiling() or _dispatch_modes() or _transforms() is not None or _is_traced() or _casts()
+            or _forward_ad._current_level >= 0):
         return False
     derivatives = torch.is_grad_enabled()
     for tensor in tensors:
-        if tensor is not None:
-            kind = type(tensor)
-            if (kind is not Tensor and kind is not _Parameter) or (derivatives and tensor.requires_grad):
-                return False
+        kind = type(tensor)
+        if (kind is not Tensor and kind is not _Parameter) or (derivatives and tensor.requires_grad):
+            return False
+    return True
+
+
+def _is_left(name: str, **tensors: Optional[Tensor]) -> bool:
+    """Whether PyTorch's function has to be called, because it does what an operator of a library cannot, counting it then."""
+    for argument, tensor in tensors.items():
+        if tensor is None:  # which PyTorch would take as a tensor that is not there
+            raise TypeError(f"{name}: argument '{argument}' is None, not a Tensor")
+    if _casts():  # of the types that PyTorch's lists say
+        reason = "within torch.autocast"
+    elif torch.compiler.is_compiling():
+        return False
+    elif _transforms() is not None:
+        reason = "within a transformation of torch.func"
+    elif _forward_ad._current_level >= 0:
+        reason = "with derivatives in forward mode"
+    else:
+        return False
+    if not torch.compiler.is_compiling():
+        _stats.calls[name] += 1
+        _note_fallback(name, reason, 1)
     return True
 
 
@@ -98,12 +121,22 @@ def _run(name: str, by_kernel: Callable[..., Tensor], by_torch: Callable[..., Te
     except (DeviceLostError, OutOfMemoryError):
         raise
     except (_Unsupported, Error, TypeError) as error:
-        key = (name, str(error).splitlines()[0])
+        reason = str(error).splitlines()[0]
+    _note_fallback(name, reason, 1)
+    if _casts():  # in an operator, whose fake kernel knows of no other types
+        with torch.autocast(arguments[0].device.type, enabled=False):
+            return by_torch(*arguments)
+    return by_torch(*arguments)
+
+
+def _note_fallback(name: str, reason: str, deeper: int = 0) -> None:
+    """Counts it, and warns if it is the first for that reason. deeper: how many functions lie between this one and the one that
+    users call."""
+    key = (name, reason)
     _stats.fallbacks[key] += 1
     if key not in _warned:
         _warned.add(key)
-        warnings.warn(f"pascaline::{name} is computed by PyTorch: {key[1]}", FallbackWarning, stacklevel=3)
-    return by_torch(*arguments)
+        warnings.warn(f"pascaline::{name} is computed by PyTorch: {reason}", FallbackWarning, stacklevel=3 + deeper)
 
 
 def _dense(x: Tensor) -> Tensor:
@@ -133,12 +166,13 @@ def _differentiable(operator: Any, reference: Callable[..., Tensor]) -> None:
         ctx.save_for_backward(*[inputs[i] for i in ctx.where])
 
     def backward(ctx: Any, gradient: Tensor) -> tuple[Optional[Tensor], ...]:
-        inputs = list(ctx.others)
+        inputs, again = list(ctx.others), torch.is_grad_enabled()  # derivatives of these are wanted, too
         for i, value in zip(ctx.where, ctx.saved_tensors):
-            inputs[i] = value.detach().requires_grad_(ctx.needs_input_grad[i])
+            # A view is in the graph, but what other arguments are made of is not a path to it.
+            inputs[i] = value.view_as(value) if again else value.detach().requires_grad_(ctx.needs_input_grad[i])
         wanted = [i for i in ctx.where if ctx.needs_input_grad[i]]
         with torch.enable_grad():
-            found = torch.autograd.grad(reference(*inputs), [inputs[i] for i in wanted], gradient)
+            found = torch.autograd.grad(reference(*inputs), [inputs[i] for i in wanted], gradient, create_graph=again)
         gradients: list[Optional[Tensor]] = [None] * len(inputs)
         for i, one in zip(wanted, found):
             gradients[i] = one
@@ -177,7 +211,7 @@ def _linear(x: Tensor, weight: Tensor, bias: Optional[Tensor] = None) -> Tensor:
 
 @_linear.register_fake
 def _(x: Tensor, weight: Tensor, bias: Optional[Tensor] = None) -> Tensor:
-    return x.new_empty(*x.shape[:-1], weight.shape[0])
+    return x.new_empty(*x.shape[:-1], *weight.shape[:-1])
 
 
 _differentiable(_linear, _functional.linear)
@@ -185,8 +219,10 @@ _differentiable(_linear, _functional.linear)
 
 def linear(x: Tensor, weight: Tensor, bias: Optional[Tensor] = None) -> Tensor:
     """torch.nn.functional.linear: x [..., K], weight [N, K], bias [N]."""
-    if _is_plain(x, weight, bias):
+    if _is_plain(x, weight) if bias is None else _is_plain(x, weight, bias):
         return _run("linear", _linear_by_kernel, _linear_by_torch, x, weight, bias)
+    if _is_left("linear", x=x, weight=weight):
+        return _functional.linear(x, weight, bias)
     return _linear(x, weight, bias)  # type: ignore[no-any-return]
 
 
@@ -226,6 +262,8 @@ def linear_swiglu(x: Tensor, weight: Tensor) -> Tensor:
     """silu(x · gateᵀ) · (x · factorᵀ) in one product: x [..., K], weight [2 · N, K], which has rows of gate and factor in turn."""
     if _is_plain(x, weight):
         return _run("linear_swiglu", _linear_swiglu_by_kernel, _linear_swiglu_contiguous, x, weight)
+    if _is_left("linear_swiglu", x=x, weight=weight):
+        return _linear_swiglu_by_torch(x, weight)
     return _linear_swiglu(x, weight)  # type: ignore[no-any-return]
 
 
@@ -255,7 +293,7 @@ def _(x: Tensor, data: Tensor, format: str, rows: int, columns: int, bias: Optio
 def linear_packed(x: Tensor, data: Tensor, format: str, rows: int, columns: int, bias: Optional[Tensor] = None) -> Tensor:
     """`linear` with a weight [rows, columns] in a packed format, of which `data` are the bytes. It has no derivative, and no
     other way to be computed: what does not fit raises."""
-    if _is_plain(x, data, bias):
+    if _is_plain(x, data) if bias is None else _is_plain(x, data, bias):
         return _linear_packed_by_kernel(x, data, format, rows, columns, bias)
     return _linear_packed(x, data, format, rows, columns, bias)  # type: ignore[no-any-return]
 
@@ -293,6 +331,8 @@ def rms_norm(x: Tensor, weight: Tensor, epsilon: float = 1e-6) -> Tensor:
     """torch.nn.functional.rms_norm over the last dimension."""
     if _is_plain(x, weight):
         return _run("rms_norm", _rms_norm_by_kernel, _rms_norm_contiguous, x, weight, epsilon)
+    if _is_left("rms_norm", x=x, weight=weight):
+        return _rms_norm_by_torch(x, weight, epsilon)
     return _rms_norm(x, weight, epsilon)  # type: ignore[no-any-return]
 
 
@@ -329,6 +369,8 @@ def layer_norm(x: Tensor, weight: Tensor, bias: Tensor, epsilon: float = 1e-6) -
     """torch.nn.functional.layer_norm over the last dimension; the kernel's epsilon is 1e-6."""
     if _is_plain(x, weight, bias):
         return _run("layer_norm", _layer_norm_by_kernel, _layer_norm_contiguous, x, weight, bias, epsilon)
+    if _is_left("layer_norm", x=x, weight=weight, bias=bias):
+        return _layer_norm_by_torch(x, weight, bias, epsilon)
     return _layer_norm(x, weight, bias, epsilon)  # type: ignore[no-any-return]
 
 
@@ -365,11 +407,14 @@ def swiglu(gate: Tensor, factor: Tensor) -> Tensor:
     """silu(gate) · factor, of equal shapes."""
     if _is_plain(gate, factor):
         return _run("swiglu", _swiglu_by_kernel, _swiglu_contiguous, gate, factor)
+    if _is_left("swiglu", gate=gate, factor=factor):
+        return _swiglu_by_torch(gate, factor)
     return _swiglu(gate, factor)  # type: ignore[no-any-return]
 
 
 def _attention_by_kernel(query: Tensor, key: Tensor, value: Tensor, is_causal: bool) -> Tensor:
-    _require(query.dim() == 4 and key.dim() == 4, "tensors have four dimensions here")
+    _require(query.dim() == 4 and key.dim() == 4 and value.dim() == 4, "tensors have four dimensions here")
+    _require(query.shape[0] == key.shape[0] == value.shape[0], "the batches differ")
     _require(not is_causal or query.shape[2] == key.shape[2], "a causal mask is for as many queries as keys")
     out = query.new_empty(query.shape[0], query.shape[2], query.shape[1], query.shape[3])
     for one in range(query.shape[0]):  # rows of heads side by side, as projections give them
@@ -379,8 +424,8 @@ def _attention_by_kernel(query: Tensor, key: Tensor, value: Tensor, is_causal: b
 
 
 def _attention_by_torch(query: Tensor, key: Tensor, value: Tensor, is_causal: bool) -> Tensor:
-    return _functional.scaled_dot_product_attention(query, key, value, is_causal=is_causal,
-                                                    enable_gqa=query.shape[-3] != key.shape[-3])
+    grouped = query.dim() > 2 and key.dim() > 2 and bool(query.shape[-3] != key.shape[-3])
+    return _functional.scaled_dot_product_attention(query, key, value, is_causal=is_causal, enable_gqa=grouped)
 
 
 def _attention_contiguous(query: Tensor, key: Tensor, value: Tensor, is_causal: bool) -> Tensor:
@@ -398,8 +443,9 @@ def _attention(query: Tensor, key: Tensor, value: Tensor, is_causal: bool = Fals
 @_attention.register_fake
 def _(query: Tensor, key: Tensor, value: Tensor, is_causal: bool = False) -> Tensor:
     if query.dim() != 4:
-        return torch.empty_like(query)
-    return query.new_empty(query.shape[0], query.shape[2], query.shape[1], query.shape[3]).transpose(1, 2)
+        return query.new_empty(*query.shape[:-1], value.shape[-1])
+    batch = torch.broadcast_shapes(query.shape[:1], key.shape[:1], value.shape[:1])
+    return query.new_empty(*batch, query.shape[2], query.shape[1], value.shape[3]).transpose(1, 2)
 
 
 _differentiable(_attention, _attention_by_torch)
@@ -409,6 +455,8 @@ def attention(query: Tensor, key: Tensor, value: Tensor, is_causal: bool = False
     """`scaled_dot_product_attention` without a mask: [BATCH, HEADS, LENGTH, HEAD_DIM]."""
     if _is_plain(query, key, value):
         return _run("attention", _attention_by_kernel, _attention_contiguous, query, key, value, is_causal)
+    if _is_left("attention", query=query, key=key, value=value):
+        return _attention_by_torch(query, key, value, is_causal)
     return _attention(query, key, value, is_causal)  # type: ignore[no-any-return]
 
 
@@ -417,15 +465,30 @@ def scaled_dot_product_attention(
     is_causal: bool = False, scale: Optional[float] = None, enable_gqa: bool = False,
 ) -> Tensor:
     """torch.nn.functional's function of this name. The kernels compute it without mask, dropout and scale of one's own."""
-    usual = scale is None or math.isclose(scale, 1 / math.sqrt(query.shape[-1]), rel_tol=1e-6)
-    grouped = query.dim() == 4 and key.dim() == 4 and query.shape[1] != key.shape[1]
-    if attn_mask is None and dropout_p == 0.0 and usual and (enable_gqa or not grouped):
+    reason = _why_left(query, key, attn_mask, dropout_p, scale, enable_gqa)
+    if reason is None:
         return attention(query, key, value, is_causal)
-    reason = "there is a mask" if attn_mask is not None else "there is dropout" if dropout_p else "there is a scale"
-    _stats.calls["attention"] += 1
-    _stats.fallbacks["attention", reason] += 1
+    if not torch.compiler.is_compiling():
+        _stats.calls["attention"] += 1
+        _note_fallback("attention", reason)
     return _functional.scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_causal, scale=scale,
                                                     enable_gqa=enable_gqa)
+
+
+def _why_left(query: Tensor, key: Tensor, mask: Optional[Tensor], dropout: float, scale: Optional[float],
+              enable_gqa: bool) -> Optional[str]:
+    """Why PyTorch computes an attention; None: it need not."""
+    if mask is not None:
+        return "there is a mask"
+    if dropout != 0.0:
+        return "there is dropout"
+    if not isinstance(query, Tensor) or not isinstance(key, Tensor) or query.dim() < 2:
+        return "query or key is not a tensor of two dimensions or more"
+    if scale is not None and not (query.shape[-1] and math.isclose(scale, 1 / math.sqrt(query.shape[-1]), rel_tol=1e-6)):
+        return "there is a scale"
+    if not enable_gqa and query.dim() == 4 and key.dim() == 4 and query.shape[1] != key.shape[1]:
+        return "the numbers of heads differ without enable_gqa"
+    return None
 
 
 # ---- Modules ----
@@ -872,13 +935,41 @@ def _floats(weight: Any) -> None:
              "kernels compute in float32 and float16")
 
 
+def _own_forward(module: Any) -> None:
+    _require("forward" not in module.__dict__, "its forward is not its class's")
+
+
+def _new_is_enough(module: Any) -> None:
+    """That nothing is lost if another object takes the module's place."""
+    _own_forward(module)
+    _require(not _has_hooks(module), "it has hooks")
+    _require(module.weight.device.type != "meta", "its weight is not there")
+
+
+def _computes_rms_norm(module: Any, epsilon: float) -> bool:
+    """Whether a module whose class is only called so (others add 1 to the weight, or take more tensors) gives its results."""
+    weight = module.weight
+    x = torch.linspace(-2.0, 3.0, 2 * weight.shape[0], device=weight.device).view(2, -1).to(weight.dtype)
+    with torch.no_grad():
+        try:
+            found = module(x)
+        except Exception:
+            return False
+        expected = _rms_norm_by_torch(x.float(), weight.float(), epsilon)
+    close = 1e-4 if weight.dtype is torch.float32 else 1e-2
+    return (isinstance(found, Tensor) and found.shape == x.shape
+            and torch.allclose(found.float(), expected, rtol=close, atol=close))
+
+
 def _replacement(module: torch.nn.Module, quantize: Optional[_packed.Format]) -> Optional[torch.nn.Module]:
     """What takes a module's place; None for a class that is not looked at."""
     kind: Any = module
-    if type(module) is torch.nn.Linear:
+    if type(module) is torch.nn.Linear or (quantize is not None and type(module) is Linear):
         _floats(module.weight)
         if quantize is not None:
+            _new_is_enough(module)
             return PackedLinear(module, quantize)
+        _own_forward(module)
         linear_layer = Linear.__new__(Linear)
         linear_layer.__dict__ = module.__dict__
         return linear_layer
@@ -887,6 +978,7 @@ def _replacement(module: torch.nn.Module, quantize: Optional[_packed.Format]) ->
         _require(module.weight is not None and module.bias is not None, "it has no weight or no bias")
         _require(len(module.normalized_shape) == 1, "it is over several dimensions")
         _require(math.isclose(module.eps, _LAYERNORM_EPSILON, rel_tol=1e-3), f"its epsilon is {module.eps:g}, not 1e-6")
+        _own_forward(module)
         layer = LayerNorm.__new__(LayerNorm)
         layer.__dict__ = module.__dict__
         return layer
@@ -897,8 +989,25 @@ def _replacement(module: torch.nn.Module, quantize: Optional[_packed.Format]) ->
             epsilon = torch.finfo(kind.weight.dtype).eps
         _require(isinstance(epsilon, float) and 1e-9 <= epsilon <= 1, f"its epsilon is {epsilon}, not from 1e-9 to 1")
         _floats(kind.weight)
+        _new_is_enough(module)
+        _require(_computes_rms_norm(module, float(epsilon or 0)), "it computes something else than an RMSNorm with its weight")
         return RMSNorm(kind.weight, float(epsilon or 0))
     return None
+
+
+def _checked(model: Any, quantize: Any, skip: Any) -> None:
+    """Raises for arguments of `optimize` that do not fit."""
+    if not isinstance(model, torch.nn.Module):
+        raise TypeError(f"model: {type(model).__name__} is not a torch.nn.Module")
+    formats = get_args(_packed.Format)
+    if quantize is not None and quantize not in formats:
+        raise ArgumentError(f"quantize: there is no packed format {quantize!r}; it is one of {', '.join(formats)}")
+    if isinstance(skip, str):
+        raise TypeError("skip: a str is not a list of modules' names")
+    names = {name for name, _ in model.named_modules(remove_duplicate=False)}
+    for name in skip:
+        if name not in names:
+            raise ArgumentError(f"skip: the model has no module {name!r}")
 
 
 def optimize(model: torch.nn.Module, *, quantize: Optional[_packed.Format] = None, skip: Sequence[str] = (),
@@ -912,27 +1021,38 @@ def optimize(model: torch.nn.Module, *, quantize: Optional[_packed.Format] = Non
     "pascaline" in the configuration). Parameters stay, as parts of larger matrices.
 
     Returns what was replaced, fused, and what was left and why. Modules that are subclasses of PyTorch's, and so may compute
-    something else, are left; of RMSNorm, whose classes are many, those with a weight and an epsilon are replaced by name:
-    compare the model's results.
+    something else, are left; of RMSNorm, whose classes are many, those whose name ends so, with a weight and an epsilon, are
+    tried with numbers, and replaced if they give an RMSNorm's results. Modules of which other code depends on hooks or on a
+    `forward` of their own are left, too.
     """
+    _checked(model, quantize, skip)
+    if quantize is not None:
+        separate(model)
     report = Optimized()
+    made: dict[Any, torch.nn.Module] = {}  # of modules that are in several places
     for name, module in list(model.named_modules()):
-        for child_name, child in list(module.named_children()):
+        for child_name, child in list(module._modules.items()):
+            if child is None:
+                continue
             full, kind = f"{name}.{child_name}" if name else child_name, type(child).__name__
             if full in skip:
                 report.kept.append((full, kind, "it is to be left"))
                 continue
             try:
-                replaced = _replacement(child, quantize)
+                replaced = made.get(child) or _replacement(child, quantize)
             except (_Unsupported, Error) as error:
                 report.kept.append((full, kind, str(error)))
                 continue
             if replaced is not None:
-                replaced.train(child.training)
+                made[child] = replaced.train(child.training)
                 setattr(module, child_name, replaced)
                 report.replaced.append((full, kind))
+            elif isinstance(child, (Linear, PackedLinear, RMSNorm, LayerNorm, SwiGLU)):
+                report.kept.append((full, kind, "it is one of these already"))
             elif not list(child.children()):
                 report.kept.append((full, kind, "there is nothing to replace it by"))
+    if not list(model.children()):
+        report.kept.append(("", type(model).__name__, "it has no modules in it, which are what is replaced"))
     if fuse and quantize is None:
         _fuse_modules(model, skip, report)
     return report

@@ -72,6 +72,101 @@ def test_derivatives_are_pytorchs(which: int, device: str) -> None:
     torch.testing.assert_close(alone[0], expected[-1], rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("which", range(len(OPERATORS)))
+def test_derivatives_of_derivatives_forward_mode_and_transformations_are_pytorchs(which: int, device: str) -> None:
+    operator, by_torch, shapes, others = OPERATORS[which]
+    tensors = [draw(*shape, device=device) for shape in shapes]
+
+    def penalty(function: Any) -> Any:
+        given = [tensor.clone().requires_grad_() for tensor in tensors]
+        found = torch.autograd.grad(function(*given, *others).pow(2).sum(), given, create_graph=True)
+        return torch.autograd.grad(sum(one.pow(2).sum() for one in found) + given[0].sum(), given)
+
+    def of_last(function: Any) -> Any:
+        return lambda last: function(*tensors[:-1], last, *others)
+
+    if by_torch.__name__ == "linear" or operator is not pt.attention:  # PyTorch's has no second one in host memory
+        for one, other in zip(penalty(operator), penalty(by_torch)):
+            torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-3)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", pt.FallbackWarning)
+            found, expected = (torch.func.jvp(of_last(function), (tensors[-1],), (tensors[-1],))[1]
+                               for function in (operator, by_torch))
+            assert expected.abs().max() > 0
+            torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+            with torch.autograd.forward_ad.dual_level():
+                dual = torch.autograd.forward_ad.make_dual(tensors[-1], tensors[-1])
+                tangent = torch.autograd.forward_ad.unpack_dual(of_last(operator)(dual)).tangent
+            torch.testing.assert_close(tangent, expected, rtol=1e-4, atol=1e-4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pt.FallbackWarning)
+        found, expected = (torch.func.grad(lambda last, run=of_last(function): run(last).sin().sum())(tensors[-1])
+                           for function in (operator, by_torch))
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+    assert any("torch.func" in reason for _, reason in pt.stats().fallbacks)
+
+
+@pytest.mark.parametrize("type", [torch.bfloat16, torch.float16])
+def test_within_autocast_types_are_pytorchs(type: Any, device: str) -> None:
+    model, plain = nn.Sequential(nn.Linear(32, 32), nn.RMSNorm(32, eps=1e-6)).to(device), None
+    plain = copy.deepcopy(model)
+    pt.optimize(model)
+    x = draw(4, 32, device=device)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pt.FallbackWarning)
+        with torch.autocast(device, dtype=type):
+            found, expected = model(x), plain(x)
+            compiled = torch.compile(model, backend="aot_eager", fullgraph=True)(x)
+            by_operator = torch.ops.pascaline.linear(x.to(type), model[0].weight.to(type))
+        assert found.dtype is expected.dtype is compiled.dtype and by_operator.dtype is type
+        torch.testing.assert_close(found, expected)
+        found.float().sum().backward()
+    assert model[0].weight.grad.dtype is torch.float32
+    assert pt.stats().fallbacks["linear", "within torch.autocast"] == 1
+
+
+SDPA: list[tuple[list[tuple[int, ...]], dict[str, Any]]] = [
+    ([(1, 4, 6, 16), (2, 4, 6, 16), (2, 4, 6, 16)], {}), ([(2, 4, 6, 16), (1, 4, 6, 16), (1, 4, 6, 16)], {}),
+    ([(2, 4, 6, 16), (3, 4, 6, 16), (3, 4, 6, 16)], {}), ([(2, 4, 6, 16), (2, 1, 6, 16), (2, 1, 6, 16)], {}),
+    ([(2, 4, 6, 16), (2, 2, 6, 16), (2, 2, 6, 16)], {}), ([(2, 4, 6, 16), (2, 3, 6, 16), (2, 3, 6, 16)], {"enable_gqa": True}),
+    ([(6, 16)] * 3, {}), ([(16,)] * 3, {}), ([(4, 6, 16)] * 3, {"is_causal": True}), ([(1, 2, 4, 6, 16)] * 3, {}),
+    ([(2, 4, 6, 16), (2, 4, 9, 16), (2, 4, 9, 16)], {"is_causal": True}), ([(2, 4, 6, 16), (2, 4, 6, 16), (2, 4, 6, 8)], {}),
+    ([(2, 4, 6, 16)] * 3, {"scale": 0.5}), ([(2, 4, 6, 16)] * 3, {"scale": 0.25}), ([(2, 4, 6, 16)] * 3, {"dropout_p": 2.0}),
+    ([(1, 2, 3, 257)] * 3, {}),
+]
+
+
+@pytest.mark.parametrize("which", range(len(SDPA)))
+def test_attention_of_any_shapes_is_as_pytorchs_or_raises_as_it(which: int, device: str) -> None:
+    shapes, named = SDPA[which]
+    tensors = [draw(*shape, device=device) for shape in shapes]
+
+    def call(function: Any) -> Any:
+        try:
+            return function(*tensors, **named)
+        except RuntimeError as error:
+            return str(error)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pt.FallbackWarning)
+        found, expected = call(pt.scaled_dot_product_attention), call(functional.scaled_dot_product_attention)
+    assert type(found) is type(expected)
+    if not isinstance(expected, str):
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_what_is_no_tensor_is_named() -> None:
+    x, weight = draw(4, 32), draw(8, 32)
+    for call in [lambda: pt.linear(None, weight), lambda: pt.linear(x.numpy(), weight), lambda: pt.linear([1.0], weight),
+                 lambda: pt.linear(x, weight, "bias"), lambda: pt.rms_norm(x, None), lambda: pt.swiglu(x, 3)]:
+        with pytest.raises((TypeError, RuntimeError), match="argument '(x|weight|bias|factor)'"):
+            call()
+    for query, key in [(None, x), (x.numpy(), x), (x, None)]:
+        with pytest.warns(pt.FallbackWarning), pytest.raises(TypeError, match="query|key"):
+            pt.reset_stats()
+            pt.scaled_dot_product_attention(query, key, x)
+
+
 def test_what_kernels_cannot_compute_is_computed_by_pytorch_and_told_once(device: str) -> None:
     x, weight = draw(4, 32, device=device).double(), draw(8, 32, device=device).double()
     with pytest.warns(pt.FallbackWarning, match="pascaline::linear is computed by PyTorch: .*float64"):
@@ -85,8 +180,9 @@ def test_what_kernels_cannot_compute_is_computed_by_pytorch_and_told_once(device
         pt.layer_norm(x.float(), draw(32, device=device), draw(32, device=device), 1e-5)
     q = draw(1, 2, 5, 16, device=device)
     mask = torch.ones(5, 5, dtype=torch.bool, device=device).tril()
-    torch.testing.assert_close(pt.scaled_dot_product_attention(q, q, q, mask),
-                               functional.scaled_dot_product_attention(q, q, q, mask))
+    with pytest.warns(pt.FallbackWarning, match="there is a mask"):
+        torch.testing.assert_close(pt.scaled_dot_product_attention(q, q, q, mask),
+                                   functional.scaled_dot_product_attention(q, q, q, mask))
     assert pt.stats().fallbacks["attention", "there is a mask"] == 1
     torch.testing.assert_close(pt.scaled_dot_product_attention(q, q, q, is_causal=True),
                                functional.scaled_dot_product_attention(q, q, q, mask), rtol=1e-4, atol=1e-4)
@@ -123,6 +219,63 @@ def test_optimize_replaces_what_it_says(device: str) -> None:
     torch.testing.assert_close(model(x), expected, rtol=1e-4, atol=1e-4)
     assert pt.stats().calls == {"rms_norm": 1, "layer_norm": 1, "linear": 2} and not pt.stats().fallbacks
     assert not pt.optimize(model, skip=["up"]).replaced
+
+
+class OneMoreRMSNorm(nn.Module):
+    """As Gemma's, which adds 1 to the weight."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight, self.eps = nn.Parameter(torch.zeros(64)), 1e-6
+
+    def forward(self, x: Any) -> Any:
+        return functional.rms_norm(x, (64,), 1 + self.weight, self.eps)
+
+
+class TwoRMSNorm(OneMoreRMSNorm):
+    def forward(self, x: Any, gate: Any) -> Any:
+        return super().forward(x) * gate
+
+
+def test_optimize_leaves_what_computes_something_else_or_is_depended_upon() -> None:
+    model = nn.ModuleDict({"more": OneMoreRMSNorm(), "two": TwoRMSNorm(), "hooked": nn.RMSNorm(64, eps=1e-6),
+                           "patched": nn.Linear(64, 64), "packed": nn.Linear(64, 64), "shared": nn.Linear(64, 64)})
+    model["hooked"].register_forward_hook(lambda *_: None)
+    model["patched"].forward = lambda x: x
+    model["again"] = model["shared"]
+    report = pt.optimize(model)
+    assert report.replaced == [("packed", "Linear"), ("shared", "Linear"), ("again", "Linear")]
+    assert model["again"] is model["shared"] and isinstance(model["again"], pt.Linear)
+    kept = {name: reason for name, _, reason in report.kept}
+    assert kept["hooked"] == "it has hooks" and "its forward is not" in kept["patched"]
+    assert "something else" in kept["more"] and "something else" in kept["two"]
+    model["packed"].register_forward_hook(lambda *_: None)
+    report = pt.optimize(model, quantize="q8_0")  # of what was replaced before, too
+    assert report.replaced == [("shared", "Linear"), ("again", "Linear")] and model["again"] is model["shared"]
+    assert ("packed", "Linear", "it has hooks") in report.kept
+    decoder, x = Decoder(), draw(2, 5, 64)
+    pt.optimize(decoder)
+    expected = decoder(x).detach()
+    assert len(pt.optimize(decoder, quantize="q8_0").replaced) == 7
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("error", pt.FallbackWarning)
+        assert (decoder(x) - expected).abs().max() < 0.05 * expected.abs().max()
+
+
+def test_optimize_refuses_what_does_not_fit() -> None:
+    model = nn.Sequential(nn.Linear(64, 64))
+    for call, raised, message in [(lambda: pt.optimize(3), TypeError, "model: int"),
+                                  (lambda: pt.optimize(model, quantize="q9"), ValueError, "quantize: .*'q9'.*q8_0"),
+                                  (lambda: pt.optimize(model, skip="0"), TypeError, "skip: a str"),
+                                  (lambda: pt.optimize(model, skip=["1"]), ValueError, "skip: .* no module '1'")]:
+        with pytest.raises(raised, match=message):
+            call()
+    assert type(model[0]) is nn.Linear
+    report = pt.optimize(model[0])
+    assert not report.replaced and report.kept[0][:2] == ("", "Linear")
+    with torch.device("meta"):
+        empty = nn.Sequential(nn.Linear(64, 64), nn.RMSNorm(64, eps=1e-6))
+    assert [reason for _, _, reason in pt.optimize(empty, quantize="q8_0").kept] == ["its weight is not there"] * 2
 
 
 def test_compile_and_export_see_the_operators(device: str) -> None:
