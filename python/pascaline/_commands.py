@@ -2,12 +2,13 @@
 
 import json
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Union
 
 from . import _native
 from ._errors import ArgumentError, Error
-from ._words import PROGRAM, Path, Problem, path_text, plain, problem_text, problem_texts, text_of, whole, words_of
+from ._words import PROGRAM, Path, Problem, path_text, plain, problem_text, problem_texts, text_of, texts_of, whole, words_of
 
 Progress = Union[bool, Callable[[dict[str, Any]], object], None]
 Listener = Callable[[str, str], object]
@@ -31,7 +32,9 @@ def _listener(progress: Progress) -> tuple[Listener | None, Callable[[], None]]:
 def _bar() -> tuple[Listener | None, Callable[[], None]]:
     """A bar of tqdm; nothing where that is not installed."""
     try:
-        from tqdm.auto import tqdm
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what a notebook could have besides
+            from tqdm.auto import tqdm
     except ImportError:
         return None, lambda: None
     bar: Any = tqdm(unit=" trials", file=sys.stderr)
@@ -103,7 +106,7 @@ def sweep(
     continues. Raises ArgumentError for a wrong value, SpaceError for a search space, StoreError for the database.
     """
     values: dict[str, object] = {
-        "kernel": [kernel] if isinstance(kernel, str) else list(kernel or []),
+        "kernel": texts_of("kernel", kernel),
         "problem": problem_texts("problems", problems),
         "workload": path_text("workload", workload) or None,
         "model": path_text("model", model) or None,
@@ -269,7 +272,7 @@ def report(
     limits: with estimates of what limits winners on sm_50 to sm_62; compile: what code is missing for them is compiled.
     """
     name = path_text("file", file)
-    ending = name.rsplit(".", 1)[-1] if "." in name else ""
+    ending = name.rsplit(".", 1)[-1].lower() if "." in name else ""
     chosen = text_of("format", format) or {"html": "html", "htm": "html", "csv": "csv", "json": "json"}.get(ending, "md")
     if chosen not in ("html", "md", "csv", "json"):
         raise ArgumentError(f"format: there is no '{chosen}'; it is one of html, md, csv, json")

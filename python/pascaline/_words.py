@@ -1,8 +1,20 @@
 """How arguments become the words of options, which the libraries check as those of a command line."""
 
+import ctypes
 import os
 from collections.abc import Iterable, Mapping
 from typing import Union
+
+
+def _require_main_interpreter() -> None:
+    """The compiled part keeps Python's objects for the whole process."""
+    current, number = ctypes.pythonapi.PyInterpreterState_Get, ctypes.pythonapi.PyInterpreterState_GetID
+    current.restype, number.argtypes, number.restype = ctypes.c_void_p, [ctypes.c_void_p], ctypes.c_int64
+    if number(current()) != 0:
+        raise ImportError("pascaline works in a process's main interpreter only; use a process in place of a subinterpreter")
+
+
+_require_main_interpreter()
 
 from . import _native
 from ._errors import ArgumentError
@@ -77,15 +89,26 @@ def problem_text(name: str, problem: Problem) -> str:
 def problem_texts(name: str, problems: Problem | Iterable[Problem] | None) -> list[str]:
     if problems is None:
         return []
-    if isinstance(problems, (str, Mapping)):
-        return [problem_text(name, problems)]
     if not isinstance(problems, Iterable):
         raise TypeError(f"{name}: {type(problems).__name__} is not a problem or a list of problems")
-    return [problem_text(name, problem) for problem in problems]
+    one = isinstance(problems, (str, Mapping))
+    texts = [problem_text(name, problem) for problem in ([problems] if one else problems)]  # type: ignore[arg-type, list-item]
+    if "" in texts:
+        raise ArgumentError(f"{name}: one has no dimensions")
+    return texts
+
+
+def texts_of(name: str, value: Union[str, Iterable[str], None]) -> list[str]:
+    """The texts of one or several."""
+    if value is None:
+        return []
+    if not isinstance(value, Iterable):
+        raise TypeError(f"{name}: {type(value).__name__} is not a str or a list of them")
+    return [text_of(name, one) for one in ([value] if isinstance(value, str) else value)]
 
 
 def words_of(values: Mapping[str, object]) -> list[str]:
-    """"--min-samples=5" of min_samples=5; a list is a word each, True the option alone, None and False nothing."""
+    """"--min-samples=5" of min_samples=5; a list is a word each, None and False nothing."""
     words: list[str] = []
     for name, value in values.items():
         option = "--" + name.replace("_", "-")
@@ -94,9 +117,11 @@ def words_of(values: Mapping[str, object]) -> list[str]:
             if one is None or one is False:
                 continue
             if one is True:
-                words.append(option)
+                words.append(f"{option}=true")
             elif isinstance(one, (str, int, float, os.PathLike)):
                 text = os.fspath(one) if isinstance(one, os.PathLike) else str(one)
+                if text == "":  # after which an option would take the next one's word
+                    raise ArgumentError(f"{name}: it is empty")
                 words.append(f"{option}={plain(name, text)}")
             else:
                 raise TypeError(f"{name}: {type(one).__name__} is not a value for it")

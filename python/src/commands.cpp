@@ -25,6 +25,7 @@
 #include "python/src/command_words.hpp"
 #include "python/src/errors.hpp"
 #include "python/src/interruptible.hpp"
+#include "python/src/without_gil.hpp"
 #include "report/comparison.hpp"
 #include "report/document_json.hpp"
 #include "report/gather.hpp"
@@ -277,7 +278,7 @@ std::string probes(const std::string& database) {
 }
 
 // Functions that take a while without calling Python.
-using Released = nb::call_guard<nb::gil_scoped_release>;
+using Released = nb::call_guard<WithoutGil>;
 
 }  // namespace
 

@@ -4,6 +4,9 @@
 #include <optional>
 #include <thread>
 
+#include "core/error.hpp"
+#include "python/src/without_gil.hpp"
+
 namespace pascaline::python {
 
 namespace nb = nanobind;
@@ -30,6 +33,9 @@ void Interruptible::serve() {
       if (PyErr_CheckSignals() != 0) {
         throw nb::python_error();
       }
+      if (is_to_end() && !interruption_) {
+        throw Error("ended, as the Python interpreter is ending");
+      }
       for (const Event& event : events) {
         if (!interruption_) {
           listener_(event.kind, event.json);
@@ -48,6 +54,7 @@ void Interruptible::serve() {
 }
 
 void Interruptible::run(const std::function<void()>& work) {
+  const Busy busy;
   std::exception_ptr failure;
   std::thread worker([&] {
     try {

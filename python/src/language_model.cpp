@@ -23,6 +23,7 @@
 #include "python/src/engines.hpp"
 #include "python/src/errors.hpp"
 #include "python/src/interruptible.hpp"
+#include "python/src/without_gil.hpp"
 #include "runtime/image/decode.hpp"
 #include "runtime/session/prompt.hpp"
 #include "runtime/session/session.hpp"
@@ -74,7 +75,7 @@ class LanguageModel {
     CLI::App app;
     add_options(app, options_);
     read_words(app, std::move(words));
-    const nb::gil_scoped_release released;
+    const WithoutGil released;
     refuse_fork();
     ModelFolder folder = options_.read_folder();
     limits_ = options_.prompt_limits(folder);
@@ -198,28 +199,18 @@ class LanguageModel {
   bool begun_ = false;
 };
 
-Words names_of(const CLI::App& app) {
-  Words names;
-  for (const CLI::Option* option : app.get_options()) {
-    if (!option->get_lnames().empty()) {
-      names.push_back(option->get_lnames().front());
-    }
-  }
-  return names;
-}
-
 Words model_options() {
   CLI::App app;
   cli::ModelCommandOptions options;
   LanguageModel::add_options(app, options);
-  return names_of(app);
+  return option_names(app);
 }
 
 Words sampling_options() {
   CLI::App app;
   cli::SamplingCommandOptions options;
   options.add_to(app);
-  return names_of(app);
+  return option_names(app);
 }
 
 }  // namespace
@@ -242,10 +233,10 @@ void add_models(nb::module_& module) {
             return model.chat({prompt, system, false}, images, std::move(words), std::move(listener));
           },
           nb::arg("prompt"), nb::arg("system"), nb::arg("images"), nb::arg("words"), nb::arg("listener").none())
-      .def("clear", &LanguageModel::clear, nb::call_guard<nb::gil_scoped_release>())
+      .def("clear", &LanguageModel::clear, nb::call_guard<WithoutGil>())
       .def_prop_ro("device", &LanguageModel::device)
       .def_prop_ro("context", &LanguageModel::context)
-      .def_prop_ro("used", &LanguageModel::used, nb::call_guard<nb::gil_scoped_release>());
+      .def_prop_ro("used", &LanguageModel::used, nb::call_guard<WithoutGil>());
   module.def("model_options", model_options, "Names of the options that say which model runs, and where.");
   module.def("sampling_options", sampling_options, "Names of the options of an answer.");
 }

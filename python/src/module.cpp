@@ -7,6 +7,7 @@
 #include "core/version.hpp"
 #include "python/src/commands.hpp"
 #include "python/src/errors.hpp"
+#include "python/src/without_gil.hpp"
 
 NB_MODULE(_native, module) {
   namespace py = pascaline::python;
@@ -17,6 +18,7 @@ NB_MODULE(_native, module) {
       "set_installation_prefix", [](const std::string& prefix) { pascaline::set_installation_prefix(prefix); },
       nanobind::arg("prefix"), "Folder with bin/pascaline and share/pascaline.");
   py::add_errors(module);
+  py::add_end(module);
   py::add_commands(module);
   py::add_sweeps(module);
   py::add_operations(module);

@@ -22,6 +22,7 @@
 #include "python/src/errors.hpp"
 #include "python/src/operation_fields.hpp"
 #include "python/src/tensors.hpp"
+#include "python/src/without_gil.hpp"
 
 namespace pascaline::python {
 namespace {
@@ -163,7 +164,7 @@ void run(const Call& call) {
   tensors.read(call, op);
   const Place place = place_of(call.device, tensors.all());
   const CallStreams streams = streams_of(place, call.stream, tensors.all());
-  const nb::gil_scoped_release released;
+  const WithoutGil released;
   if (!is_needed(op)) {
     return;
   }
@@ -185,7 +186,7 @@ double time_launches(const Call& call, int calls) {
   CallTensors tensors;
   tensors.read(call, op);
   const Place place = place_of(call.device, tensors.all());
-  const nb::gil_scoped_release released;
+  const WithoutGil released;
   if (place == kProcessor || !is_needed(op)) {
     throw ArgumentError("nothing of this is launched on a device");
   }
@@ -298,7 +299,7 @@ void add_operations(nb::module_& module) {
         refuse_fork();
         use_database(database ? std::optional<std::filesystem::path>(*database) : std::nullopt);
       },
-      nb::arg("db").none(), nb::call_guard<nb::gil_scoped_release>());
+      nb::arg("db").none(), nb::call_guard<WithoutGil>());
 }
 
 }  // namespace pascaline::python

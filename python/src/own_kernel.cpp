@@ -21,6 +21,7 @@
 #include "python/src/engines.hpp"
 #include "python/src/errors.hpp"
 #include "python/src/tensors.hpp"
+#include "python/src/without_gil.hpp"
 
 namespace pascaline::python {
 namespace {
@@ -138,7 +139,7 @@ class OwnKernel {
     if (place < 0) {
       place = kEmulator;  // that kernel is the only code that there is
     }
-    const nb::gil_scoped_release released;
+    const WithoutGil released;
     refuse_fork();
     std::vector<void*> addresses;
     for (const NamedTensor& named : tensors) {
@@ -179,7 +180,7 @@ class OwnKernel {
                         name_of_place(named.tensor.place)));
       }
     }
-    const nb::gil_scoped_release released;
+    const WithoutGil released;
     const Problem problem = problem_of(problem_text);
     refuse_fork();
     cli::DeviceOptions chosen;
@@ -312,7 +313,7 @@ void add_kernels(nb::module_& module) {
       .def("launch", &OwnKernel::launch, nb::arg("problem"), nb::arg("arrays"), nb::arg("device"),
            nb::arg("stream").none(), nb::arg("db"))
       .def("run", &OwnKernel::run, nb::arg("problem"), nb::arg("arrays"), nb::arg("device"), nb::arg("db"))
-      .def("reload", &OwnKernel::reload, nb::arg("db"), nb::call_guard<nb::gil_scoped_release>());
+      .def("reload", &OwnKernel::reload, nb::arg("db"), nb::call_guard<WithoutGil>());
 }
 
 }  // namespace pascaline::python

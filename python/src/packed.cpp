@@ -15,6 +15,7 @@
 #include "python/src/commands.hpp"
 #include "python/src/errors.hpp"
 #include "python/src/tensors.hpp"
+#include "python/src/without_gil.hpp"
 #include "runtime/formats/packed_matrix.hpp"
 #include "runtime/ops/matmul.hpp"
 #include "runtime/ops/weight_checks.hpp"
@@ -78,7 +79,7 @@ PackedPair pair_of(const std::string& format, nb::handle values, nb::handle data
 
 void pack(const std::string& format, nb::handle values, nb::handle data) {
   const PackedPair pair = pair_of(format, values, data, true);
-  const nb::gil_scoped_release released;
+  const WithoutGil released;
   std::vector<std::byte> row(file_row_bytes(pair.format, pair.columns));
   for (std::int64_t i = 0; i < pair.rows; ++i) {
     const std::span<std::byte> group = pair.group(i);
@@ -95,7 +96,7 @@ void pack(const std::string& format, nb::handle values, nb::handle data) {
 
 void unpack(const std::string& format, nb::handle data, nb::handle values) {
   const PackedPair pair = pair_of(format, values, data, false);
-  const nb::gil_scoped_release released;
+  const WithoutGil released;
   std::vector<std::byte> row(file_row_bytes(pair.format, pair.columns));
   for (std::int64_t i = 0; i < pair.rows; ++i) {
     unpack_row(pair.format, pair.group(i), pair.columns, i % pair.layout.group_rows, row);

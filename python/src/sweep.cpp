@@ -85,13 +85,7 @@ std::vector<std::string> sweep_options() {
   CLI::App app;
   cli::SweepCommandOptions options;
   cli::add_sweep_options(app, options);
-  std::vector<std::string> names;
-  for (const CLI::Option* option : app.get_options()) {
-    if (!option->get_lnames().empty()) {
-      names.push_back(option->get_lnames().front());
-    }
-  }
-  return names;
+  return option_names(app);
 }
 
 }  // namespace

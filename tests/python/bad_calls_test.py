@@ -129,12 +129,15 @@ CALLS: list[tuple[Any, tuple[Any, ...], dict[str, Any], Any]] = [
                           ("objective", "joy"), ("seed", -1), ("device", "gpu"), ("target", "sm_1x"), ("jobs", 0),
                           ("min_samples", 1), ("rounds", 0), ("precision", 2), ("drift", "nan"), ("preheat", -1),
                           ("finalists", 0), ("max_temperature", 500), ("tolerate", "noise"), ("time_left", "sleep"),
-                          ("portfolio", ""), ("db", ""), ("kernels", ""), ("cache", "a\0b")]],
+                          ("portfolio", ""), ("db", ""), ("kernels", ""), ("cache", "a\0b"), ("trials", True),
+                          ("device", ""), ("searcher", True)]],
     *[(pascaline.sweep, ({"ROWS": 4, "COLUMNS": 4},), {"kernel": "transpose", name: value}, TypeError)
       for name, value in [("trials", {}), ("budget", 5j), ("progress", 7), ("no_such_option", 1), ("json", True),
-                          ("quiet", True), ("problem", "ROWS=4"), ("db", 7), ("kernels", b"x"), ("workload", [])]],
+                          ("quiet", True), ("problem", "ROWS=4"), ("db", 7), ("kernels", b"x"), ("workload", []), ("help", True),
+                          ("kernel", 7), ("kernel", ["transpose", 7])]],
     *[(pascaline.sweep, (problems,), {"kernel": "transpose"}, TypeError)
-      for problems in [7, [7], {"ROWS": 1.5}, {7: 7}, {"ROWS": None}, {"ROWS": True}]],
+      for problems in [7, [7], [[{"ROWS": 4}]], {"ROWS": 1.5}, {7: 7}, {"ROWS": None}, {"ROWS": True}]],
+    *[(pascaline.sweep, (problems,), {"kernel": "transpose"}, ValueError) for problems in [{}, "", [{}]]],
     *[(pascaline.sweep, (problems,), {"kernel": "transpose", "device": "emulator", "trials": 1}, pascaline.Error)
       for problems in ["ROWS", "ROWS=", {"ROWS": -1, "COLUMNS": 4}, {"ROW": 4}, {"ROWS": 4, "COLUMNS": 4, "STORAGE": "bit"},
                        {"ROWS": 2**70, "COLUMNS": 1}]],
