@@ -8,7 +8,8 @@ import tempfile
 
 import pascaline
 
-device = next((word for word in sys.argv[1:] if not word.startswith("-")), None)  # None: a GPU, or the emulated device
+is_script = "__file__" in globals()  # in a notebook, sys.argv is of the notebook's own program
+device = sys.argv[1] if is_script and len(sys.argv) > 1 else None  # None: a GPU, or the emulated device
 db = pathlib.Path(tempfile.mkdtemp()) / "notebook.db"
 summary = pascaline.sweep({"ROWS": 64, "COLUMNS": 96}, kernel="transpose", db=db, device=device, trials=12, progress=True)
 print(f"{summary['trials']} trials in {summary['wall_s']:.0f} s")

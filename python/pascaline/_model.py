@@ -85,9 +85,13 @@ class Model:
         Returns what `--json` prints: `text`, `tokens`, `end` (why it ended), times. Ctrl-C, and what on_text raises, ends the
         answer and the conversation.
         """
+        return self._generate(prompt, on_text, None, system=system, images=images, raw=raw, **options)
+
+    def _generate(self, prompt: str, on_text: Text | None, look: Callable[[], None] | None, *, system: str | None = None,
+                  images: Sequence[Any] = (), raw: bool = False, **options: Any) -> dict[str, Any]:
         if raw and (system is not None or len(images) > 0):
             raise TypeError("raw: a prompt that is continued as it is has neither system nor images")
-        return self._told(self._native.generate, (prompt, system, bool(raw)), images, on_text, options)
+        return self._told(self._native.generate, (prompt, system, bool(raw)), images, on_text, options, look)
 
     def chat(self, message: str, *, system: str | None = None, images: Sequence[Any] = (), on_text: Text | None = None,
              **options: Any) -> dict[str, Any]:
@@ -107,9 +111,13 @@ class Model:
                 raise Closed
             pieces.put(piece)
 
+        def look() -> None:  # while a long prompt is read
+            if closed.is_set():
+                raise Closed
+
         def work() -> None:
             try:
-                self.generate(prompt, on_text=tell, **arguments)
+                self._generate(prompt, tell, look, **arguments)
                 pieces.put(None)
             except BaseException as error:  # for whoever iterates
                 pieces.put(error)
@@ -135,7 +143,8 @@ class Model:
         self._native.clear()
 
     def _told(self, function: Any, given: tuple[Any, ...], images: Sequence[Any], on_text: Text | None,
-              options: dict[str, Any]) -> dict[str, Any]:
+              options: dict[str, Any], look: Callable[[], None] | None = None) -> dict[str, Any]:
+        """What a function of the compiled part answers. look: called now and then while there is no text."""
         prompt, system, *rest = given
         if not isinstance(prompt, str) or not isinstance(system, (str, type(None))):
             raise TypeError("the prompt and the system's message are texts")
@@ -143,8 +152,14 @@ class Model:
             raise TypeError("images: pass a list of them")
         if on_text is not None and not callable(on_text):
             raise TypeError(f"on_text: {type(on_text).__name__} is not a function")
-        listener = None if on_text is None else lambda kind, text: on_text(json.loads(text))
+
+        def listener(kind: str, text: str) -> None:
+            if kind == "text" and on_text is not None:
+                on_text(json.loads(text))
+            elif look is not None:
+                look()
+
         found: dict[str, Any] = json.loads(
             function(plain("prompt", prompt), plain("system", system or ""), *rest, [_pixels(image) for image in images],
-                     _words(options, _native.sampling_options(), "an answer"), listener))
+                     _words(options, _native.sampling_options(), "an answer"), None if on_text is None else listener))
         return found

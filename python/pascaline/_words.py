@@ -92,7 +92,7 @@ def problem_texts(name: str, problems: Problem | Iterable[Problem] | None) -> li
     if not isinstance(problems, Iterable):
         raise TypeError(f"{name}: {type(problems).__name__} is not a problem or a list of problems")
     one = isinstance(problems, (str, Mapping))
-    texts = [problem_text(name, problem) for problem in ([problems] if one else problems)]  # type: ignore[arg-type, list-item]
+    texts = [problem_text(name, problem) for problem in ([problems] if one else problems)]  # type: ignore[arg-type]
     if "" in texts:
         raise ArgumentError(f"{name}: one has no dimensions")
     return texts

@@ -7,35 +7,45 @@ and launches. What cannot be taken over raises ArgumentError, which names it.
 
 import ast
 import hashlib
+import inspect
 import json
+import math
 import os
 import re
+import struct
 import tempfile
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Union
 
 from . import _t1_space
 from ._commands import Progress, trials
-from ._errors import ArgumentError
+from ._errors import ArgumentError, Error
 from ._kernel import Kernel
 from ._words import Path, path_text
 
 _t1: Any = _t1_space
 
 Parameters = Mapping[str, Sequence[Any]]
-Texts = Union[str, Sequence[str], None]
+Function = Callable[..., Any]
+Texts = Union[str, Function, Sequence[Union[str, int, Function]], None]
 
 _TYPES = {"float32": "float", "float64": "double", "float16": "half", "int32": "int32", "uint32": "uint32", "int64": "int64",
           "int8": "int8", "uint8": "uint8", "bool": "bool"}
 _NAMES = ("block_size_x", "block_size_y", "block_size_z")
 _USUAL_BLOCK = 256  # threads along x, where no parameter says how many
 _ALL = 1_000_000_000
+# What Kernel Tuner takes besides, and what to do instead.
+_OTHERS = {"platform": "", "cmem_args": "", "texmem_args": "", "compiler": "", "compiler_options": "", "observers": "",
+           "parallel": "", "simulation_mode": "", "objectives": "", "objective_higher_is_better": "",
+           "defines": "; write them into the code", "log": "; `progress` is told what happens",
+           "cache": "; give a folder as `into`"}
 
 
 def tune_kernel(
     kernel_name: str,
     kernel_source: Path,
-    problem_size: Union[int, Sequence[int]],
+    problem_size: Union[int, str, Sequence[Union[int, str]]],
     arguments: Sequence[Any],
     tune_params: Parameters,
     grid_div_x: Texts = None,
@@ -44,14 +54,15 @@ def tune_kernel(
     restrictions: Texts = None,
     answer: Sequence[Any] | None = None,
     atol: float = 1e-6,
-    verify: Callable[[Any, Any, float], bool] | None = None,
+    verify: Callable[..., Any] | None = None,
     *,
     smem_args: Mapping[str, Any] | None = None,
-    block_size_names: Sequence[str] = _NAMES,
+    block_size_names: Sequence[str] | None = None,
     device: Union[int, str, None] = None,
-    strategy: str = "brute_force",
+    strategy: str | None = None,
     strategy_options: Mapping[str, Any] | None = None,
     iterations: int = 7,
+    metrics: Mapping[str, Union[str, Function]] | None = None,
     lang: str | None = None,
     verbose: bool = False,
     quiet: bool = False,
@@ -64,19 +75,23 @@ def tune_kernel(
 
     kernel_name, kernel_source: the function, and its code or its file. arguments: NumPy arrays and scalars, in the order of
         its signature; pointers to const are only read.
-    tune_params: values of each macro. restrictions: conditions as texts; problem_size: one to three numbers.
+    tune_params: values of each macro. problem_size: one to three numbers. restrictions, grid_div_x and so on: texts, or
+        functions of one expression of a dict of the parameters, such as lambda p: p["block_size_x"] <= 256.
     answer: what the arrays hold after a launch, None for those that are not looked at: the default configuration (the first
-        that meets the restrictions) is run on `arguments` and compared, by `verify` or by `atol`. All others are compared
-        with the default, on random contents in the range of the arrays'.
-    strategy: "brute_force" tries all; others search ("random_sample" draws, any other name is Pascaline's own search),
-        strategy_options["max_fevals"] configurations.
+        that meets the restrictions) is run on `arguments` and compared, by `verify(answer, result)`, which may have an argument
+        `atol`, or by numpy.allclose. All others are compared with the default, on random contents in the range of the arrays'.
+    strategy: "brute_force" (the default) tries all; others search ("random_sample" draws, any other name is Pascaline's own
+        search), strategy_options["max_fevals"] configurations, for strategy_options["time_limit"] seconds.
     iterations: samples of a configuration, at least 3. device: a number of a CUDA device, or a name such as "emulator".
+    metrics: what each result gets besides, by its name: a function of the result so far, or an expression.
     into: a folder in which the kernel, its search space and the database are left, so that nothing is measured again; db:
-        another place for the database. Without either nothing is kept. options: others of `pascaline.sweep`. lang must be "CUDA" if given; verbose and quiet change nothing, as nothing is printed.
+        another place for the database. Without either nothing is kept. options: others of `pascaline.sweep`. lang must be
+        "CUDA" if given; verbose and quiet change nothing, as nothing is printed.
 
     Returns a dict for each configuration that ran, fastest first, with its parameters and its `time` in milliseconds; and a
-    dict of what it ran on.
+    dict of what it ran on. Raises Error if none ran, which says why the first did not.
     """
+    options = _taken(options)
     if lang is not None and str(lang).upper() not in ("CUDA", "CUPY", "NVCUDA"):
         raise ArgumentError(f"lang: kernels in {lang} cannot be run here, only CUDA")
     with _Folder(into) as folder:
@@ -89,20 +104,58 @@ def tune_kernel(
             # Without a database, in which there may be winners: it is the default that is compared.
             untuned = Kernel(os.path.join(folder, kernel.name + ".cu"), db=os.path.join(folder, "none.db"))
             _compare(answer, _launched(untuned, arguments, place), atol, verify)
-        samples = max(3, iterations)
+        samples = max(3, _number("iterations", iterations, int))
         wanted: dict[str, Any] = {"min_samples": samples, "max_samples": samples, **options}
-        most = (strategy_options or {}).get("max_fevals")
-        searcher = {"brute_force": "exhaustive", "random_sample": "random"}.get(strategy, "auto")
+        most, seconds = (_of(strategy_options, name) for name in ("max_fevals", "time_limit"))
+        searcher = {"brute_force": "exhaustive", "random_sample": "random"}.get(strategy or "brute_force", "auto")
         wanted.setdefault("searcher", searcher)
         wanted.setdefault("trials", most or (_ALL if searcher == "exhaustive" else 100))
+        if seconds is not None:
+            wanted.setdefault("budget", f"{max(1, math.ceil(_number('time_limit', seconds, float)))}s")
         kernel.tune(device=place, progress=progress, **wanted)
-        return _results(kernel, store)
+        results, environment = _results(kernel, store)
+        for result in results:
+            _add_metrics(result, metrics or {})
+        return results, environment
+
+
+def _of(options: Mapping[str, Any] | None, name: str) -> Any:
+    return (options or {}).get(name)
+
+
+def _number(name: str, value: Any, kind: type) -> Any:
+    if isinstance(value, bool) or not isinstance(value, (int, float) if kind is float else kind):
+        raise TypeError(f"{name}: {type(value).__name__} is not a number")
+    return value
+
+
+def _taken(options: dict[str, Any]) -> dict[str, Any]:
+    """Options without Kernel Tuner's others, as far as these ask for nothing."""
+    for name, instead in _OTHERS.items():
+        if options.get(name):
+            raise ArgumentError(f"{name}: Kernel Tuner's argument of this name cannot be taken over{instead}")
+    if options.get("objective") == "time":  # which is what decides here, too
+        options = {**options, "objective": None}
+    return {name: value for name, value in options.items() if name not in _OTHERS}
+
+
+def _add_metrics(result: dict[str, Any], metrics: Mapping[str, Union[str, Function]]) -> None:
+    for name, metric in metrics.items():
+        if callable(metric):
+            result[name] = metric(result)
+        elif isinstance(metric, str):
+            try:
+                result[name] = eval(metric, {"__builtins__": {}}, result)  # the caller's own code, as a function would be
+            except (NameError, SyntaxError) as error:
+                raise ArgumentError(f"metrics: {name}: {error}") from None
+        else:
+            raise TypeError(f"metrics: {name}: {type(metric).__name__} is neither a function nor a text")
 
 
 def run_kernel(
     kernel_name: str,
     kernel_source: Path,
-    problem_size: Union[int, Sequence[int]],
+    problem_size: Union[int, str, Sequence[Union[int, str]]],
     arguments: Sequence[Any],
     params: Mapping[str, Any],
     grid_div_x: Texts = None,
@@ -110,12 +163,16 @@ def run_kernel(
     grid_div_z: Texts = None,
     *,
     smem_args: Mapping[str, Any] | None = None,
-    block_size_names: Sequence[str] = _NAMES,
+    block_size_names: Sequence[str] | None = None,
     device: Union[int, str, None] = None,
     lang: str | None = None,
+    quiet: bool = False,
+    **options: Any,
 ) -> list[Any]:
     """Runs a kernel once in one configuration, as kernel_tuner.run_kernel does: copies of `arguments` after the launch.
     Arguments as for `tune_kernel`; params: one value of each macro."""
+    for name in _taken(options):
+        raise TypeError(f"run_kernel has no argument '{name}'")
     if lang is not None and str(lang).upper() not in ("CUDA", "CUPY", "NVCUDA"):
         raise ArgumentError(f"lang: kernels in {lang} cannot be run here, only CUDA")
     values = {name: [value] for name, value in params.items()}
@@ -154,26 +211,31 @@ class _Pair:
             raise ArgumentError(f"kernel_name: {name!r} is not the name of a function")
         self.name = name
         code = _code_of(source)
-        writes = _pointers(name, code)
+        signature = _Signature(name, code)
+        writes = [parameter.is_written for parameter in signature.parameters]
+        block_size_names = _NAMES if block_size_names is None else block_size_names
         values = {parameter: [_plain(value) for value in listed] for parameter, listed in dict(tune_params).items()}
         self.kernel: dict[str, Any] = {
             "Language": "CUDA", "KernelName": name, "KernelFile": name + ".cu", "ProblemSize": _sizes(problem_size),
             "GlobalSize": {"X": 1}, "LocalSize": _block(values, block_size_names),
             "Arguments": [_argument(f"arguments[{i}]", value, writes[i]) for i, value in enumerate(arguments)]
             if len(arguments) == len(writes) else _wrong_number(name, len(writes), len(arguments))}
+        code = signature.with_bits_for(arguments)
         for axis, texts, block in zip("XYZ", divisors, block_size_names):
             usual = [block] if block in values else []
-            self.kernel["GridDiv" + axis] = usual if texts is None else [str(text) for text in _listed(texts)]
+            self.kernel["GridDiv" + axis] = usual if texts is None else [
+                str(text) for text in _listed(f"grid_div_{axis.lower()}", texts, values)]
         root = {"ConfigurationSpace": {
             "TuningParameters": [{"Name": parameter, "Type": _kind(parameter, listed), "Values": repr(listed)}
                                  for parameter, listed in values.items()],
-            "Conditions": [_condition(text, values) for text in _listed(restrictions)]},
+            "Conditions": [_condition(text, values) for text in _listed("restrictions", restrictions, values)]},
             "KernelSpecification": self.kernel}
         try:
             writer = _t1.SpaceWriter(_t1.Node(root, "tune_kernel"))
             document = writer.document(name)
             if smem_args:
-                document["launch"]["shared_bytes"] = _t1.translate_number(str(smem_args["size"]), writer.parameters)
+                size, = _listed("smem_args", smem_args["size"], values)
+                document["launch"]["shared_bytes"] = _t1.translate_number(str(size), writer.parameters)
             code = _t1.with_c_linkage(writer.kernel, code)
         except (_t1.InputError, _t1.PythonTextError) as error:
             raise ArgumentError(_in_python(str(error))) from None
@@ -211,15 +273,56 @@ def _code_of(source: Any) -> str:
         return text.read()
 
 
-def _pointers(name: str, code: str) -> list[bool]:
-    """Of each argument of the kernel, whether it is a pointer to what is not const."""
-    bare = re.sub(r"//[^\n]*|/\*.*?\*/", " ", code, flags=re.DOTALL)
-    found = re.search(rf"__global__[^;{{}}]*?(?<!\w){re.escape(name)}\s*\(([^{{}};]*?)\)\s*\{{", bare, re.DOTALL)
-    if not found:
-        raise ArgumentError(f"kernel_source: it has no __global__ function '{name}'")
-    listed = found[1].strip()
-    return ["*" in argument and not re.search(r"\bconst\b[^*]*\*|\w\s+const\s*\*", argument)
-            for argument in listed.split(",")] if listed else []
+class _Parameter:
+    """Of a kernel's function: where it is in the code, and whether it is a pointer to what is not const."""
+
+    def __init__(self, text: str, begin: int) -> None:
+        self.text, self.begin = text, begin
+        self.is_written = "*" in text and not re.search(r"\bconst\b[^*]*\*|\w\s+const\s*\*", text)
+
+
+class _Signature:
+    """A kernel's function in its code."""
+
+    def __init__(self, name: str, code: str) -> None:
+        self._code = code
+        bare = re.sub(r"//[^\n]*|/\*.*?\*/", lambda found: re.sub(r"[^\n]", " ", found[0]), code, flags=re.DOTALL)
+        found = re.search(rf"__global__[^;{{}}]*?(?<!\w){re.escape(name)}\s*\(([^{{}};]*?)\)\s*\{{", bare, re.DOTALL)
+        if not found:
+            raise ArgumentError(f"kernel_source: it has no __global__ function '{name}'")
+        self._body = found.end()
+        self.parameters: list[_Parameter] = []
+        begin = found.start(1)
+        for text in found[1].split(",") if found[1].strip() else []:
+            self.parameters.append(_Parameter(text, begin))
+            begin += len(text) + 1
+
+    def with_bits_for(self, arguments: Sequence[Any]) -> str:
+        """The code, in which scalars that are not whole numbers come as their bits: a search space's are whole."""
+        code, body = self._code, ""
+        for parameter, value in reversed(list(zip(self.parameters, arguments))):
+            if _is_whole(value):
+                continue
+            found = re.fullmatch(r"(\s*)(?:const\s+)?(float|double)(?:\s+const)?\s+(\w+)\s*", parameter.text)
+            if not found or _TYPES[value.dtype.name] != found[2]:
+                raise ArgumentError(f"arguments: {value} of {value.dtype.name} is passed as '{parameter.text.strip()}', which is not "
+                                    "that type; write it into the kernel, or pass it in an array")
+            given = f"{found[1]}int {found[3]}_bits"
+            code = code[:parameter.begin] + given + code[parameter.begin + len(parameter.text):]
+            self._body += len(given) - len(parameter.text)
+            # Those of a double are more than a search space holds exactly: they are in the code.
+            number = (f"__int_as_float({found[3]}_bits)" if found[2] == "float" else
+                      f"__longlong_as_double({hex(struct.unpack('<Q', struct.pack('<d', float(value)))[0])}ULL)")
+            body = f" {found[2]} {found[3]} = {number};{body}"
+        return code[:self._body] + body + code[self._body:]
+
+
+def _is_whole(value: Any) -> bool:
+    """Whether an argument is no scalar, or one that is a whole number."""
+    if getattr(value, "shape", ()):
+        return True
+    number = float(value)
+    return math.isfinite(number) and number == int(number)
 
 
 def _plain(value: Any) -> Any:
@@ -227,12 +330,67 @@ def _plain(value: Any) -> Any:
     return value.item() if hasattr(value, "item") and not isinstance(value, (int, float, str)) else value
 
 
-def _listed(texts: Any) -> list[Any]:
+def _listed(name: str, texts: Any, parameters: Mapping[str, Any]) -> list[Any]:
+    """Texts and numbers, of functions what they compute."""
     if texts is None:
         return []
-    if callable(texts):
-        raise ArgumentError("restrictions: a function cannot be taken over; give conditions as texts")
-    return [texts] if isinstance(texts, str) else list(texts)
+    several = [texts] if isinstance(texts, (str, int)) or callable(texts) else list(texts)
+    return [_expression(name, one, parameters) if callable(one) else one for one in several]
+
+
+def _expression(name: str, function: Any, parameters: Mapping[str, Any]) -> str:
+    """The expression that a function of the parameters computes, a lambda or a `def` with no more than a return: p["x"], or an
+    argument x, as x, and numbers and texts of its surroundings as such."""
+    try:
+        source = textwrap.dedent(inspect.getsource(function))
+        found = {ast.dump(node): node for node in _functions_in(source, function)}
+        (node,) = found.values()
+        known = inspect.getclosurevars(function)
+    except (OSError, TypeError, ValueError):
+        raise ArgumentError(f"{name}: the source of a function cannot be read, or it does more than compute one expression; give "
+                            "texts") from None
+    arguments = [argument.arg for argument in node.args.args]
+    values = {**known.globals, **known.nonlocals}
+
+    class InTheirNames(ast.NodeTransformer):
+        def visit_Subscript(self, at: ast.Subscript) -> ast.AST:
+            if isinstance(at.value, ast.Name) and at.value.id in arguments and isinstance(at.slice, ast.Constant):
+                return ast.Name(str(at.slice.value), ast.Load())
+            return self.generic_visit(at)
+
+        def visit_Name(self, at: ast.Name) -> ast.AST:
+            value = _plain(values.get(at.id))
+            return ast.Constant(value) if at.id not in arguments and isinstance(value, (bool, int, float, str)) else at
+
+    body = node.body if isinstance(node, ast.Lambda) else node.body[-1].value
+    text = ast.unparse(ast.fix_missing_locations(InTheirNames().visit(body)))
+    if any(argument not in parameters and re.search(rf"\b{argument}\b", text) for argument in arguments):
+        raise ArgumentError(f"{name}: a function may read its dict only by the names of parameters, not as in {text}")
+    return text
+
+
+def _functions_in(source: str, function: Any) -> list[Any]:
+    """Lambdas and functions in some lines that may be this one."""
+    code = function.__code__
+    node: Any
+    if function.__name__ != "<lambda>":
+        node = ast.parse(source).body[0]
+        body = node.body[1:] if isinstance(node, ast.FunctionDef) and ast.get_docstring(node) else getattr(node, "body", [])
+        return [node] if len(body) == 1 and isinstance(body[0], ast.Return) and body[0].value else []
+    found: list[Any] = []
+    for begin in (match.start() for match in re.finditer(r"\blambda\b", source)):
+        for end in range(len(source), begin, -1):  # the lines need not be a whole statement
+            try:
+                node = ast.parse(source[begin:end].strip(), mode="eval").body
+            except (SyntaxError, ValueError):
+                continue
+            if isinstance(node, ast.Lambda):
+                made = compile(ast.Expression(node), "", "eval").co_consts[0]
+                if (made.co_varnames == code.co_varnames and made.co_consts == code.co_consts
+                        and set(made.co_names) == {*code.co_names, *code.co_freevars}):
+                    found.append(node)
+                break
+    return found
 
 
 def _kind(name: str, values: list[Any]) -> str:
@@ -254,6 +412,7 @@ def _condition(text: Any, parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 def _sizes(problem_size: Any) -> list[int]:
     sizes = [_plain(size) for size in (problem_size if isinstance(problem_size, (list, tuple)) else [problem_size])]
+    sizes = [int(size) if isinstance(size, str) and size.strip().isdecimal() else size for size in sizes]
     if not 1 <= len(sizes) <= 3 or not all(isinstance(size, int) and size >= 1 for size in sizes):
         raise ArgumentError(f"problem_size: {problem_size!r} is not one to three numbers of at least 1")
     return sizes
@@ -269,9 +428,12 @@ def _argument(where: str, value: Any, written: bool) -> dict[str, Any]:
         raise ArgumentError(f"{where}: {type(value).__name__} of {dtype} cannot be passed; give NumPy's arrays and scalars of "
                             f"{', '.join(_TYPES)}")
     if not getattr(value, "shape", ()):
-        if float(value) != int(value):
+        if not _is_whole(value) and _TYPES[dtype] not in ("float", "double"):
             raise ArgumentError(f"{where}: the scalar {value} is not a whole number; write it into the kernel, or pass it in "
                                 "an array")
+        if not _is_whole(value):
+            bits = struct.unpack("<i", struct.pack("<f", value))[0] if dtype == "float32" else 0
+            return {"Type": "int32", "MemoryType": "Scalar", "FillType": "Constant", "FillValue": bits}
         return {"Type": _TYPES[dtype], "MemoryType": "Scalar", "FillType": "Constant", "FillValue": int(value)}
     return {"Type": _TYPES[dtype], "MemoryType": "Vector", "AccessType": "ReadWrite" if written else "ReadOnly",
             "Size": int(value.size), "FillType": "Random"}
@@ -319,17 +481,26 @@ def _launched(kernel: Kernel, arguments: Sequence[Any], device: str | None) -> l
     return after
 
 
-def _compare(answer: Sequence[Any], result: list[Any], atol: float, verify: Callable[[Any, Any, float], bool] | None) -> None:
+def _compare(answer: Sequence[Any], result: list[Any], atol: float, verify: Callable[..., Any] | None) -> None:
+    if isinstance(answer, str) or not isinstance(answer, Sequence):
+        raise TypeError(f"answer: {type(answer).__name__} is not a list with an entry for each argument")
     if len(answer) != len(result):
         raise ArgumentError(f"answer: it has {len(answer)} entries for {len(result)} arguments")
     if verify is not None:
-        if not verify(list(answer), result, atol):
+        taken = inspect.signature(verify).parameters
+        named = {"atol": atol} if "atol" in taken else {}
+        rest = () if named or len(taken) < 3 else (atol,)
+        if not verify(list(answer), result, *rest, **named):
             raise ArgumentError("answer: verify refuses what the default configuration computes")
         return
     import numpy
 
     for index, (wanted, found) in enumerate(zip(answer, result)):
-        if wanted is not None and not numpy.allclose(wanted, found, atol=atol):
+        if wanted is None:
+            continue
+        if numpy.shape(wanted) != numpy.shape(found):
+            raise ArgumentError(f"answer: the one of arguments[{index}] is {list(numpy.shape(wanted))}, not {list(numpy.shape(found))}")
+        if not numpy.allclose(wanted, found, atol=atol):
             worst = float(numpy.nanmax(numpy.abs(numpy.asarray(wanted, float) - numpy.asarray(found, float))))
             raise ArgumentError(f"answer: what the default configuration computes differs in arguments[{index}], by up to "
                                 f"{worst:g}")
@@ -347,6 +518,10 @@ def _value(parameter: dict[str, Any], text: str) -> Any:
 def _results(kernel: Kernel, db: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     parameters = {parameter["name"]: parameter for parameter in kernel.space["parameters"]}
     ran = trials(db, kernel=kernel.name, status="ok")
+    if not ran:
+        failed = trials(db, kernel=kernel.name)
+        reason = f": {failed[0]['status']}: {failed[0]['reason']} ({failed[0]['config']})" if failed else ""
+        raise Error(f"none of {len(failed)} configurations ran{reason}")
     best: dict[str, dict[str, Any]] = {}
     for trial in ran:  # of finals and searches, the finals are what counts
         known = best.get(trial["config"])
@@ -359,5 +534,5 @@ def _results(kernel: Kernel, db: str) -> tuple[list[dict[str, Any]], dict[str, A
         config = {name: _value(parameter, shown[name]) for name, parameter in parameters.items()}
         results.append({**config, "time": trial["median_us"] / 1000})
     results.sort(key=lambda result: float(result["time"]))
-    environment = {"device_name": ran[0]["device"], "compiler": ran[0]["compiler"], "target": ran[0]["target"]} if ran else {}
+    environment = {"device_name": ran[0]["device"], "compiler": ran[0]["compiler"], "target": ran[0]["target"]}
     return results, environment

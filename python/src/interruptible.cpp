@@ -36,6 +36,9 @@ void Interruptible::serve() {
       if (is_to_end() && !interruption_) {
         throw Error("ended, as the Python interpreter is ending");
       }
+      if (looks_ && events.empty() && !ended && !interruption_ && heard()) {
+        listener_("look", "null");
+      }
       for (const Event& event : events) {
         if (!interruption_) {
           listener_(event.kind, event.json);

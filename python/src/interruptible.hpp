@@ -16,8 +16,10 @@ namespace pascaline::python {
 /// looks for signals a few times a second and hands events to the caller's function.
 class Interruptible {
  public:
-  /// `listener` is called with a kind and a JSON text, both strings, in the caller's thread, or is None.
-  explicit Interruptible(nanobind::object listener) : listener_(std::move(listener)) {}
+  /// `listener` is called with a kind and a JSON text, both strings, in the caller's thread, or is None. With `looks` it is
+  /// also called with "look" and "null" a few times a second while there is nothing to tell, so that it can throw then.
+  explicit Interruptible(nanobind::object listener, bool looks = false)
+      : listener_(std::move(listener)), looks_(looks) {}
 
   /// Runs `work` to its end. A signal's exception (Ctrl-C) and one that the listener throws set `stop`; it is thrown
   /// when the work has ended, before what the work itself throws. Call it with the GIL.
@@ -38,6 +40,7 @@ class Interruptible {
   void serve();
 
   nanobind::object listener_;
+  bool looks_;
   std::atomic<bool> stop_{false};
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -158,7 +158,7 @@ class LanguageModel {
     sampling.add_to(app);
     read_words(app, std::move(words));
     refuse_fork();
-    Interruptible caller(std::move(listener));
+    Interruptible caller(std::move(listener), true);
     std::string text;
     caller.run([&] {
       const std::lock_guard lock(mutex_);

@@ -166,6 +166,49 @@ def test_divisors_shared_memory_and_kinds_of_values() -> None:
     assert all(result["factor"] == 2.0 for result in results)
 
 
+def two_lines(p: Any) -> bool:
+    """Not one expression."""
+    p = dict(p)
+    return bool(p["block_size_x"] > 32)
+
+
+def one_line(p: Any) -> bool:
+    """Blocks of more than 32 threads."""
+    return p["block_size_x"] > least
+
+
+least = 32
+AT_LEAST: list[Any] = [
+    lambda p: p["block_size_x"] > 32, [lambda p: p["block_size_x"] > least, lambda p: p["block_size_x"] < 4096],
+    lambda block_size_x: block_size_x % 64 == 0, one_line, "block_size_x > 32", ["block_size_x >= 64"]]
+
+
+@pytest.mark.parametrize("which", range(len(AT_LEAST)))
+def test_restrictions_are_texts_or_functions(which: int) -> None:
+    at_most = 64
+    results, _ = kernel_tuner.tune_kernel(
+        "vector_add", VECTOR_ADD, "3000", vector_add(), {"block_size_x": [32, 64]}, restrictions=AT_LEAST[which],
+        grid_div_x=lambda p: p["block_size_x"] + 0 * at_most, block_size_names=None, strategy=None, platform=0, observers=None,
+        objective="time", device="emulator", iterations=3,
+        metrics={"blocks": lambda p: 3000 / p["block_size_x"], "twice": "2 * blocks"}, strategy_options={"time_limit": 50}, **SHORT)
+    (result,) = results
+    assert result["block_size_x"] == 64 and result["blocks"] == 3000 / 64 and result["twice"] == 6000 / 64
+
+
+def test_verify_is_called_as_kernel_tuner_calls_it() -> None:
+    arguments, seen = vector_add(), []
+    answer = [arguments[1] + arguments[2], None, None, None]
+
+    def given(wanted: Any, found: Any, *rest: Any) -> bool:
+        seen.append(rest)
+        return bool(np.allclose(wanted[0], found[0]))
+
+    for verify in [lambda a, b: given(a, b), lambda a, b, atol=None: given(a, b, atol), lambda a, b, tolerance: given(a, b, tolerance)]:
+        kernel_tuner.tune_kernel("vector_add", VECTOR_ADD, 3000, arguments, {"block_size_x": [64]}, answer=answer, verify=verify,
+                                 atol=1e-3, device="emulator", iterations=3, **SHORT)
+    assert seen == [(), (1e-3,), (1e-3,)]
+
+
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"kernel_name": "vector sum"}, "kernel_name"),
     ({"kernel_name": "other"}, "no __global__ function 'other'"),
@@ -180,8 +223,12 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"tune_params": {"block_size_x": []}}, "tune_params"),
     ({"tune_params": {"block_size_x": [32, "x"]}}, "tune_params: block_size_x has values of several types"),
     ({"tune_params": {"block size": [32]}}, "tune_params.*identifier"),
-    ({"restrictions": [lambda p: True]}, "restrictions"),
-    ({"restrictions": lambda p: True}, "restrictions: a function"),
+    ({"restrictions": [lambda p: sum(p.values()) < 99]}, "restrictions: a function may read its dict only"),
+    ({"restrictions": two_lines}, "restrictions: the source of a function cannot be read, or it does more"),
+    ({"restrictions": print}, "restrictions: the source"),
+    ({"restrictions": eval("lambda p: p['block_size_x'] > 32")}, "restrictions: the source"),
+    ({"restrictions": lambda p: p["nothing"] > 32}, "restrictions.*nothing"),
+    ({"restrictions": [7.5]}, "restrictions: float"),
     ({"restrictions": ["block_size_x >"]}, "restrictions"),
     ({"restrictions": ["block_size_y > 3"]}, "restrictions.*block_size_y"),
     ({"restrictions": ["__import__('os').system('true')"]}, "restrictions"),
@@ -189,6 +236,16 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"grid_div_x": ["block_size_z"]}, "grid_div_"),
     ({"smem_args": {"size": "many"}}, "many"),
     ({"answer": [None]}, "answer: it has 1 entries for 4"),
+    ({"answer": 5}, "answer: int is not a list"),
+    ({"answer": [np.zeros(5, np.float32), None, None, None]}, r"answer: the one of arguments\[0\] is \[5\], not \[3000\]"),
+    ({"problem_size": "block_size_x * 50"}, "problem_size"),
+    ({"iterations": "7"}, "iterations: str"),
+    ({"cache": "results.json"}, "cache: Kernel Tuner's argument .* `into`"),
+    ({"log": 10}, "log: Kernel Tuner's argument"),
+    ({"compiler_options": ["-O2"]}, "compiler_options: Kernel Tuner's"),
+    ({"observers": [object()]}, "observers: Kernel Tuner's"),
+    ({"objective": "GFLOP/s"}, "objective: there is no 'GFLOP/s'"),
+    ({"kernel_source": VECTOR_ADD.replace("c[i] =", "c[i] = nowhere +")}, "none of 2 configurations ran: compile_failed: .*nowhere"),
     ({"lang": "OpenCL"}, "lang"),
     ({"device": 1.5}, "device"),
     ({"no_such_option": 1}, "no_such_option"),
@@ -204,10 +261,20 @@ def test_what_cannot_be_taken_over_is_named(change: dict[str, Any], message: str
 
 
 def test_scalars_and_contents_that_do_not_fit() -> None:
-    source = "__global__ void f(float* x, const float* y, float s) { x[threadIdx.x] = s * y[threadIdx.x]; }"
+    source = """__global__ void f(float* x, /* , float s */ const float* y, const float s, double t,  // float, too
+                      float u) { x[threadIdx.x] = s * y[threadIdx.x] + t + u; }"""
     x, y = draw(256), draw(256)
+    for s, t, u in [(0.5, -1e-300, 3), (2, 0.1, np.inf), (-0.0, 7, 1e-40)]:
+        after = kernel_tuner.run_kernel("f", source, 256, [x, y, np.float32(s), np.float64(t), np.float32(u)], {"unused": 1},
+                                        device="emulator")
+        np.testing.assert_allclose(after[0], s * y + t + u, rtol=1e-6)
+    source = "__global__ void f(float* x, const float* y, float s) { x[threadIdx.x] = s * y[threadIdx.x]; }"
+    with pytest.raises(pascaline.ArgumentError, match=r"arguments: 0.5 of float64 is passed as 'float s', which is not that type"):
+        kernel_tuner.run_kernel("f", source, 256, [x, y, np.float64(0.5)], {"unused": 1}, device="emulator")
     with pytest.raises(pascaline.ArgumentError, match=r"arguments\[2\]: the scalar 0.5 is not a whole number"):
-        kernel_tuner.run_kernel("f", source, 256, [x, y, np.float32(0.5)], {"unused": 1}, device="emulator")
+        kernel_tuner.run_kernel("f", source, 256, [x, y, np.float16(0.5)], {"unused": 1}, device="emulator")
+    with pytest.raises(TypeError, match="run_kernel has no argument 'color'"):
+        kernel_tuner.run_kernel("f", source, 256, [x, y, np.float32(2)], {"unused": 1}, device="emulator", color=1)
     y[3] = np.nan
     with pytest.raises(pascaline.ArgumentError, match="not finite"):
         kernel_tuner.run_kernel("f", source, 256, [x, y, np.float32(2)], {"unused": 1}, device="emulator")

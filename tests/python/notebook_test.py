@@ -44,3 +44,12 @@ def test_the_example_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     cells = runpy.run_path(str(example), run_name="__main__")
     assert cells["winners"].shape[0] == 1 and cells["summary"]["ok"] >= 12
     assert "speedup" in capsys.readouterr().out and os.path.exists(cells["db"])
+
+
+def test_the_examples_cells_run_as_a_notebooks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["ipykernel_launcher.py", "-f", "/run/user/kernel-1.json"])  # a notebook's own
+    cells = (ROOT / "examples" / "python" / "notebook.py").read_text().split("\n# %%")[1:]
+    names: dict[str, object] = {"__name__": "__main__"}  # and no __file__
+    for cell in cells:
+        exec(compile("#" + cell, "<cell>", "exec"), names)
+    assert hasattr(names["page"], "_repr_html_") and len(cells) == 5
