@@ -14,6 +14,8 @@ PRODUCT_SHAPE = "(a.shape[0], b.shape[0] // (2 if epilogue == 'swiglu' else 1))"
 
 
 # Many rows are rounded before a kernel multiplies them with a packed weight.
+GATHERED = """    if out is None and stream is None and hasattr(table, "shape") and hasattr(indices, "shape"):
+        out = packed.gathered(table, indices)"""
 PACKED = """    if isinstance(b, packed.PackedMatrix) and packed.needs_rounding(a, b, device):
         return packed.matmul(a, b, bias=bias, residual=residual, out=out, epilogue=epilogue, device=device, stream=stream)"""
 
@@ -66,7 +68,8 @@ OPERATIONS = [
      "(x.shape[1], x.shape[0])", "x"),
     ("gather", "Row indices[t] of a table for each t; zeros for an index that is not a row.",
      [("table", "in", f"[ROWS, WIDTH], {ANY}, or a packed.PackedMatrix"), ("indices", "in", "[TOKENS], int32"),
-      ("out", "out", f"[TOKENS, WIDTH], {FLOATS}")], [], "(indices.shape[0], table.shape[1])", "table"),
+      ("out", "out", f"[TOKENS, WIDTH], {FLOATS}; without it one of the table's type is made, or of float32 if that is another")], [],
+     "(indices.shape[0], table.shape[1])", "table", GATHERED),
     ("rope_vision", "Rotates the query and key heads of patches in place and returns them.",
      [("qkv", "change", f"[PATCHES, 3, HEADS, HEAD_DIM], {FLOATS}"), ("cosine", "in", "[POSITIONS, HEAD_DIM/4], float32"),
       ("sine", "in", "as cosine"), ("positions", "in", "[2, PATCHES], int32: row and column of each patch")],

@@ -30,7 +30,11 @@ def frame(rows: Iterable[dict[str, Any]]) -> Any:
     import pandas
 
     flat = []
+    if isinstance(rows, (str, bytes)) or not isinstance(rows, Iterable):
+        raise TypeError(f"rows: {type(rows).__name__} is not a list of dicts")
     for row in rows:
+        if not isinstance(row, dict):
+            raise TypeError(f"rows: one is {type(row).__name__}, not a dict")
         one = {name: value for name, value in row.items() if name not in ("problem", "config")}
         kernel, _, problem = str(row.get("problem", "")).partition(" ")
         if kernel:

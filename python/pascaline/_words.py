@@ -1,6 +1,7 @@
 """How arguments become the words of options, which the libraries check as those of a command line."""
 
 import ctypes
+import operator
 import os
 from collections.abc import Iterable, Mapping
 from typing import Union
@@ -53,9 +54,21 @@ def text_of(name: str, value: str | None) -> str:
     return plain(name, value)
 
 
+def number_of(value: object) -> object:
+    """An int of what is a whole number of another library, such as NumPy's; all else as it is."""
+    if isinstance(value, int) or not hasattr(value, "__index__"):
+        return value
+    try:
+        return operator.index(value)
+    except TypeError:  # of an array
+        return value
+
+
 def whole(name: str, value: int, low: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
+    given = number_of(value)
+    if isinstance(given, bool) or not isinstance(given, int):
         raise TypeError(f"{name}: {type(value).__name__} is not an int")
+    value = given
     if not low <= value < 2**63:
         raise ArgumentError(f"{name}: must be a whole number of at least {low}, not {value}")
     return value
@@ -79,7 +92,8 @@ def problem_text(name: str, problem: Problem) -> str:
     if not isinstance(problem, Mapping):
         raise TypeError(f"{name}: {type(problem).__name__} is not a problem; pass a dict such as {{'M': 512, 'N': 2048}}")
     parts = []
-    for key, value in problem.items():
+    for key, given in problem.items():
+        value = number_of(given)
         if not isinstance(key, str) or isinstance(value, bool) or not isinstance(value, (int, str)):
             raise TypeError(f"{name}: {key!r}: {value!r} is not the name of a dimension or type and its value")
         parts.append(f"{plain(name, key)}={plain(name, str(value))}")
@@ -113,7 +127,7 @@ def words_of(values: Mapping[str, object]) -> list[str]:
     for name, value in values.items():
         option = "--" + name.replace("_", "-")
         several = value if isinstance(value, (list, tuple)) else [value]
-        for one in several:
+        for one in map(number_of, several):
             if one is None or one is False:
                 continue
             if one is True:

@@ -516,8 +516,10 @@ def gather(
 
     table: [ROWS, WIDTH], float32, float16 or bfloat16, or a packed.PackedMatrix.
     indices: [TOKENS], int32.
-    out: [TOKENS, WIDTH], float32 or float16.
+    out: [TOKENS, WIDTH], float32 or float16; without it one of the table's type is made, or of float32 if that is another.
     """
+    if out is None and stream is None and hasattr(table, "shape") and hasattr(indices, "shape"):
+        out = packed.gathered(table, indices)
     if out is None:
         try:
             extents = (indices.shape[0], table.shape[1])

@@ -110,6 +110,14 @@ def matmul(
     return out
 
 
+def gathered(table: Any, indices: Any) -> Any:
+    """The array for rows of a table that has no such rows itself: of float32, by the library of its data; None for others."""
+    data = table.data if isinstance(table, PackedMatrix) else table
+    if len(table.shape) != 2 or len(indices.shape) != 1 or (data is table and "bfloat16" not in str(getattr(table, "dtype", ""))):
+        return None
+    return _new(data, (int(indices.shape[0]), int(table.shape[1])), "float32")
+
+
 def _rank_2(name: str, array: Any) -> tuple[int, int]:
     shape = getattr(array, "shape", None)
     if shape is None:

@@ -8,6 +8,7 @@
 
 #include "core/error.hpp"
 #include "core/util/paths.hpp"
+#include "db/store.hpp"
 #include "runtime/device/cuda/thread_context.hpp"
 
 namespace pascaline::python {
@@ -149,6 +150,9 @@ void use_database(const std::optional<std::filesystem::path>& database) {
   const std::lock_guard lock(all.mutex);
   if (database && !std::filesystem::exists(*database)) {
     throw Error("db: there is no " + database->string() + "; `pascaline.sweep` makes one");
+  }
+  if (database) {
+    const Store read(*database, OpenMode::read_only);  // which says what is wrong with it
   }
   for (auto& [place, engine] : all.by_place) {
     if (engine) {

@@ -34,6 +34,9 @@ def test_a_kernel_is_launched_where_arrays_lie_and_on_copies() -> None:
     x[:], y[:] = draw(1001), draw(1001)
     kernel.launch(x, y, out, N=1001)
     np.testing.assert_allclose(out, 3 * x + y, rtol=1e-6)
+    out[:] = 0
+    kernel(x, y, out, N=np.int64(1001))  # a number of another library
+    np.testing.assert_allclose(out, 3 * x + y, rtol=1e-6)
     shifted = np.full(1002, np.nan, np.float32)[1:]  # an address that no launch takes
     kernel.run(x, y, shifted, N=1001, device="emulator")
     np.testing.assert_array_equal(shifted, out)

@@ -123,3 +123,13 @@ def test_what_only_looks_packed_is_refused() -> None:
     for shape in [(-1, 64), (2**31, 1)]:
         with pytest.raises(pascaline.ArgumentError, match="is not possible"):
             packed.PackedMatrix(np.zeros(0, np.uint8), "q8_0", shape)
+
+
+def test_rows_of_a_packed_table_are_float32() -> None:
+    weight = packed.pack(np.linspace(-1, 1, 8 * 64, dtype=np.float32).reshape(8, 64), "q8_0")
+    indices = np.array([7, 0, 7], np.int32)
+    found = ops.gather(weight, indices)
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(found, weight.unpack()[indices])
+    with pytest.raises(pascaline.ArgumentError, match="out: with stream"):
+        ops.gather(weight, indices, stream=3)
