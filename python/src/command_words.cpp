@@ -12,8 +12,8 @@ std::string python_names(const std::string& text) {
   bool quoted = false;  // a command between backticks
   for (std::size_t i = 0; i < text.size();) {
     quoted = quoted != (text[i] == '`');
-    const bool begins = !quoted && text.compare(i, 2, "--") == 0 && i + 2 < text.size() && std::islower(text[i + 2]) != 0 &&
-                        (i == 0 || text[i - 1] != '-');
+    const bool begins = !quoted && text.compare(i, 2, "--") == 0 && i + 2 < text.size() &&
+                        std::islower(text[i + 2]) != 0 && (i == 0 || text[i - 1] != '-');
     if (!begins) {
       out += text[i++];
       continue;
@@ -26,7 +26,7 @@ std::string python_names(const std::string& text) {
 }
 
 void read_words(CLI::App& app, std::vector<std::string> words) {
-  app.set_help_flag();  // there is none
+  app.set_help_flag();                       // there is none
   std::reverse(words.begin(), words.end());  // as CLI11 takes them
   try {
     app.parse(std::move(words));

@@ -16,8 +16,9 @@ namespace pascaline::python {
 /// looks for signals a few times a second and hands events to the caller's function.
 class Interruptible {
  public:
-  /// `listener` is called with a kind and a JSON text, both strings, in the caller's thread, or is None. With `looks` it is
-  /// also called with "look" and "null" a few times a second while there is nothing to tell, so that it can throw then.
+  /// `listener` is called with a kind and a JSON text, both strings, in the caller's thread, or is None. With `looks`
+  /// it is also called with "look" and "null" a few times a second while there is nothing to tell, so that it can throw
+  /// then.
   explicit Interruptible(nanobind::object listener, bool looks = false)
       : listener_(std::move(listener)), looks_(looks) {}
 

@@ -149,6 +149,15 @@ struct Layout {
   throw ArgumentError(fmt::format("{}: its elements do not lie row by row; pass a contiguous copy of the array", name));
 }
 
+// The product, which for no array that is anywhere is more than 64 bits hold.
+std::int64_t times(std::string_view name, std::int64_t elements, std::int64_t extent) {
+  std::int64_t product = 0;
+  if (__builtin_mul_overflow(elements, extent, &product)) {
+    throw ArgumentError(fmt::format("{}: it has more elements than any memory", name));
+  }
+  return product;
+}
+
 TensorView view_of(std::string_view name, nb::handle object, const Layout& layout) {
   if (!layout.type) {
     throw nb::type_error(unsupported_text(name, object).c_str());
@@ -172,7 +181,7 @@ TensorView view_of(std::string_view name, nb::handle object, const Layout& layou
       }
       view.row_stride = layout.strides[i];
     }
-    dense *= extent;
+    dense = times(name, dense, extent);
   }
   return view;
 }
@@ -246,6 +255,14 @@ Place interface_device(std::string_view name, nb::handle object) {
   return 0;
 }
 
+// An entry of a tuple that somebody else made: nanobind does not look whether it is there.
+nb::handle entry_of(const nb::tuple& tuple, std::size_t at) {
+  if (at >= tuple.size()) {
+    throw nb::cast_error();
+  }
+  return tuple[at];
+}
+
 // What version 3 has of the stream on which an array may still be written: none has to be waited for if it is missing.
 std::optional<ForeignStream> interface_stream(std::string_view name, const nb::dict& interface) {
   if (!interface.contains("stream") || interface["stream"].is_none()) {
@@ -271,8 +288,8 @@ Tensor tensor_of_interface(std::string_view name, nb::handle object, bool writte
     std::vector<std::int64_t> shape;
     std::vector<std::int64_t> strides;
     Layout layout;
-    layout.data = reinterpret_cast<void*>(nb::cast<std::uintptr_t>(data[0]));
-    if (written && nb::cast<bool>(data[1])) {
+    layout.data = reinterpret_cast<void*>(nb::cast<std::uintptr_t>(entry_of(data, 0)));
+    if (nb::cast<bool>(entry_of(data, 1)) && written) {
       throw ArgumentError(fmt::format("{}: the array is read-only, and would be written", name));
     }
     layout.type = type_from_text(nb::cast<std::string>(interface["typestr"]));
@@ -282,10 +299,13 @@ Tensor tensor_of_interface(std::string_view name, nb::handle object, bool writte
     }
     strides.assign(shape.size(), 1);
     for (std::size_t i = shape.size(); i-- > 1;) {
-      strides[i - 1] = strides[i] * shape[i];
+      strides[i - 1] = times(name, strides[i], shape[i]);
     }
     if (interface.contains("strides") && !interface["strides"].is_none()) {
       const nb::tuple given = nb::cast<nb::tuple>(interface["strides"]);
+      if (given.size() != shape.size()) {
+        throw nb::cast_error();
+      }
       for (std::size_t i = 0; i < shape.size(); ++i) {
         const auto stride = nb::cast<std::int64_t>(given[i]);
         if (stride % bytes != 0) {
@@ -293,6 +313,9 @@ Tensor tensor_of_interface(std::string_view name, nb::handle object, bool writte
         }
         strides[i] = stride / bytes;
       }
+    }
+    if (interface.contains("mask") && !interface["mask"].is_none()) {
+      throw ArgumentError(fmt::format("{}: the array has a mask, which no operation looks at", name));
     }
     layout.shape = shape;
     layout.strides = strides;
@@ -388,7 +411,7 @@ ForeignStream stream_of(nb::handle given) {
       return {nb::cast<std::uintptr_t>(given.attr("cuda_stream"))};
     }
     if (nb::hasattr(given, "__cuda_stream__")) {  // a version and the handle
-      return {nb::cast<std::uintptr_t>(nb::cast<nb::tuple>(given.attr("__cuda_stream__")())[1])};
+      return {nb::cast<std::uintptr_t>(entry_of(nb::cast<nb::tuple>(given.attr("__cuda_stream__")()), 1))};
     }
     if (nb::hasattr(given, "ptr")) {  // CuPy
       return {nb::cast<std::uintptr_t>(given.attr("ptr"))};

@@ -19,7 +19,8 @@ std::atomic<std::thread::id> g_ending_thread{};
 
 bool is_other_thread() noexcept { return std::this_thread::get_id() != g_ending_thread.load(); }
 
-// With the GIL, before Python itself takes anything down. Work that cannot be stopped and takes longer is left to its fate.
+// With the GIL, before Python itself takes anything down. Work that cannot be stopped and takes longer is left to its
+// fate.
 void end() {
   constexpr std::chrono::seconds kMost{60};
   constexpr std::chrono::milliseconds kLook{2};

@@ -4,9 +4,9 @@
 
 namespace pascaline::python {
 
-/// Work that goes on while other Python threads run. Python ends threads that ask for the GIL after its own end has begun in
-/// ways that no destructor survives, so that the end of the interpreter waits for such work first, and stops what can be
-/// stopped.
+/// Work that goes on while other Python threads run. Python ends threads that ask for the GIL after its own end has
+/// begun in ways that no destructor survives, so that the end of the interpreter waits for such work first, and stops
+/// what can be stopped.
 class Busy {
  public:
   /// With the GIL. Throws Error if the interpreter is ending, but in the thread that ends it.

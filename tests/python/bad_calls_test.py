@@ -113,6 +113,13 @@ class Broken:
 BROKEN = [None, 7, {}, {"data": 3}, {"data": (0, False), "typestr": 3, "shape": (1,)},
           {"data": (0, False), "typestr": "<f4", "shape": 3},
           {"data": (16, False), "typestr": "<f4", "shape": (4, 4), "strides": (3, 1)},
+          {"data": (16, False), "typestr": "<f4", "shape": (4, 4), "strides": (16,)},
+          {"data": (16, False), "typestr": "<f4", "shape": (4, 4), "strides": (16, 4, 4)},
+          {"data": (16,), "typestr": "<f4", "shape": (4, 4)}, {"data": (), "typestr": "<f4", "shape": (4, 4)},
+          {"data": (16, False), "typestr": "<f4", "shape": (-4, 4)}, {"data": (16, False), "typestr": "<f4", "shape": (4, None)},
+          {"data": (16, False), "typestr": "<f4", "shape": (2**40, 2**40)}, {"data": (16, False), "typestr": ">f4", "shape": (4, 4)},
+          {"data": (16, False), "typestr": "<f4", "shape": (4, 4), "stream": "x"},
+          {"data": (16, False), "typestr": "<f4", "shape": (4, 4), "mask": 1},
           {"data": (16, False), "typestr": "<c8", "shape": (4, 4)}, {"data": ("x", False), "typestr": "<f4", "shape": (4,)}]
 
 

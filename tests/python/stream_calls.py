@@ -105,7 +105,8 @@ def arrays_of_cupy_go_to_its_current_stream() -> None:
 
 def streams_that_are_none_are_refused() -> None:
     x, out = arrays(4, 32)
-    for wrong in ["7", 1.5, True, -1, object()]:
+    short = types.SimpleNamespace(__cuda_stream__=lambda: (0,))
+    for wrong in ["7", 1.5, True, -1, object(), short, types.SimpleNamespace(__cuda_stream__=lambda: 5)]:
         with pytest.raises(TypeError, match="stream: .* is not a stream"):
             ops.softmax(x, out=out, stream=wrong)
     with pytest.raises(pascaline.ArgumentError, match="x: .*stream 0, which is ambiguous"):
