@@ -949,7 +949,9 @@ def _new_is_enough(module: Any) -> None:
 def _computes_rms_norm(module: Any, epsilon: float) -> bool:
     """Whether a module whose class is only called so (others add 1 to the weight, or take more tensors) gives its results."""
     weight = module.weight
-    x = torch.linspace(-2.0, 3.0, 2 * weight.shape[0], device=weight.device).view(2, -1).to(weight.dtype)
+    x = torch.linspace(-2.0, 3.0, 2 * weight.shape[0], device=weight.device).view(2, -1)
+    x[1] *= math.sqrt(epsilon)  # so small that the epsilon counts
+    x = x.to(weight.dtype)
     with torch.no_grad():
         try:
             found = module(x)

@@ -232,13 +232,20 @@ class OneMoreRMSNorm(nn.Module):
         return functional.rms_norm(x, (64,), 1 + self.weight, self.eps)
 
 
+class OutsideRMSNorm(nn.RMSNorm):
+    """With its epsilon outside of the root."""
+
+    def forward(self, x: Any) -> Any:
+        return x / (x.pow(2).mean(-1, keepdim=True).sqrt() + self.eps) * self.weight
+
+
 class TwoRMSNorm(OneMoreRMSNorm):
     def forward(self, x: Any, gate: Any) -> Any:
         return super().forward(x) * gate
 
 
 def test_optimize_leaves_what_computes_something_else_or_is_depended_upon() -> None:
-    model = nn.ModuleDict({"more": OneMoreRMSNorm(), "two": TwoRMSNorm(), "hooked": nn.RMSNorm(64, eps=1e-6),
+    model = nn.ModuleDict({"more": OneMoreRMSNorm(), "two": TwoRMSNorm(), "outside": OutsideRMSNorm(64, eps=1e-6), "hooked": nn.RMSNorm(64, eps=1e-6),
                            "patched": nn.Linear(64, 64), "packed": nn.Linear(64, 64), "shared": nn.Linear(64, 64)})
     model["hooked"].register_forward_hook(lambda *_: None)
     model["patched"].forward = lambda x: x
@@ -248,7 +255,7 @@ def test_optimize_leaves_what_computes_something_else_or_is_depended_upon() -> N
     assert model["again"] is model["shared"] and isinstance(model["again"], pt.Linear)
     kept = {name: reason for name, _, reason in report.kept}
     assert kept["hooked"] == "it has hooks" and "its forward is not" in kept["patched"]
-    assert "something else" in kept["more"] and "something else" in kept["two"]
+    assert all("something else" in kept[name] for name in ["more", "two", "outside"])
     model["packed"].register_forward_hook(lambda *_: None)
     report = pt.optimize(model, quantize="q8_0")  # of what was replaced before, too
     assert report.replaced == [("shared", "Linear"), ("again", "Linear")] and model["again"] is model["shared"]
