@@ -83,7 +83,8 @@ OPERATIONS = [
      [("q", "in", f"[QUERIES, HEADS, HEAD_DIM], {FLOATS}"),
       ("k", "in", "[KEYS, KV_HEADS, HEAD_DIM], float32, float16 or int8"), ("v", "in", "as k"),
       ("k_scales", "optional", "[KEYS, KV_HEADS], float32; with int8 only"), ("v_scales", "optional", "as k_scales"),
-      ("segment_starts", "optional", "[SEGMENTS + 1], int32: a query sees its own segment; not with causal"),
+      ("segment_starts", "optional", "[SEGMENTS + 1], int32, ascending from 0 to QUERIES, which is not looked at on a GPU: a query "
+       "sees its own segment; not with causal"),
       ("out", "out", "as q")],
      [("causal", "bool", True, "query i sees keys 0 to KEYS − QUERIES + i")], "q.shape", "q"),
     ("attention_decode", "The same for one query a head against the first `length` rows of a cache.",

@@ -611,7 +611,7 @@ def attention_prefill(
     v: as k.
     k_scales: [KEYS, KV_HEADS], float32; with int8 only.
     v_scales: as k_scales.
-    segment_starts: [SEGMENTS + 1], int32: a query sees its own segment; not with causal.
+    segment_starts: [SEGMENTS + 1], int32, ascending from 0 to QUERIES, which is not looked at on a GPU: a query sees its own segment; not with causal.
     out: as q.
     causal: query i sees keys 0 to KEYS − QUERIES + i.
     """

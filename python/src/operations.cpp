@@ -142,6 +142,23 @@ void count(const Op& op) {
   }
 }
 
+// Values that kernels take as places, where they lie in host memory and can be looked at: the emulated device reads in
+// this process what they say.
+template <typename Op>
+void require_places(const Op& op) {
+  if constexpr (std::is_same_v<Op, ops::AttentionPrefill>) {
+    if (!ops::is_given(op.segment_starts)) {
+      return;
+    }
+    const auto* const first = static_cast<const std::int32_t*>(op.segment_starts.data);
+    const auto* const last = first + op.segments();
+    const std::int64_t queries = op.q.shape[0];
+    if (*first != 0 || *last != queries || !std::is_sorted(first, last + 1)) {
+      throw ArgumentError(fmt::format("segment_starts: it must ascend from 0 to {}, the number of queries", queries));
+    }
+  }
+}
+
 // On a device; `op` is needed.
 template <typename Op>
 void launch(Engine& engine, const Op& op, const CallStreams& streams) {
@@ -169,6 +186,9 @@ void run(const Call& call) {
     return;
   }
   refuse_fork();
+  if (place < 0) {
+    require_places(op);
+  }
   if (captures()) {
     count(op);
   }

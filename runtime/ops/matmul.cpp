@@ -201,7 +201,8 @@ bool NormedMatmul::check() const {
   check.dense({"A", &a}, {ElementType::float32, ElementType::float16}, {m, k});
   check.dense({"norm", &norm}, {ElementType::float32}, {k});
   check_epsilon(check, epsilon);
-  check.require(m.value <= kFewRows, "there are more rows of A than ops::kFewRows");
+  static_assert(kFewRows == 8);
+  check.require(m.value <= kFewRows, "there are more than 8 rows of A");
   if (is_packed_format(b.type)) {
     check.require(filled_columns(b.type, k.value) == k.value,
                   "K is no multiple of the columns that B's format has together");

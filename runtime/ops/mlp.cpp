@@ -15,7 +15,8 @@ bool Mlp::check() const {
   const Extent hidden{"HIDDEN", x.shape[1]};
   const Extent intermediate{"INTERMEDIATE", down.shape[1]};
   check.dense({"x", &x}, {ElementType::float32, ElementType::float16}, {m, hidden});
-  check.require(m.value <= kFewRows, "there are more rows of x than ops::kFewRows");
+  static_assert(kFewRows == 8);
+  check.require(m.value <= kFewRows, "there are more than 8 rows of x");
   check.dense({"norm", &norm}, {ElementType::float32}, {hidden});
   check_epsilon(check, epsilon);
   check_weight(check, {"gate_up", &gate_up}, {"2*INTERMEDIATE", 2 * intermediate.value}, hidden);

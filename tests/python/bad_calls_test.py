@@ -184,6 +184,10 @@ CALLS: list[tuple[Any, tuple[Any, ...], dict[str, Any], Any]] = [
     (pascaline.probe, (), {"only": "memory"}, TypeError),
     (pascaline.probe, (), {"only": ["smell"], "device": "emulator"}, ValueError),
     (pascaline.probe, (), {"device": "cuda:99"}, pascaline.Error),
+    *[(ops.attention_prefill, (zeros(8, 2, 16), zeros(8, 2, 16), zeros(8, 2, 16)),
+       {"segment_starts": np.array(starts, np.int32), "causal": False, "device": device}, ValueError)
+      for starts in [(0, 5, 10**8), (0, 5, 3, 8), (-4, 5, 8), (0, 5), (1, 8), (0, 2**31 - 1, 8)] for device in [None, "emulator"]],
+    (ops.normed_matmul, (zeros(9, 32), zeros(32), zeros(16, 32)), {}, ValueError),
     (ops.use_database, ("/no/such/file.db",), {}, pascaline.Error),
     (ops.use_database, (7,), {}, TypeError),
     (ops.use_database, (__file__,), {}, pascaline.StoreError),

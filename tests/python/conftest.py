@@ -5,7 +5,8 @@ import sys
 import pytest
 
 sys.path.insert(0, os.environ["PASCALINE_PYTHON_PACKAGE"])  # the folder with the package that was built
-os.environ.pop("LD_PRELOAD", None)  # of a sanitized module's runtime: programs that are started have their own
+# Of a sanitized module's runtime: programs that are started have their own, other interpreters need it.
+os.environ["PASCALINE_PRELOADED"] = os.environ.pop("LD_PRELOAD", "")
 
 
 @pytest.fixture(scope="session", autouse=True)

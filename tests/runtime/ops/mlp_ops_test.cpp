@@ -178,7 +178,7 @@ TEST_F(MlpChecksTest, RefusesWhatDoesNotFit) {
   expect_refused(op, "norm is [99]");
   op = good();
   op.x.shape[0] = op.c.shape[0] = 9;
-  expect_refused(op, "more rows of x than ops::kFewRows");
+  expect_refused(op, "more than 8 rows of x");
   op = good();
   op.c.type = ElementType::float16;
   expect_refused(op, "C is float16");

@@ -357,7 +357,7 @@ TEST_F(PackedChecksTest, NormedMatmul) {
   expect_refused(refusal(op), "norm is [255]; it must be [K] = [256]");
   op = good();
   op.a.shape[0] = op.c.shape[0] = 9;
-  expect_refused(refusal(op), "more rows of A than ops::kFewRows");
+  expect_refused(refusal(op), "more than 8 rows of A");
   op = good();
   op.a.shape[1] = op.b.shape[1] = op.norm.shape[0] = 128;
   expect_refused(refusal(op), "K is no multiple of the columns");
