@@ -11,7 +11,8 @@
 
 NB_MODULE(_native, module) {
   namespace py = pascaline::python;
-  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is a fault to be told
+  std::signal(SIGXFSZ, SIG_IGN);       // a file that may not grow is a fault to be told
+  nanobind::set_leak_warnings(false);  // at an end that threads are in the middle of
   module.doc() = "Pascaline's libraries, for the package around it.";
   module.attr("version") = std::string(pascaline::kVersion);
   module.def(

@@ -19,16 +19,19 @@ std::atomic<std::thread::id> g_ending_thread{};
 
 bool is_other_thread() noexcept { return std::this_thread::get_id() != g_ending_thread.load(); }
 
-// With the GIL, before Python itself takes anything down. Work that cannot be stopped and takes longer is left to its
-// fate.
+// With the GIL, before Python itself takes anything down. Work that cannot be stopped is left to its fate after a
+// while, or at Ctrl-C.
 void end() {
   constexpr std::chrono::seconds kMost{60};
   constexpr std::chrono::milliseconds kLook{2};
   g_ending_thread = std::this_thread::get_id();
   g_ending = true;
-  const nb::gil_scoped_release released;
   const auto begun = std::chrono::steady_clock::now();
   while (g_busy > 0 && std::chrono::steady_clock::now() - begun < kMost) {
+    if (PyErr_CheckSignals() != 0) {
+      throw nb::python_error();
+    }
+    const nb::gil_scoped_release released;
     std::this_thread::sleep_for(kLook);
   }
 }
