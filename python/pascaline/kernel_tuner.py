@@ -16,6 +16,7 @@ import struct
 import tempfile
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
+from types import CodeType
 from typing import Any, Union
 
 from . import _t1_space
@@ -385,7 +386,7 @@ def _functions_in(source: str, function: Any) -> list[Any]:
             except (SyntaxError, ValueError):
                 continue
             if isinstance(node, ast.Lambda):
-                made = compile(ast.Expression(node), "", "eval").co_consts[0]
+                made: Any = next(one for one in compile(ast.Expression(node), "", "eval").co_consts if isinstance(one, CodeType))
                 if (made.co_varnames == code.co_varnames and made.co_consts == code.co_consts
                         and set(made.co_names) == {*code.co_names, *code.co_freevars}):
                     found.append(node)

@@ -93,6 +93,12 @@ def _is_plain(*tensors: Tensor) -> bool:
     return True
 
 
+def _has_tangent(x: Tensor) -> bool:
+    """Whether derivatives in forward mode, or of torch.func, go through a tensor."""
+    tracked: bool = torch._C._functorch.is_gradtrackingtensor(x)
+    return tracked or (_forward_ad._current_level >= 0 and _forward_ad.unpack_dual(x).tangent is not None)
+
+
 def _is_left(name: str, **tensors: Optional[Tensor]) -> bool:
     """Whether PyTorch's function has to be called, because it does what an operator of a library cannot, counting it then."""
     for argument, tensor in tensors.items():
@@ -295,6 +301,8 @@ def linear_packed(x: Tensor, data: Tensor, format: str, rows: int, columns: int,
     other way to be computed: what does not fit raises."""
     if _is_plain(x, data) if bias is None else _is_plain(x, data, bias):
         return _linear_packed_by_kernel(x, data, format, rows, columns, bias)
+    if not torch.compiler.is_compiling() and isinstance(x, Tensor) and _has_tangent(x):
+        raise ArgumentError("x: linear_packed has no derivative, in forward mode neither")
     return _linear_packed(x, data, format, rows, columns, bias)  # type: ignore[no-any-return]
 
 

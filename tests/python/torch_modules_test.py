@@ -312,6 +312,11 @@ def test_packed_layers(form: packed.Format, rows: int, device: str) -> None:
     assert form in repr(model) and "0.data" in model.state_dict()
     with pytest.raises(pascaline.ArgumentError):
         model(x.double())
+    with pytest.raises(pascaline.ArgumentError, match="x: linear_packed has no derivative"):
+        torch.func.jvp(model, (x,), (x,))
+    with pytest.raises(pascaline.ArgumentError, match="x: linear_packed has no derivative"), torch.autograd.forward_ad.dual_level():
+        model(torch.autograd.forward_ad.make_dual(x, x))
+    torch.testing.assert_close(torch.func.vmap(model)(x), found, rtol=1e-2, atol=1e-2)
 
 
 def test_a_small_model_of_transformers_style() -> None:
