@@ -160,6 +160,9 @@ std::string CodeLimits::estimate(const LimitRequest& request, ReportLimit& limit
   }
   const DeviceRates rates = rates_of(request, architecture);
   const BoundSpace bound(kernel.space, request.problem, rates.limits);
+  if (!request.config) {
+    limit.config = BoundSpace(kernel.space, request.problem, target).default_config();
+  }
   const auto found_code =
       code_of(request, compile_request(bound, limit.config, kernel.source, BinaryKind::cubin, architecture));
   if (const auto* missing = std::get_if<std::string>(&found_code)) {

@@ -151,7 +151,7 @@ KernelJson kernel_json(const ListedKernel& listed) {
     object["parameters"].push_back(parameter_json(parameter));
   }
   for (const ArchitectureDefaults& own : space.defaults) {
-    object["defaults"][own.architecture()] = settings_json(space, own.indices);
+    object["defaults"][own.name()] = settings_json(space, own.indices);
   }
   object["portfolio"] = members_json(space, space.portfolio);
   for (const ArchitecturePortfolio& own : space.portfolios) {
@@ -228,7 +228,7 @@ void print_detail(const ListedKernel& listed) {
                clean_line(parameter.description));
   }
   for (const ArchitectureDefaults& own : space.defaults) {
-    fmt::print("\ndefault for {}: {}\n", own.architecture(), clean_line(space.config_at(own.indices).text()));
+    fmt::print("\ndefault for {}: {}\n", own.name(), clean_line(space.config_at(own.indices).text()));
   }
   print_portfolio(space, space.portfolio, "searches begin with");
   for (const ArchitecturePortfolio& own : space.portfolios) {

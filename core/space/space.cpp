@@ -114,11 +114,15 @@ std::vector<ElementType> Space::types_of(const Argument& argument) const {
 
 Config Space::general_default() const { return default_config({.compute_capability = 0}); }
 
+std::string ArchitectureDefaults::name() const {
+  return fmt::format("sm_{}{}", compute_capability, condition ? " if " + condition->text() : "");
+}
+
 Config Space::default_config(const DeviceLimits& limits) const { return config_at(default_indices(limits)); }
 
 std::vector<std::uint16_t> Space::default_indices(const DeviceLimits& limits) const {
   for (const ArchitectureDefaults& own : defaults) {
-    if (own.compute_capability == limits.compute_capability) {
+    if (own.compute_capability == limits.compute_capability && !own.condition) {
       return own.indices;
     }
   }
@@ -292,14 +296,7 @@ double Space::tolerance(ElementType type) const {
 BoundSpace::BoundSpace(const Space& space, Problem problem, const DeviceLimits& limits)
     : space_(&space), problem_(std::move(problem)), limits_(limits) {
   space.check(problem_);
-  const std::vector<std::uint16_t> defaults = space.default_indices(limits);
-  for (std::size_t i = 0; i < defaults.size(); ++i) {
-    std::vector<std::int64_t>& values = integers_.emplace_back();
-    for (const Value& value : space.parameters[i].values) {
-      values.push_back(integer_of(value));
-    }
-    slots_.push_back(values[defaults[i]]);
-  }
+  slots_.resize(space.parameters.size());
   for (const auto& [name, value] : problem_.dimensions) {
     slots_.push_back(value);
   }
@@ -310,6 +307,23 @@ BoundSpace::BoundSpace(const Space& space, Problem problem, const DeviceLimits& 
   for (const auto& [name, member] : limit_members()) {
     slots_.push_back(limits_.*member);
   }
+  default_indices_ = find_default();
+  for (std::size_t i = 0; i < default_indices_.size(); ++i) {
+    std::vector<std::int64_t>& values = integers_.emplace_back();
+    for (const Value& value : space.parameters[i].values) {
+      values.push_back(integer_of(value));
+    }
+    slots_[i] = values[default_indices_[i]];
+  }
+}
+
+std::vector<std::uint16_t> BoundSpace::find_default() const {
+  const auto fits = [&](const ArchitectureDefaults& own) {
+    return own.compute_capability == limits_.compute_capability &&
+           (!own.condition || own.condition->try_evaluate(slots_).value_or(0) != 0);
+  };
+  const auto own = std::ranges::find_if(space_->defaults, fits);
+  return own != space_->defaults.end() ? own->indices : space_->default_indices({.compute_capability = 0});
 }
 
 std::vector<std::int64_t> BoundSpace::slots_of(const Config& config) const {

@@ -120,13 +120,14 @@ struct Geometry {
   friend bool operator==(const Geometry&, const Geometry&) = default;
 };
 
-/// What the defaults are for devices of one compute capability.
+/// What the defaults are for devices of one compute capability, for all problems or some.
 struct ArchitectureDefaults {
   std::int64_t compute_capability = 0;  ///< ten times the major and the minor number
+  std::optional<Expression> condition;  ///< that a problem must meet, over dimensions, types and device limits
   std::vector<std::uint16_t> indices;   ///< of each parameter's value
 
-  /// As "sm_61".
-  [[nodiscard]] std::string architecture() const { return "sm_" + std::to_string(compute_capability); }
+  /// As "sm_61", or "sm_61 if M > 64".
+  [[nodiscard]] std::string name() const;
 };
 
 /// What a search begins with, after the default, on devices of one compute capability.
@@ -148,7 +149,7 @@ struct Space {
   std::vector<Dimension> dimensions;
   std::vector<TypeVariable> types;
   std::vector<Parameter> parameters;
-  std::vector<ArchitectureDefaults> defaults;         ///< where they differ from the parameters'
+  std::vector<ArchitectureDefaults> defaults;         ///< where they differ from the parameters'; the first that fits
   std::vector<std::vector<std::uint16_t>> portfolio;  ///< indices of the configurations a search begins with
   std::vector<ArchitecturePortfolio> portfolios;      ///< of architectures that have their own
   std::vector<Constraint> constraints;
@@ -175,7 +176,8 @@ struct Space {
   [[nodiscard]] std::vector<ElementType> types_of(const Argument& argument) const;
   /// The general default, which is no architecture's own: what runs on a device is `default_config` of its limits.
   [[nodiscard]] Config general_default() const;
-  /// The default for such devices; where the file has none of their own, the general one.
+  /// The default for such devices that asks nothing of the problem; where the file has none of their own, the general
+  /// one. That of a problem: BoundSpace::default_config.
   [[nodiscard]] Config default_config(const DeviceLimits& limits) const;
   /// Index of each parameter's value in it.
   [[nodiscard]] std::vector<std::uint16_t> default_indices(const DeviceLimits& limits) const;
@@ -216,8 +218,10 @@ class BoundSpace {
   [[nodiscard]] const Problem& problem() const noexcept { return problem_; }
   [[nodiscard]] const DeviceLimits& limits() const noexcept { return limits_; }
 
-  /// The default for these limits; it may be invalid for this problem.
-  [[nodiscard]] Config default_config() const { return space_->default_config(limits_); }
+  /// The default for these limits and this problem, for which it may be invalid.
+  [[nodiscard]] Config default_config() const { return space_->config_at(default_indices_); }
+  /// Index of each parameter's value in it.
+  [[nodiscard]] const std::vector<std::uint16_t>& default_indices() const noexcept { return default_indices_; }
   /// Why the configuration is invalid (constraint's reason, or a device limit); nothing if it is valid.
   [[nodiscard]] std::optional<std::string> why_invalid(const Config& config) const;
   /// Launch geometry; throws Error if an expression has no value or exceeds what a launch can take.
@@ -253,6 +257,8 @@ class BoundSpace {
 
  private:
   [[nodiscard]] std::vector<std::int64_t> slots_of(const Config& config) const;
+  // Of parameters; those of dimensions, types and limits must be there.
+  [[nodiscard]] std::vector<std::uint16_t> find_default() const;
   [[nodiscard]] double at_least_one(const Expression& expression, const char* what) const;
 
   const Space* space_;
@@ -260,6 +266,7 @@ class BoundSpace {
   DeviceLimits limits_;
   std::vector<std::int64_t> slots_;
   std::vector<std::vector<std::int64_t>> integers_;
+  std::vector<std::uint16_t> default_indices_;
 };
 
 }  // namespace pascaline

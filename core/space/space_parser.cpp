@@ -49,12 +49,12 @@ class SpaceReader {
     require(root_.at("kernel"), space_.kernel, why_no_kernel_name(space_.kernel));
     space_.description = root_.has("description") ? root_.at("description").text() : "";
     read_parameters();
-    read_defaults();
     read_dimensions();
     read_types();
     for (const auto& [name, member] : limit_members()) {
       space_.symbols.add("device_" + std::string(name));
     }
+    read_defaults();
     read_named_expressions(root_, "definitions");
     read_macros();
     read_constraints();
@@ -221,7 +221,7 @@ class SpaceReader {
     parameter.default_index = read_value_index(node.at("default"), parameter);
   }
 
-  // Of an architecture, what differs from the parameters' own defaults.
+  // Of an architecture, what differs from the parameters' own defaults; or a list of such for some problems each.
   void read_defaults() {
     if (!root_.has("defaults")) {
       return;
@@ -229,10 +229,37 @@ class SpaceReader {
     const JsonNode list = root_.at("defaults");
     for (const std::string& architecture : list.keys()) {
       const JsonNode node = list.at(architecture);
-      const DeviceLimits limits = read_architecture(node, architecture);
-      space_.defaults.push_back(
-          {limits.compute_capability, read_settings(node, space_.parameters, space_.default_indices(limits))});
+      const std::int64_t capability = read_architecture(node, architecture).compute_capability;
+      if (!node.value().is_array()) {
+        space_.defaults.push_back({capability, std::nullopt, read_default_settings(node)});
+        continue;
+      }
+      for (std::size_t i = 0; i < node.array_size(); ++i) {
+        const JsonNode entry = node.at(i);
+        entry.only_keys({"if", "set"});
+        if (!entry.has("if") && i + 1 < node.array_size()) {
+          entry.fail("has no 'if', so that what follows is never the default");
+        }
+        space_.defaults.push_back({capability, read_condition(entry), read_default_settings(entry.at("set"))});
+      }
     }
+  }
+
+  [[nodiscard]] std::vector<std::uint16_t> read_default_settings(const JsonNode& node) const {
+    return read_settings(node, space_.parameters, space_.default_indices({.compute_capability = 0}));
+  }
+
+  [[nodiscard]] std::optional<Expression> read_condition(const JsonNode& entry) const {
+    if (!entry.has("if")) {
+      return std::nullopt;
+    }
+    Expression condition = entry.at("if").expression(space_.symbols);
+    const auto& used = condition.used_slots();
+    if (!used.empty() && static_cast<std::size_t>(used.front()) < space_.parameters.size()) {
+      entry.at("if").fail(
+          "names a parameter, whose default it is to choose; dimensions, types and device limits are known");
+    }
+    return condition;
   }
 
   static void read_omit(const JsonNode& node, Parameter& parameter) {
@@ -400,7 +427,7 @@ class SpaceReader {
     check_default(space_.default_indices({.compute_capability = 0}),
                   "the default configuration breaks this constraint");
     for (const ArchitectureDefaults& own : space_.defaults) {
-      check_default(own.indices, fmt::format("the default for {} breaks this constraint", own.architecture()));
+      check_default(own.indices, fmt::format("the default for {} breaks this constraint", own.name()));
     }
   }
 

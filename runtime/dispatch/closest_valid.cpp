@@ -16,10 +16,7 @@ constexpr double kMaxWalkedSize = 1e8;     // of the raw space; most branches fa
 class ClosestSearch {
  public:
   ClosestSearch(const BoundSpace& space, std::span<const Config> excluded)
-      : space_(&space.space()),
-        enumerator_(space),
-        excluded_(excluded),
-        indices_(space_->default_indices(space.limits())) {}
+      : space_(&space.space()), enumerator_(space), excluded_(excluded), indices_(space.default_indices()) {}
 
   std::optional<Config> run() {
     for (std::size_t changes = 0; changes <= indices_.size() && budget_ > 0; ++changes) {

@@ -42,7 +42,7 @@ ProblemSearch::ProblemSearch(const Space& space, SweepProblem wanted, const Devi
     count_valid();
   }
   // Finals compare with the default, which each part measures beside its own.
-  if (!in_part(space.default_indices(limits))) {
+  if (!in_part(bound_.default_indices())) {
     trials_ += trials_ < kUnlimitedTrials ? 1 : 0;
     if (valid_ && !bound_.why_invalid(default_config_)) {
       ++*valid_;

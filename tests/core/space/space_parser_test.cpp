@@ -34,6 +34,26 @@ const BadSpace kBadSpaces[] = {
     {"defaults as a list", [](json& s) { s["defaults"] = json::array(); }, "/defaults", "expected an object"},
     {"defaults of no architecture", [](json& s) { s["defaults"]["pascal"] = json::object(); }, "/defaults/pascal",
      "not an architecture"},
+    {"defaults of some problems of which one is always meant",
+     [](json& s) {
+       s["defaults"]["sm_61"] = {{{"set", {{"BLOCK", 128}}}}, {{"if", "N > 4"}, {"set", {{"BLOCK", 32}}}}};
+     },
+     "/defaults/sm_61/0", "has no 'if', so that what follows is never the default"},
+    {"defaults by a parameter",
+     [](json& s) {
+       s["defaults"]["sm_61"] = {{{"if", "BLOCK > 4"}, {"set", {{"BLOCK", 32}}}}};
+     },
+     "/defaults/sm_61/0/if", "names a parameter"},
+    {"defaults by what there is not",
+     [](json& s) {
+       s["defaults"]["sm_61"] = {{{"if", "ROWS > 4"}, {"set", {{"BLOCK", 32}}}}};
+     },
+     "/defaults/sm_61/0/if", "ROWS"},
+    {"defaults of some problems without settings",
+     [](json& s) {
+       s["defaults"]["sm_61"] = {{{"if", "N > 4"}}};
+     },
+     "/defaults/sm_61/0", "the key 'set' is missing"},
     {"default of no parameter", [](json& s) { s["defaults"]["sm_61"]["BLOK"] = 1; }, "/defaults/sm_61/BLOK",
      "not a parameter"},
     {"default of an architecture that is no value", [](json& s) { s["defaults"]["sm_61"]["BLOCK"] = 48; },
@@ -321,7 +341,7 @@ TEST(SpaceParserTest, AnArchitectureMayHaveDefaultsOfItsOwn) {
   text["defaults"]["sm_61"] = {{"BLOCK", 128}};
   const Space space = Space::parse(text.dump(), "scale.json");
   EXPECT_EQ(space.general_default().text(), "BLOCK=64 CACHED=1 ITEMS=2 MAX_REGISTERS=0 MODE=ca RATIO=1.0");
-  EXPECT_EQ(space.defaults.at(0).architecture(), "sm_61");
+  EXPECT_EQ(space.defaults.at(0).name(), "sm_61");
   const Problem problem = space.problem({{"N", "1024"}, {"WIDTH", "4"}});
   const BoundSpace pascal(space, problem, limits_of_architecture("sm_61").value());
   EXPECT_EQ(pascal.default_config().text(), "BLOCK=128 CACHED=1 ITEMS=2 MAX_REGISTERS=0 MODE=ca RATIO=1.0");
@@ -330,6 +350,26 @@ TEST(SpaceParserTest, AnArchitectureMayHaveDefaultsOfItsOwn) {
   EXPECT_EQ(BoundSpace(space, problem, hopper).default_config(), space.general_default());
   const DeviceLimits both = tighter(hopper, pascal.limits());
   EXPECT_EQ(BoundSpace(space, problem, both).default_config(), pascal.default_config()) << "code for sm_61 on sm_90";
+}
+
+TEST(SpaceParserTest, AnArchitectureMayHaveDefaultsForSomeProblems) {
+  json text = small_space();
+  text["defaults"]["sm_61"] = {{{"if", "N % 3 == 0"}, {"set", {{"BLOCK", 128}}}},
+                               {{"if", "1 / (N - 5) == 0 && N > 100"}, {"set", {{"BLOCK", 32}, {"ITEMS", 4}}}}};
+  const Space space = Space::parse(text.dump(), "scale.json");
+  const auto on = [&](const char* architecture, const char* n) {
+    return BoundSpace(space, space.problem({{"N", n}, {"WIDTH", "4"}}), limits_of_architecture(architecture).value());
+  };
+  const std::string rest = " MAX_REGISTERS=0 MODE=ca RATIO=1.0";
+  EXPECT_EQ(on("sm_61", "300").default_config().text(), "BLOCK=128 CACHED=1 ITEMS=2" + rest);
+  EXPECT_EQ(on("sm_61", "301").default_config().text(), "BLOCK=32 CACHED=1 ITEMS=4" + rest);
+  EXPECT_EQ(on("sm_61", "301").base_slots().at(0), 32) << "work and extents are those of this default";
+  EXPECT_EQ(on("sm_61", "7").default_config(), space.general_default());
+  EXPECT_EQ(on("sm_61", "5").default_config(), space.general_default()) << "a condition without a value does not hold";
+  EXPECT_EQ(on("sm_90", "300").default_config(), space.general_default());
+  EXPECT_EQ(space.default_config(on("sm_61", "300").limits()), space.general_default())
+      << "of no problem in particular";
+  EXPECT_EQ(space.defaults.at(0).name(), "sm_61 if N % 3 == 0");
 }
 
 TEST(SpaceParserTest, APortfolioSaysWhatDiffersFromTheDefaultOfTheSameDevices) {
