@@ -53,7 +53,7 @@ SearchDomain::SearchDomain(const BoundSpace& space, SpacePart part, std::size_t 
   exact_ = found.exact && part_.is_whole();
   combinations_ = product_of_sizes(groups_);
   enumerator_.emplace(space);
-  const Point standard = space.default_indices();
+  const Point& standard = space.default_indices();
   if (enumerator_->valid(standard)) {
     draws_.last = standard;
   }

@@ -33,7 +33,7 @@ Drawn draw_valid(const BoundSpace& space, std::uint64_t most, std::uint64_t seed
   SearchOptions search;
   search.seed = seed;
   const auto draws = make_searcher("random", domain, search);  // says so if nothing is valid
-  const Point standard = space.default_indices();
+  const Point& standard = space.default_indices();
   if (domain.contains(standard)) {
     out.sample.push_back(standard);
     draws->observe(standard, {});
