@@ -306,11 +306,20 @@ class Store {
   [[nodiscard]] std::vector<Winner> winners(const std::string& kernel, const DeviceRow* device,
                                             std::optional<Objective> objective = Objective::time) const;
 
+  /// The context's winner is decided for once more, as it was: it counts as decided now, later than all others as by
+  /// `set_winner`, with trial, figures and confidence as they are. Throws StoreError if the context has none.
+  void confirm_winner(const ContextIds& context, Objective objective = Objective::time);
+
   /// What was decided for a context.
   struct Decision {
     TrialStage stage = TrialStage::finals;  ///< of the winner's trial: whether finals decided
-    double best_us = 0;
-    std::optional<double> baseline_us{};  ///< of what the winner was compared with
+    Config config;
+    TimeSummary time;
+    std::optional<double> canary_us{};        ///< of the winner's trial
+    std::optional<TimeSummary> baseline{};    ///< what the winner was compared with
+    std::optional<Config> baseline_config{};  ///< of that; nothing if it is not among the trials of the context
+    double confidence = 0;
+    std::int64_t decided_unix_ms = 0;
   };
   /// Nothing if the context has no winner by that objective.
   [[nodiscard]] std::optional<Decision> decision(const ContextIds& context,
@@ -323,7 +332,8 @@ class Store {
   /// Nothing if it was the default, there was nothing, or it is not known.
   [[nodiscard]] std::optional<StandIn> stand_in_of(std::int64_t winner_trial_id) const;
 
-  /// Whether the context's winner by that objective is a trial of one of the run's sessions.
+  /// Whether the context's winner by that objective was decided in one of the run's sessions: its trial is of one of
+  /// them, or it was confirmed after finals of theirs.
   [[nodiscard]] bool decided_in_run(const ContextIds& context, const std::string& run_uuid,
                                     Objective objective = Objective::time) const;
 

@@ -47,6 +47,74 @@ Winner read_winner(Query& row) {
   return winner;
 }
 
+constexpr std::string_view kFigures =
+    "baseline_median_us, baseline_low_us, baseline_high_us, baseline_count, baseline_score, confidence";
+
+// Of a row `t` whose objective is ?1: the time given, or just after the last decision for its kernel's source and
+// problem on its device, whichever is later.
+std::string later_than_all(std::string_view now) {
+  return fmt::format(
+      "max({}, 1 + coalesce((SELECT max(decided_unix_ms) FROM (SELECT decided_unix_ms FROM decisions d WHERE "
+      "d.device_id = t.device_id AND d.kernel_id = t.kernel_id AND d.problem_id = t.problem_id AND d.objective = ?1 "
+      "UNION ALL SELECT decided_unix_ms FROM winners w WHERE w.device_id = t.device_id AND w.kernel_id = t.kernel_id "
+      "AND w.problem_id = t.problem_id AND w.objective = ?1)), 0))",
+      now);
+}
+
+void supersede_decisions(Connection& connection, const ContextIds& context, Objective objective) {
+  connection
+      .query(
+          "UPDATE decisions SET superseded = 1 WHERE device_id = ? AND toolkit_id = ? AND kernel_id = ? AND "
+          "problem_id = ? AND objective = ? AND superseded = 0")
+      .bind(context.device, context.toolkit, context.kernel, context.problem, name_of(objective))
+      .run();
+}
+
+// The one that counts is the winner.
+void take_decision(Connection& connection, const ContextIds& context, Objective objective) {
+  connection
+      .query(fmt::format("INSERT OR REPLACE INTO winners (device_id, toolkit_id, kernel_id, problem_id, objective, "
+                         "trial_id, {0}, decided_unix_ms) SELECT device_id, toolkit_id, kernel_id, problem_id, "
+                         "objective, trial_id, {0}, decided_unix_ms FROM decisions WHERE device_id = ? AND toolkit_id "
+                         "= ? AND kernel_id = ? AND problem_id = ? AND objective = ? AND superseded = 0",
+                         kFigures))
+      .bind(context.device, context.toolkit, context.kernel, context.problem, name_of(objective))
+      .run();
+}
+
+// What a winner was compared with.
+struct ComparedWith {
+  bool is_default = false;
+  Config config;
+  std::string why;  // the default is not
+};
+
+// A decision keeps the baseline's time and not its trial, which is the one of its key with that very time. Those of
+// one decision lie side by side, so the whole key is looked through only where it is not among them. A trial that
+// shares another's result has its times, too, but was compared with nothing.
+std::optional<ComparedWith> compared_with(Connection& connection, std::int64_t winner_trial_id) {
+  for (const std::int64_t around : {kTrialsOfDecision, std::numeric_limits<std::int64_t>::max() / 2}) {
+    Query row = connection.query(
+        "SELECT b.is_default, b.config, (SELECT d.status || iif(d.reason = '', '', ': ' || d.reason) FROM trials d "
+        "WHERE d.device_id = w.device_id AND d.toolkit_id = w.toolkit_id AND d.kernel_id = w.kernel_id "
+        "AND d.problem_id = w.problem_id AND d.is_default = 1 AND d.status <> 'ok' ORDER BY d.id DESC LIMIT 1) "
+        "FROM winners w JOIN trials b ON b.id BETWEEN w.trial_id - ?1 AND w.trial_id + ?1 "
+        "AND b.device_id = w.device_id AND b.toolkit_id = w.toolkit_id AND b.kernel_id = w.kernel_id "
+        "AND b.problem_id = w.problem_id AND b.median_us = w.baseline_median_us AND b.low_us = w.baseline_low_us "
+        "AND b.high_us = w.baseline_high_us AND b.sample_count = w.baseline_count "
+        "WHERE w.trial_id = ?2 ORDER BY b.is_default DESC, b.shared_trial_id IS NOT NULL, b.id DESC LIMIT 1");
+    row.bind(around, winner_trial_id);
+    if (row.step()) {
+      ComparedWith compared;
+      compared.is_default = row.flag();
+      compared.config = read_config(row, "trials");
+      compared.why = compared.is_default ? "" : row.text();
+      return compared;
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 void Store::set_winner(const ContextIds& context, std::int64_t trial_id, const std::optional<TimeSummary>& baseline,
@@ -54,26 +122,16 @@ void Store::set_winner(const ContextIds& context, std::int64_t trial_id, const s
   Connection& connection = *impl_->connection;
   connection.guard("store a winner", [&] {
     SQLite::Savepoint whole(connection.database(), "decision");  // the caller may have a transaction open
-    connection
-        .query(
-            "UPDATE decisions SET superseded = 1 WHERE device_id = ? AND toolkit_id = ? AND kernel_id = ? AND "
-            "problem_id = ? AND objective = ? AND superseded = 0")
-        .bind(context.device, context.toolkit, context.kernel, context.problem, name_of(objective))
-        .run();
+    supersede_decisions(connection, context, objective);
     const int changed =
         connection
-            .query(
-                "INSERT INTO decisions (device_id, toolkit_id, kernel_id, problem_id, objective, trial_id, "
-                "baseline_median_us, baseline_low_us, baseline_high_us, baseline_count, baseline_score, confidence, "
+            .query(fmt::format(
+                "INSERT INTO decisions (device_id, toolkit_id, kernel_id, problem_id, objective, trial_id, {}, "
                 "decided_unix_ms, superseded) "
-                "SELECT device_id, toolkit_id, kernel_id, problem_id, ?1, id, ?2, ?3, ?4, ?5, ?6, ?7, max(?8, 1 + "
-                "coalesce((SELECT max(decided_unix_ms) FROM (SELECT decided_unix_ms FROM decisions d WHERE d.device_id "
-                "= t.device_id AND d.kernel_id = t.kernel_id AND d.problem_id = t.problem_id AND d.objective = ?1 "
-                "UNION "
-                "ALL SELECT decided_unix_ms FROM winners w WHERE w.device_id = t.device_id AND w.kernel_id = "
-                "t.kernel_id AND w.problem_id = t.problem_id AND w.objective = ?1)), 0)), 0 "
+                "SELECT device_id, toolkit_id, kernel_id, problem_id, ?1, id, ?2, ?3, ?4, ?5, ?6, ?7, {}, 0 "
                 "FROM trials t WHERE id = ?9 "
-                "AND device_id = ?10 AND toolkit_id = ?11 AND kernel_id = ?12 AND problem_id = ?13 AND status = 'ok'")
+                "AND device_id = ?10 AND toolkit_id = ?11 AND kernel_id = ?12 AND problem_id = ?13 AND status = 'ok'",
+                kFigures, later_than_all("?8")))
             .bind(name_of(objective), field(baseline, &TimeSummary::median_us), field(baseline, &TimeSummary::low_us),
                   field(baseline, &TimeSummary::high_us), field(baseline, &TimeSummary::count), baseline_score,
                   confidence, unix_ms_now(), trial_id, context.device, context.toolkit, context.kernel, context.problem)
@@ -85,17 +143,32 @@ void Store::set_winner(const ContextIds& context, std::int64_t trial_id, const s
                                   trial_id),
                       SQLITE_MISUSE);
     }
-    connection
-        .query(
-            "INSERT OR REPLACE INTO winners (device_id, toolkit_id, kernel_id, problem_id, objective, trial_id, "
-            "baseline_median_us, baseline_low_us, baseline_high_us, baseline_count, baseline_score, confidence, "
-            "decided_unix_ms) SELECT device_id, toolkit_id, kernel_id, problem_id, objective, trial_id, "
-            "baseline_median_us, baseline_low_us, baseline_high_us, baseline_count, baseline_score, confidence, "
-            "decided_unix_ms FROM decisions WHERE device_id = ? AND toolkit_id = ? AND kernel_id = ? AND problem_id = "
-            "? "
-            "AND objective = ? AND superseded = 0")
-        .bind(context.device, context.toolkit, context.kernel, context.problem, name_of(objective))
-        .run();
+    take_decision(connection, context, objective);
+    whole.release();
+  });
+}
+
+void Store::confirm_winner(const ContextIds& context, Objective objective) {
+  Connection& connection = *impl_->connection;
+  connection.guard("confirm a winner", [&] {
+    SQLite::Savepoint whole(connection.database(), "confirmation");  // the caller may have a transaction open
+    supersede_decisions(connection, context, objective);
+    const int changed =
+        connection
+            .query(fmt::format(
+                "INSERT INTO decisions (device_id, toolkit_id, kernel_id, problem_id, objective, trial_id, {0}, "
+                "decided_unix_ms, superseded) SELECT device_id, toolkit_id, kernel_id, problem_id, objective, "
+                "trial_id, "
+                "{0}, {1}, 0 FROM winners t WHERE objective = ?1 AND device_id = ?3 AND toolkit_id = ?4 AND "
+                "kernel_id = ?5 AND problem_id = ?6",
+                kFigures, later_than_all("?2")))
+            .bind(name_of(objective), unix_ms_now(), context.device, context.toolkit, context.kernel, context.problem)
+            .run();
+    if (changed == 0) {
+      connection.fail("confirm a winner", "its context has none; this is a fault of the program, please report it",
+                      SQLITE_MISUSE);
+    }
+    take_decision(connection, context, objective);
     whole.release();
   });
 }
@@ -103,7 +176,10 @@ void Store::set_winner(const ContextIds& context, std::int64_t trial_id, const s
 std::optional<Store::Decision> Store::decision(const ContextIds& context, Objective objective) const {
   return impl_->connection->guard("read how a winner was decided", [&]() -> std::optional<Decision> {
     Query row = impl_->connection->query(
-        "SELECT t.stage, t.median_us, w.baseline_median_us FROM winners w JOIN trials t ON t.id = w.trial_id "
+        "SELECT t.stage, t.median_us, t.low_us, t.high_us, t.sample_count, t.canary_us, w.baseline_median_us, "
+        "w.baseline_low_us, w.baseline_high_us, w.baseline_count, w.confidence, w.decided_unix_ms, t.config, "
+        "w.trial_id "
+        "FROM winners w JOIN trials t ON t.id = w.trial_id "
         "WHERE w.device_id = ? AND w.toolkit_id = ? AND w.kernel_id = ? AND w.problem_id = ? AND w.objective = ?");
     row.bind(context.device, context.toolkit, context.kernel, context.problem, name_of(objective));
     if (!row.step()) {
@@ -112,47 +188,38 @@ std::optional<Store::Decision> Store::decision(const ContextIds& context, Object
     const std::string stage = row.text();
     Decision decision;
     decision.stage = known(trial_stage_from(stage), stage);
-    decision.best_us = row.real();
-    decision.baseline_us = row.optional_real();
+    decision.time = read_summary(row).value_or(TimeSummary{});
+    decision.canary_us = row.optional_real();
+    decision.baseline = read_summary(row);
+    decision.confidence = row.real();
+    decision.decided_unix_ms = row.integer();
+    decision.config = read_config(row, "trials");
+    if (auto compared = compared_with(*impl_->connection, row.integer())) {
+      decision.baseline_config = std::move(compared->config);
+    }
     return decision;
   });
 }
 
-// A decision keeps the baseline's time and not its trial, which is the one of its key with that very time. Those of
-// one decision lie side by side, so the whole key is looked through only where it is not among them. A trial that
-// shares another's result has its times, too, but was compared with nothing.
 std::optional<Store::StandIn> Store::stand_in_of(std::int64_t winner_trial_id) const {
   return impl_->connection->guard("read what a winner was compared with", [&]() -> std::optional<StandIn> {
-    for (const std::int64_t around : {kTrialsOfDecision, std::numeric_limits<std::int64_t>::max() / 2}) {
-      Query row = impl_->connection->query(
-          "SELECT b.is_default, b.config, (SELECT d.status || iif(d.reason = '', '', ': ' || d.reason) FROM trials d "
-          "WHERE d.device_id = w.device_id AND d.toolkit_id = w.toolkit_id AND d.kernel_id = w.kernel_id "
-          "AND d.problem_id = w.problem_id AND d.is_default = 1 AND d.status <> 'ok' ORDER BY d.id DESC LIMIT 1) "
-          "FROM winners w JOIN trials b ON b.id BETWEEN w.trial_id - ?1 AND w.trial_id + ?1 "
-          "AND b.device_id = w.device_id AND b.toolkit_id = w.toolkit_id AND b.kernel_id = w.kernel_id "
-          "AND b.problem_id = w.problem_id AND b.median_us = w.baseline_median_us AND b.low_us = w.baseline_low_us "
-          "AND b.high_us = w.baseline_high_us AND b.sample_count = w.baseline_count "
-          "WHERE w.trial_id = ?2 ORDER BY b.is_default DESC, b.shared_trial_id IS NOT NULL, b.id DESC LIMIT 1");
-      row.bind(around, winner_trial_id);
-      if (row.step()) {
-        const bool is_default = row.flag();
-        if (is_default) {
-          return std::nullopt;
-        }
-        Config config = read_config(row, "trials");
-        return StandIn{std::move(config), row.text()};
-      }
+    auto compared = compared_with(*impl_->connection, winner_trial_id);
+    if (!compared || compared->is_default) {
+      return std::nullopt;
     }
-    return std::nullopt;
+    return StandIn{std::move(compared->config), std::move(compared->why)};
   });
 }
 
+// Finals that confirmed an earlier decision left trials of the run, but the winner is another session's.
 bool Store::decided_in_run(const ContextIds& context, const std::string& run_uuid, Objective objective) const {
   return impl_->connection->guard("read the winner of a run", [&] {
     Query row = impl_->connection->query(
-        "SELECT 1 FROM winners w JOIN trials t ON t.id = w.trial_id JOIN sessions s ON s.id = t.session_id "
+        "SELECT 1 FROM winners w JOIN trials t ON t.device_id = w.device_id AND t.toolkit_id = w.toolkit_id AND "
+        "t.kernel_id = w.kernel_id AND t.problem_id = w.problem_id JOIN sessions s ON s.id = t.session_id "
         "WHERE w.device_id = ? AND w.toolkit_id = ? AND w.kernel_id = ? AND w.problem_id = ? AND s.run_uuid = ? "
-        "AND w.objective = ?");
+        "AND w.objective = ? AND (t.id = w.trial_id OR (t.stage = 'finals' AND t.started_unix_ms <= "
+        "w.decided_unix_ms)) LIMIT 1");
     return row.bind(context.device, context.toolkit, context.kernel, context.problem, run_uuid, name_of(objective))
         .step();
   });

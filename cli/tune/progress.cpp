@@ -109,14 +109,16 @@ void Progress::trial(const Trial& trial, int done, double best_us, double defaul
 
 void Progress::winner(const std::string& device, const SweepProblem& wanted, const FinalsResult& result, int trials) {
   const Trial& best = result.trials[result.winner];
+  const TimeSummary time = result.standing ? result.standing->time : *best.time;
+  const std::optional<TimeSummary> baseline = result.standing ? result.standing->baseline : result.baseline;
   SummaryRow row;
   row.problem = wanted.problem.text();
   row.device = device;
   row.count = wanted.count;
-  row.default_us = result.baseline ? result.baseline->median_us : 0;
-  row.best_us = best.time->median_us;
-  row.speedup = result.baseline ? row.default_us / row.best_us : 0;
-  row.confidence = result.confidence;
+  row.default_us = baseline ? baseline->median_us : 0;
+  row.best_us = time.median_us;
+  row.speedup = baseline ? row.default_us / row.best_us : 0;
+  row.confidence = result.standing ? result.standing->confidence : result.confidence;
   row.tie = result.baseline_trial == result.winner;
   row.from_search = result.from_search;
   row.trials = trials;
@@ -129,15 +131,15 @@ void Progress::winner(const std::string& device, const SweepProblem& wanted, con
     standard = "baseline";
   }
   std::string verdict = "no default to compare with";
-  if (result.baseline) {
+  if (baseline) {
     verdict = row.tie ? fmt::format("the {} stays", standard)
                       : fmt::format("{:.2f}x the {} ({}), confidence {:.3f}", row.speedup, standard,
                                     time_text(row.default_us), row.confidence);
   }
-  view_.line(fmt::format("  => {}: {} ± {:.1f} %, {}{}{}", row.problem, time_text(row.best_us),
-                         100 * relative_half_width(*best.time), verdict,
-                         row.compiler.empty() ? "" : ", by " + row.compiler,
-                         row.from_search ? ", from the search's trials: no time was left for finals" : ""));
+  view_.line(fmt::format("  => {}: {} ± {:.1f} %, {}{}{}{}", row.problem, time_text(row.best_us),
+                         100 * relative_half_width(time), verdict, row.compiler.empty() ? "" : ", by " + row.compiler,
+                         row.from_search ? ", from the search's trials: no time was left for finals" : "",
+                         result.standing ? ", as decided before: these finals do not tell it as well" : ""));
   if (result.by_objective && result.by_objective->undecided.empty()) {
     view_.line("     " + objective_text(result));
   }

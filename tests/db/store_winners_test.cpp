@@ -128,6 +128,68 @@ TEST_F(StoreWinnersTest, WinnerMustBeAnOkTrialOfItsContext) {
   EXPECT_TRUE(store_.winners("", nullptr).empty());
 }
 
+TEST_F(StoreWinnersTest, ADecisionTellsWhatTheWinnerWasComparedWith) {
+  Trial standard = example_trial(2);
+  standard.is_default = true;
+  standard.time = TimeSummary{200, 190, 210, 31};
+  store_.add_trial(session_, context_, standard);
+  Trial best = example_trial(8);
+  best.stage = TrialStage::finals;
+  best.canary_us = 51.5;
+  store_.set_winner(context_, store_.add_trial(session_, context_, best), standard.time, 0.99);
+  const auto decided = store_.decision(context_);
+  ASSERT_TRUE(decided);
+  EXPECT_EQ(decided->stage, TrialStage::finals);
+  EXPECT_EQ(decided->config, example_config(8));
+  expect_equal(decided->time, best.time);
+  expect_equal(decided->baseline, standard.time);
+  EXPECT_EQ(decided->baseline_config, example_config(2));
+  EXPECT_EQ(decided->canary_us, 51.5);
+  EXPECT_EQ(decided->confidence, 0.99);
+  store_.set_winner(context_, store_.add_trial(session_, context_, best), TimeSummary{200, 190, 210, 32}, 0.99);
+  EXPECT_FALSE(store_.decision(context_)->baseline_config) << "no trial has these times";
+}
+
+TEST_F(StoreWinnersTest, AConfirmedWinnerStaysAsItIsAndCountsAsDecidedLast) {
+  ContextIds other = context_;
+  other.toolkit = store_.toolkit_id({"nvrtc", "11.8", "sm_61", "12.9"});
+  Trial finalist = example_trial(8);
+  finalist.stage = TrialStage::finals;
+  const std::int64_t first = store_.add_trial(session_, context_, finalist);
+  store_.set_winner(context_, first, TimeSummary{200, 190, 210, 31}, 0.99);
+  store_.set_winner(other, store_.add_trial(session_, other, finalist), std::nullopt, 0.5);
+  store_.set_winner(context_, first, TimeSummary{200, 190, 210, 31}, 0.75, Objective::energy, 31.5);
+
+  const std::int64_t later = begin_example_session(store_, context_);
+  std::string run;
+  for (const SessionRow& session : store_.sessions()) {
+    run = session.id == later ? session.run_uuid : run;
+  }
+  EXPECT_FALSE(store_.decided_in_run(context_, run));
+  finalist.started_unix_ms = store_.winners("", nullptr).at(0).decided_unix_ms + 1;
+  store_.add_trial(later, context_, finalist);
+  EXPECT_FALSE(store_.decided_in_run(context_, run)) << "finals that decided nothing yet";
+  ASSERT_NE(store_.winners("", nullptr).at(0).trial_id, first);
+  SQLite::Database(store_.file().string(), SQLite::OPEN_READWRITE)
+      .exec("UPDATE winners SET decided_unix_ms = 9000000000000 WHERE objective = 'time' AND toolkit_id <> " +
+            std::to_string(context_.toolkit));
+  store_.confirm_winner(context_);
+  EXPECT_TRUE(store_.decided_in_run(context_, run));
+  EXPECT_FALSE(store_.decided_in_run(context_, run, Objective::energy));
+  const auto winners = store_.winners("", nullptr);
+  ASSERT_EQ(winners.size(), 2U);
+  EXPECT_EQ(winners[0].trial_id, first);
+  EXPECT_EQ(winners[0].decided_unix_ms, 9000000000001);
+  EXPECT_EQ(winners[0].confidence, 0.99);
+  EXPECT_EQ(winners[0].decisions, 1) << "what it confirms is superseded";
+  expect_equal(winners[0].baseline, TimeSummary{200, 190, 210, 31});
+  EXPECT_EQ(store_.winners("", nullptr, Objective::energy).at(0).baseline_score, 31.5);
+
+  other.toolkit = store_.toolkit_id({"nvrtc", "13.0", "sm_61", "12.9"});
+  const std::string message = store_error([&] { store_.confirm_winner(other); });
+  EXPECT_NE(message.find("confirm a winner"), std::string::npos) << message;
+}
+
 // Twins of the same machine code have the very times of the trial whose result they share, and come after it.
 TEST_F(StoreWinnersTest, StandInIsTheTrialThatRanAndNoneThatSharesItsResult) {
   Trial standard = failed_trial(1, TrialStatus::timed_out, "nothing came of it");

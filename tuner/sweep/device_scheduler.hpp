@@ -136,6 +136,9 @@ class DeviceScheduler {
   [[nodiscard]] double finals_reserve_s(double limit_s) const;
   void decide_without_finals();
   [[nodiscard]] bool decided_in_finals(const Config& config) const;
+  void recall_standing();
+  [[nodiscard]] std::optional<StandingDecision> standing() const;
+  void store_decision(const ContextIds& context, const FinalsResult& result, std::int64_t trial);
   void announce(const FinalsResult& result, const std::vector<std::int64_t>& ids);
   void announce_by_objective(const FinalsResult& result, const std::vector<std::int64_t>& ids);
   [[nodiscard]] double objective_s() const;

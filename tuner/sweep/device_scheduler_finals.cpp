@@ -109,9 +109,48 @@ void DeviceScheduler::begin_finals(bool last, std::optional<double> allowed_s) {
   }
   task_->compared = true;
   task_->decided_on = key;
+  recall_standing();
   task_->state.gather();
   plan_.gather_finalists(*task_);
   send_finals();
+}
+
+// What was decided before for the same device, driver, compilers and source is to be shown wrong, or better known. What
+// the alternatives of a place are changes with the winners of their kernels.
+void DeviceScheduler::recall_standing() {
+  const CompilerAxis& compilers = *task_->kernel.compilers;
+  task_->standing.assign(task_->contexts.size(), std::nullopt);
+  task_->standing_of_all.reset();
+  std::vector<Config> winners;
+  std::int64_t last_unix_ms = 0;
+  for (std::size_t i = 0; i < task_->contexts.size() && !task_->kernel.is_place; ++i) {
+    const auto decided = recorder_.persist([&](Store& store) { return store.decision(task_->contexts[i]); });
+    if (!decided || decided->stage != TrialStage::finals) {
+      continue;
+    }
+    const Config winner = compilers.with(decided->config, i);
+    if (task_->search.trial_of(winner) == 0) {  // not usable, or not any more
+      continue;
+    }
+    winners.push_back(winner);
+    StandingDecision& standing = task_->standing[i].emplace();
+    standing.config = winner.text();
+    standing.time = decided->time;
+    standing.baseline = decided->baseline;
+    standing.baseline_config =
+        decided->baseline_config ? compilers.with(*decided->baseline_config, i).text() : std::string();
+    standing.canary_us = decided->canary_us;
+    standing.confidence = decided->confidence;
+    if (decided->decided_unix_ms > last_unix_ms) {
+      last_unix_ms = decided->decided_unix_ms;
+      task_->standing_of_all = i;
+    }
+  }
+  task_->search.keep_comparing(std::move(winners));
+}
+
+std::optional<StandingDecision> DeviceScheduler::standing() const {
+  return task_->standing_of_all ? task_->standing.at(*task_->standing_of_all) : std::nullopt;
 }
 
 // Takes rounds, and then finalists, away until the rest fits the time; false if nothing does.
@@ -145,12 +184,16 @@ void DeviceScheduler::send_finals() {
   job.allowed_s = finals_.allowed_s;
   const std::optional<Config> baseline = task_->search.baseline();
   job.options.stand_in = baseline ? baseline->text() : "";
+  job.options.standing = standing();
   const std::vector<Config> wanted_finalists = task_->wanted_finalists(by_time_alone());
   std::size_t most = wanted_finalists.size();
   if (!fit_in_time(job, most)) {
     decide_without_finals();
     release_for_later();
     return;
+  }
+  if (job.options.standing && job.options.standing->config != job.options.stand_in) {
+    most = std::max<std::size_t>(most, 2);  // nothing takes its place that was not compared with it
   }
   for (const Config& config : wanted_finalists) {
     const auto binary = task_->finalists.find(config.text());
@@ -258,12 +301,22 @@ void DeviceScheduler::announce_others(const FinalsResult& result, const std::vec
       }
     }
     if (baseline) {
-      const FinalsResult among = decide_among(result, members, *baseline, options_.finals);
-      recorder_.persist([&](Store& store) {
-        store.set_winner(task_->contexts[compiler], ids[members[among.winner]], among.baseline, among.confidence);
-      });
+      FinalsOptions options = options_.finals;
+      options.standing = task_->standing.at(compiler);
+      const FinalsResult among = decide_among(result, members, *baseline, options);
+      store_decision(task_->contexts[compiler], among, ids[members[among.winner]]);
     }
   }
+}
+
+void DeviceScheduler::store_decision(const ContextIds& context, const FinalsResult& result, std::int64_t trial) {
+  recorder_.persist([&](Store& store) {
+    if (result.stays) {
+      store.confirm_winner(context);
+    } else {
+      store.set_winner(context, trial, result.baseline, result.confidence);
+    }
+  });
 }
 
 // The winner of all is decided last.
@@ -271,9 +324,7 @@ void DeviceScheduler::announce(const FinalsResult& result, const std::vector<std
   if (!result.from_search) {
     announce_others(result, ids);
   }
-  const ContextIds context = task_->stored(result.trials[result.winner].config).context;
-  recorder_.persist(
-      [&](Store& store) { store.set_winner(context, ids[result.winner], result.baseline, result.confidence); });
+  store_decision(task_->stored(result.trials[result.winner].config).context, result, ids[result.winner]);
   if (result.by_objective) {
     announce_by_objective(result, ids);
   }
@@ -291,6 +342,9 @@ void DeviceScheduler::announce(const FinalsResult& result, const std::vector<std
       for (Trial& trial : told.trials) {
         trial.config = compilers.without(trial.config);
       }
+    }
+    if (result.stays) {
+      told.standing = standing();
     }
     told.baseline_why = result.baseline ? task_->search.why_no_default() : "";
     recorder_.events().winner(status_.device(), task_->search.wanted(), told, task_->search.done());

@@ -9,6 +9,7 @@
 #include "core/trial.hpp"
 #include "tuner/measure/trial_runner.hpp"
 #include "tuner/sweep/objective_decision.hpp"
+#include "tuner/sweep/standing_decision.hpp"
 
 namespace pascaline {
 
@@ -27,6 +28,7 @@ struct FinalsOptions {
   ObjectiveOptions objective{};  ///< what else than time they are compared by; time: nothing else
   /// Text of the configuration that stands for the default where that is not usable; empty: none does.
   std::string stand_in{};
+  std::optional<StandingDecision> standing{};  ///< of earlier finals, of a configuration that is a finalist again
 };
 
 /// What finals tell while they run; any function may be empty.
@@ -49,9 +51,11 @@ struct FinalsResult {
   int rounds = 0;                       ///< that were undisturbed
   bool gave_up = false;      ///< the card did not become fit: nothing is decided, and none of it must be stored
   bool out_of_time = false;  ///< too few rounds fitted in (DeviceMonitor::set_end_s); otherwise as with `gave_up`
+  bool stays = false;        ///< the standing winner wins again, and the earlier finals tell better by how much
   bool from_search = false;  ///< nothing was timed in turn: see `decide_from_search`
   std::optional<ObjectiveDecision> by_objective{};  ///< where finals were to decide by another objective, too
   std::string compiler{};                           ///< of the winner, "nvrtc 12.9"; empty where there was no choice
+  std::optional<StandingDecision> standing{};       ///< for people: what stays, where something does
   std::string baseline_why{};  ///< why the default is not the baseline; empty if it is, or there is none
 };
 
@@ -70,7 +74,10 @@ inline constexpr int kFewestFinalsRounds = 2;
 /// Decides by the Mann-Whitney test, its p-value split over the looks (Bonferroni). The tie set is the finalist with
 /// the lowest median and all that are not significantly slower. If the baseline (the default, or what stands in for it)
 /// is in it, the baseline wins. Else the first of it by the configuration's text does, of those significantly faster
-/// than the baseline.
+/// than the baseline. The winner of earlier finals (`FinalsOptions::standing`) comes before these where it is in the
+/// set, and what takes its place otherwise is significantly faster than it, too. It also stays where the baseline ties,
+/// or it is not significantly faster than the baseline, if it is by both finals together (`confidence_of_both`) and the
+/// baseline is not significantly faster than it.
 void decide_finals(FinalsResult& result, const FinalsOptions& options);
 
 /// Decides once more among some of the trials (`members`, indices into `all.trials`), compared with `baseline`, one of

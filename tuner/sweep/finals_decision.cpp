@@ -69,6 +69,109 @@ class Comparison {
   std::size_t fastest_ = 0;
 };
 
+/// Decides finals that are over: see `decide_finals`.
+class Decider {
+ public:
+  Decider(FinalsResult& result, const FinalsOptions& options)
+      : result_(result), options_(options), compare_(result, options), candidates_(compare_.tie_set()) {
+    if (options.standing) {
+      standing_ = place_of(options.standing->config);
+    }
+  }
+
+  void decide() {
+    result_.tie = candidates_.size() > 1;
+    const std::optional<std::size_t> baseline = baseline_place();
+    if (!baseline) {
+      leave_better_than_standing();
+      result_.winner = chosen();
+      result_.confidence = 1.0;
+      return;
+    }
+    result_.baseline = result_.trials[*baseline].time;
+    result_.baseline_trial = baseline;
+    if (standing_ == baseline) {  // what beats the baseline is to be shown anew
+      standing_.reset();
+    }
+    if (is_candidate(*baseline)) {
+      const bool holds = standing_holds(*baseline);
+      result_.winner = holds ? *standing_ : *baseline;
+      result_.confidence = holds ? of_both_ : 0.5;
+    } else if (standing_ && is_candidate(*standing_) && !compare_.faster(*standing_, *baseline) &&
+               standing_holds(*baseline)) {
+      result_.winner = *standing_;
+      result_.confidence = of_both_;
+    } else {
+      // One that ties with the fastest need not be faster than the baseline.
+      std::erase_if(candidates_, [&](std::size_t i) { return !compare_.faster(i, *baseline); });
+      leave_better_than_standing();
+      result_.winner = chosen();
+      result_.confidence = 1.0 - compare_.p(result_.winner, *baseline) / 2.0;
+    }
+    if (result_.winner == standing_) {
+      const auto earlier = earlier_on(*baseline);
+      const auto now = speedup_now(*baseline);
+      result_.stays = earlier && (!now || earlier->error < now->error);
+    }
+  }
+
+ private:
+  [[nodiscard]] std::optional<std::size_t> place_of(const std::string& config) const {
+    const auto found = std::find_if(result_.trials.begin(), result_.trials.end(),
+                                    [&](const Trial& trial) { return trial.config.text() == config; });
+    return found == result_.trials.end() ? std::nullopt : std::optional<std::size_t>(found - result_.trials.begin());
+  }
+  [[nodiscard]] std::optional<std::size_t> baseline_place() const {
+    const auto standard =
+        std::find_if(result_.trials.begin(), result_.trials.end(), [](const Trial& trial) { return trial.is_default; });
+    return standard != result_.trials.end() ? std::optional<std::size_t>(standard - result_.trials.begin())
+           : options_.stand_in.empty()      ? std::nullopt
+                                            : place_of(options_.stand_in);
+  }
+  [[nodiscard]] bool is_candidate(std::size_t i) const {
+    return std::find(candidates_.begin(), candidates_.end(), i) != candidates_.end();
+  }
+  // The fastest, at least, is among them.
+  void leave_better_than_standing() {
+    if (standing_ && !is_candidate(*standing_)) {
+      const auto no_better = [&](std::size_t i) { return i != compare_.fastest() && !compare_.faster(i, *standing_); };
+      std::erase_if(candidates_, no_better);
+    }
+  }
+  [[nodiscard]] std::size_t chosen() const {
+    if (standing_ && is_candidate(*standing_)) {
+      return *standing_;
+    }
+    return *std::min_element(candidates_.begin(), candidates_.end(), [&](std::size_t a, std::size_t b) {
+      return result_.trials[a].config.text() < result_.trials[b].config.text();
+    });
+  }
+  [[nodiscard]] std::optional<LogSpeedup> earlier_on(std::size_t baseline) const {
+    return earlier_speedup(*options_.standing, result_.trials[baseline].config.text(),
+                           result_.trials[*standing_].canary_us);
+  }
+  [[nodiscard]] std::optional<LogSpeedup> speedup_now(std::size_t baseline) const {
+    return log_speedup(*result_.trials[*standing_].time, *result_.trials[baseline].time);
+  }
+  // Whether it is faster than the baseline by both finals, though not by these alone.
+  [[nodiscard]] bool standing_holds(std::size_t baseline) {
+    if (!standing_ || compare_.faster(baseline, *standing_)) {
+      return false;
+    }
+    const auto earlier = earlier_on(baseline);
+    const auto now = speedup_now(baseline);
+    of_both_ = !earlier ? 0 : now ? confidence_of_both(*earlier, *now) : options_.standing->confidence;
+    return of_both_ >= 1 - options_.p_value / 2;
+  }
+
+  FinalsResult& result_;
+  const FinalsOptions& options_;
+  Comparison compare_;
+  std::vector<std::size_t> candidates_;  ///< the tie set
+  std::optional<std::size_t> standing_;  ///< the winner of earlier finals, if it is a finalist
+  double of_both_ = 0;                   ///< confidence of the earlier finals and these together
+};
+
 }  // namespace
 
 bool finals_look_after(int rounds, const FinalsOptions& options) {
@@ -87,41 +190,7 @@ bool finals_are_settled(const FinalsResult& result, const FinalsOptions& options
          });
 }
 
-void decide_finals(FinalsResult& result, const FinalsOptions& options) {
-  const Comparison compare(result, options);
-  std::vector<std::size_t> candidates = compare.tie_set();
-  result.tie = candidates.size() > 1;
-  auto standard =
-      std::find_if(result.trials.begin(), result.trials.end(), [](const Trial& trial) { return trial.is_default; });
-  if (standard == result.trials.end() && !options.stand_in.empty()) {
-    standard = std::find_if(result.trials.begin(), result.trials.end(),
-                            [&](const Trial& trial) { return trial.config.text() == options.stand_in; });
-  }
-  const auto first_by_text = [&] {
-    return *std::min_element(candidates.begin(), candidates.end(), [&](std::size_t a, std::size_t b) {
-      return result.trials[a].config.text() < result.trials[b].config.text();
-    });
-  };
-  if (standard == result.trials.end()) {
-    result.winner = first_by_text();
-    result.confidence = 1.0;
-    return;
-  }
-  result.baseline = standard->time;
-  const auto index = static_cast<std::size_t>(standard - result.trials.begin());
-  result.baseline_trial = index;
-  if (std::find(candidates.begin(), candidates.end(), index) != candidates.end()) {
-    result.winner = index;
-    result.confidence = 0.5;
-    return;
-  }
-  // One that ties with the fastest need not be faster than the baseline.
-  candidates.erase(
-      std::remove_if(candidates.begin(), candidates.end(), [&](std::size_t i) { return !compare.faster(i, index); }),
-      candidates.end());
-  result.winner = first_by_text();
-  result.confidence = 1.0 - compare.p(result.winner, index) / 2.0;
-}
+void decide_finals(FinalsResult& result, const FinalsOptions& options) { Decider(result, options).decide(); }
 
 FinalsResult decide_among(const FinalsResult& all, const std::vector<std::size_t>& members, std::size_t baseline,
                           FinalsOptions options) {

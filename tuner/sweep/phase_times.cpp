@@ -23,7 +23,7 @@ std::optional<Store::Decision> best_decision(const SweepTask& task, SweepRecorde
   std::optional<Store::Decision> best;
   for (const ContextIds& context : task.contexts) {
     const auto decision = recorder.persist([&](Store& store) { return store.decision(context); });
-    if (decision && (!best || decision->best_us < best->best_us)) {
+    if (decision && (!best || decision->time.median_us < best->time.median_us)) {
       best = decision;
     }
   }
@@ -43,9 +43,9 @@ std::vector<PhaseTime> phase_times(const DevicePlan& plan, SweepRecorder& record
     for (const PhaseCalls& phase : phases) {
       PhaseTime& time = entry_of(times, plan.info().name, phase.phase);
       time.calls += phase.count;
-      if (decision && decision->baseline_us) {
-        time.before_us += phase.count * *decision->baseline_us;
-        time.after_us += phase.count * decision->best_us;
+      if (decision && decision->baseline) {
+        time.before_us += phase.count * decision->baseline->median_us;
+        time.after_us += phase.count * decision->time.median_us;
         ++time.problems;
       } else {
         ++time.without_times;

@@ -583,7 +583,7 @@ double ProblemSearch::launch_s_of(const std::string& config) const {
   return kLaunchOverheadSeconds + 1e-6 * (ranked != ranking_.end() ? ranked->first : default_us_);
 }
 
-std::vector<Config> ProblemSearch::finalist_configs() const {
+std::vector<Config> ProblemSearch::found_finalists() const {
   std::vector<Config> chosen;
   const std::optional<Config> standard = baseline();
   for (const auto& [median_us, config] : ranking_) {
@@ -597,6 +597,24 @@ std::vector<Config> ProblemSearch::finalist_configs() const {
   add_of_each_compiler(chosen, standard);
   if (standard) {
     chosen.push_back(*standard);
+  }
+  return chosen;
+}
+
+// Next to the best, so that they are left out last where there is little time.
+std::vector<Config> ProblemSearch::finalist_configs() const {
+  std::vector<Config> chosen = found_finalists();
+  const std::optional<Config> standard = baseline();
+  for (const Config& winner : standing_) {
+    if (winner == standard || !measured_.contains(winner.text())) {
+      continue;
+    }
+    const auto found = std::find(chosen.begin(), chosen.end(), winner);
+    if (found == chosen.end()) {
+      chosen.insert(chosen.begin() + std::min<std::ptrdiff_t>(1, std::ssize(chosen)), winner);
+    } else if (found - chosen.begin() > 1) {
+      std::rotate(chosen.begin() + 1, found, found + 1);
+    }
   }
   return chosen;
 }
@@ -631,7 +649,7 @@ std::vector<std::pair<Config, std::optional<Binary>>> ProblemSearch::finalists()
 
 std::string ProblemSearch::finalists_key() const {
   std::string key;
-  for (const Config& config : finalist_configs()) {
+  for (const Config& config : found_finalists()) {
     key += config.text() + "\n";
   }
   return key;

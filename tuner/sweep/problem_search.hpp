@@ -128,13 +128,15 @@ class ProblemSearch {
     return !first_.empty() && first_.front() == default_config_ && !known_.contains(default_config_.text());
   }
 
-  /// Whom the finals compare: the best; of several compilers each one's best and its default, if they are usable; and
-  /// behind them the baseline. A binary is missing if it was compiled by an
-  /// earlier process.
+  /// Winners of earlier finals: finalists, too, next to the best, as long as they are usable.
+  void keep_comparing(std::vector<Config> winners) { standing_ = std::move(winners); }
+  /// Whom the finals compare: the best; what `keep_comparing` says; of several compilers each one's best and its
+  /// default, if they are usable; and behind them the baseline. A binary is missing if it was compiled by an earlier
+  /// process.
   [[nodiscard]] std::vector<std::pair<Config, std::optional<Binary>>> finalists() const;
   /// Their configurations only.
   [[nodiscard]] std::vector<Config> finalist_configs() const;
-  /// Text of the finalists: finals need not be repeated while it stays.
+  /// Text of the finalists, those of `keep_comparing` aside: finals need not be repeated while it stays.
   [[nodiscard]] std::string finalists_key() const;
 
   [[nodiscard]] const BoundSpace& bound() const noexcept { return bound_; }
@@ -172,6 +174,7 @@ class ProblemSearch {
   [[nodiscard]] ResolvedTrial share(const Config& config, const Binary& binary, const Trial& original,
                                     std::int64_t original_id) const;
   [[nodiscard]] bool belongs(const Config& config) const;
+  [[nodiscard]] std::vector<Config> found_finalists() const;
 
   const SweepOptions& options_;
   const CompilerAxis* compilers_;  ///< nullptr: there is no choice of them
@@ -206,6 +209,7 @@ class ProblemSearch {
     double launch_s = 0;
   };
   std::map<std::string, Measured> measured_;  ///< usable ones
+  std::vector<Config> standing_;              ///< see `keep_comparing`
   std::string why_no_default_;
   std::vector<Config> no_stand_in_;         ///< nearer to the default than what is tried next, and not usable
   std::optional<Config> stand_in_;          ///< the one tried now

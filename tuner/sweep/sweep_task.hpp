@@ -12,6 +12,7 @@
 #include "tuner/sweep/compiler_axis.hpp"
 #include "tuner/sweep/deepening.hpp"
 #include "tuner/sweep/problem_search.hpp"
+#include "tuner/sweep/standing_decision.hpp"
 #include "tuner/sweep/transfer_priors.hpp"
 
 namespace pascaline {
@@ -98,9 +99,11 @@ struct SweepTask {
   bool compared = false;    ///< finals were begun in this process
   bool came_again = false;  ///< and a device turned to it once more
   std::string decided_on;   ///< the finalists that were compared
-  double spent_s = 0;       ///< of a device
-  bool looked_at = false;   ///< in this run: a configuration ran, or nothing that could run was found in its turn
-  double put_off_s = 0;     ///< that it kept a device without a trial, when it last had to make room for others
+  std::vector<std::optional<StandingDecision>> standing{};  ///< of earlier finals, by compiler
+  std::optional<std::size_t> standing_of_all{};             ///< that of the compiler that was decided for last
+  double spent_s = 0;                                       ///< of a device
+  bool looked_at = false;  ///< in this run: a configuration ran, or nothing that could run was found in its turn
+  double put_off_s = 0;    ///< that it kept a device without a trial, when it last had to make room for others
   std::string no_time_by_objective{};  ///< the same of the last finals' other objective
   std::string no_time{};               ///< what there was no time for so far, for people; empty: nothing
   bool reserved = false;               ///< a shape in between that was not begun: for everybody else it is not there

@@ -122,6 +122,7 @@ TEST(MessagesTest, FinalsResultsKeepTheirDecision) {
   result.confidence = 0.9975;
   result.tie = true;
   result.rounds = 25;
+  result.stays = true;
   const FinalsResult got = through(result);
   ASSERT_EQ(got.trials.size(), 2U);
   EXPECT_EQ(got.trials[1].config, example_config(2));
@@ -130,6 +131,7 @@ TEST(MessagesTest, FinalsResultsKeepTheirDecision) {
   EXPECT_EQ(got.confidence, result.confidence);
   EXPECT_TRUE(got.tie);
   EXPECT_EQ(got.rounds, 25);
+  EXPECT_TRUE(got.stays);
   EXPECT_FALSE(got.gave_up);
   result.baseline.reset();
   EXPECT_FALSE(through(result).baseline);
@@ -156,6 +158,18 @@ TEST(MessagesTest, OptionsKeepEveryValue) {
   EXPECT_EQ(finals.tie_width, 0.006);
   EXPECT_EQ(finals.energy_window_ms, 501);
   EXPECT_EQ(finals.objective.objective, Objective::time);
+  EXPECT_FALSE(finals.standing);
+
+  FinalsOptions again;
+  again.standing = StandingDecision{"A=1", {1, 0.5, 1.5, 7}, TimeSummary{2, 1.5, 2.5, 8}, "A=2", 50.5, 0.75};
+  const FinalsOptions got_again = through(again);
+  ASSERT_TRUE(got_again.standing);
+  EXPECT_EQ(got_again.standing->config, "A=1");
+  expect_equal(got_again.standing->time, again.standing->time);
+  expect_equal(got_again.standing->baseline, again.standing->baseline);
+  EXPECT_EQ(got_again.standing->baseline_config, "A=2");
+  EXPECT_EQ(got_again.standing->canary_us, 50.5);
+  EXPECT_EQ(got_again.standing->confidence, 0.75);
 
   const ObjectiveOptions objective = through(ObjectiveOptions{Objective::edp, 1.6, 4, 9, 0.02, 0.006, 61, 21, 3, 75.5});
   EXPECT_EQ(objective.objective, Objective::edp);

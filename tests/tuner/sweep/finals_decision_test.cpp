@@ -234,5 +234,136 @@ TEST(DecideFinals, EqualVariantsHardlyEverWin) {
   EXPECT_LE(wins, 5) << "1.5 are allowed on average";
 }
 
+// What finals decided before: NAME=1 against the default, NAME=0, both known to 0.02 %.
+FinalsOptions after(double winner_us, double default_us) {
+  FinalsOptions options;
+  const auto known = [](double time_us) { return TimeSummary{time_us, 0.9998 * time_us, 1.0002 * time_us, 120}; };
+  options.standing = StandingDecision{"NAME=1", known(winner_us), known(default_us), "NAME=0", 50.0, 1.0};
+  return options;
+}
+
+FinalsResult decided_after(const FinalsOptions& options, std::vector<Trial> trials) {
+  FinalsResult result = undecided(std::move(trials));
+  for (Trial& trial : result.trials) {
+    trial.canary_us = 50.0;
+  }
+  decide_finals(result, options);
+  return result;
+}
+
+std::vector<Trial> standing_and_default(const std::vector<double>& standing, const std::vector<double>& baseline) {
+  return {trial_of(false, standing, 1), trial_of(true, baseline, 0)};
+}
+
+TEST(DecideFinalsAgain, NoisierOnesInWhichTheDefaultTiesLeaveTheDecision) {
+  const auto trials = standing_and_default(around(9.95, 0.3), around(10, 0.3));
+  ASSERT_EQ(decided(trials).winner, 1U) << "by these alone";
+  const FinalsResult result = decided_after(after(9.5, 10), trials);
+  EXPECT_EQ(result.winner, 0U);
+  EXPECT_TRUE(result.stays);
+  EXPECT_GT(result.confidence, 0.995);
+  EXPECT_LE(result.confidence, 1);
+}
+
+TEST(DecideFinalsAgain, BetterOnesDecideAnew) {
+  const auto tie = standing_and_default(around(9.9999, 0.0003), around(10, 0.0003));
+  FinalsOptions noisy = after(9.5, 10);
+  noisy.standing->time = {9.8, 9.5, 10.1, 30};
+  noisy.standing->baseline = TimeSummary{10, 9.7, 10.3, 30};
+  const FinalsResult lost = decided_after(noisy, tie);
+  EXPECT_EQ(lost.winner, 1U) << "the earlier ones knew it too little to weigh against these";
+  EXPECT_EQ(lost.confidence, 0.5);
+  EXPECT_FALSE(lost.stays);
+  const FinalsResult won = decided_after(noisy, standing_and_default(around(9.5), around(10)));
+  EXPECT_EQ(won.winner, 0U);
+  EXPECT_FALSE(won.stays) << "these tell better by how much";
+  EXPECT_GT(won.confidence, 0.999);
+}
+
+TEST(DecideFinalsAgain, WhatIsSignificantlyFasterSideBySideTakesTheWinnersPlace) {
+  std::vector<Trial> trials = standing_and_default(around(9.5), around(10));
+  trials.push_back(trial_of(false, around(9), 2));
+  const FinalsResult faster = decided_after(after(9.5, 10), trials);
+  EXPECT_EQ(faster.winner, 2U);
+  EXPECT_FALSE(faster.stays);
+  const FinalsResult slower = decided_after(after(9.5, 10), standing_and_default(around(10.2), around(10)));
+  EXPECT_EQ(slower.winner, 1U) << "the default is, whatever was known before";
+  EXPECT_FALSE(slower.stays);
+}
+
+// First by its text and tied with the fastest, but not told from the standing winner, which is not in the tie.
+TEST(DecideFinalsAgain, WhatMerelyTiesWithTheFastestDoesNot) {
+  std::vector<Trial> trials{trial_of(false, around(9.45, 0.03), 15), trial_of(false, around(9.4), 2),
+                            trial_of(false, around(9.5), 1), trial_of(true, around(12), 0)};
+  ASSERT_EQ(decided(trials).winner, 0U) << "NAME=15 comes before NAME=2";
+  EXPECT_EQ(decided_after(after(9.5, 12), trials).winner, 1U);
+}
+
+TEST(DecideFinalsAgain, OfATieTheStandingWinnerIsTaken) {
+  std::vector<Trial> trials{trial_of(false, around(9.501), 1), trial_of(false, around(9.5), 0),
+                            trial_of(true, around(10), 3)};
+  EXPECT_EQ(decided(trials).winner, 1U) << "NAME=0 is the first by its text";
+  FinalsOptions options = after(9.5, 10);
+  options.standing->baseline_config = "NAME=3";
+  EXPECT_EQ(decided_after(options, trials).winner, 0U);
+  EXPECT_TRUE(decided_after(options, trials).stays);
+  const FinalsResult alone = decided_after(options, {trials[0], trials[1]});
+  EXPECT_EQ(alone.winner, 0U) << "there is no default";
+  EXPECT_FALSE(alone.stays);
+}
+
+TEST(DecideFinalsAgain, EarlierOnesSayNothingOfAnotherClockAnotherBaselineOrAFewSamples) {
+  const auto tie = standing_and_default(around(9.95, 0.3), around(10, 0.3));
+  FinalsOptions options = after(9.5, 10);
+  options.standing->canary_us = 51.5;
+  EXPECT_EQ(decided_after(options, tie).winner, 1U) << "the clock was another one";
+  options.standing->canary_us = 50.5;
+  EXPECT_EQ(decided_after(options, tie).winner, 0U);
+  options.standing->canary_us.reset();
+  EXPECT_EQ(decided_after(options, tie).winner, 0U) << "a card that has no canary";
+  options.standing->baseline_config = "NAME=7";
+  EXPECT_EQ(decided_after(options, tie).winner, 1U);
+  options.standing->baseline_config = "NAME=0";
+  options.standing->time.count = 5;
+  EXPECT_EQ(decided_after(options, tie).winner, 1U);
+  options.standing->time.count = 6;
+  EXPECT_EQ(decided_after(options, tie).winner, 0U);
+  options.standing->config = "NAME=8";
+  EXPECT_EQ(decided_after(options, tie).winner, 1U) << "what won is no finalist any more";
+}
+
+// Two finals that contradict each other by more than their errors explain: nobody knows, and the default stays.
+TEST(DecideFinalsAgain, TwoThatContradictEachOtherMakeNoConfidence) {
+  const LogSpeedup yes{0.05, 0.001};
+  const LogSpeedup no{0, 0.001};
+  EXPECT_LT(confidence_of_both(yes, no), 0.995);
+  EXPECT_GT(confidence_of_both(yes, no), 0.5);
+  EXPECT_GT(confidence_of_both(yes, {0.04, 0.02}), 0.999999);
+  EXPECT_NEAR(confidence_of_both({0.01, 0.01}, {0.01, 0.01}), 0.9214, 0.001) << "z is the square root of two";
+  EXPECT_NEAR(confidence_of_both({0.01, 0.01}, {-0.01, 0.01}), 0.5, 1e-9);
+}
+
+// Nights that are noisier than the first, in which the winner is 3 % faster as before.
+TEST(DecideFinalsAgain, ManyNoisyNightsDoNotLoseTheWinner) {
+  std::mt19937 random(11);
+  std::normal_distribution<double> noise(0, 0.5);
+  int alone = 0;
+  int kept = 0;
+  constexpr int kNights = 200;
+  for (int night = 0; night < kNights; ++night) {
+    std::vector<double> winner;
+    std::vector<double> standard;
+    for (int i = 0; i < 60; ++i) {
+      winner.push_back(9.7 + noise(random));
+      standard.push_back(10 + noise(random));
+    }
+    const auto trials = standing_and_default(winner, standard);
+    alone += decided(trials).winner == 0 ? 1 : 0;
+    kept += decided_after(after(9.7, 10), trials).winner == 0 ? 1 : 0;
+  }
+  EXPECT_LT(alone, kNights * 3 / 4) << "the noise matters";
+  EXPECT_EQ(kept, kNights);
+}
+
 }  // namespace
 }  // namespace pascaline::testing

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "core/trial.hpp"
+
+namespace pascaline {
+
+/// What finals decided earlier for the same key (device, compiler and driver, kernel source, problem), by time.
+struct StandingDecision {
+  std::string config{};                   ///< text of the winner's configuration
+  TimeSummary time{};                     ///< the winner's
+  std::optional<TimeSummary> baseline{};  ///< of what it was compared with
+  std::string baseline_config{};          ///< text of that configuration; empty where it is not known
+  std::optional<double> canary_us{};      ///< the canary's time then, which tells the clock
+  double confidence = 0.5;                ///< that it is not slower than the baseline
+};
+
+/// By how much a winner is faster than its baseline, timed in turn with it.
+struct LogSpeedup {
+  double value = 0;  ///< logarithm of the baseline's median over the winner's
+  double error = 0;  ///< its standard error, by the intervals of both medians
+};
+
+/// Nothing where one of the two has fewer than 6 samples, whose interval is only their range.
+[[nodiscard]] std::optional<LogSpeedup> log_speedup(const TimeSummary& winner, const TimeSummary& baseline);
+
+/// What the earlier finals tell of the winner and the baseline of today: nothing if they compared it with another
+/// configuration, or the card's clock was another one, as the canary's times `canary_us` (today's) and theirs tell.
+[[nodiscard]] std::optional<LogSpeedup> earlier_speedup(const StandingDecision& standing,
+                                                        const std::string& baseline_config,
+                                                        const std::optional<double>& canary_us);
+
+/// Probability that the winner is not slower than the baseline, of two finals together: their speedups weighed by their
+/// precision. Where they differ by more than their errors explain, the error of the mean grows as much (R. T. Birge,
+/// The Calculation of Errors by the Method of Least Squares, Physical Review 40, 1932).
+[[nodiscard]] double confidence_of_both(const LogSpeedup& earlier, const LogSpeedup& now) noexcept;
+
+}  // namespace pascaline
