@@ -2,9 +2,22 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <utility>
 
 namespace pascaline {
+namespace {
+
+constexpr std::int64_t kOneEventMs = 60'000;  // between waits for one reason that are told as one
+constexpr std::int64_t kAgainAfterMs = 600'000;
+
+std::string without_figures(std::string text) {
+  std::erase_if(text, [](unsigned char c) { return std::isdigit(c) != 0 || c == '.'; });
+  return text;
+}
+
+}  // namespace
 
 DeviceStatus::DeviceStatus(const DeviceInfo& device) {
   view_.device = device.id;
@@ -18,10 +31,7 @@ std::string DeviceStatus::hear(const MeasureTelemetry& telemetry) {
   view_.power_w = sensors.power_w;
   const std::string state(name_of(telemetry.state));
   const bool waits = telemetry.state == GovernorState::cooling || telemetry.state == GovernorState::settling;
-  std::string line;
-  if (waits && view_.governor != state) {
-    line = fmt::format("{}: {}: {}", view_.device, state, telemetry.reason);
-  }
+  std::string line = waits ? line_of_wait(telemetry, view_.governor != state) : std::string();
   view_.governor = state;
   view_.governor_reason = telemetry.reason;
   TelemetryRow row;
@@ -37,6 +47,23 @@ std::string DeviceStatus::hear(const MeasureTelemetry& telemetry) {
   row.canary_us = telemetry.canary_us;
   telemetry_.push_back(std::move(row));
   return line;
+}
+
+std::string DeviceStatus::line_of_wait(const MeasureTelemetry& telemetry, bool begins) {
+  const std::string what = fmt::format("{}: {}", name_of(telemetry.state), telemetry.reason);
+  Waits& waits = waits_[without_figures(what)];
+  const bool again = telemetry.unix_ms - waits.seen_unix_ms < kOneEventMs;
+  waits.seen_unix_ms = telemetry.unix_ms;
+  if (!begins) {  // the reason may change while it waits: that is in `status` and in the telemetry
+    return {};
+  }
+  waits.times = again ? waits.times + 1 : 1;
+  if (again && waits.times > 1 && telemetry.unix_ms - waits.told_unix_ms < kAgainAfterMs) {
+    return {};
+  }
+  waits.told_unix_ms = telemetry.unix_ms;
+  return fmt::format("{}: {}{}", view_.device, what,
+                     waits.times > 1 ? fmt::format("; {} times so far", waits.times) : "");
 }
 
 bool DeviceStatus::measuring() const {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -17,7 +19,9 @@ class DeviceStatus {
   explicit DeviceStatus(const DeviceInfo& device);
 
   [[nodiscard]] const std::string& device() const noexcept { return view_.device; }
-  /// Takes a reading in; returns a line to be told if the governor has begun to wait, else an empty text.
+  /// Takes a reading in; returns a line to be told if the governor has begun to wait, else an empty text. A card that
+  /// waits again and again for one reason, with less than a minute in between, is told of once in ten minutes, with how
+  /// often it was.
   [[nodiscard]] std::string hear(const MeasureTelemetry& telemetry);
   /// Whether the governor lets it measure, as far as is known.
   [[nodiscard]] bool measuring() const;
@@ -28,7 +32,17 @@ class DeviceStatus {
   [[nodiscard]] DeviceProgress view(const SweepTask* task, std::size_t tasks, bool limited) const;
 
  private:
+  /// Waits for one reason, without its figures.
+  struct Waits {
+    std::int64_t seen_unix_ms = 0;  ///< last
+    std::int64_t told_unix_ms = 0;  ///< last
+    int times = 0;                  ///< since the first of those that are told as one
+  };
+
+  [[nodiscard]] std::string line_of_wait(const MeasureTelemetry& telemetry, bool begins);
+
   DeviceProgress view_;
+  std::map<std::string, Waits> waits_;
   std::vector<TelemetryRow> telemetry_;
 };
 
