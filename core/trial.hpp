@@ -95,6 +95,15 @@ struct Trial {
   std::int64_t started_unix_ms = 0;
 };
 
+/// How the reason of a trial begins that racing dropped: usable, but found slower than the best before its median was
+/// known well.
+inline constexpr std::string_view kDroppedReason = "dropped after ";
+
+/// Whether racing dropped it itself, not the trial whose result it shares.
+[[nodiscard]] inline bool was_dropped(const Trial& trial) {
+  return trial.status == TrialStatus::ok && trial.shared_trial == 0 && trial.reason.starts_with(kDroppedReason);
+}
+
 /// Calls `visit(name, field)` for every field that is kept of a trial but for its problem, its samples and what it
 /// shares, in the order they are shown in. This list is the one place where fields are named: the database stores and
 /// merges them, workers send them and the CSV has them as it says, each under its name, a `TimeSummary` as its parts.

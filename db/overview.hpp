@@ -61,14 +61,15 @@ struct SampleCounts {
 struct TrialTimes {
   std::int64_t session = 0;
   std::int64_t trials = 0;
-  double load_ms = 0;     ///< bringing code to the device
-  double inputs_ms = 0;   ///< drawing inputs and computing what results must be
-  double check_ms = 0;    ///< the launch that is checked, and comparing its results
-  double warm_up_ms = 0;  ///< launches before the first sample
-  double evict_ms = 0;    ///< evicting caches before samples
-  double sample_ms = 0;   ///< launches that are timed
-  double wait_ms = 0;     ///< until the card was fit to be measured on
-  double other_ms = 0;    ///< reading sensors, the canary
+  std::int64_t dropped = 0;  ///< of them by racing
+  double load_ms = 0;        ///< bringing code to the device
+  double inputs_ms = 0;      ///< drawing inputs and computing what results must be
+  double check_ms = 0;       ///< the launch that is checked, and comparing its results
+  double warm_up_ms = 0;     ///< launches before the first sample
+  double evict_ms = 0;       ///< evicting caches before samples
+  double sample_ms = 0;      ///< launches that are timed
+  double wait_ms = 0;        ///< until the card was fit to be measured on
+  double other_ms = 0;       ///< reading sensors, the canary
 };
 
 /// Calls `visit(name, milliseconds)` for each part, in the order of a trial; names are "load", "inputs" and so on.
@@ -86,7 +87,7 @@ void for_each_part(Times& times, Visit&& visit) {
 
 /// All parts added up.
 [[nodiscard]] double total_ms(const TrialTimes& times);
-/// Adds the trials and the parts of others.
+/// Adds the trials, those that were dropped and the parts of others.
 TrialTimes& operator+=(TrialTimes& to, const TrialTimes& others);
 
 }  // namespace pascaline

@@ -60,6 +60,7 @@ TrialTimes& operator+=(TrialTimes& to, const TrialTimes& others) {
   auto part = parts.begin();
   for_each_part(to, [&](const char*, double& sum_ms) { sum_ms += *part++; });
   to.trials += others.trials;
+  to.dropped += others.dropped;
   return to;
 }
 
@@ -129,11 +130,12 @@ std::vector<TrialTimes> Store::trial_times(const std::string& run_uuid) const {
   Connection& connection = *impl_->connection;
   return connection.guard(kAction, [&] {
     Query row = connection.query(fmt::format(
-        "SELECT session_id, count(*), sum(load_ms), sum(inputs_ms), sum(max(0, verify_ms - load_ms - inputs_ms)), "
+        "SELECT session_id, count(*), sum(status = 'ok' AND reason LIKE '{}%'), sum(load_ms), sum(inputs_ms), "
+        "sum(max(0, verify_ms - load_ms - inputs_ms)), "
         "sum(warm_up_ms), sum(evict_ms), sum(sample_ms), sum(wait_ms), "
         "sum(max(0, measure_ms - warm_up_ms - evict_ms - sample_ms - wait_ms)) FROM trials "
         "WHERE stage = 'search' AND shared_trial_id IS NULL AND load_ms > 0{} GROUP BY session_id ORDER BY session_id",
-        run_uuid.empty() ? "" : " AND session_id IN (SELECT id FROM sessions WHERE run_uuid = ?)"));
+        kDroppedReason, run_uuid.empty() ? "" : " AND session_id IN (SELECT id FROM sessions WHERE run_uuid = ?)"));
     if (!run_uuid.empty()) {
       row.bind(run_uuid);
     }
@@ -142,6 +144,7 @@ std::vector<TrialTimes> Store::trial_times(const std::string& run_uuid) const {
       TrialTimes& times = sessions.emplace_back();
       times.session = row.integer();
       times.trials = row.integer();
+      times.dropped = row.integer();
       for_each_part(times, [&](const char*, double& part_ms) { part_ms = row.real(); });
     }
     return sessions;

@@ -160,6 +160,7 @@ DocumentJson session_json(const ReportSession& session) {
           {"trials", session.trials},
           {"samples", session.samples},
           {"discarded", discarded},
+          {"dropped", session.times ? DocumentJson(session.times->dropped) : DocumentJson()},
           {"trial_time_ms", session.times ? trial_time_json(*session.times) : DocumentJson()},
           {"telemetry", session.telemetry ? telemetry_json(*session.telemetry) : DocumentJson()}};
 }

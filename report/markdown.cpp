@@ -45,6 +45,8 @@ std::string status_counts(const DeviceSummary& group) {
   for (std::size_t i = 0; i < kStatusCount; ++i) {
     if (group.counts[i] > 0) {
       list += fmt::format("{}{} {}", list.empty() ? "" : ", ", group.counts[i], name_of(static_cast<TrialStatus>(i)));
+      const bool usable = i == static_cast<std::size_t>(TrialStatus::ok);
+      list += usable && group.dropped > 0 ? fmt::format(" ({} of them dropped early as slower)", group.dropped) : "";
     }
   }
   return list;

@@ -13,6 +13,7 @@
 
 #include "core/device/emulator_name.hpp"
 #include "db/outdated_winner.hpp"
+#include "db/overview.hpp"
 #include "report/pareto.hpp"
 #include "report/text.hpp"
 
@@ -68,19 +69,27 @@ Json baseline_text(const Store& store, const Winner& winner) {
 Json median(const std::optional<TimeSummary>& time) { return time ? Json(time->median_us) : Json(); }
 
 Table sessions_table(const Store& store, const ShowOptions& options) {
-  Table table{{"id", "started", "finished", "state", "device", "toolkit", "searcher", "seed", "uuid", "imported_from"},
+  Table table{{"id", "started", "finished", "state", "device", "toolkit", "searcher", "seed", "measured", "dropped",
+               "uuid", "imported_from"},
               {},
               "no sessions"};
+  std::map<std::int64_t, TrialTimes> times;
+  for (const TrialTimes& of_session : store.trial_times()) {
+    times.emplace(of_session.session, of_session);
+  }
   for (const SessionRow& session : store.sessions()) {
     if (options.filter.session_id && session.id != *options.filter.session_id) {
       continue;
     }
     const bool dead = session.state == "running" && !session.alive;
+    const auto known = times.find(session.id);
     table.rows.push_back({session.id, utc_time(session.started_unix_ms), utc_time(session.finished_unix_ms.value_or(0)),
                           dead ? "died" : session.state, clean_line(session.device.name),
                           clean_line(session.toolkit.compiler + " " + session.toolkit.version + " " +
                                      shown_architecture(session.toolkit.target)),
-                          clean_line(session.searcher), session.seed, clean_line(session.uuid),
+                          clean_line(session.searcher), session.seed,
+                          known == times.end() ? Json() : Json(known->second.trials),
+                          known == times.end() ? Json() : Json(known->second.dropped), clean_line(session.uuid),
                           session.imported_from.empty() ? Json() : Json(clean_line(session.imported_from))});
   }
   return table;

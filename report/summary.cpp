@@ -27,6 +27,7 @@ DeviceSummary& group_of(std::vector<DeviceSummary>& groups, const DeviceRow& dev
 
 void count_trial(DeviceSummary& group, const Trial& trial) {
   ++group.counts[static_cast<std::size_t>(trial.status)];
+  group.dropped += was_dropped(trial) ? 1 : 0;
   if (trial.started_unix_ms > 0) {  // another tuner may not tell when
     const bool first = group.first_unix_ms == 0;
     group.first_unix_ms = first ? trial.started_unix_ms : std::min(group.first_unix_ms, trial.started_unix_ms);

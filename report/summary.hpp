@@ -34,6 +34,7 @@ struct DeviceSummary {
   DeviceRow device;
   ToolkitRow toolkit;
   std::array<std::size_t, kStatusCount> counts{};  ///< trials by status
+  std::size_t dropped = 0;                         ///< of the usable ones, those that racing sampled no further
   std::int64_t first_unix_ms = 0;                  ///< start of the earliest trial
   std::int64_t last_unix_ms = 0;
   std::map<std::pair<TrialStatus, std::string>, std::size_t> failures;  ///< by status and reason

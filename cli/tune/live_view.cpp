@@ -73,6 +73,7 @@ std::string condition_text(const DeviceProgress& device) {
 // Trials, compilers and problems: what changes only when something happens.
 std::string progress_text(const SweepView& view) {
   std::string trials = fmt::format("{}, {} usable", counted(view.trials, "trial"), view.usable);
+  trials += view.dropped > 0 ? fmt::format(", {} dropped early", view.dropped) : "";
   trials += view.duplicates > 0 ? ", " + counted(view.duplicates, "duplicate") : "";
   trials += view.rejected > 0 ? fmt::format(", {} rejected", view.rejected) : "";
   return joined(

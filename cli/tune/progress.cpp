@@ -160,10 +160,12 @@ void Progress::summary(const SweepSummary& summary, const SweepOptions& options)
   if (!summary.phases.empty()) {
     view_.line(phase_table(summary.phases));
   }
-  view_.line(fmt::format("session {}: {} trial{} ({} usable, {} duplicate binaries) on {} problem{} in {}; {}",
-                         summary.session, summary.trials, summary.trials == 1 ? "" : "s", summary.ok,
-                         summary.duplicates, summary.problems_done, summary.problems_done == 1 ? "" : "s",
-                         clock_text(summary.wall_s), options.database.string()));
+  view_.line(
+      fmt::format("session {}: {} trial{} ({} usable{}, {} duplicate binaries) on {} problem{} in {}; {}",
+                  summary.session, summary.trials, summary.trials == 1 ? "" : "s", summary.ok,
+                  summary.dropped > 0 ? fmt::format(", {} of them dropped early as slower", summary.dropped) : "",
+                  summary.duplicates, summary.problems_done, summary.problems_done == 1 ? "" : "s",
+                  clock_text(summary.wall_s), options.database.string()));
   if (const std::string times = trial_times_text(summary.trial_times); !times.empty()) {
     view_.line(times);
   }

@@ -187,6 +187,7 @@ nlohmann::json summary_document(const SweepSummary& summary, const SweepOptions&
                         {"database", sweep.database.string()},
                         {"trials", summary.trials},
                         {"ok", summary.ok},
+                        {"dropped", summary.dropped},
                         {"duplicates", summary.duplicates},
                         {"rejected", summary.rejected},
                         {"reused", summary.reused},

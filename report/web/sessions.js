@@ -41,6 +41,13 @@ function sessionsTable() {
       },
       {id: 'trials', title: 'Trials', numeric: true, value: (session) => session.trials},
       {
+        id: 'dropped',
+        title: 'Dropped early',
+        numeric: true,
+        value: (session) => session.dropped ?? undefined,
+        cell: (session) => session.dropped == null ? unknown : count(session.dropped)
+      },
+      {
         id: 'discarded',
         title: 'Samples discarded',
         numeric: true,

@@ -75,6 +75,7 @@ TEST(ViewLinesTest, WhatIsNotThereIsLeftOut) {
 
 TEST(ViewLinesTest, WhatIsThereAtTimes) {
   SweepView view = example_view();
+  view.dropped = 31;
   view.duplicates = 9;
   view.rejected = 2;
   view.budget_left_s = 60;
@@ -91,7 +92,8 @@ TEST(ViewLinesTest, WhatIsThereAtTimes) {
   view.devices[0].pause_reason = "the lid is closed";
   EXPECT_TRUE(cli::view_lines(view)[0].ends_with("   paused   (prefill: q_proj)")) << cli::view_lines(view)[0];
   EXPECT_TRUE(cli::view_lines(view)[1].ends_with(": too hot for 15 minutes  paused: the lid is closed"));
-  EXPECT_TRUE(lines[2].starts_with("152 trials, 140 usable, 9 duplicates, 2 rejected · ")) << lines[2];
+  EXPECT_TRUE(lines[2].starts_with("152 trials, 140 usable, 31 dropped early, 9 duplicates, 2 rejected · "))
+      << lines[2];
   EXPECT_TRUE(lines[2].ends_with(", about 0:40:10 left, ends in 0:01:00 at the latest")) << lines[2];
   view.problems_untried = 4;
   EXPECT_NE(cli::view_lines(view)[2].find(" · 4 not started yet · "), std::string::npos);

@@ -52,6 +52,40 @@ TEST_F(OverviewTest, BriefsHoldWhatTheTrialsDo) {
   EXPECT_EQ(store_.trial_count(), 2);
 }
 
+TEST_F(OverviewTest, TheTimeOfTrialsIsAddedUpWithHowManyRacingDropped) {
+  Trial plain = example_trial(2);
+  plain.stage = TrialStage::search;
+  plain.reason.clear();
+  plain.load_ms = 1;
+  plain.sample_ms = 5;
+  const std::int64_t ran = store_.add_trial(session_, context_, plain);
+  Trial dropped = plain;
+  dropped.config = example_config(3);
+  dropped.reason = std::string(kDroppedReason) + "3 samples: slower than the best so far, 12.00 us";
+  store_.add_trial(session_, context_, dropped);
+  Trial shared = dropped;
+  shared.config = example_config(4);
+  shared.shared_trial = ran;
+  store_.add_trial(session_, context_, shared);
+  Trial wrong = failed_trial(5, TrialStatus::wrong_result, dropped.reason);
+  wrong.load_ms = 1;
+  store_.add_trial(session_, context_, wrong);
+  const auto times = store_.trial_times();
+  ASSERT_EQ(times.size(), 1U);
+  EXPECT_EQ(times[0].session, session_);
+  EXPECT_EQ(times[0].trials, 3) << "what shares a result has taken no time";
+  EXPECT_EQ(times[0].dropped, 1);
+  EXPECT_EQ(times[0].sample_ms, 10);
+  TrialTimes sum = times[0];
+  sum += times[0];
+  EXPECT_EQ(sum.dropped, 2);
+  EXPECT_EQ(sum.trials, 6);
+  EXPECT_TRUE(was_dropped(dropped));
+  EXPECT_FALSE(was_dropped(shared));
+  EXPECT_FALSE(was_dropped(wrong));
+  EXPECT_FALSE(was_dropped(plain));
+}
+
 TEST_F(OverviewTest, OnlyTheKernelAskedFor) {
   store_.add_trial(session_, context_, example_trial(1));
   EXPECT_EQ(briefs("matmul").size(), 1U);

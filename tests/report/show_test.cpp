@@ -20,6 +20,17 @@ TEST_F(ShowTest, SessionsTellWhichRun) {
   store_.end_session(begin_example_session(store_, context_), "finished");
   const auto rows = show_json(store_, {.what = ShowWhat::sessions});
   ASSERT_EQ(rows.size(), 2U);
+  EXPECT_TRUE(rows[1]["measured"].is_null()) << "no trials with their parts";
+  Trial dropped = timed(2, 100);
+  dropped.load_ms = 1;
+  dropped.reason = std::string(kDroppedReason) + "3 samples";
+  store_.add_trial(session_, context_, dropped);
+  Trial measured = timed(3, 50);
+  measured.load_ms = 1;
+  store_.add_trial(session_, context_, measured);
+  const auto counted = show_json(store_, {.what = ShowWhat::sessions})[1];
+  EXPECT_EQ(counted["measured"], 2);
+  EXPECT_EQ(counted["dropped"], 1);
   EXPECT_EQ(rows[0]["state"], "finished");
   EXPECT_EQ(rows[1]["state"], "running");
   EXPECT_EQ(rows[1]["seed"], 0xffff'ffff'ffff'fff0);

@@ -179,9 +179,8 @@ void TrialRunner::time(Trial& trial, Ready& ready, double best_us) {
   trial.status = TrialStatus::ok;
   noise_.add(trial.samples);
   if (measured.dropped) {
-    trial.reason =
-        fmt::format("dropped after {} samples: slower than the best so far, {:.2f} us (chance of error at most {:g})",
-                    trial.time->count, best_us, options_.race_error);
+    trial.reason = fmt::format("{}{} samples: slower than the best so far, {:.2f} us (chance of error at most {:g})",
+                               kDroppedReason, trial.time->count, best_us, options_.race_error);
   }
 }
 

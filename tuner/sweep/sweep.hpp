@@ -127,6 +127,7 @@ struct SweepSummary {
   int trials = 0;
   int ok = 0;
   int duplicates = 0;  ///< trials that share the result of the same machine code
+  int dropped = 0;     ///< usable ones that racing sampled no further, as they are slower than the best
   int rejected = 0;    ///< trials that did not need the device
   int reused = 0;      ///< configurations known from earlier runs under the same key
   int reused_ok = 0;   ///< usable ones among them

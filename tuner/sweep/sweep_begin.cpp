@@ -266,6 +266,7 @@ void SweepRun::count_earlier_trials() {
         ++summary_.trials;
         summary_.ok += stored.trial.status == TrialStatus::ok ? 1 : 0;
         summary_.duplicates += stored.trial.shared_trial != 0 ? 1 : 0;
+        summary_.dropped += was_dropped(stored.trial) ? 1 : 0;
         summary_.rejected += stored.trial.status == TrialStatus::rejected ? 1 : 0;
         of_gone_compilers[stored.toolkit.compiler + " " + stored.toolkit.version] += has_compiler(stored) ? 0 : 1;
       }

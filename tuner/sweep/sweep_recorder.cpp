@@ -15,6 +15,7 @@ void SweepRecorder::store_trial(SweepTask& task, const Trial& trial, const std::
   ++summary_.trials;
   summary_.ok += trial.status == TrialStatus::ok ? 1 : 0;
   summary_.duplicates += trial.shared_trial != 0 ? 1 : 0;
+  summary_.dropped += was_dropped(trial) ? 1 : 0;
   summary_.rejected += trial.status == TrialStatus::rejected ? 1 : 0;
   const bool had_hope = task.search.hopeless().empty();
   const std::vector<ProblemSearch::ResolvedTrial> same = task.search.observe(trial, id, run_key);

@@ -310,6 +310,7 @@ SweepView SweepRun::view(bool last) const {
   view.trials = summary_.trials;
   view.usable = summary_.ok;
   view.duplicates = summary_.duplicates;
+  view.dropped = summary_.dropped;
   view.rejected = summary_.rejected;
   for (const auto& plan : plans_) {
     view.compiling += plan->pool().busy();

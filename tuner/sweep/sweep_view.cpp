@@ -112,6 +112,7 @@ void to_json(Json& json, const SweepView& sweep) {
           {"trials", sweep.trials},
           {"usable", sweep.usable},
           {"duplicates", sweep.duplicates},
+          {"dropped", sweep.dropped},
           {"rejected", sweep.rejected},
           {"compiling", sweep.compiling},
           {"compile_workers", sweep.compile_workers},
@@ -137,6 +138,7 @@ void from_json(const Json& json, SweepView& sweep) {
   read(json, "trials", sweep.trials);
   read(json, "usable", sweep.usable);
   read(json, "duplicates", sweep.duplicates);
+  read(json, "dropped", sweep.dropped);
   read(json, "rejected", sweep.rejected);
   read(json, "compiling", sweep.compiling);
   read(json, "compile_workers", sweep.compile_workers);

@@ -38,6 +38,7 @@ struct SweepView {
   int trials = 0;
   int usable = 0;
   int duplicates = 0;  ///< same code as another configuration
+  int dropped = 0;     ///< by racing: slower than the best, and sampled no further
   int rejected = 0;
   std::size_t compiling = 0;  ///< compile workers at work
   std::size_t compile_workers = 0;

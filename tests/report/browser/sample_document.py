@@ -219,7 +219,7 @@ class Maker:
             "started_unix_ms": start, "finished_unix_ms": start + 8 * 3_600_000, "state": "finished", "alive": False,
             "spent_ms": 8 * 3_600_000 - 40_000, "searcher": self.mark(searcher), "seed": number,
             "command_line": self.mark("pascaline sweep --workload qwen3-vl-2b.json --until 07:00"), "program_version": "0.1.0",
-            "imported_from": None, "trials": 1200, "samples": 96_000, "discarded": {"thermal_throttle": 61, "clock_drift": 12},
+            "imported_from": None, "trials": 1200, "dropped": 310, "samples": 96_000, "discarded": {"thermal_throttle": 61, "clock_drift": 12},
             "telemetry": self.telemetry(start) if telemetry else None}
         made.update(changes)
         return made

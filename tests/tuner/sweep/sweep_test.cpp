@@ -209,5 +209,24 @@ TEST_F(SweepTest, TheDefaultIsThatOfTheArchitecture) {
   EXPECT_EQ(stored(TrialStage::search).front().trial.config, toy_config(128)) << "the first that is measured";
 }
 
+TEST_F(SweepTest, WhatRacingDropsIsCountedAlsoOfARunThatIsResumed) {
+  nlohmann::json json = toy_json({kRight});
+  json["parameters"][0].update({{"values", {512, 1, 2}}, {"default", 512}});  // a block of one thread is far slower
+  write_toys(folder_.path(), {json});
+  space_ = Space::load(folder_ / "toy.json");
+  int seen = 0;
+  events_.view = [&](const SweepView& view) { seen = view.dropped; };
+  const SweepSummary summary = sweep({"100000"});
+  const auto dropped = [&] {
+    const std::vector<StoredTrial> trials = stored(TrialStage::search);
+    return std::ranges::count_if(trials, [](const StoredTrial& trial) { return was_dropped(trial.trial); });
+  };
+  EXPECT_GT(summary.dropped, 0);
+  EXPECT_EQ(summary.dropped, dropped());
+  EXPECT_EQ(summary.trial_times.dropped, dropped());
+  EXPECT_EQ(seen, dropped());
+  EXPECT_EQ(summary.ok, 3) << "they are usable";
+}
+
 }  // namespace
 }  // namespace pascaline::testing

@@ -17,7 +17,8 @@ DeviceProgress full_progress() {
 }
 
 SweepView full_sweep() {
-  return {{full_progress(), {}}, 152, 140, 5, 7, 8, 16, 3, 12, 751.5, 2410.0, 3600.0, 4, {"M=1"}, {"M=2: no trial"}};
+  return {{full_progress(), {}}, 152, 140, 5, 61, 7, 8, 16, 3, 12, 751.5, 2410.0, 3600.0, 4, {"M=1"},
+          {"M=2: no trial"}};
 }
 
 TEST(SweepViewTest, ComesBackAsItWas) {
