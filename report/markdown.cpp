@@ -8,6 +8,7 @@
 #include "core/device/emulator_name.hpp"
 #include "core/util/counted.hpp"
 #include "core/util/duration.hpp"
+#include "db/overview.hpp"
 #include "report/comparison.hpp"
 #include "report/compiler_comparison.hpp"
 #include "report/device_comparison.hpp"
@@ -197,6 +198,37 @@ std::string failure_section(const DeviceSummary& group, std::size_t limit) {
   return markdown_details("Failures: " + counted(failed, "trial"), out);
 }
 
+// Where the device's time for trials went, a line a session.
+std::string time_section(const DeviceSummary& group, const ReportOptions& options) {
+  if (group.trial_times.empty()) {
+    return {};
+  }
+  std::string head = "| Session | Began | Trials | Dropped early | Device time | Per trial |";
+  std::string rule = "|--:|---|--:|--:|--:|--:|";
+  for_each_part(group.trial_times.front().times, [&](const char* name, double) {
+    head += fmt::format(" {} |", name);
+    rule += "--:|";
+  });
+  std::vector<std::string> lines;
+  for (const SessionTrialTimes& session : group.trial_times) {
+    const TrialTimes& times = session.times;
+    const double all_ms = total_ms(times);
+    std::string line = fmt::format(
+        "| {} | {} | {} | {} | {} | {} ms |", times.session, utc_time(session.started_unix_ms), times.trials,
+        times.dropped, duration_text(all_ms / 1000), short_number(all_ms / static_cast<double>(times.trials)));
+    for_each_part(times, [&](const char*, double part_ms) {
+      line += all_ms > 0 ? fmt::format(" {:.0f} % |", 100 * part_ms / all_ms) : fmt::format(" {} |", kNoValue);
+    });
+    lines.push_back(std::move(line));
+  }
+  const std::string text = fmt::format(
+      "Configurations that the searches ran on the device{}, and the shares of their time there: bringing code to the "
+      "device, making inputs and references, the launch that is checked, launches before the first sample, evicting "
+      "caches, launches that are timed, waiting for the card to be fit, and the rest.\n\n",
+      options.kernel.empty() ? "" : ", of all kernels of these sessions");
+  return markdown_details("Time of trials", text + markdown_table(head + "\n" + rule, lines));
+}
+
 std::string searchers_text(const DeviceSummary& group) {
   std::string list;
   for (const std::string& searcher : group.searchers) {
@@ -240,7 +272,7 @@ std::string group_section(const Store& store, const DeviceSummary& group,
     out += "No configuration ran correctly here; the failures below give the reasons.\n\n";
   }
   return out + kernel_section(group) + energy_section(group, pareto) +
-         limit_section(group, store.measured_rates(group.device), options) +
+         limit_section(group, store.measured_rates(group.device), options) + time_section(group, options) +
          failure_section(group, options.max_reasons);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <unordered_map>
 #include <unordered_set>
 
 namespace pascaline {
@@ -67,17 +68,35 @@ void note_winner(const Store& store, ProblemSummary& problem, const Winner& winn
   problem.stand_in = winner.baseline ? store.stand_in_of(winner.trial_id) : std::nullopt;
 }
 
-void note_session(std::vector<DeviceSummary>& groups, const SessionRow& session) {
-  const auto at = std::find_if(groups.begin(), groups.end(), [&](const DeviceSummary& group) {
-    return same_identity(group.device, session.device) && group.toolkit == session.toolkit;
-  });
-  if (at == groups.end()) {  // no trial came of it
-    return;
+// `with_trials`: sessions that have trials of the kernels asked for.
+void note_sessions(const Store& store, std::vector<DeviceSummary>& groups, const ReportOptions& options,
+                   const std::unordered_set<std::int64_t>& with_trials) {
+  std::unordered_map<std::int64_t, TrialTimes> times;
+  for (const TrialTimes& of_session : store.trial_times()) {
+    times.emplace(of_session.session, of_session);
   }
-  at->spent_ms += session.spent_ms;
-  ++at->sessions;
-  at->running_sessions += session.alive ? 1 : 0;
-  at->searchers.insert(session.searcher);
+  for (const SessionRow& session : store.sessions()) {
+    const auto at = std::find_if(groups.begin(), groups.end(), [&](const DeviceSummary& group) {
+      return same_identity(group.device, session.device) && group.toolkit == session.toolkit;
+    });
+    if (at == groups.end() || !is_wanted(options, session.id)) {  // the first: no trial came of it
+      continue;
+    }
+    at->spent_ms += session.spent_ms;
+    ++at->sessions;
+    at->running_sessions += session.alive ? 1 : 0;
+    at->searchers.insert(session.searcher);
+    const auto known = times.find(session.id);
+    if (known != times.end() && with_trials.contains(session.id)) {
+      at->trial_times.push_back({session.started_unix_ms, known->second});
+    }
+  }
+  for (DeviceSummary& group : groups) {
+    std::stable_sort(
+        group.trial_times.begin(), group.trial_times.end(), [](const SessionTrialTimes& a, const SessionTrialTimes& b) {
+          return std::pair(a.started_unix_ms, a.times.session) < std::pair(b.started_unix_ms, b.times.session);
+        });
+  }
 }
 
 void note_work(const Store& store, std::vector<DeviceSummary>& groups) {
@@ -141,6 +160,7 @@ SpeedupSummary summarize_speedups(const DeviceSummary& group) {
 std::vector<DeviceSummary> summarize_trials(const Store& store, const ReportOptions& options) {
   std::vector<DeviceSummary> groups;
   std::unordered_set<std::int64_t> wanted_trials;
+  std::unordered_set<std::int64_t> sessions_with_trials;
   const auto problem_in = [](DeviceSummary& group, const KernelRow& kernel, const Problem& problem) -> ProblemSummary& {
     ProblemSummary& summary = group.kernels[{kernel.name, kernel.source_hash}][problem.text()];
     summary.problem = problem;
@@ -152,6 +172,7 @@ std::vector<DeviceSummary> summarize_trials(const Store& store, const ReportOpti
     if (!is_wanted(options, stored.device) || !is_wanted(options, stored.session_id)) {
       return;
     }
+    sessions_with_trials.insert(stored.session_id);
     DeviceSummary& group = group_of(groups, stored.device, stored.toolkit);
     count_trial(group, stored.trial);
     group.current_sources[stored.kernel.name] = stored.kernel.source_hash;
@@ -167,11 +188,7 @@ std::vector<DeviceSummary> summarize_trials(const Store& store, const ReportOpti
                   winner);
     }
   }
-  for (const SessionRow& session : store.sessions()) {
-    if (is_wanted(options, session.id)) {
-      note_session(groups, session);
-    }
-  }
+  note_sessions(store, groups, options, sessions_with_trials);
   note_work(store, groups);
   return groups;
 }

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "db/overview.hpp"
 #include "db/store.hpp"
 #include "report/document.hpp"
 #include "report/report.hpp"
@@ -29,6 +30,12 @@ struct ProblemSummary {
   double bytes = 0;
 };
 
+/// Where a session's search trials spent their time on the device.
+struct SessionTrialTimes {
+  std::int64_t started_unix_ms = 0;
+  TrialTimes times;
+};
+
 /// Everything measured on one device under one toolkit.
 struct DeviceSummary {
   DeviceRow device;
@@ -45,6 +52,9 @@ struct DeviceSummary {
   std::size_t sessions = 0;
   std::size_t running_sessions = 0;  ///< of them, those whose process is at work now
   std::set<std::string> searchers;   ///< of those sessions
+  /// Where the time of the search's trials went, of the sessions of which that is known, all their kernels; the oldest
+  /// first.
+  std::vector<SessionTrialTimes> trial_times;
 };
 
 /// How many problems of the current sources were decided, of how many, and the geometric mean of the decided speedups.

@@ -293,5 +293,35 @@ TEST_F(MarkdownTest, NamesAndReasonsCannotBreakTheTable) {
                "\xef\xbf\xbd |\n");
 }
 
+TEST_F(MarkdownTest, TheTimeOfTrialsIsBrokenDownBySession) {
+  EXPECT_LACKS(markdown_report(store_), "Time of trials");
+  store_.add_trial(session_, context_, timed(1, 190));
+  EXPECT_LACKS(markdown_report(store_), "Time of trials") << "as an earlier program stored it";
+  Trial trial = timed(2, 100);
+  trial.load_ms = 10;
+  trial.inputs_ms = 5;
+  trial.verify_ms = 20;  // of which 5 for the check
+  trial.measure_ms = 80;
+  trial.warm_up_ms = 4;
+  trial.evict_ms = 16;
+  trial.sample_ms = 30;
+  trial.wait_ms = 20;
+  store_.add_trial(session_, context_, trial);
+  trial.config = example_config(3);
+  trial.reason = std::string(kDroppedReason) + "3 samples: slower than the best so far";
+  store_.add_trial(session_, context_, trial);
+  const std::string report = markdown_report(store_);
+  EXPECT_HOLDS(report, "3 ok (1 of them dropped early as slower).");
+  EXPECT_HOLDS(
+      report,
+      "| Session | Began | Trials | Dropped early | Device time | Per trial | load | inputs | check | warm up | "
+      "evict | sample | wait | other |\n|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n");
+  EXPECT_HOLDS(report, "| 2 | 1 | 0 s | 100 ms | 10 % | 5 % | 5 % | 4 % | 16 % | 30 % | 20 % | 10 % |");
+  EXPECT_HOLDS(markdown_report(store_, {.kernel = "matmul"}), "of all kernels of these sessions");
+  const std::int64_t another = begin_example_session(store_, context_);
+  store_.add_trial(another, context_, timed(4, 90));
+  EXPECT_LACKS(markdown_report(store_, {.sessions = {another}}), "Time of trials");
+}
+
 }  // namespace
 }  // namespace pascaline::testing
