@@ -178,7 +178,7 @@ ModelPass image_prompt_pass(Model& model, std::int64_t height, std::int64_t widt
           }};
 }
 
-std::vector<LaunchSum> observe_pass(Session& session, const ModelPass& pass) {
+std::vector<LaunchSum> observe_pass(Session& session, const ModelPass& pass, const std::function<void()>& between) {
   Dispatcher* const dispatcher = session.executor().dispatcher();
   const FusionPlan& fusion = session.model().fusion();
   if (dispatcher == nullptr) {
@@ -199,8 +199,14 @@ std::vector<LaunchSum> observe_pass(Session& session, const ModelPass& pass) {
     }
     ++found->count;
     found->time_us += time_us;
+    if (between) {
+      between();
+    }
   });
   try {
+    if (between) {
+      between();
+    }
     pass.run();
   } catch (...) {
     dispatcher->observe({});

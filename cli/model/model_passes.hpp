@@ -76,7 +76,9 @@ struct LaunchSum {
 inline constexpr std::int64_t kObservedSteps = 1;
 
 /// Runs a pass of the session's model with every launch timed by itself; the sums, of each place of the model by
-/// themselves, in the order of the first launches. Throws Error if the model runs on the processor.
-[[nodiscard]] std::vector<LaunchSum> observe_pass(Session& session, const ModelPass& pass);
+/// themselves, in the order of the first launches. `between`: called before the first and after every launch. Throws
+/// Error if the model runs on the processor.
+[[nodiscard]] std::vector<LaunchSum> observe_pass(Session& session, const ModelPass& pass,
+                                                  const std::function<void()>& between = {});
 
 }  // namespace pascaline::cli

@@ -6,8 +6,10 @@
 
 #include "cli/model/model_options.hpp"
 #include "cli/model/model_passes.hpp"
+#include "cli/model/pass_conditions.hpp"
 #include "cli/model/thermal_text.hpp"
 #include "cli/text.hpp"
+#include "core/error.hpp"
 
 namespace pascaline::cli {
 namespace {
@@ -51,7 +53,7 @@ std::vector<PlaceSum> by_place(const std::vector<LaunchSum>& sums) {
   return places;
 }
 
-json to_json(const ModelPass& pass, const std::vector<LaunchSum>& sums) {
+json to_json(const ModelPass& pass, const std::vector<LaunchSum>& sums, json card) {
   json launches = json::array();
   for (const LaunchSum& sum : sums) {
     launches.push_back({{"problem", sum.prepared->plan.problem.text()},
@@ -69,11 +71,11 @@ json to_json(const ModelPass& pass, const std::vector<LaunchSum>& sums) {
                       {"launches", place.launches},
                       {"time_us", place.time_us}});
   }
-  return {
-      {"pass", pass.name}, {"per", pass.per}, {"time_us", total_of(sums)}, {"places", places}, {"launches", launches}};
+  return {{"pass", pass.name}, {"per", pass.per},      {"time_us", total_of(sums)},
+          {"places", places},  {"launches", launches}, {"card", std::move(card)}};
 }
 
-void print_table(const ModelPass& pass, std::vector<LaunchSum> sums) {
+void print_table(const ModelPass& pass, std::vector<LaunchSum> sums, const std::string& card) {
   const double total = total_of(sums);
   std::stable_sort(sums.begin(), sums.end(),
                    [](const LaunchSum& a, const LaunchSum& b) { return a.time_us > b.time_us; });
@@ -91,7 +93,7 @@ void print_table(const ModelPass& pass, std::vector<LaunchSum> sums) {
                100 * place.time_us / total,
                place.place.empty() ? "(none)" : fmt::format("{}: {}", place.place, place.alternative));
   }
-  fmt::print("\n");
+  fmt::print("{}\n", card);
 }
 
 int profile(const ProfileCommandOptions& given) {
@@ -107,6 +109,10 @@ int profile(const ProfileCommandOptions& given) {
   }
   const auto session = options.model.open(std::move(folder), request);
   Model& model = session->model();
+  if (session->dispatcher() == nullptr) {
+    throw Error("the model runs on the processor, without kernels to time; give --device cuda:N or emulator");
+  }
+  const Dispatcher& dispatcher = *session->dispatcher();
   std::vector<ModelPass> passes;
   for (const std::int64_t tokens : options.sizes.prompts) {
     passes.push_back(prefill_pass(model, tokens));
@@ -117,11 +123,13 @@ int profile(const ProfileCommandOptions& given) {
   }
   json all = json::array();
   for (const ModelPass& pass : passes) {
-    const std::vector<LaunchSum> sums = observe_pass(*session, pass);
+    ConditionsRecorder recorder(dispatcher);
+    const std::vector<LaunchSum> sums = observe_pass(*session, pass, [&] { recorder.look(); });
+    const PassConditions conditions = recorder.finish();
     if (options.as_json) {
-      all.push_back(to_json(pass, sums));
+      all.push_back(to_json(pass, sums, conditions_json(conditions, dispatcher)));
     } else {
-      print_table(pass, sums);
+      print_table(pass, sums, conditions_line(conditions, dispatcher));
     }
   }
   if (options.as_json) {
@@ -144,7 +152,8 @@ void add_profile_command(CLI::App& app, Action& action) {
   command->add_flag("--json", options->as_json, "Print JSON");
   command->footer(
       "Each launch is timed separately by device events, with the caches as the preceding launches leave "
-      "them.\n\nExample:\n"
+      "them.\nA line below each table says how warm the card was, at what clock, whether it slowed down, and by which "
+      "objective the\nwinners were chosen that ran.\n\nExample:\n"
       "  pascaline profile --model Qwen3-VL-2B-Instruct --db tuned.db --prompt-tokens 1024");
   command->callback([&action, options] { action = [options] { return profile(*options); }; });
 }

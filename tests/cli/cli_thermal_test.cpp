@@ -97,6 +97,71 @@ TEST_F(CliThermalTest, TheStateIsToldWithItsLaunches) {
   EXPECT_EQ(nlohmann::json::parse(off.out)["text"], nlohmann::json::parse(answered.out)["text"]);
 }
 
+TEST_F(CliThermalTest, AProfileSaysWhatTheCardToldAndWhichWinnersRan) {
+  store_winners();
+  const std::string quick =
+      policy(R"({"states": {"hot": ["sustained", "energy"]}, "rise_s": 0, "dwell_s": 0, "period_s": 0.05})");
+  write_bytes(
+      folder_ / "trace.json",
+      R"([{"at_s": 0, "temperature_c": 82, "temperature_limit_c": 83, "sm_clock_mhz": 1480, "throttle_reasons": 4}])");
+  const auto profile = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words{"profile",
+                                   "--model",
+                                   model_,
+                                   "--db",
+                                   database_,
+                                   "--device",
+                                   "emulator",
+                                   "--context",
+                                   "64",
+                                   "--weights",
+                                   "float32",
+                                   "--kv-cache",
+                                   "float32",
+                                   "--prompt-tokens",
+                                   "8",
+                                   "--sensors",
+                                   (folder_ / "trace.json").string()};
+    words.insert(words.end(), more.begin(), more.end());
+    ProgramSetting setting;
+    setting.environment = {{"PASCALINE_CACHE_DIR", PASCALINE_TEST_CACHE}};
+    return run_program(folder_.path(), words, setting);
+  };
+  const ProgramResult text = profile({"--thermal", quick});
+  ASSERT_EQ(text.exit_code, 0) << text.error;
+  const std::string line =
+      "card while it ran: 82 C (limit 83 C), 1480 MHz, slowed down for its power; winners by sustained time or energy "
+      "(throttled: ";
+  const auto first = text.out.find(line);
+  ASSERT_NE(first, std::string::npos) << text.out;
+  EXPECT_NE(text.out.find(line, first + 1), std::string::npos) << "of each pass: " << text.out;
+
+  const ProgramResult as_json = profile({"--thermal", quick, "--json"});
+  ASSERT_EQ(as_json.exit_code, 0) << as_json.error;
+  const nlohmann::json passes = nlohmann::json::parse(as_json.out)["passes"];
+  ASSERT_EQ(passes.size(), 2U);
+  for (const nlohmann::json& pass : passes) {
+    const nlohmann::json& card = pass["card"];
+    EXPECT_EQ(card["temperature_c"], (nlohmann::json{82, 82}));
+    EXPECT_EQ(card["temperature_limit_c"], 83);
+    EXPECT_EQ(card["sm_clock_mhz"], (nlohmann::json{1480, 1480}));
+    EXPECT_TRUE(card["power_w"].is_null());
+    EXPECT_EQ(card["throttle_reasons"], 4);
+    EXPECT_EQ(card["slowed_down_for"], nlohmann::json{"power"});
+    int launches = 0;
+    for (const nlohmann::json& launch : pass["launches"]) {
+      launches += launch["count"].get<int>();
+    }
+    EXPECT_EQ(card["launches"]["throttled"], launches) << "of the pass that is timed alone";
+    EXPECT_EQ(card["launches"]["cool"], 0);
+  }
+  const ProgramResult off = profile({"--thermal", "off"});
+  ASSERT_EQ(off.exit_code, 0) << off.error;
+  EXPECT_NE(off.out.find("card while it ran: it reports neither temperature nor clock; winners by time\n"),
+            std::string::npos)
+      << off.out;
+}
+
 TEST_F(CliThermalTest, AWrongPolicyIsWarnedOfInALineAndTheDefaultHolds) {
   store_winners();
   const ProgramResult result =
