@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <filesystem>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -14,6 +15,7 @@
 #include "cli/command.hpp"
 #include "cli/command_words.hpp"
 #include "cli/help_layout.hpp"
+#include "cli/output_folder.hpp"
 #include "core/error.hpp"
 #include "core/util/shown_text.hpp"
 #include "core/version.hpp"
@@ -122,6 +124,9 @@ int main(int argc, char** argv) {
   } catch (const pascaline::OutOfMemoryError& error) {
     std::fflush(stdout);
     return pascaline::cli::memory_fault(error);
+  } catch (const std::filesystem::filesystem_error& error) {
+    std::fflush(stdout);
+    return pascaline::cli::fault(pascaline::cli::plain_text(error));
   } catch (const std::exception& error) {
     std::fflush(stdout);
     return pascaline::cli::fault(error.what());

@@ -288,23 +288,23 @@ void require_no_database(const std::filesystem::path& file, const std::filesyste
   for (const char* end : {"", "-wal", "-shm"}) {
     std::error_code missing;  // what is not there cannot be overwritten
     if (std::filesystem::equivalent(file, database.string() + end, missing)) {
-      throw Error(fmt::format("{} is the database in use; give another file with -o", file.string()));
+      throw Error(fmt::format("{} is the database in use; give another file", file.string()));
     }
   }
 }
 
 void require_writable(const std::filesystem::path& file) {
   if (file.empty()) {
-    throw Error("cannot write '', which is not a file name; give a file with -o");
+    throw Error("cannot write '', which is not a file name; give a file");
   }
   std::error_code unseen;  // what cannot be looked at cannot be written, either
   if (std::filesystem::is_directory(file, unseen)) {
-    throw Error(fmt::format("cannot write {}: it is a folder; give a file with -o", file.string()));
+    throw Error(fmt::format("cannot write {}: it is a folder; give a file", file.string()));
   }
   // Devices such as /dev/stdout are never replaced, and links stay what they are.
   if (std::filesystem::exists(file, unseen) && !std::filesystem::is_regular_file(file, unseen)) {
     if (::access(file.c_str(), W_OK) != 0) {
-      throw Error(fmt::format("cannot write {}: {}; give another file with -o", file.string(), std::strerror(errno)));
+      throw Error(fmt::format("cannot write {}: {}; give another file", file.string(), std::strerror(errno)));
     }
     return;
   }
@@ -314,8 +314,8 @@ void require_writable(const std::filesystem::path& file) {
   const bool is_other = std::filesystem::exists(folder, unseen) && !std::filesystem::is_directory(folder, unseen);
   if (is_other || ::access(folder.c_str(), W_OK | X_OK) != 0) {
     const int reason = is_other ? ENOTDIR : errno;
-    throw Error(fmt::format("cannot write {}: the folder {} cannot be written: {}; give another file with -o",
-                            file.string(), folder.string(), std::strerror(reason)));
+    throw Error(fmt::format("cannot write {}: the folder {} cannot be written: {}; give another file", file.string(),
+                            folder.string(), std::strerror(reason)));
   }
 }
 

@@ -83,7 +83,7 @@ void write_rows(const Store& store, const std::string& output) {
   const auto fail = [&] {
     const int code = errno;
     throw Error(
-        fmt::format("cannot write {}: {}", to_file ? part : "standard output", std::generic_category().message(code)),
+        fmt::format("cannot write {}: {}", to_file ? output : "standard output", std::generic_category().message(code)),
         code);
   };
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(to_file ? std::fopen(part.c_str(), "wb") : nullptr, std::fclose);
@@ -121,6 +121,9 @@ int export_database(ExportCommandOptions options, const std::string& problem) {
   require_kernel_of(problem, options.filter.kernel);
   const Store store(database_path(options.database), OpenMode::read_only);
   if (options.format == "rows") {
+    if (!options.output.empty() && options.output != "-") {
+      require_writable(options.output);
+    }
     write_rows(store, options.output);
     return kSuccess;
   }

@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/fleet/fleet_commands.hpp"
+#include "cli/output_folder.hpp"
 #include "cli/text.hpp"
 #include "core/error.hpp"
 #include "core/util/duration.hpp"
@@ -242,7 +243,7 @@ void add_hosts(const std::vector<HostShards>& hosts, std::vector<ShardStatus>& s
 }
 
 std::string fetch_from_host(const HostShards& host, const std::filesystem::path& into) {
-  std::filesystem::create_directories(into);
+  make_output_folder(into, "the shards of a host are copied there");
   std::vector<std::string> patterns;
   for (const int shard : host.shards) {
     patterns.push_back(fmt::format("{}:{}/fleet/shard-{:04}*", host.host, host.folder, shard));

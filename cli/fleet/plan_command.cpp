@@ -7,6 +7,7 @@
 
 #include "cli/command.hpp"
 #include "cli/fleet/fleet_commands.hpp"
+#include "cli/output_folder.hpp"
 #include "cli/text.hpp"
 #include "cli/tune/plan_options.hpp"
 #include "cli/tune/sweep_options.hpp"
@@ -112,7 +113,7 @@ int plan(FleetPlanOptions options, bool jobs_given) {
   for (std::size_t shard = 0; shard < divided.shards.size(); ++shard) {
     fleet.shards.push_back({divided.expected_s[shard], plan_of({}, divided.shards[shard], given.sweep).problems});
   }
-  std::filesystem::create_directories(options.folder);
+  make_output_folder(options.folder, "give another folder for the fleet");
   write_file_atomically(fleet_file(options.folder), fleet_text(fleet));
   print_plan(fleet, options.folder, work.notes);
   return kSuccess;

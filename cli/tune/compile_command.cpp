@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.hpp"
+#include "cli/output_folder.hpp"
 #include "core/device/emulator_name.hpp"
 #include "core/error.hpp"
 #include "core/space/code_words.hpp"
@@ -185,7 +186,6 @@ void emit(const std::filesystem::path& folder, const CompiledVariant& variant, b
   if (folder.empty() || variant.binary.code.empty()) {
     return;
   }
-  std::filesystem::create_directories(folder);
   const bool cubin = variant.binary.kind == BinaryKind::cubin;
   write_file_atomically(folder / (as_file_name(variant.config.text()) +
                                   (with_compiler ? "." + variant.compiler.name() : "") + (cubin ? ".cubin" : ".so")),
@@ -201,6 +201,9 @@ class Printer {
         sm_(sm_of_architecture(options.architecture)) {}
 
   void begin(const VariantPlan& plan, const BoundSpace& bound) {
+    if (!emit_folder_.empty()) {
+      make_output_folder(emit_folder_, "give another folder with --emit");
+    }
     plan_ = plan;
     for (const CompilerInfo& compiler : plan.compilers.found) {
       compilers_ += (compilers_.empty() ? "" : " and ") + compiler.text();
@@ -325,6 +328,10 @@ void compile_one(const BoundSpace& bound, const KernelSource& source, const Comp
 
 int compile(CompileCommandOptions options) {
   catch_interrupts();
+  const std::string& nvrtc = options.variants.nvrtc;
+  if (is_emulator_name(options.architecture) && !nvrtc.empty() && !asks_for_compilers(nvrtc)) {
+    throw UsageError("the emulator's code is made by a C++ compiler: leave --nvrtc out, or give --nvrtc all");
+  }
   const Space space = options.kernel.load_space();
   options.architecture = stored_architecture(options.architecture);
   options.variants.architecture = options.architecture;
@@ -351,6 +358,18 @@ int compile(CompileCommandOptions options) {
     code = std::max(code, printer.end());
   }
   return code;
+}
+
+}  // namespace
+
+namespace {
+
+// Options that would be ignored are refused: what the user meant was something else.
+void refuse_what_compile_ignores(CLI::App& command) {
+  for (const char* drawing : {"--limit", "--seed", "--jobs"}) {
+    command.get_option("--set")->excludes(drawing);
+  }
+  command.get_option("--seed")->needs("--limit");
 }
 
 }  // namespace
@@ -383,6 +402,7 @@ void add_compile_command(CLI::App& app, Action& action) {
   command->add_option("--emit", options->emit,
                       "Also write each binary to this folder (with several --problem: to a folder per problem in it)");
   command->add_flag("--json", options->as_json, "Print JSON");
+  refuse_what_compile_ignores(*command);
   command->footer(
       "Registers, shared and local memory and instruction counts are read from the cubin itself; LDL/STL are its\n"
       "local-memory instructions (spills). For sm_50 to sm_62, loop, confl and issue estimate from the machine code "

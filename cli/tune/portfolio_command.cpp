@@ -210,11 +210,8 @@ int judge_first(const PortfolioCommandOptions& options, const std::vector<Measur
 }
 
 int portfolio(const PortfolioCommandOptions& options) {
-  if (options.pool > 0 && options.first > 0) {
-    throw Error("give either --pool or --first, not both");
-  }
-  if (options.keep > 0 && (options.estimate || options.pool > 0 || options.first > 0)) {
-    throw Error("--keep is for a portfolio that is chosen from measurements, not for --estimate, --pool or --first");
+  if (!options.architecture.empty() && !options.as_json && options.pool == 0) {
+    throw UsageError("--architecture is for what --json and --pool print: give one of them, too");
   }
   if (options.estimate) {
     catch_interrupts();
@@ -226,6 +223,29 @@ int portfolio(const PortfolioCommandOptions& options) {
   return options.pool > 0    ? list_fastest(options, kernels)
          : options.first > 0 ? judge_first(options, kernels)
                              : choose(options, kernels);
+}
+
+}  // namespace
+
+namespace {
+
+// Options that would be ignored are refused: what the user meant was something else.
+void refuse_what_portfolio_ignores(CLI::App& command) {
+  CLI::Option* const estimate = command.get_option("--estimate");
+  for (const char* estimating : {"--workload", "--problem", "--sm-count", "--compile", "--same-code", "--seed",
+                                 "--jobs", "--nvrtc", "--cache"}) {
+    command.get_option(estimating)->needs(estimate);
+  }
+  command.get_option("--workload")->excludes("--problem");
+  for (const char* measured : {"--db", "--device-name", "--keep", "--pool", "--first", "--architecture"}) {
+    estimate->excludes(measured);
+  }
+  for (const char* choosing : {"--size", "--keep", "--first"}) {
+    command.get_option("--pool")->excludes(choosing);
+  }
+  for (const char* choosing : {"--size", "--keep", "--architecture"}) {
+    command.get_option("--first")->excludes(choosing);
+  }
 }
 
 }  // namespace
@@ -258,13 +278,14 @@ void add_portfolio_command(CLI::App& app, Action& action) {
       ->transform(whole_number(1, 1'000'000));
   command->add_option(
       "--architecture", options->architecture,
-      "With --json: print the portfolio as this architecture's own, e.g. sm_61 (default: of the device's "
+      "With --json or --pool: print the portfolio as this architecture's own, e.g. sm_61 (default: of the device's "
       "if the search space has anything of its own for it, else the general one)");
   command->add_flag("--estimate", options->estimate,
                     "Choose by estimates from machine code for --target (sm_50 to sm_62; default sm_61) instead of "
                     "measurements: no GPU needed");
   add_portfolio_estimate_options(*command, options->estimates);
   options->kernel.add_problems_to(*command);
+  refuse_what_portfolio_ignores(*command);
   command->add_flag("--json", options->as_json,
                     "Print JSON, a portfolio in the form that a search space has it (with --estimate the table goes to "
                     "standard error)");

@@ -53,7 +53,7 @@ std::map<std::string, std::vector<Problem>> problems_of(const PortfolioEstimateO
       }
     }
     for (const std::string& name : names) {
-      if (!std::filesystem::exists(kernel_file(kernel.spaces(), name, ".json"))) {
+      if (kernels.empty() && !std::filesystem::exists(kernel_file(kernel.spaces(), name, ".json"))) {
         continue;
       }
       std::vector<Problem>& list = problems[name];
@@ -62,6 +62,11 @@ std::map<std::string, std::vector<Problem>> problems_of(const PortfolioEstimateO
           list.push_back(entry.problem);
         }
       }
+    }
+  }
+  for (const std::string& name : options.workloads.empty() ? std::vector<std::string>{} : kernels) {
+    if (problems[name].empty()) {
+      throw Error(fmt::format("no --workload that was given has a shape of kernel '{}'", clean_line(name)));
     }
   }
   if (options.workloads.empty()) {
@@ -154,10 +159,12 @@ void add_portfolio_estimate_options(CLI::App& command, PortfolioEstimateOptions&
   command.add_option("--seed", options.variants.seed, "With --estimate: seed of what is drawn")
       ->capture_default_str()
       ->transform(any_unsigned());
-  command.add_option("-j,--jobs", options.variants.jobs, "Compile workers (default: every processor)")
+  command.add_option("-j,--jobs", options.variants.jobs, "With --estimate: compile workers (default: every processor)")
       ->transform(whole_number(1, 1024));
-  command.add_option("--nvrtc", options.variants.nvrtc, kNvrtcChoiceHelp);
-  command.add_option("--cache", options.cache, "Folder for compiled kernels (default: ~/.cache/pascaline)");
+  command.add_option("--nvrtc", options.variants.nvrtc, std::string("With --estimate: ") + kNvrtcChoiceHelp)
+      ->transform(nvrtc_choice());
+  command.add_option("--cache", options.cache,
+                     "With --estimate: folder for compiled kernels (default: ~/.cache/pascaline)");
 }
 
 int estimate_portfolios(PortfolioEstimateOptions options, const KernelOptions& kernel,

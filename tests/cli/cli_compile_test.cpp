@@ -33,6 +33,36 @@ TEST_F(CliTest, CompileSaysWhichSourceItCompiled) {
   EXPECT_EQ(json_of(run(one))["source"], hash);
 }
 
+TEST_F(CliTest, CompileRefusesOptionsThatItWouldIgnore) {
+  for (const std::vector<std::string>& option : {std::vector<std::string>{"--limit", "1"}, {"--jobs", "1"}}) {
+    std::vector<std::string> words = on_toy("compile", {"--arch", "emulator", "--set", "BLOCK=32"});
+    words.insert(words.end(), option.begin(), option.end());
+    expect_fault(run(words), 2, {option[0], "--set"});
+  }
+  expect_fault(run(on_toy("compile", {"--arch", "emulator", "--seed", "1"})), 2, {"--seed requires --limit"});
+  expect_fault(run(on_toy("compile", {"--arch", "emulator", "--set", "BLOCK=32", "--seed", "1"})), 2, {"--seed"});
+  expect_fault(run(on_toy("compile", {"--arch", "emulator", "--nvrtc", "11.8"})), 2, {"emulator", "--nvrtc"});
+}
+
+// One line, of what could not be written, where and why.
+TEST_F(CliTest, FoldersThatCannotBeMadeAreNamed) {
+  const std::string file = (folder_ / "a file").string();
+  write_bytes(file, "x");
+  for (const std::string& place : {std::string("/proc/x"), file, file + "/below"}) {
+    const ProgramResult result = run(on_toy("compile", {"--arch", "emulator", "--limit", "1", "--emit", place}));
+    expect_fault(result, 1, {"cannot make the folder " + place + ": ", "; give another folder with --emit"});
+    EXPECT_EQ(result.out, "") << "before anything is compiled";
+    EXPECT_EQ(result.error.find("filesystem error"), std::string::npos) << result.error;
+  }
+  const std::string database = (folder_ / "tuned.db").string();
+  ASSERT_EQ(run(on_toy("sweep", {"--device", "emulator", "--trials", "1", "--db", database})).exit_code, 0);
+  const std::string place = folder_.path().string();
+  expect_fault(run({"export", "--format", "rows", "--db", database, "-o", place}), 1,
+               {"cannot write " + place + ": it is a folder"});
+  expect_fault(run({"export", "--format", "rows", "--db", database, "-o", "/proc/x/y"}), 1,
+               {"cannot write /proc/x/y: "});
+}
+
 TEST_F(CliTest, CompileOfSeveralProblemsEmitsAFolderEach) {
   const std::string emitted = (folder_ / "objects").string();
   const std::vector<std::string> command =

@@ -36,7 +36,7 @@ class CliPortfolioTest : public CliTest {
 TEST_F(CliPortfolioTest, WithoutTrialsSaysWhatToDo) {
   { const Store empty(database_, OpenMode::create); }
   expect_fault(run({"portfolio", "--db", database_}), 1, {"no usable trial", "pascaline sweep"});
-  expect_fault(run(portfolio({"--pool", "2", "--first", "2"})), 1, {"either --pool or --first"});
+  expect_fault(run(portfolio({"--pool", "2", "--first", "2"})), 2, {"--pool", "excludes", "--first"});
 }
 
 TEST_F(CliPortfolioTest, ASweepBeginsWithThePortfolio) {
@@ -87,7 +87,39 @@ TEST_F(CliPortfolioTest, TheFirstOfTheSpacesOwnMayBeKept) {
   const nlohmann::json none = json_of(run(portfolio({"--json", "--keep", "1", "--size", "1"})));
   EXPECT_EQ(none.at("toy").at("portfolio").size(), 1U) << "those that are kept count: " << none;
   EXPECT_NE(run(portfolio({"--keep", "1"})).out.find("1. BLOCK=128"), std::string::npos);
-  expect_fault(run(portfolio({"--keep", "1", "--pool", "2"})), 1, {"--keep", "--pool"});
+  expect_fault(run(portfolio({"--keep", "1", "--pool", "2"})), 2, {"--keep", "--pool"});
+}
+
+TEST_F(CliPortfolioTest, OptionsThatWouldBeIgnoredAreRefused) {
+  const std::string shapes = (folder_ / "shapes.json").string();
+  write_bytes(shapes, R"({"schema": 1, "name": "shapes", "description": "one", "source": "a test",
+    "types": {"STORAGE": ["float32"]}, "phases": [{"name": "token", "per": "token", "symbols": {"L": [512]}}],
+    "entries": [{"kernel": "matmul", "name": "q", "phase": "token", "dimensions": {"M": 1, "N": 64, "K": 64}, "count": 1}]})");
+  const std::vector<std::vector<std::string>> estimating{
+      {"--workload", shapes}, {"--problem", "N=100"}, {"--sm-count", "20"},
+      {"--compile", "10"},    {"--same-code", "N"},   {"--seed", "1"},
+      {"--jobs", "1"},        {"--nvrtc", "11.8"},    {"--cache", folder_.path().string()}};
+  for (const std::vector<std::string>& option : estimating) {
+    expect_fault(run(portfolio(option)), 2, {option[0], "requires --estimate"});
+  }
+  const std::vector<std::vector<std::string>> measured{{"--db", database_}, {"--device-name", "x"},
+                                                       {"--keep", "1"},     {"--pool", "1"},
+                                                       {"--first", "1"},    {"--architecture", "sm_61", "--json"}};
+  for (std::vector<std::string> words : measured) {
+    const std::string option = words.front();
+    words.insert(words.begin(), {"portfolio", "--estimate", "--kernel", "softmax"});
+    expect_fault(run(words), 2, {option, "--estimate"});
+  }
+  expect_fault(run(portfolio({"--pool", "2", "--size", "3"})), 2, {"--pool", "--size"});
+  expect_fault(run(portfolio({"--first", "2", "--size", "3"})), 2, {"--first", "--size"});
+  expect_fault(run(portfolio({"--first", "2", "--architecture", "sm_61", "--json"})), 2, {"--first", "--architecture"});
+  expect_fault(run(portfolio({"--architecture", "sm_61"})), 2, {"--architecture", "--json and --pool"});
+  expect_fault(run({"portfolio", "--estimate", "--workload", shapes, "--problem", "N=1"}), 2,
+               {"--workload", "--problem"});
+  expect_fault(run({"portfolio", "--estimate", "--kernel", "softmx", "--workload", shapes}), 1,
+               {"softmx", "did you mean 'softmax'"});
+  expect_fault(run({"portfolio", "--estimate", "--kernel", "softmax", "--workload", shapes}), 1,
+               {"no --workload", "'softmax'"});
 }
 
 TEST_F(CliPortfolioTest, IsChosenFromMachineCode) {
