@@ -51,7 +51,9 @@ void add_searching_options(CLI::App& command, SweepCommandOptions& options) {
       .add_option(
           "--objective", options.objective,
           "What winners are decided by in the finals: time (always decided), energy a launch, edp (energy times "
-          "time), or sustained (time once the card is as warm as steady work makes it)")
+          "time), or sustained (time once the card is as warm as steady work makes it). By all but time the energies "
+          "of "
+          "winner and default are measured; with time only after searches of 20 s and more")
       ->capture_default_str()
       ->check(one_of(std::move(objectives)));
   command

@@ -23,7 +23,7 @@ struct FinalsOptions {
   double tie_width = 0.005;  ///< relative: medians known this well and no farther apart are a tie without more rounds
   double energy_window_ms = 500;  ///< of the run that an energy is taken from; 0: no energy
   /// For a winner by time alone energies, which take some seconds, are information: a sweep takes them where the search
-  /// took a device so many seconds.
+  /// took a device so many seconds. It is no option: who asks for another objective gets energies in any case.
   double energy_after_search_s = 20;
   ObjectiveOptions objective{};  ///< what else than time they are compared by; time: nothing else
   /// Text of the configuration that stands for the default where that is not usable; empty: none does.
