@@ -48,8 +48,9 @@ class Comparison {
 
   [[nodiscard]] double p(std::size_t a, std::size_t b) const { return mann_whitney_p(times_[a], times_[b]); }
   // Of two wide distributions the one with the lower median may still be the slower one as a rule.
-  [[nodiscard]] bool faster(std::size_t a, std::size_t b) const {
-    return p(a, b) <= p_value_ && probability_faster(times_[a], times_[b]) > 0.5;
+  [[nodiscard]] bool faster(std::size_t a, std::size_t b) const { return p(a, b) <= p_value_ && oftener_faster(a, b); }
+  [[nodiscard]] bool oftener_faster(std::size_t a, std::size_t b) const {
+    return probability_faster(times_[a], times_[b]) > 0.5;
   }
   [[nodiscard]] std::size_t fastest() const noexcept { return fastest_; }
   [[nodiscard]] std::vector<std::size_t> tie_set() const {
@@ -151,7 +152,9 @@ class Decider {
                            result_.trials[*standing_].canary_us);
   }
   [[nodiscard]] std::optional<LogSpeedup> speedup_now(std::size_t baseline) const {
-    return log_speedup(*result_.trials[*standing_].time, *result_.trials[baseline].time);
+    const double p_half = compare_.p(*standing_, baseline) / 2;
+    return log_speedup(*result_.trials[*standing_].time, *result_.trials[baseline].time,
+                       compare_.oftener_faster(*standing_, baseline) ? 1 - p_half : p_half);
   }
   // Whether it is faster than the baseline by both finals, though not by these alone.
   [[nodiscard]] bool standing_holds(std::size_t baseline) {

@@ -13,16 +13,40 @@ constexpr int kFewestOfInterval = 6;
 constexpr double kErrorsOfHalfInterval = 1.96;
 constexpr double kLeastSpeedupError = 0.0005;  // medians of a coarse timer may agree by chance
 constexpr double kSameClock = 0.02;            // as the governor tolerates
+constexpr double kLargestDeviate = 8;          // what a double can tell of a probability next to 1
+constexpr int kHalvings = 60;
+
+constexpr double kSignificant = 2.5;  // deviates
+
+double probability_below(double deviate) noexcept { return 0.5 * std::erfc(-deviate / std::numbers::sqrt2); }
+
+// One over the variance.
+double precision(const LogSpeedup& speedup) noexcept {
+  const double of_test = std::abs(speedup.z) >= kSignificant ? std::abs(speedup.value / speedup.z) : speedup.error;
+  const double error = std::max(kLeastSpeedupError, std::min(speedup.error, of_test));
+  return 1 / (error * error);
+}
 
 }  // namespace
 
-std::optional<LogSpeedup> log_speedup(const TimeSummary& winner, const TimeSummary& baseline) {
+double normal_deviate(double probability) noexcept {
+  double low = -kLargestDeviate;
+  double high = kLargestDeviate;
+  for (int i = 0; i < kHalvings; ++i) {
+    const double middle = (low + high) / 2;
+    (probability_below(middle) < probability ? low : high) = middle;
+  }
+  return (low + high) / 2;
+}
+
+std::optional<LogSpeedup> log_speedup(const TimeSummary& winner, const TimeSummary& baseline, double confidence) {
   if (std::min(winner.count, baseline.count) < kFewestOfInterval || !(winner.median_us > 0) ||
       !(baseline.median_us > 0)) {
     return std::nullopt;
   }
   const double error = std::hypot(relative_half_width(winner), relative_half_width(baseline)) / kErrorsOfHalfInterval;
-  return LogSpeedup{std::log(baseline.median_us / winner.median_us), std::max(error, kLeastSpeedupError)};
+  return LogSpeedup{std::log(baseline.median_us / winner.median_us), std::max(error, kLeastSpeedupError),
+                    normal_deviate(confidence)};
 }
 
 std::optional<LogSpeedup> earlier_speedup(const StandingDecision& standing, const std::string& baseline_config,
@@ -32,16 +56,15 @@ std::optional<LogSpeedup> earlier_speedup(const StandingDecision& standing, cons
   if (!standing.baseline || standing.baseline_config != baseline_config || other_clock) {
     return std::nullopt;
   }
-  return log_speedup(standing.time, *standing.baseline);
+  return log_speedup(standing.time, *standing.baseline, standing.confidence);
 }
 
 double confidence_of_both(const LogSpeedup& earlier, const LogSpeedup& now) noexcept {
-  const double of_earlier = 1 / (earlier.error * earlier.error);
-  const double of_now = 1 / (now.error * now.error);
+  const double of_earlier = precision(earlier);
+  const double of_now = precision(now);
   const double mean = (of_earlier * earlier.value + of_now * now.value) / (of_earlier + of_now);
-  const double apart = (earlier.value - now.value) / std::hypot(earlier.error, now.error);
-  const double error = std::max(1.0, std::abs(apart)) / std::sqrt(of_earlier + of_now);
-  return 0.5 * std::erfc(-mean / error / std::numbers::sqrt2);
+  const double apart = std::abs(earlier.value - now.value) / std::hypot(earlier.error, now.error);
+  return probability_below(mean * std::sqrt(of_earlier + of_now) / std::max(1.0, apart));
 }
 
 }  // namespace pascaline

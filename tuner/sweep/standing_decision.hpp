@@ -17,14 +17,20 @@ struct StandingDecision {
   double confidence = 0.5;                ///< that it is not slower than the baseline
 };
 
-/// By how much a winner is faster than its baseline, timed in turn with it.
+/// By how much a winner is faster than its baseline, timed in turn with it, and how surely.
 struct LogSpeedup {
   double value = 0;  ///< logarithm of the baseline's median over the winner's
   double error = 0;  ///< its standard error, by the intervals of both medians
+  double z = 0;      ///< standard normal deviate of the test that compared their samples; above 0: it is faster
 };
 
-/// Nothing where one of the two has fewer than 6 samples, whose interval is only their range.
-[[nodiscard]] std::optional<LogSpeedup> log_speedup(const TimeSummary& winner, const TimeSummary& baseline);
+/// The standard normal deviate below which that much probability lies, within 8 of 0.
+[[nodiscard]] double normal_deviate(double probability) noexcept;
+
+/// Nothing where one of the two has fewer than 6 samples, whose interval is only their range. `confidence`: that the
+/// winner is not slower, by the test of their samples.
+[[nodiscard]] std::optional<LogSpeedup> log_speedup(const TimeSummary& winner, const TimeSummary& baseline,
+                                                    double confidence);
 
 /// What the earlier finals tell of the winner and the baseline of today: nothing if they compared it with another
 /// configuration, or the card's clock was another one, as the canary's times `canary_us` (today's) and theirs tell.
@@ -32,9 +38,11 @@ struct LogSpeedup {
                                                         const std::string& baseline_config,
                                                         const std::optional<double>& canary_us);
 
-/// Probability that the winner is not slower than the baseline, of two finals together: their speedups weighed by their
-/// precision. Where they differ by more than their errors explain, the error of the mean grows as much (R. T. Birge,
-/// The Calculation of Errors by the Method of Least Squares, Physical Review 40, 1932).
+/// Probability that the winner is not slower than the baseline, of two finals together: the mean of their speedups,
+/// each weighed by its precision. That is what the intervals say, or what a significant test of the samples does, if
+/// that is more, as where times scatter so much that medians are known little. Where the speedups differ by more than
+/// their errors explain, the error of the mean grows as much (R. T. Birge, The Calculation of Errors by the Method of
+/// Least Squares, Physical Review 40, 1932).
 [[nodiscard]] double confidence_of_both(const LogSpeedup& earlier, const LogSpeedup& now) noexcept;
 
 }  // namespace pascaline

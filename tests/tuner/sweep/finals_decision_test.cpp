@@ -334,13 +334,29 @@ TEST(DecideFinalsAgain, EarlierOnesSayNothingOfAnotherClockAnotherBaselineOrAFew
 
 // Two finals that contradict each other by more than their errors explain: nobody knows, and the default stays.
 TEST(DecideFinalsAgain, TwoThatContradictEachOtherMakeNoConfidence) {
-  const LogSpeedup yes{0.05, 0.001};
-  const LogSpeedup no{0, 0.001};
+  const LogSpeedup yes{0.05, 0.001, 8};
+  const LogSpeedup no{0, 0.001, 0};
   EXPECT_LT(confidence_of_both(yes, no), 0.995);
   EXPECT_GT(confidence_of_both(yes, no), 0.5);
-  EXPECT_GT(confidence_of_both(yes, {0.04, 0.02}), 0.999999);
-  EXPECT_NEAR(confidence_of_both({0.01, 0.01}, {0.01, 0.01}), 0.9214, 0.001) << "z is the square root of two";
-  EXPECT_NEAR(confidence_of_both({0.01, 0.01}, {-0.01, 0.01}), 0.5, 1e-9);
+  EXPECT_GT(confidence_of_both(yes, {0.04, 0.02, 2}), 0.999999);
+  EXPECT_NEAR(confidence_of_both({0.01, 0.01, 1}, {0.01, 0.01, 1}), 0.9214, 0.001) << "z is the square root of two";
+  EXPECT_NEAR(confidence_of_both({0.01, 0.01, 1}, {-0.01, 0.01, -1}), 0.5, 1e-9);
+  EXPECT_NEAR(normal_deviate(0.975), 1.96, 0.001);
+  EXPECT_NEAR(normal_deviate(0.5), 0, 1e-9);
+  EXPECT_NEAR(normal_deviate(0.025), -1.96, 0.001);
+  EXPECT_NEAR(normal_deviate(1), 8, 1e-6);
+}
+
+// Times that scatter by a third, as on a machine that others use: ranks tell the two apart at once, medians hardly.
+TEST(DecideFinalsAgain, WhatRanksToldCountsThoughMediansAreKnownLittle) {
+  FinalsOptions options = after(3.5, 6.4);
+  options.standing->time = {3.5, 2.5, 4.9, 120};
+  options.standing->baseline = TimeSummary{6.4, 4.6, 8.1, 120};
+  const FinalsResult result =
+      decided_after(options, standing_and_default({3, 4, 5, 6, 7, 8}, {3.1, 4.1, 5.2, 6.3, 7.4, 8.5}));
+  EXPECT_EQ(result.winner, 0U);
+  EXPECT_TRUE(result.stays);
+  EXPECT_EQ(options.standing->confidence, 1.0);
 }
 
 // Nights that are noisier than the first, in which the winner is 3 % faster as before.

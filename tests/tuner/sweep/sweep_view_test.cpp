@@ -42,7 +42,7 @@ TEST(SweepViewTest, EveryMemberIsWritten) {
     without.erase(key);
     EXPECT_NE(without.get<SweepView>(), full_sweep()) << key;
   }
-  EXPECT_EQ(sweep.size(), 15U);
+  EXPECT_EQ(sweep.size(), 16U);
 }
 
 TEST(SweepViewTest, ReadsWhatOthersWrote) {
