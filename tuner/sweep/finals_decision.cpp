@@ -70,6 +70,8 @@ class Comparison {
   std::size_t fastest_ = 0;
 };
 
+constexpr int kFewestShare = 4;  // of the earlier finals' samples, one in so many
+
 /// Decides finals that are over: see `decide_finals`.
 class Decider {
  public:
@@ -112,7 +114,7 @@ class Decider {
     if (result_.winner == standing_) {
       const auto earlier = earlier_on(*baseline);
       const auto now = speedup_now(*baseline);
-      result_.stays = earlier && (!now || earlier->error < now->error);
+      result_.stays = earlier && (!now || earlier->error < now->error || has_few_samples());
     }
   }
 
@@ -155,6 +157,10 @@ class Decider {
     const double p_half = compare_.p(*standing_, baseline) / 2;
     return log_speedup(*result_.trials[*standing_].time, *result_.trials[baseline].time,
                        compare_.oftener_faster(*standing_, baseline) ? 1 - p_half : p_half);
+  }
+  // Too few for their interval to be taken at its word beside that of the earlier finals.
+  [[nodiscard]] bool has_few_samples() const {
+    return kFewestShare * result_.trials[*standing_].time->count < options_.standing->time.count;
   }
   // Whether it is faster than the baseline by both finals, though not by these alone.
   [[nodiscard]] bool standing_holds(std::size_t baseline) {

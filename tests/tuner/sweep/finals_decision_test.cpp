@@ -268,7 +268,7 @@ TEST(DecideFinalsAgain, NoisierOnesInWhichTheDefaultTiesLeaveTheDecision) {
 TEST(DecideFinalsAgain, BetterOnesDecideAnew) {
   const auto tie = standing_and_default(around(9.9999, 0.0003), around(10, 0.0003));
   FinalsOptions noisy = after(9.5, 10);
-  noisy.standing->time = {9.8, 9.5, 10.1, 30};
+  noisy.standing->time = {9.8, 9.5, 10.1, 30};  // 21 samples come now
   noisy.standing->baseline = TimeSummary{10, 9.7, 10.3, 30};
   const FinalsResult lost = decided_after(noisy, tie);
   EXPECT_EQ(lost.winner, 1U) << "the earlier ones knew it too little to weigh against these";
@@ -345,6 +345,22 @@ TEST(DecideFinalsAgain, TwoThatContradictEachOtherMakeNoConfidence) {
   EXPECT_NEAR(normal_deviate(0.5), 0, 1e-9);
   EXPECT_NEAR(normal_deviate(0.025), -1.96, 0.001);
   EXPECT_NEAR(normal_deviate(1), 8, 1e-6);
+}
+
+// By luck a few samples lie close together.
+TEST(DecideFinalsAgain, AFewSamplesDoNotTakeThePlaceOfMany) {
+  FinalsOptions options = after(9.5, 10);
+  options.standing->time = {9.5, 9.4, 9.6, 120};
+  options.standing->baseline = TimeSummary{10, 9.9, 10.1, 120};
+  std::vector<double> few{9.49, 9.5, 9.5, 9.5, 9.5, 9.51};
+  const std::vector<double> standard{9.99, 10, 10, 10, 10, 10.01};
+  options.rounds = 2;
+  EXPECT_TRUE(decided_after(options, standing_and_default(few, standard)).stays);
+  EXPECT_EQ(decided_after(options, standing_and_default(few, standard)).winner, 0U);
+  const FinalsResult many = decided_after(options, standing_and_default(around(9.5, 0.001), around(10, 0.001)));
+  EXPECT_TRUE(many.stays) << "21 of 120";
+  options.standing->time.count = 84;
+  EXPECT_FALSE(decided_after(options, standing_and_default(around(9.5, 0.001), around(10, 0.001))).stays);
 }
 
 // Times that scatter by a third, as on a machine that others use: ranks tell the two apart at once, medians hardly.
