@@ -247,8 +247,9 @@ bool DeviceScheduler::turn_over(const std::optional<Slice>& slice) const {
     return true;
   }
   // Nothing gets many trials before all have had a few.
-  return slice && ((turn_trials() >= kMinTrialsOfTurn && (slice->others_untried || turn_s() > slice->wanted_s)) ||
-                   ((turn_trials() > 0 || slice->others_untried) && turn_s() > slice->longest_s));
+  return slice &&
+         ((turn_trials() >= kMinTrialsOfTurn && (slice->others_untried || turn_s() > slice->wanted_s)) ||
+          ((turn_trials() > 0 || slice->others_untried) && turn_s() > slice->longest_s && !lacks_alternatives()));
 }
 
 double DeviceScheduler::trial_s() const { return task_->search.done() > 0 ? task_->spent_s / task_->search.done() : 0; }

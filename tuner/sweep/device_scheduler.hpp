@@ -121,6 +121,9 @@ class DeviceScheduler {
 
   // Finals: device_scheduler_finals.cpp.
   void begin_finals(bool last, std::optional<double> allowed_s);
+  // Whether some alternatives of a place of a model are still to be tried: what won among the others would be taken for
+  // the best.
+  [[nodiscard]] bool lacks_alternatives() const;
   [[nodiscard]] bool fit_in_time(FinalsJob& job, std::size_t& most);
   void send_finals();
   void end_finals_attempts();

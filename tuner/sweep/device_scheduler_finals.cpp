@@ -15,6 +15,7 @@ constexpr double kShareOfFinals = 0.2;         // of the whole time, where that 
 constexpr double kLargestShareOfFinals = 0.5;  // where it is not
 constexpr double kEnergySeconds = 7;           // of winner and baseline, at most
 constexpr double kDecisionSeconds = 0.3;
+constexpr const char* kNotAllWays = "not all ways to compute it were measured";
 constexpr int kLooksAgain = 4;          // in as many rounds as finals before them had
 constexpr double kAnswerSeconds = 0.3;  // from the worker's last launch to its decision in the database
 
@@ -90,6 +91,10 @@ double DeviceScheduler::finals_reserve_s(double limit_s) const {
   return std::min(all_s, most_s);
 }
 
+bool DeviceScheduler::lacks_alternatives() const {
+  return task_->kernel.is_place && (!task_->search.spent() || task_->search.open() > 0);
+}
+
 void DeviceScheduler::begin_finals(bool last, std::optional<double> allowed_s) {
   // With a limit of time a place of a model is compared again at the end, when its kernels are tuned.
   const bool twice = task_->kernel.is_place && left_s_;
@@ -101,6 +106,12 @@ void DeviceScheduler::begin_finals(bool last, std::optional<double> allowed_s) {
   // Neighbours of winners are compared with them only where one is faster.
   const bool none_faster =
       task_->deepening == Deepening::neighbours && !(task_->search.best_us() < task_->best_before_us);
+  if (lacks_alternatives()) {
+    task_->no_time = kNotAllWays;
+    leave_preparing();
+    release_task(last);
+    return;
+  }
   if (key.empty() || (key == task_->decided_on && !twice && !again) || none_faster) {
     task_->decided_on = none_faster ? key : task_->decided_on;
     leave_preparing();
@@ -420,6 +431,10 @@ bool DeviceScheduler::decided_in_finals(const Config& config) const {
 // What finals have decided before, of the same compiler, is better founded, and stays.
 void DeviceScheduler::decide_without_finals() {
   const ProblemSearch& search = task_->search;
+  if (search.usable() > 0 && lacks_alternatives()) {
+    task_->no_time = kNotAllWays;
+    return;
+  }
   if (search.usable() == 0 || decided_in_finals(search.best())) {
     return;
   }
