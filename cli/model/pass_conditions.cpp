@@ -24,7 +24,7 @@ void widen(std::optional<ReadingRange>& range, const std::optional<double>& read
   }
 }
 
-std::string range_text(const ReadingRange& range, const char* unit) {
+std::string reading_text(const ReadingRange& range, const char* unit) {
   const std::string low = fmt::format("{:.0f}", range.low);
   const std::string high = fmt::format("{:.0f}", range.high);
   return fmt::format("{} {}", low == high ? low : low + "-" + high, unit);
@@ -114,14 +114,14 @@ std::string conditions_line(const PassConditions& conditions, const Dispatcher& 
   std::vector<std::string> parts;
   if (conditions.temperature_c) {
     parts.push_back(
-        range_text(*conditions.temperature_c, "C") +
+        reading_text(*conditions.temperature_c, "C") +
         (conditions.temperature_limit_c ? fmt::format(" (limit {:.0f} C)", *conditions.temperature_limit_c) : ""));
   }
   if (conditions.sm_clock_mhz) {
-    parts.push_back(range_text(*conditions.sm_clock_mhz, "MHz"));
+    parts.push_back(reading_text(*conditions.sm_clock_mhz, "MHz"));
   }
   if (conditions.power_w) {
-    parts.push_back(range_text(*conditions.power_w, "W"));
+    parts.push_back(reading_text(*conditions.power_w, "W"));
   }
   if (conditions.throttle_reasons) {
     const std::vector<std::string> causes = slowed_by(*conditions.throttle_reasons);
