@@ -111,12 +111,12 @@ TEST_F(CliModelInputTest, AWorkloadThatCannotBeWrittenIsKnownFirst) {
     return run("workload", {"--device", "emulator", "--prompt-tokens", "8", "-o", file});
   };
   const std::string nowhere = (folder_ / "nosuch" / "mine.json").string();
-  expect_fault(write(nowhere), 1, {"cannot write " + nowhere, "nosuch cannot be written: No such file", "-o"});
-  expect_fault(write(folder_.path().string()), 1, {"it is a folder", "-o"});
+  expect_fault(write(nowhere), 1, {"cannot write " + nowhere, "nosuch cannot be written: No such file", "; give a"});
+  expect_fault(write(folder_.path().string()), 1, {"it is a folder", "; give a"});
   const std::string kept = (folder_ / "kept.json").string();
   write_bytes(kept, "mine");
   std::filesystem::permissions(kept, std::filesystem::perms::owner_read);
-  expect_fault(write(kept + "/mine.json"), 1, {"cannot write " + kept, "Not a directory", "-o"});
+  expect_fault(write(kept + "/mine.json"), 1, {"cannot write " + kept, "Not a directory", "; give a"});
   ProgramSetting setting;
   setting.unprivileged = true;
   const std::vector<std::string> words{"workload", "--model", model_, "--device", "emulator", "-o", kept};
@@ -124,7 +124,7 @@ TEST_F(CliModelInputTest, AWorkloadThatCannotBeWrittenIsKnownFirst) {
     const auto mine = std::filesystem::perms::owner_all;
     const auto others = std::filesystem::perms::others_read | std::filesystem::perms::others_exec;
     std::filesystem::permissions(folder_.path(), seen ? mine | others : mine);
-    expect_fault(run_program(folder_.path(), words, setting), 1, {"cannot write " + kept, "Permission denied", "-o"});
+    expect_fault(run_program(folder_.path(), words, setting), 1, {"cannot write " + kept, "Permission denied", "; give a"});
   }
   EXPECT_EQ(read_file(kept), "mine");
   const ProgramResult written = write((folder_ / "mine.json").string());
