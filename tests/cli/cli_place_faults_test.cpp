@@ -140,8 +140,8 @@ TEST_F(CliPlaceFaultsTest, HangsCrashesAndBuffersThatDoNotFitCostTheirOwnTrial) 
 TEST_F(CliPlaceFaultsTest, NothingIsDecidedBeforeAllAlternativesWereTried) {
   for (const char* const budget : {"1s", "2s", "5s"}) {
     const ProgramResult result = sweep({"--kernel", "place_decode_attention", "--budget", budget});
-    EXPECT_EQ(result.exit_code, 0) << result.error;
     const std::size_t tried = trials_of("place_decode_attention").size();
+    EXPECT_EQ(result.exit_code, tried == 0 ? 3 : 0) << result.error;
     EXPECT_EQ(winner_of("place_decode_attention") != "0 winners", tried == 6) << budget << ": " << tried << " tried";
   }
 }
