@@ -79,26 +79,23 @@ const std::vector<PlaceKind>& place_kinds() {
     all.insert(all.end(), others);
     return all;
   };
-  const std::vector<PlaceDimension> decode_attention{{"HIDDEN", 2048},
-                                                     {"HEADS", 16},
-                                                     {"KV_HEADS", 8},
-                                                     {"HEAD_DIM", 128},
-                                                     {"KEYS", 4096, true},
-                                                     {"QK_NORM", 1, false, 0, 1},
-                                                     {"SECTION_H", 20, false, 0},
-                                                     {"SECTION_W", 20, false, 0}};
-  // Of several rows, as the dimension says.
-  const auto attention_of_rows = [](const PlaceDimension& rows) {
-    return std::vector<PlaceDimension>{rows,
-                                       {"HIDDEN", 2048},
+  // Of one row; of several, as the dimension says.
+  const auto attention_of_row = [](std::int64_t keys) {
+    return std::vector<PlaceDimension>{{"HIDDEN", 2048},
                                        {"HEADS", 16},
                                        {"KV_HEADS", 8},
                                        {"HEAD_DIM", 128},
-                                       {"KEYS", 512, true},
+                                       {"KEYS", keys, true},
                                        {"QK_NORM", 1, false, 0, 1},
                                        {"SECTION_H", 20, false, 0},
                                        {"SECTION_W", 20, false, 0}};
   };
+  const auto attention_of_rows = [&](const PlaceDimension& rows) {
+    std::vector<PlaceDimension> dimensions = attention_of_row(512);
+    dimensions.insert(dimensions.begin(), rows);
+    return dimensions;
+  };
+  const std::vector<PlaceDimension> decode_attention = attention_of_row(4096);
   const PlaceDimension few_rows{"ROWS", 4, true, 2, ops::kFewRows};
   const PlaceDimension many_rows{"ROWS", 512, true, ops::kFewRows + 1};
   static const std::vector<PlaceKind> kinds{

@@ -124,7 +124,8 @@ TEST_F(CliModelInputTest, AWorkloadThatCannotBeWrittenIsKnownFirst) {
     const auto mine = std::filesystem::perms::owner_all;
     const auto others = std::filesystem::perms::others_read | std::filesystem::perms::others_exec;
     std::filesystem::permissions(folder_.path(), seen ? mine | others : mine);
-    expect_fault(run_program(folder_.path(), words, setting), 1, {"cannot write " + kept, "Permission denied", "; give a"});
+    expect_fault(run_program(folder_.path(), words, setting), 1,
+                 {"cannot write " + kept, "Permission denied", "; give a"});
   }
   EXPECT_EQ(read_file(kept), "mine");
   const ProgramResult written = write((folder_ / "mine.json").string());
