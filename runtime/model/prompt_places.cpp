@@ -7,27 +7,28 @@
 namespace pascaline {
 namespace {
 
-void single_prompt_attention(LinearLayers& linear, const AttentionPlace& place) {
-  project(linear, place);
+// What follows queries, keys and values.
+void attend_to_rows(LinearLayers& linear, const AttentionPlace& place) {
   linear.executor().run(rotation_of(place));
   linear.executor().run(prompt_attention_of(place));
   linear.run(output_of(place, place.attended));
+}
+
+void single_prompt_attention(LinearLayers& linear, const AttentionPlace& place) {
+  project(linear, place);
+  attend_to_rows(linear, place);
 }
 
 // The same with rows normalised by the projection.
 void normed_prompt_attention(LinearLayers& linear, const AttentionPlace& place) {
   project_normalising(linear, place);
-  linear.executor().run(rotation_of(place));
-  linear.executor().run(prompt_attention_of(place));
-  linear.run(output_of(place, place.attended));
+  attend_to_rows(linear, place);
 }
 
 // The same of few rows, with products that normalise them.
 void normed_few_attention(LinearLayers& linear, const AttentionPlace& place) {
   project_normalising_row(linear, place);
-  linear.executor().run(rotation_of(place));
-  linear.executor().run(prompt_attention_of(place));
-  linear.run(output_of(place, place.attended));
+  attend_to_rows(linear, place);
 }
 
 // Each block of threads normalises all rows: more than a launch takes, until a card was seen to gain by it.
