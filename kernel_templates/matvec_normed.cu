@@ -5,10 +5,13 @@
 //
 // Epilogues as in matmul. FLOPs: 2·M·N·K. Bytes: (M·K + M·N) · sizeof(STORAGE) + N·K · sizeof(WEIGHT) + 4·K.
 // Requires: buffers aligned to 16 bytes; N, K >= 1, of any value. C may be the residual, element for element.
-// Launch: grid ceil(N / (ROWS · WARPS / WARPS_K)), block 32 · WARPS.
+// Launch: grid ceil(N / (ROWS · WARPS / WARPS_K)), with BLOCKS_PER_SM at most that many for each SM, or any other
+// number of blocks then; block 32 · WARPS.
 //
 // Each block normalises the rows for itself, while its first weights are on their way; for one row that is less than
 // the launch that it saves. What is multiplied is A · norm, and the products are divided by √(mean(A²) + ε) at last.
+// With BLOCKS_PER_SM a block does so once for all its rows of B. Without room in shared memory, or with STAGE 0, A ·
+// norm is made where it is read, by each warp for itself, which then has the squares of what it reads, too.
 
 #include "common/epilogue.cuh"
 #include "common/normed_rows.cuh"
@@ -33,6 +36,10 @@
 #ifndef PREFETCH
 #define PREFETCH 0  // 1: the next loads are on their way while those before are multiplied
 #endif
+#ifndef BLOCKS_PER_SM
+#define BLOCKS_PER_SM \
+  0  // blocks for each SM that share the rows of B: sizes the grid; 0: as many as there are rows for
+#endif
 #ifndef STAGE
 #define STAGE 1  // 1: normalised rows lie in shared memory where there is room; 0: made of A where they are read
 #endif
@@ -47,6 +54,15 @@
 #endif
 #ifndef ROWS_A
 #define ROWS_A 1  // M
+#endif
+#ifndef EARLY_ROUNDS
+#define EARLY_ROUNDS 1  // loads of a row of A and of the norm's weights that a thread has on their way before others
+#endif
+#ifndef MORE_ROUNDS
+#define MORE_ROUNDS 1  // 1: a row may have more columns than these loads take
+#endif
+#ifndef WHOLE_STEPS
+#define WHOLE_STEPS 0  // 1: UNROLL loads of all lanes that share a row divide K
 #endif
 #ifndef ROWS_ALIGNED
 #define ROWS_ALIGNED 0  // 1: K is a multiple of 8
@@ -77,21 +93,80 @@ struct Constants {
   static constexpr bool kPrefetch = PREFETCH != 0;
   static constexpr bool kReducePtx = REDUCE_PTX != 0;
   static constexpr bool kRowsAligned = ROWS_ALIGNED != 0;
+  static constexpr bool kWhole = WHOLE_STEPS != 0;
 };
-using Share = RowShare<Constants>;
-using Squares = RowSquares<ROWS_A, WARPS>;
+template <bool ALIGNED>
+struct ShareOf {
+  using Type = RowShare<Constants>;
+};
+template <>
+struct ShareOf<true> {
+  using Type = RowShare<Constants, WordLoads<Constants>, Constants::kWhole>;
+};
+using Share = ShareOf<Constants::kRowsAligned>::Type;
 using Form = Epilogue<FINISH>;
 
 constexpr int kM = ROWS_A;
 constexpr int kThreads = 32 * WARPS;
 constexpr bool kStaged = STAGED != 0;
-constexpr int kWidth = Form::kHalves ? 2 : 1;  // sums of a result
+constexpr bool kContinues = BLOCKS_PER_SM > 0;  // with other rows of B after its first
+constexpr int kWidth = Form::kHalves ? 2 : 1;   // sums of a result
 constexpr float kEpsilon = static_cast<float>(EPSILON_NANO / 1e9);
+
+// All warps have columns of their own where rows are staged, else those that share rows of B.
+using Squares = RowSquares<ROWS_A, kStaged ? WARPS : WARPS_K>;
+using Columns = RowColumns<ROWS_A, kThreads, EARLY_ROUNDS, MORE_ROUNDS != 0, Constants::kRowsAligned, STORAGE>;
+using Staged = StagedRows<Constants::kVector>;
 
 static_assert(kM >= 1 && kM <= 8, "rows of A");
 static_assert(WARPS % WARPS_K == 0, "the warps of a row lie in one block");
 static_assert(STAGE != 0 || !kStaged, "rows are staged where that is asked for");
 static_assert(Share::kItemRows % kWidth == 0, "a block holds gate and factor");
+
+// What a thread finishes of an item: a result of row m of A.
+struct Results {
+  const float* __restrict__ bias;
+  const STORAGE* residual;
+  STORAGE* c;
+  int n;
+  int m = static_cast<int>(threadIdx.x) % kM;
+  int of_item = static_cast<int>(threadIdx.x) / kM * kWidth;
+
+  struct Addends {
+    float bias = 0.0f;
+    float residual = 0.0f;
+  };
+
+  // The first of B's rows that the result is of.
+  __device__ __forceinline__ int row(int item) const { return item * Share::kItemRows + of_item; }
+  __device__ __forceinline__ bool wants(int item) const { return of_item < Share::kItemRows && row(item) < n; }
+
+  // Long before they are added.
+  __device__ __forceinline__ Addends load(int item) const {
+    Addends out;
+    if constexpr (Form::kHasBias) {
+      out.bias = wants(item) ? load_here<1>(bias + row(item)).element[0] : 0.0f;
+    }
+    if constexpr (Form::kHasResidual) {
+      out.residual = wants(item) ? to_float(residual[static_cast<long long>(m) * n + row(item)]) : 0.0f;
+    }
+    return out;
+  }
+
+  __device__ __forceinline__ void store(int item, const Share::Sums& sums, int turn, const Addends& addends,
+                                        float factor) const {
+    if (wants(item)) {
+      const float sum = sums.total(turn, of_item * kM + m) * factor;
+      if constexpr (Form::kHalves) {
+        const float other = sums.total(turn, (of_item + 1) * kM + m) * factor;
+        c[static_cast<long long>(m) * (n / 2) + row(item) / 2] = from_float<STORAGE>(silu(sum) * other);
+      } else {
+        c[static_cast<long long>(m) * n + row(item)] =
+            from_float<STORAGE>(finish<FINISH>(sum, addends.bias, addends.residual));
+      }
+    }
+  }
+};
 
 }  // namespace
 
@@ -101,38 +176,48 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
   extern __shared__ __align__(16) float staged[];
   __shared__ Share::Sums sums;
   __shared__ Squares squares;
-  const int item = static_cast<int>(blockIdx.x);
+  const int first = static_cast<int>(blockIdx.x);
+  const int items = (n + Share::kItemRows - 1) / Share::kItemRows;
+  const Results results{bias, residual, c, n};
   Share share(b, n, k);
-  share.begin(item);
-  // A thread's result: of row m of A, `row` being the first of B's that it is of.
-  const int m = static_cast<int>(threadIdx.x) % kM;
-  const int of_item = static_cast<int>(threadIdx.x) / kM * kWidth;
-  const int row = item * Share::kItemRows + of_item;
-  const bool wanted = of_item < Share::kItemRows && row < n;
-  float added = 0.0f;
-  float before = 0.0f;
-  if constexpr (Form::kHasBias) {
-    added = wanted ? bias[row] : 0.0f;
-  }
-  if constexpr (Form::kHasResidual) {
-    before = wanted ? to_float(residual[static_cast<long long>(m) * n + row]) : 0.0f;
-  }
-  normalise_rows<kStaged, Constants::kRowsAligned, kThreads>(squares, staged, a, norm, k);
+  Columns columns{a, norm, k};
   if constexpr (kStaged) {
-    __syncthreads();
-    share.multiply(sums, 0, PlainRows<float>{staged, staged_stride(k), 0});
-  } else {
-    share.multiply(sums, 0, NormedRows<STORAGE>{a, norm, k});
+    columns.load(Columns::first_column());
   }
-  __syncthreads();
-  if (wanted) {
-    const float factor = squares.factor(m, k, kEpsilon);
-    const float sum = sums.total(0, of_item * kM + m) * factor;
-    if constexpr (Form::kHalves) {
-      const float other = sums.total(0, (of_item + 1) * kM + m) * factor;
-      c[static_cast<long long>(m) * (n / 2) + row / 2] = from_float<STORAGE>(silu(sum) * other);
+  share.begin(first);
+  Results::Addends addends = results.load(first);
+  float factor = 0.0f;
+  if constexpr (kStaged) {
+    columns.template stage<Constants::kVector>(squares, staged);
+    __syncthreads();
+    factor = squares.factor(results.m, k, kEpsilon);
+  }
+  int turn = 0;
+  for (int item = first;;) {
+    const int next = kContinues && item + static_cast<int>(gridDim.x) < items ? item + static_cast<int>(gridDim.x) : -1;
+    float products[Share::Products::kPadded] = {};
+    float of_lane[kM] = {};  // squares
+    if constexpr (kStaged) {
+      share.template add_products<kContinues>(products, Staged(staged, k), next);
     } else {
-      c[static_cast<long long>(m) * n + row] = from_float<STORAGE>(finish<FINISH>(sum, added, before));
+      const SquaredRows<STORAGE, kM> rows{{a, norm, k}, of_lane};
+      share.template add_products<kContinues>(products, rows, next);
     }
+    const Results::Addends later = kContinues && next >= 0 ? results.load(next) : Results::Addends{};
+    share.leave(sums, turn, products);
+    if (!kStaged && item == first && threadIdx.x / 32 < WARPS_K) {
+      squares.leave(of_lane);
+    }
+    __syncthreads();
+    if (!kStaged && item == first) {
+      factor = squares.factor(results.m, k, kEpsilon);
+    }
+    results.store(item, sums, turn, addends, factor);
+    if (!kContinues || next < 0) {
+      return;
+    }
+    addends = later;
+    item = next;
+    turn ^= 1;
   }
 }

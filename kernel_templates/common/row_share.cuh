@@ -6,10 +6,59 @@
 #include "matrix.cuh"
 #include "reduce.cuh"
 #include "row_products.cuh"
+#include "words.cuh"
+
+// Loads of kUnroll for each row, like those of RowProducts<C>, that stay where the program has them and are not waited
+// for before they are multiplied. kRowsAligned; with C::kWhole, kUnroll loads of all lanes divide the columns.
+template <typename C>
+struct WordLoads {
+  using Products = RowProducts<C>;
+  using Weight = typename C::Weight;
+
+  Words<Weight, C::kVector> words[C::kUnroll][C::kRows];
+
+  // Without kWhole, those at or behind the end are zeros.
+  __device__ __forceinline__ void load(const Weight* const (&rows)[C::kRows], int k, int end) {
+    if (C::kWhole && k >= end) {
+      return;
+    }
+#pragma unroll
+    for (int u = 0; u < C::kUnroll; ++u) {
+#pragma unroll
+      for (int r = 0; r < C::kRows; ++r) {
+        if (!C::kWhole && k + u * Products::kStep >= end) {
+          words[u][r].clear();
+        } else {
+          words[u][r].load_here(rows[r] + k + u * Products::kStep);
+        }
+      }
+    }
+  }
+
+  template <typename A>
+  __device__ __forceinline__ void multiply(float (&sums)[Products::kPadded], const Matrix<Weight>& b, const A& a, int k,
+                                           int end) const {
+#pragma unroll
+    for (int u = 0; u < C::kUnroll; ++u) {
+#pragma unroll
+      for (int i = 0; i < C::kM; ++i) {
+        float values[C::kVector];
+        a.template load<true, C::kWhole>(values, i, k + u * Products::kStep, end);
+#pragma unroll
+        for (int r = 0; r < C::kRows; ++r) {
+#pragma unroll
+          for (int v = 0; v < C::kVector; ++v) {
+            sums[i * C::kRows + r] += values[v] * words[u][r].get(b, v);
+          }
+        }
+      }
+    }
+  }
+};
 
 // `C` as for RowProducts, with kWarps of the block, kPrefetch for loads that are on their way while those before are
-// multiplied, and kReducePtx.
-template <typename C>
+// multiplied, and kReducePtx. `L`: how loads are held. WHOLE: kUnroll loads of all lanes divide the columns.
+template <typename C, typename L = typename RowProducts<C>::template Loads<C::kUnroll, true>, bool WHOLE = false>
 struct RowShare {
   using Products = RowProducts<C>;
   using Weight = typename C::Weight;
@@ -38,7 +87,7 @@ struct RowShare {
   int n;
   int k;
   const Weight* rows[kRows];
-  typename Products::template Loads<C::kUnroll, true> loads;
+  L loads;
 
   __device__ __forceinline__ RowShare(const Weight* weight, int row_count, int columns)
       : matrix(weight), n(row_count), k(columns) {}
@@ -48,32 +97,73 @@ struct RowShare {
   // The first weights of an item begin their way.
   __device__ __forceinline__ void begin(int item) {
     Products::point(rows, matrix, item * kItemRows + warp_row(), n, k);
-    loads.load(rows, Products::first_column(0), k);
+    const int column = Products::first_column(0);
+    loads.load(rows, column, WHOLE ? column + 1 : k);
   }
 
   // Leaves the sums of the item that was begun last, times the rows of `a`.
   template <typename A>
   __device__ __forceinline__ void multiply(Sums& to, int turn, const A& a) {
+    float sums[Products::kPadded] = {};
+    add_products<false>(sums, a, -1);
+    leave(to, turn, sums);
+  }
+
+  // Adds up a lane's part of the sums of the item that was begun last, times the rows of `a`. CONTINUES: the item
+  // `next` begins as soon as there is room for its first loads, if it is not negative.
+  template <bool CONTINUES, typename A>
+  __device__ __forceinline__ void add_products(float (&sums)[Products::kPadded], const A& a,
+                                               [[maybe_unused]] int next) {
     constexpr int kAll = C::kUnroll * Products::kStep;
-    constexpr int kPadded = Products::kPadded;
-    float sums[kPadded] = {};
+    if constexpr (WHOLE) {  // whose rows have one step at least
+      int column = Products::first_column(0);
 #pragma unroll 1
-    for (int column = Products::first_column(0); column < k; column += kAll) {
-      if constexpr (C::kPrefetch) {
-        const auto now = loads;
-        loads.load(rows, column + kAll, k);
-        now.multiply(sums, matrix, a, column, k);
-      } else {
-        loads.multiply(sums, matrix, a, column, k);
-        loads.load(rows, column + kAll, k);
+      do {
+        step<CONTINUES>(sums, a, column, next);
+        column += kAll;
+      } while (column < k);
+    } else {
+#pragma unroll 1
+      for (int column = Products::first_column(0); column < k; column += kAll) {
+        step<CONTINUES>(sums, a, column, next);
       }
     }
+    if constexpr (CONTINUES && !C::kPrefetch) {
+      if (next >= 0) {
+        begin(next);
+      }
+    }
+  }
+
+  // Leaves an item's sums; all lanes of the warp must take part.
+  __device__ __forceinline__ void leave(Sums& to, int turn, float (&sums)[Products::kPadded]) const {
+    constexpr int kPadded = Products::kPadded;
     const float sum = warp_reduce_many<Sum, C::kReducePtx, kPadded>(sums);
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const int index = lane / (32 / kPadded);  // of the sum that this lane ends up with
     if (lane % (32 / kPadded) == 0 && index < Products::kSums) {
       const int warp_k = static_cast<int>(threadIdx.x) / 32 % C::kWarpsK;
       to.part[turn][warp_k][(warp_row() + index % kRows) * kM + index / kRows] = sum;
+    }
+  }
+
+ private:
+  // Multiplies what was loaded of the columns at `column`, and loads what comes after that.
+  template <bool CONTINUES, typename A>
+  __device__ __forceinline__ void step(float (&sums)[Products::kPadded], const A& a, int column,
+                                       [[maybe_unused]] int next) {
+    constexpr int kAll = C::kUnroll * Products::kStep;
+    if constexpr (C::kPrefetch) {
+      const auto now = loads;
+      if (!CONTINUES || column + kAll < k) {
+        loads.load(rows, column + kAll, k);
+      } else if (next >= 0) {
+        begin(next);
+      }
+      now.multiply(sums, matrix, a, column, k);
+    } else {
+      loads.multiply(sums, matrix, a, column, k);
+      loads.load(rows, column + kAll, k);
     }
   }
 };

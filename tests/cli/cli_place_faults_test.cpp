@@ -104,9 +104,10 @@ TEST_F(CliPlaceFaultsTest, HangsCrashesAndBuffersThatDoNotFitCostTheirOwnTrial) 
   }
   edit(kernels_ / "attention_decode_qkv.cu", "  __shared__ Token::NewHeads heads;\n",
        "  __shared__ Token::NewHeads heads;\n  for (volatile int wait = 1; wait != 0;) {\n  }\n");
-  edit(kernels_ / "matvec_normed.cu", "  const int item = static_cast<int>(blockIdx.x);\n",
-       "  const int item = static_cast<int>(blockIdx.x);\n  *reinterpret_cast<volatile int*>(static_cast<unsigned long "
-       "long>(n)) = 1;\n");
+  edit(
+      kernels_ / "matvec_normed.cu", "  const int first = static_cast<int>(blockIdx.x);\n",
+      "  const int first = static_cast<int>(blockIdx.x);\n  *reinterpret_cast<volatile int*>(static_cast<unsigned long "
+      "long>(n)) = 1;\n");
   edit(spaces_ / "mlp.json", R"("access": "scratch", "extent": "M * INTERMEDIATE")",
        R"("access": "scratch", "extent": "M * INTERMEDIATE * 34359738368")");
   write_bytes(kernels_ / "attention_projected.cu", "#error this kernel cannot be built\n");
