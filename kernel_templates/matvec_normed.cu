@@ -37,8 +37,7 @@
 #define PREFETCH 0  // 1: the next loads are on their way while those before are multiplied
 #endif
 #ifndef BLOCKS_PER_SM
-#define BLOCKS_PER_SM \
-  0  // blocks for each SM that share the rows of B: sizes the grid; 0: as many as there are rows for
+#define BLOCKS_PER_SM 0  // blocks for each SM that share the rows of B: sizes the grid; 0: a block for every item
 #endif
 #ifndef STAGE
 #define STAGE 1  // 1: normalised rows lie in shared memory where there is room; 0: made of A where they are read
