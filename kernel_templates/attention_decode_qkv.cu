@@ -78,7 +78,6 @@ struct Constants {
   static constexpr int kVector = VECTOR;
   static constexpr bool kAligned = true;
   static constexpr bool kNewest = true;
-  static constexpr bool kCombined = false;
   static constexpr bool kNormed = NORMED != 0;
   static constexpr float kEpsilon = static_cast<float>(EPSILON_NANO / 1e9);
   using Storage = STORAGE;

@@ -18,7 +18,6 @@
 // waits for the last share of attention: the weights of a layer's second half of products then come while the slowest
 // ranges are summed up.
 
-#include "common/combined_ranges.cuh"
 #include "common/matrix.cuh"
 #include "common/normed_rows.cuh"
 #include "common/row_share.cuh"
@@ -31,9 +30,6 @@
 #endif
 #ifndef BLOCKS_PER_SM
 #define BLOCKS_PER_SM 2  // blocks for each SM: sizes the grid, and the ranges of the context
-#endif
-#ifndef RANGES
-#define RANGES 0  // ranges of the context if every block with rows of the weight combines them; 0: one block does
 #endif
 #ifndef KEY_LANES
 #define KEY_LANES 16  // lanes of a warp that share a key
@@ -109,7 +105,6 @@ struct Constants {
   static constexpr int kVector = VECTOR;
   static constexpr bool kAligned = true;
   static constexpr bool kNewest = true;
-  static constexpr bool kCombined = RANGES > 0;
   static constexpr bool kNormed = NORMED != 0;
   static constexpr float kEpsilon = static_cast<float>(EPSILON_NANO / 1e9);
   using Storage = STORAGE;
@@ -117,8 +112,6 @@ struct Constants {
   using Output = float32;
 };
 using Token = TokenAttention<Constants>;
-constexpr bool kCombined = Constants::kCombined;
-using Ranges = CombinedRanges<Token::Attention, (RANGES > 0 ? RANGES : 1)>;
 
 // HEADS·HEAD_DIM is a multiple of 16, the least head.
 struct Projection {
@@ -137,7 +130,6 @@ using Share = RowShare<Projection>;
 
 static_assert(BLOCKS_PER_SM >= 1, "sizes the grid");
 static_assert(WARPS % WARPS_K == 0, "the warps of a row lie in one block");
-static_assert(kStaged || !kCombined, "what a block combines has room");
 
 // Rows of the weight, whose sums are added to x.
 struct ProjectionPhase {
@@ -145,7 +137,6 @@ struct ProjectionPhase {
   Share::Sums& sums;
   float* staged;
   const float* attended;
-  Ranges ranges;
   const STORAGE* x;
   STORAGE* c;
   float residual = 0.0f;  // of the thread's row of the item
@@ -156,10 +147,7 @@ struct ProjectionPhase {
   }
   __device__ __forceinline__ void begin(int item) { share.begin(item); }
   __device__ __forceinline__ void receive() const {
-    if constexpr (kCombined) {
-      ranges.combine(staged, staged + share.k);
-      __syncthreads();
-    } else if constexpr (kStaged) {
+    if constexpr (kStaged) {
       stage_rows<1, true, kThreads>(staged, attended, share.k);
       __syncthreads();
     }
@@ -210,7 +198,6 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
       },
       [&] {
         return ProjectionPhase{
-            Share(weight, hidden, kv_heads * Token::kGroup * Token::kHeadSize), sums, staged, attended,
-            Ranges(partials, kv_heads, splits, kCombined ? token.range_of({0, kv_heads, 0, splits}).count : 0), x, c};
+            Share(weight, hidden, kv_heads * Token::kGroup * Token::kHeadSize), sums, staged, attended, x, c};
       });
 }

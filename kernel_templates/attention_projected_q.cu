@@ -20,7 +20,6 @@
 // waits for the last share of attention. What that gives is then rounded into shared memory by each block; lanes have
 // rows of the weight, and words of activations are read by all of them at once (common/packed_share.cuh).
 
-#include "common/combined_ranges.cuh"
 #include "common/packed_share.cuh"
 #include "common/tickets.cuh"
 #include "common/token_attention.cuh"
@@ -31,9 +30,6 @@
 #endif
 #ifndef BLOCKS_PER_SM
 #define BLOCKS_PER_SM 2  // blocks for each SM: sizes the grid, and the ranges of the context
-#endif
-#ifndef RANGES
-#define RANGES 0  // ranges of the context if every block with rows of the weight combines them; 0: one block does
 #endif
 #ifndef KEY_LANES
 #define KEY_LANES 16  // lanes of a warp that share a key
@@ -108,7 +104,6 @@ struct Constants {
   static constexpr int kVector = VECTOR;
   static constexpr bool kAligned = true;
   static constexpr bool kNewest = true;
-  static constexpr bool kCombined = RANGES > 0;
   static constexpr bool kNormed = NORMED != 0;
   static constexpr float kEpsilon = static_cast<float>(EPSILON_NANO / 1e9);
   using Storage = STORAGE;
@@ -116,8 +111,6 @@ struct Constants {
   using Output = float32;
 };
 using Token = TokenAttention<Constants>;
-constexpr bool kCombined = Constants::kCombined;
-using Ranges = CombinedRanges<Token::Attention, (RANGES > 0 ? RANGES : 1)>;
 
 // HEADS·HEAD_DIM is a multiple of 16, the least head.
 struct Projection {
@@ -146,8 +139,6 @@ static_assert(Share::kItemRows <= kThreads, "a thread finishes one row at most")
 struct ProjectionPhase {
   Share share;
   char* memory;
-  Ranges ranges;
-  float* combined;  // of shared memory
   const STORAGE* x;
   STORAGE* c;
   int hidden;
@@ -161,14 +152,7 @@ struct ProjectionPhase {
     return static_cast<int>(threadIdx.x) < Share::kItemRows && row < hidden;
   }
   __device__ __forceinline__ void begin(int item) { share.begin(item); }
-  __device__ __forceinline__ void receive() const {
-    if constexpr (kCombined) {  // a barrier follows before they are rounded
-      ranges.combine(combined, combined + ranges.heads * Token::kHeadSize);
-      if constexpr (Share::kRowScales) {
-        __syncthreads();
-      }
-    }
-  }
+  __device__ __forceinline__ void receive() const {}
   __device__ __forceinline__ void work(int item, int turn) {
     int row = 0;
     residual = wants(item, row) ? to_float(x[row]) : 0.0f;
@@ -213,15 +197,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
         token.attend(work, heads, {item % kv_heads, kv_heads, item / kv_heads, splits});
       },
       [&] {
-        float* const combined = reinterpret_cast<float*>(memory + kSegmentBytes + 2 * Share::kSumBytes);
         return ProjectionPhase{
-            Share(weight, hidden, kv_heads * Token::kGroup * Token::kHeadSize, memory, kCombined ? combined : attended,
-                  nullptr),
-            memory,
-            Ranges(partials, kv_heads, splits, kCombined ? token.range_of({0, kv_heads, 0, splits}).count : 0),
-            combined,
-            x,
-            c,
+            Share(weight, hidden, kv_heads * Token::kGroup * Token::kHeadSize, memory, attended, nullptr), memory, x, c,
             hidden};
       });
 }

@@ -446,70 +446,43 @@ struct DecodeAttention {
     __device__ __forceinline__ bool is_last() const { return split == count - 1; }
   };
 
-  // Where `partials` of splits·HEADS·(HEAD_DIM + 2) floats have the block's query heads.
-  struct Partials {
-    float* sums;            // [splits, HEADS, HEAD_DIM], of the block's first head
-    OnlineSoftmax* states;  // behind all sums: [HEADS, splits]
-    int heads;
-    int splits;
-
-    __device__ __forceinline__ Partials(float* partials, const AttentionShare& share)
-        : sums(partials + share.kv_head * kGroup * kHeadSize),
-          states(reinterpret_cast<OnlineSoftmax*>(
-                     partials + static_cast<long long>(share.splits) * (share.kv_heads * kGroup) * kHeadSize) +
-                 share.kv_head * kGroup * share.splits),
-          heads(share.kv_heads * kGroup),
-          splits(share.splits) {}
-
-    __device__ __forceinline__ void store(const Workplace& work, int split, int quad, const Quad& total) const {
-      store_vector(sums + static_cast<long long>(split) * heads * kHeadSize + quad * 4, total);
-      if (quad * 4 % kHeadSize == 0) {
-        const int head = quad * 4 / kHeadSize;
-        states[head * splits + split] = work.whole[head];
-      }
-    }
-  };
-
-  // A quad of what the warps left in the workplace, once join_heads has weighed them.
-  static __device__ __forceinline__ Quad sum_of_warps(const Workplace& work, int quad) {
-    Quad total{};
-#pragma unroll
-    for (int warp = 0; warp < kWarps; ++warp) {
-      add_to(total, load_vector<4>(work.sums[warp] + quad * 4), work.weights[quad * 4 / kHeadSize][warp]);
-    }
-    return total;
-  }
-
   // Joins what the warps left in the workplace, then the splits, and stores the results of the block's query heads.
   // `partials` of splits·HEADS·(HEAD_DIM + 2) floats; `counters` of one int a key head, zero before and after.
   static __device__ __forceinline__ void finish(Workplace& work, const AttentionShare& share,
                                                 typename C::Output* __restrict__ out, float* __restrict__ scales,
                                                 float* partials, int* counters, int ranges) {
-    const int first_column = share.kv_head * kGroup * kHeadSize;
+    const int kv_head = share.kv_head;
+    const int split = share.split;
+    const int splits = share.splits;
+    const int first_column = kv_head * kGroup * kHeadSize;
+    const int heads = share.kv_heads * kGroup;
     join_heads<kWarps>(work, work.states[0], kWarps, kWarps);
-    const Partials others(partials, share);
+    float* sums = partials;  // [splits, HEADS, HEAD_DIM], behind them the states [HEADS, splits]
+    OnlineSoftmax* states =
+        reinterpret_cast<OnlineSoftmax*>(sums + static_cast<long long>(splits) * heads * kHeadSize) +
+        kv_head * kGroup * splits;
     const bool alone = ranges == 1;
     Output output(out + first_column, scales + first_column / 32, 0, 1, kGroup * kHeadSize);
     for (int quad = static_cast<int>(threadIdx.x); quad < kStoredQuads; quad += kThreads) {
-      const Quad total = quad < kQuads ? sum_of_warps(work, quad) : Quad{};
+      Quad total{};
+      if (quad < kQuads) {
+#pragma unroll
+        for (int warp = 0; warp < kWarps; ++warp) {
+          add_to(total, load_vector<4>(work.sums[warp] + quad * 4), work.weights[quad * 4 / kHeadSize][warp]);
+        }
+      }
       if (alone) {
         store_out(output, work, total, quad);
       } else if (quad < kQuads) {
-        others.store(work, share.split, quad, total);
+        store_vector(sums + static_cast<long long>(split) * heads * kHeadSize + first_column + quad * 4, total);
+        if (quad * 4 % kHeadSize == 0) {
+          const int head = quad * 4 / kHeadSize;
+          states[head * splits + split] = work.whole[head];
+        }
       }
     }
-    if (!alone && arrived_last(counters + share.kv_head, ranges)) {
-      join_splits(work, output, others.sums, others.states, others.heads, others.splits, ranges);
-    }
-  }
-
-  // Joins what the warps left in the workplace and leaves it in `partials`, for whoever combines the ranges
-  // (common/combined_ranges.cuh).
-  static __device__ __forceinline__ void leave_range(Workplace& work, const AttentionShare& share, float* partials) {
-    join_heads<kWarps>(work, work.states[0], kWarps, kWarps);
-    const Partials others(partials, share);
-    for (int quad = static_cast<int>(threadIdx.x); quad < kQuads; quad += kThreads) {
-      others.store(work, share.split, quad, sum_of_warps(work, quad));
+    if (!alone && arrived_last(counters + kv_head, ranges)) {
+      join_splits(work, output, sums + first_column, states, heads, splits, ranges);
     }
   }
 };

@@ -11,8 +11,7 @@
 #include "head_rotation.cuh"
 #include "types.cuh"
 
-// `C` as for DecodeAttention, with kNewest, kNormed, kEpsilon, kCombined where others combine the ranges of the context,
-// and the type Storage of qkv.
+// `C` as for DecodeAttention, with kNewest, kNormed, kEpsilon and the type Storage of qkv.
 template <typename C>
 struct TokenAttention {
   using Attention = DecodeAttention<C>;
@@ -99,14 +98,8 @@ struct TokenAttention {
     }
   };
 
-  // The range of the context that a share is of, with the ranges that there are: the new row is in none.
-  __device__ __forceinline__ typename Attention::Range range_of(const AttentionShare& share) const {
-    const int context = max(0, min(*length, keys));
-    return {context > 0 ? context - 1 : 0, share};
-  }
-
-  // The block's share, whose result the block that comes last for a key head stores, or nobody with kCombined. All
-  // threads must take part, and a barrier lie between two shares.
+  // The block's share, whose result the block that comes last for a key head stores. All threads must take part, and
+  // a barrier lie between two shares.
   __device__ __forceinline__ void attend(typename Attention::Workplace& work, NewHeads& heads,
                                          const AttentionShare& share) const {
     const int kv_head = share.kv_head;
@@ -181,10 +174,6 @@ struct TokenAttention {
     }
     Attention::attend_range(work, query, walk, range.begin, range.end, takes_new_row ? heads.key() : nullptr,
                             heads.value());
-    if constexpr (C::kCombined) {
-      Attention::leave_range(work, share, partials);
-    } else {
-      Attention::finish(work, share, out, scales, partials, counters, range.count);
-    }
+    Attention::finish(work, share, out, scales, partials, counters, range.count);
   }
 };
