@@ -76,6 +76,9 @@
 #ifndef EPSILON_NANO
 #define EPSILON_NANO 1000  // billionths that are added to the mean of squares
 #endif
+#ifndef WHOLE_STEPS
+#define WHOLE_STEPS 0  // 1: UNROLL loads of all lanes divide HEADS·HEAD_DIM
+#endif
 #ifndef STAGED
 #define STAGED 1  // 1: shared memory has room for what attention gives
 #endif
@@ -125,8 +128,9 @@ struct Projection {
   static constexpr int kWarps = WARPS;
   static constexpr bool kPrefetch = PREFETCH != 0;
   static constexpr bool kReducePtx = REDUCE_PTX != 0;
+  static constexpr bool kWhole = WHOLE_STEPS != 0;
 };
-using Share = RowShare<Projection>;
+using Share = EarlyShare<Projection>::Type;
 
 static_assert(BLOCKS_PER_SM >= 1, "sizes the grid");
 static_assert(WARPS % WARPS_K == 0, "the warps of a row lie in one block");
@@ -148,14 +152,18 @@ struct ProjectionPhase {
   __device__ __forceinline__ void begin(int item) { share.begin(item); }
   __device__ __forceinline__ void receive() const {
     if constexpr (kStaged) {
-      stage_rows<1, true, kThreads>(staged, attended, share.k);
+      stage_rows<1, true, kThreads, Projection::kVector>(staged, attended, share.k);
       __syncthreads();
     }
   }
   __device__ __forceinline__ void work(int item, int turn) {
     int row = 0;
     residual = wants(item, row) ? to_float(x[row]) : 0.0f;
-    share.multiply(sums, turn, PlainRows<float>{kStaged ? staged : attended, 0, 0});
+    if constexpr (kStaged) {
+      share.multiply(sums, turn, StagedRows<Projection::kVector>(staged, share.k));
+    } else {
+      share.multiply(sums, turn, PlainRows<float>{attended, 0, 0});
+    }
   }
   __device__ __forceinline__ void finish(int item, int turn) const {
     int row = 0;

@@ -94,15 +94,7 @@ struct Constants {
   static constexpr bool kRowsAligned = ROWS_ALIGNED != 0;
   static constexpr bool kWhole = WHOLE_STEPS != 0;
 };
-template <bool ALIGNED>
-struct ShareOf {
-  using Type = RowShare<Constants>;
-};
-template <>
-struct ShareOf<true> {
-  using Type = RowShare<Constants, WordLoads<Constants>, Constants::kWhole>;
-};
-using Share = ShareOf<Constants::kRowsAligned>::Type;
+using Share = EarlyShare<Constants>::Type;
 using Form = Epilogue<FINISH>;
 
 constexpr int kM = ROWS_A;

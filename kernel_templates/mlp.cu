@@ -13,7 +13,8 @@
 // Blocks draw items of rows of gate_up, then of down (common/tickets.cuh). What was drawn of down has its first weights
 // on their way before the block waits for what all blocks make of gate_up. Weights are read once, straight into
 // registers (common/row_products.cuh); the rows that they are multiplied by lie in shared memory where there is room,
-// which each block fills once a phase.
+// which each block fills once a phase. A block asks for x before it knows what it has drawn, and normalises it while the
+// first weights are on their way.
 
 #include "common/activation.cuh"
 #include "common/matrix.cuh"
@@ -75,6 +76,18 @@
 #ifndef DOWN_ALIGNED
 #define DOWN_ALIGNED 0  // 1: INTERMEDIATE is a multiple of 8
 #endif
+#ifndef WHOLE_STEPS
+#define WHOLE_STEPS 0  // 1: UNROLL loads of all lanes divide HIDDEN
+#endif
+#ifndef DOWN_WHOLE_STEPS
+#define DOWN_WHOLE_STEPS 0  // 1: UNROLL loads of all lanes divide INTERMEDIATE
+#endif
+#ifndef EARLY_ROUNDS
+#define EARLY_ROUNDS 1  // rounds of a thread's columns of x that are on their way before the first weights
+#endif
+#ifndef MORE_ROUNDS
+#define MORE_ROUNDS 1  // 1: there are more rounds than these
+#endif
 #ifndef STAGED
 #define STAGED 1  // 1: shared memory has room for the normalised rows, and STAGE asks for it
 #endif
@@ -113,6 +126,7 @@ struct GateUp {
   static constexpr int kWarps = WARPS;
   static constexpr bool kPrefetch = PREFETCH != 0;
   static constexpr bool kReducePtx = REDUCE_PTX != 0;
+  static constexpr bool kWhole = WHOLE_STEPS != 0;
 };
 struct Down {
   using Weight = WEIGHT;
@@ -125,6 +139,7 @@ struct Down {
   static constexpr int kWarps = WARPS;
   static constexpr bool kPrefetch = PREFETCH != 0;
   static constexpr bool kReducePtx = REDUCE_PTX != 0;
+  static constexpr bool kWhole = DOWN_WHOLE_STEPS != 0;
 };
 
 static_assert(kM >= 1 && kM <= 8, "rows of x");
@@ -134,30 +149,39 @@ static_assert(STAGE != 0 || (!kStaged && !kDownStaged), "rows are staged where t
 static_assert(kWarps % WARPS_K == 0 && kWarps % DOWN_WARPS_K == 0, "the warps of a row lie in one block");
 static_assert(ROWS * kWarps / WARPS_K % 2 == 0, "a block holds gate and factor");
 
+using Products = EarlyShare<GateUp>::Type;
+using Back = EarlyShare<Down>::Type;
+using Staged = StagedRows<GateUp::kVector>;
+using Columns = RowColumns<kM, kThreads, EARLY_ROUNDS, MORE_ROUNDS != 0, GateUp::kRowsAligned, STORAGE>;
+
 union Shared {
-  typename RowShare<GateUp>::Sums gate_up;
-  typename RowShare<Down>::Sums down;
+  Products::Sums gate_up;
+  Back::Sums down;
 };
 
-using Products = RowShare<GateUp>;
-using Back = RowShare<Down>;
-
-// Rows of gate_up, whose sums become gated values.
+// Rows of gate_up, whose sums become gated values. `columns` of x are on their way.
 struct GatePhase {
   Products share;
   Shared& sums;
-  const Squares& squares;
-  const float* staged;
-  const STORAGE* x;
-  const float* norm;
+  Squares& squares;
+  float* staged;
+  Columns& columns;
   float* gated;
 
   __device__ __forceinline__ void begin(int item) { share.begin(item); }
+  __device__ __forceinline__ void receive() const {
+    if constexpr (kStaged) {
+      columns.template stage<GateUp::kVector>(squares, staged);
+    } else {
+      normalise_rows<false, GateUp::kRowsAligned, kThreads>(squares, nullptr, columns.x, columns.norm, columns.k);
+    }
+    __syncthreads();
+  }
   __device__ __forceinline__ void work(int /*item*/, int turn) {
     if constexpr (kStaged) {
-      share.multiply(sums.gate_up, turn, PlainRows<float>{staged, staged_stride(share.k), 0});
+      share.multiply(sums.gate_up, turn, Staged(staged, share.k));
     } else {
-      share.multiply(sums.gate_up, turn, NormedRows<STORAGE>{x, norm, share.k});
+      share.multiply(sums.gate_up, turn, NormedRows<STORAGE>{columns.x, columns.norm, columns.k});
     }
   }
   __device__ __forceinline__ void finish(int item, int turn) const {
@@ -194,7 +218,7 @@ struct BackPhase {
   __device__ __forceinline__ void begin(int item) { share.begin(item); }
   __device__ __forceinline__ void receive() const {
     if constexpr (kDownStaged) {
-      stage_rows<kM, Down::kRowsAligned, kThreads>(staged, gated, share.k);
+      stage_rows<kM, Down::kRowsAligned, kThreads, Down::kVector>(staged, gated, share.k);
       __syncthreads();
     }
   }
@@ -202,7 +226,7 @@ struct BackPhase {
     long long place = 0;
     residual = wants(item, place) ? to_float(x[place]) : 0.0f;
     if constexpr (kDownStaged) {
-      share.multiply(sums.down, turn, PlainRows<float>{staged, staged_stride(share.k), 0});
+      share.multiply(sums.down, turn, Staged(staged, share.k));
     } else {
       share.multiply(sums.down, turn, PlainRows<float>{gated, share.k, 0});
     }
@@ -227,13 +251,16 @@ extern "C" __global__ void __launch_bounds__(kThreads, RESIDENT)
   const int first_items = (2 * intermediate + Products::kItemRows - 1) / Products::kItemRows;
   const Order order{counters, first_items, first_items + (hidden + Back::kItemRows - 1) / Back::kItemRows};
   const int ticket = order.draw();
-  normalise_rows<kStaged, GateUp::kRowsAligned, kThreads>(squares, staged, x, norm, hidden);
+  Columns columns{x, norm, hidden};
+  if constexpr (kStaged) {
+    columns.load(Columns::first_column());
+  }
   if (threadIdx.x == 0) {
     drawn[0] = ticket;
   }
   __syncthreads();
   order.run(
       drawn, drawn[0],
-      [&] { return GatePhase{Products(gate_up, 2 * intermediate, hidden), sums, squares, staged, x, norm, gated}; },
+      [&] { return GatePhase{Products(gate_up, 2 * intermediate, hidden), sums, squares, staged, columns, gated}; },
       [&] { return BackPhase{Back(down, hidden, intermediate), sums, staged, gated, x, c}; });
 }

@@ -202,6 +202,7 @@ struct GatePhase {
   bool passed = false;  // the rows have passed by once
 
   __device__ __forceinline__ void begin(int item) { share.begin(item); }
+  __device__ __forceinline__ void receive() const {}
   __device__ __forceinline__ void work(int item, int turn) {
     share.multiply(sums_of_turn(memory, turn), item);
     if (!passed) {

@@ -201,17 +201,18 @@ struct RowColumns {
   }
 };
 
-// Copies COUNT rows of k floats, which other blocks may have written, into shared memory, staged_stride(k) apart, by
-// all THREADS threads of the block. A barrier must follow. ALIGNED: k is a multiple of 4.
-template <int COUNT, bool ALIGNED, int THREADS>
+// Copies COUNT rows of k floats, which other blocks may have written, into shared memory by all THREADS threads of the
+// block, to be read by StagedRows<PIECE>. A barrier must follow. ALIGNED: k is a multiple of 4.
+template <int COUNT, bool ALIGNED, int THREADS, int PIECE>
 __device__ __forceinline__ void stage_rows(float* staged, const float* rows, int k) {
+  const int stride = StagedRows<PIECE>::stride(k);
 #pragma unroll
   for (int m = 0; m < COUNT; ++m) {
 #pragma unroll 4
-    for (int column = static_cast<int>(threadIdx.x) * 4; column < k; column += 4 * THREADS) {
+    for (int column = static_cast<int>(threadIdx.x) * 4; column < stride; column += 4 * THREADS) {
       float values[4];
       load_floats<ALIGNED>(values, rows + static_cast<long long>(m) * k, column, k);
-      store_floats<true>(staged + m * staged_stride(k), column, staged_stride(k), values);
+      store_floats<true>(staged + m * stride, StagedRows<PIECE>::place(column), stride, values);
     }
   }
 }

@@ -167,3 +167,13 @@ struct RowShare {
     }
   }
 };
+
+// The RowShare whose loads nothing waits for before they are multiplied, where rows are aligned for that.
+template <typename C, bool ALIGNED = C::kRowsAligned>
+struct EarlyShare {
+  using Type = RowShare<C>;
+};
+template <typename C>
+struct EarlyShare<C, true> {
+  using Type = RowShare<C, WordLoads<C>, C::kWhole>;
+};

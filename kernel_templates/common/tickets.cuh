@@ -57,8 +57,9 @@ struct Tickets {
   // What a block does of both phases, from `item` on, which all of its threads know; `drawn` is in shared memory.
   // `make_first()` and `make_second()` make a phase, whose `begin(item)` has an item's first loads begin their way,
   // `work(item, turn)` leaves its sums in the place of that turn, 0 or 1, and `finish(item, turn)` stores what comes of
-  // them, behind a barrier: with two places one barrier an item is enough. Items of the second phase count from 0;
-  // `receive()` of it follows the wait for the first. All threads must take part.
+  // them, behind a barrier: with two places one barrier an item is enough. `receive()` follows the begin of a phase's
+  // first item, in the second phase the wait for the first, too. Items of the second phase count from 0. All threads
+  // must take part.
   template <typename MakeFirst, typename MakeSecond>
   __device__ __forceinline__ void run(int (&drawn)[2], int item, const MakeFirst& make_first,
                                       const MakeSecond& make_second) const {
@@ -66,6 +67,7 @@ struct Tickets {
     if (in_first(item)) {
       auto phase = make_first();
       phase.begin(item);
+      phase.receive();
       int done = 0;
       do {
         const int next = work_on(drawn, phase, item, turn);
