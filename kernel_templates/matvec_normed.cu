@@ -114,6 +114,16 @@ static_assert(WARPS % WARPS_K == 0, "the warps of a row lie in one block");
 static_assert(STAGE != 0 || !kStaged, "rows are staged where that is asked for");
 static_assert(Share::kItemRows % kWidth == 0, "a block holds gate and factor");
 
+// What RMSNorm multiplies row m of A by, with 1 / K.
+__device__ __forceinline__ float factor_of(const Squares& squares, int m, float inverse) {
+  float total = 0.0f;
+#pragma unroll
+  for (int warp = 0; warp < (kStaged ? WARPS : WARPS_K); ++warp) {
+    total += squares.sum[m][warp];
+  }
+  return rsqrtf(fmaf(total, inverse, kEpsilon));
+}
+
 // What a thread finishes of an item: a result of row m of A.
 struct Results {
   const float* __restrict__ bias;
@@ -177,11 +187,11 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
   }
   share.begin(first);
   Results::Addends addends = results.load(first);
+  const float inverse = __fdividef(1.0f, static_cast<float>(k));
   float factor = 0.0f;
   if constexpr (kStaged) {
     columns.template stage<Constants::kVector>(squares, staged);
     __syncthreads();
-    factor = squares.factor(results.m, k, kEpsilon);
   }
   int turn = 0;
   for (int item = first;;) {
@@ -199,9 +209,12 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
     if (!kStaged && item == first && threadIdx.x / 32 < WARPS_K) {
       squares.leave(of_lane);
     }
+    if (kStaged && item == first) {
+      factor = factor_of(squares, results.m, inverse);
+    }
     __syncthreads();
     if (!kStaged && item == first) {
-      factor = squares.factor(results.m, k, kEpsilon);
+      factor = factor_of(squares, results.m, inverse);
     }
     results.store(item, sums, turn, addends, factor);
     if (!kContinues || next < 0) {
