@@ -29,7 +29,11 @@ std::optional<std::string> why_outdated(const Winner& winner, const Winner& by_t
     return std::nullopt;
   }
   const auto value = stored_value(winner.trial, winner.objective);
-  const auto of_fastest = stored_value(by_time.trial, winner.objective);
+  Trial fastest;  // with what is known of its configuration
+  fastest.time = by_time.trial.time;
+  fastest.energy_mj = by_time.trial.energy_mj ? by_time.trial.energy_mj : by_time.known_energy_mj;
+  fastest.sustained_us = by_time.trial.sustained_us ? by_time.trial.sustained_us : by_time.known_sustained_us;
+  const auto of_fastest = stored_value(fastest, winner.objective);
   if (value && of_fastest && *value > *of_fastest) {
     return fmt::format("outdated: the winner by time is better by {0}, too ({1:.4g} {3} against {2:.4g} {3})",
                        name_of(winner.objective), *of_fastest, *value, unit_of(winner.objective));

@@ -96,6 +96,10 @@ struct Winner {
   std::int64_t decided_unix_ms = 0;
   /// Decisions that it is the best founded of: more than one where databases were merged.
   std::int64_t decisions = 1;
+  /// Of a winner by time whose own trial lacks them: what the latest finals of the same configuration that measured
+  /// them gave, of the same device, toolkit, source and problem.
+  std::optional<double> known_energy_mj{};
+  std::optional<double> known_sustained_us{};
 };
 
 /// A reading of a device's sensors during a session.

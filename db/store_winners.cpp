@@ -14,14 +14,25 @@ namespace {
 
 constexpr std::int64_t kTrialsOfDecision = 300;  // of one problem, with those that other devices stored in between
 
+// What the latest finals that measured it of the same configuration gave, where the winner's own trial has none.
+std::string of_other_finals(std::string_view column) {
+  return fmt::format(
+      "iif(w.objective = 'time' AND t.{0} IS NULL, (SELECT o.{0} FROM trials o WHERE o.device_id = w.device_id AND "
+      "o.toolkit_id = w.toolkit_id AND o.kernel_id = w.kernel_id AND o.problem_id = w.problem_id AND "
+      "o.stage = 'finals' AND o.config_text = t.config_text AND o.status = 'ok' AND o.{0} IS NOT NULL "
+      "ORDER BY o.id DESC LIMIT 1), NULL)",
+      column);
+}
+
 std::string select_winners(bool one_kernel, bool one_device, bool one_objective) {
   std::string sql = fmt::format(
       "SELECT w.trial_id, w.objective, w.baseline_median_us, w.baseline_low_us, w.baseline_high_us, w.baseline_count, "
       "w.baseline_score, w.confidence, w.decided_unix_ms, (SELECT count(*) FROM decisions c WHERE c.device_id = "
       "w.device_id AND c.toolkit_id = w.toolkit_id AND c.kernel_id = w.kernel_id AND c.problem_id = w.problem_id AND "
-      "c.objective = w.objective AND c.superseded = 0), {}, {}, source_hash, space_hash, {} "
+      "c.objective = w.objective AND c.superseded = 0), {}, {}, {}, {}, source_hash, space_hash, {} "
       "FROM winners w JOIN trial_details t ON t.id = w.trial_id WHERE 1",
-      kDetailDevice, kDetailToolkit, detail_trial_columns());
+      of_other_finals("energy_mj"), of_other_finals("sustained_us"), kDetailDevice, kDetailToolkit,
+      detail_trial_columns());
   sql += one_kernel ? " AND kernel = ?" : "";
   sql += one_device ? " AND device_kind = ? AND device = ? AND compute_capability = ? AND sm_count = ?" : "";
   sql += one_objective ? " AND w.objective = ?" : "";
@@ -38,6 +49,8 @@ Winner read_winner(Query& row) {
   winner.confidence = row.real();
   winner.decided_unix_ms = row.integer();
   winner.decisions = row.integer();
+  winner.known_energy_mj = row.optional_real();
+  winner.known_sustained_us = row.optional_real();
   winner.device = read_device(row);
   winner.toolkit = read_toolkit(row);
   winner.kernel.source_hash = row.text();

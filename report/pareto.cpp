@@ -22,6 +22,7 @@ bool has_point(const Trial& trial) {
 /// Points under construction.
 struct Gathering {
   ParetoProblem problem;
+  std::map<std::int64_t, ParetoPoint> all;              // by trial
   std::unordered_map<std::string, std::size_t> places;  // of configurations, among the points
 };
 
@@ -31,6 +32,7 @@ void add_point(Gathering& gathering, const StoredTrial& stored) {
   std::vector<ParetoPoint>& points = gathering.problem.points;
   const auto [place, fresh] = gathering.places.try_emplace(trial.config.text(), points.size());
   ParetoPoint point{stored.id, trial.config, trial.time->median_us, *trial.energy_mj, trial.is_default};
+  gathering.all.emplace(stored.id, point);
   if (fresh) {
     points.push_back(std::move(point));
   } else if (points[place->second].trial_id < point.trial_id) {
@@ -49,7 +51,26 @@ void mark_front(std::vector<ParetoPoint>& points) {
   }
 }
 
-// A winner may be an earlier trial of a configuration than its point.
+// Of a winner the trial that won counts, if both are known of it: first of that by time, which others are compared
+// with.
+void take_winning_trials(std::map<ParetoKey, Gathering>& gathered, const std::vector<Winner>& winners) {
+  for (const Objective objective : {Objective::edp, Objective::energy, Objective::time}) {
+    for (const Winner& winner : winners) {
+      const auto found =
+          gathered.find(pareto_key(winner.device, winner.toolkit, winner.kernel.source_hash, winner.trial.problem));
+      if (winner.objective != objective || found == gathered.end()) {
+        continue;
+      }
+      const auto point = found->second.all.find(winner.trial_id);
+      const auto place = found->second.places.find(winner.trial.config.text());
+      if (point != found->second.all.end() && place != found->second.places.end()) {
+        found->second.problem.points[place->second] = point->second;
+      }
+    }
+  }
+}
+
+// A winner's trial may lack one of the two: the point is another trial of its configuration.
 const ParetoPoint* point_of(const ParetoProblem& problem, const Config& config) {
   const auto found = std::find_if(problem.points.begin(), problem.points.end(),
                                   [&](const ParetoPoint& point) { return point.config == config; });
@@ -62,10 +83,9 @@ const ParetoPoint* point_of(const ParetoProblem& problem, const std::optional<st
   return found == problem.points.end() ? nullptr : &*found;
 }
 
-void set_winners(std::map<ParetoKey, ParetoProblem>& problems, const Store& store, const std::string& kernel) {
+void set_winners(std::map<ParetoKey, ParetoProblem>& problems, const std::vector<Winner>& winners) {
   std::map<ParetoKey, const Winner*> by_time;
   std::map<ParetoKey, const Winner*> by_energy;
-  const std::vector<Winner> winners = store.winners(kernel, nullptr, std::nullopt);
   for (const Winner& winner : winners) {
     const ParetoKey key = pareto_key(winner.device, winner.toolkit, winner.kernel.source_hash, winner.trial.problem);
     const auto found = problems.find(key);
@@ -136,6 +156,8 @@ std::map<ParetoKey, ParetoProblem> pareto_problems(const Store& store, const std
     }
     add_point(gathering, stored);
   });
+  const std::vector<Winner> winners = store.winners(kernel, nullptr, std::nullopt);
+  take_winning_trials(gathered, winners);
   std::map<ParetoKey, ParetoProblem> problems;
   for (auto& [key, gathering] : gathered) {
     if (gathering.problem.points.size() > 1) {
@@ -143,7 +165,7 @@ std::map<ParetoKey, ParetoProblem> pareto_problems(const Store& store, const std
       problems.emplace(key, std::move(gathering.problem));
     }
   }
-  set_winners(problems, store, kernel);
+  set_winners(problems, winners);
   return problems;
 }
 

@@ -14,7 +14,8 @@
 
 namespace pascaline {
 
-/// A configuration of which both time and energy of a launch are known, by its latest such trial.
+/// A configuration of which both time and energy of a launch are known: by the trial that won where it is a winner's,
+/// else by its latest such trial.
 struct ParetoPoint {
   std::int64_t trial_id = 0;
   Config config;

@@ -134,12 +134,19 @@ Json winner_note(const Store& store, const Winner& winner, const TimeWinners& by
   return parts.empty() ? Json() : Json(fmt::format("{}", fmt::join(parts, "; ")));
 }
 
+std::string no_winners_text(const ShowOptions& options) {
+  return options.objective.value_or(Objective::time) == Objective::time
+             ? "no winners"
+             : fmt::format("no winners by {0}: `pascaline sweep --objective {0}` decides them",
+                           name_of(*options.objective));
+}
+
 Table winners_table(const Store& store, const ShowOptions& options) {
   Table table{
       {"trial", "device", "compiler", "target", "problem", "default_us", "best_us", "speedup", "confidence", "config",
        "source", "decided", "objective", "score", "default_score", "energy_mj", "sustained_us", "baseline", "note"},
       {},
-      "no winners"};
+      no_winners_text(options)};
   const TimeWinners fastest = time_winners(store, options);
   const std::vector<Winner> winners = store.winners(options.filter.kernel, nullptr, options.objective);
   for (const Winner& winner : winners) {

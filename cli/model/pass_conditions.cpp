@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "runtime/thermal/plausible_temperature.hpp"
 #include "runtime/thermal/throttle_reasons.hpp"
 
 namespace pascaline::cli {
@@ -89,7 +90,7 @@ void ConditionsRecorder::look() {
 void ConditionsRecorder::read() {
   const Sensors sensors =
       dispatcher_.watches() ? dispatcher_.thermal().snapshot.reading.card : dispatcher_.device().read_sensors();
-  widen(conditions_.temperature_c, sensors.temperature_c);
+  widen(conditions_.temperature_c, plausible_temperature_c(sensors.temperature_c));
   widen(conditions_.sm_clock_mhz, sensors.sm_clock_mhz);
   widen(conditions_.power_w, sensors.power_w);
   if (sensors.temperature_limit_c) {

@@ -8,6 +8,7 @@
 #include "core/error.hpp"
 #include "core/util/counted.hpp"
 #include "core/util/shown_text.hpp"
+#include "runtime/thermal/plausible_temperature.hpp"
 
 namespace pascaline::cli {
 
@@ -77,12 +78,12 @@ json thermal_json(const Session& session) {
           {"launches", launches},
           {"winners_by", winners_by},
           {"problems_with_variants", report.problems},
-          {"temperature_c", number(card.temperature_c)},
+          {"temperature_c", number(plausible_temperature_c(card.temperature_c))},
           {"temperature_limit_c", number(card.temperature_limit_c)},
           {"sm_clock_mhz", number(card.sm_clock_mhz)},
           {"power_w", number(card.power_w)},
           {"throttle_reasons", number(card.throttle_reasons)},
-          {"processor_c", number(report.snapshot.reading.processor_c)}};
+          {"processor_c", number(plausible_temperature_c(report.snapshot.reading.processor_c))}};
 }
 
 std::string thermal_line(const Session& session) {
@@ -92,8 +93,8 @@ std::string thermal_line(const Session& session) {
   }
   const ThermalReport report = dispatcher->thermal();
   const ThermalSnapshot& now = report.snapshot;
-  const std::string temperature =
-      now.reading.card.temperature_c ? fmt::format(", {:.0f} C", *now.reading.card.temperature_c) : "";
+  const std::optional<double> celsius = plausible_temperature_c(now.reading.card.temperature_c);
+  const std::string temperature = celsius ? fmt::format(", {:.0f} C", *celsius) : "";
   return fmt::format("card: {}{}; {}{}; launches: {} cool, {} hot, {} throttled\n", name_of(now.state), temperature,
                      counted(now.switches, "change"), now.reason.empty() ? "" : " (the last: " + now.reason + ")",
                      report.launches[0], report.launches[1], report.launches[2]);

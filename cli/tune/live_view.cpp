@@ -34,7 +34,7 @@ std::string joined(const std::vector<std::string>& parts, const std::string& bet
 
 std::string stage_text(const DeviceProgress& device) {
   if (device.stage != "search" && device.stage != "finals" && device.stage != "neighbours" &&
-      device.stage != "waiting for the compiler") {
+      device.stage != "waiting for the compiler" && !(device.stage == "paused" && device.done > 0)) {
     return device.stage;
   }
   return fmt::format("{} {}", device.stage, device.done) +
@@ -64,10 +64,13 @@ std::string condition_text(const DeviceProgress& device) {
   };
   std::string governor = device.governor;
   std::replace(governor.begin(), governor.end(), '_', ' ');
-  return joined({reading(device.temperature_c, "°C"), reading(device.sm_clock_mhz, "MHz"), reading(device.power_w, "W"),
-                 joined({governor, device.governor_reason}, ": "),
-                 device.pause_reason.empty() ? "" : "paused: " + device.pause_reason},
-                "  ");
+  return joined(
+      {reading(device.temperature_c, "°C"), reading(device.sm_clock_mhz, "MHz"), reading(device.power_w, "W"),
+       // What leaves the card alone does not measure.
+       device.stage == "paused" && device.governor_reason.empty() ? ""
+                                                                  : joined({governor, device.governor_reason}, ": "),
+       device.pause_reason.empty() ? "" : "paused: " + device.pause_reason},
+      "  ");
 }
 
 // Trials, compilers and problems: what changes only when something happens.

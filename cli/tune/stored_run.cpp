@@ -120,7 +120,7 @@ StoredRun run_to_resume(const std::filesystem::path& database, bool finished_too
     }
     throw Error(
         fmt::format("{}: every sweep has finished; to continue the last one, give a later end (--resume --until 09:00) "
-                    "or a longer --budget, which counts from its beginning",
+                    "or a longer --budget, which counts from its beginning, or more --trials",
                     database.string()));
   }
   StoredRun run;

@@ -163,6 +163,9 @@ PreparedSweep prepare_sweep(SweepCommandOptions options, const CLI::App& command
   options.sweep.database = database;
   options.kernels = each_once(options.kernels);
   check_together(options);
+  if (!run && !fleet && command.count("--time-left") > 0 && !has_time_limit(options.sweep)) {
+    throw UsageError("--time-left says what becomes of the time that is left: give a --budget or --until with it");
+  }
   if (!options.sweep.sensors.empty()) {
     std::ignore = SensorTrace::load(options.sweep.sensors);  // each device's process reads it again
   }
@@ -176,7 +179,10 @@ PreparedSweep prepare_sweep(SweepCommandOptions options, const CLI::App& command
   if (!options.sweep.shard) {
     add_shapes_between(work, options.sweep);
   }
-  require_sensors_of_objective(options.sweep, run ? "give --resume --objective time" : "leave --objective out");
+  require_sensors_of_objective(options.sweep,
+                               fleet ? "plan the fleet without --objective, or leave this machine out of it"
+                               : run ? "give the --sensors that it was begun with, if any, or --resume --objective time"
+                                     : "leave --objective out");
   set_portfolios(options, work);
   return {std::move(options), std::move(work)};
 }

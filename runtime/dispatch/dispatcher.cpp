@@ -169,14 +169,14 @@ const Prepared* Dispatcher::add_variant(const TunedKernel& kernel, Objective obj
   }
 }
 
-// The first problem that temperature matters for begins the watching.
+// The first problem of which a winner by another objective than time may run begins the watching, also where that is
+// the same one in all states.
 void Dispatcher::note_differences(const Prepared& prepared) {
   bool differs = false;
   for (std::size_t state = 0; state < kThermalStates; ++state) {
+    differs = differs || prepared.by_state[state] != &prepared;
     for (std::size_t other = 0; other < kThermalStates; ++other) {
-      const bool same = prepared.by_state[state] == prepared.by_state[other];
-      alike_[state][other] = alike_[state][other] && same;
-      differs = differs || !same;
+      alike_[state][other] = alike_[state][other] && prepared.by_state[state] == prepared.by_state[other];
     }
   }
   differing_ += differs ? 1 : 0;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "runtime/thermal/plausible_temperature.hpp"
 #include "runtime/thermal/throttle_reasons.hpp"
 
 namespace pascaline {
@@ -16,13 +17,8 @@ enum WitnessIndex : std::size_t { kCard, kThrottling, kProcessor };
 constexpr std::array<std::string_view, 3> kWitnessNames{"the card's temperature", "the card's throttling",
                                                         "the processor's temperature"};
 
-constexpr double kHighestCelsius = 150;
 constexpr double kThrottledClock = 0.7;       // of the highest
 constexpr double kLongestSilenceSeconds = 5;  // between two looks that are taken as evidence of what was between them
-
-std::optional<double> plausible(std::optional<double> celsius) {
-  return celsius && *celsius > 0 && *celsius <= kHighestCelsius ? celsius : std::nullopt;
-}
 
 // Hot above the upper mark, cool from the lower one down, and as before between them.
 ThermalState between_marks(double celsius, double upper_c, double lower_c, ThermalState before) {
@@ -44,10 +40,10 @@ std::optional<ThermalState> thermal_state_named(std::string_view name) noexcept 
 }
 
 void ThermalMonitor::judge_card(double at_s, const Sensors& card) {
-  if (const auto limit = plausible(card.temperature_limit_c)) {
+  if (const auto limit = plausible_temperature_c(card.temperature_limit_c)) {
     card_limit_c_ = limit;  // it does not change, so it stays known if the reading vanishes
   }
-  const auto temperature = plausible(card.temperature_c);
+  const auto temperature = plausible_temperature_c(card.temperature_c);
   const auto limit = card_limit_c_ && thresholds_.limit_c ? std::min(card_limit_c_, thresholds_.limit_c)
                      : card_limit_c_                      ? card_limit_c_
                                                           : thresholds_.limit_c;
@@ -85,8 +81,8 @@ void ThermalMonitor::judge_throttling(double at_s, const Sensors& card) {
 }
 
 void ThermalMonitor::judge_processor(double at_s, const ThermalReading& reading) {
-  const auto temperature = plausible(reading.processor_c);
-  const auto critical = plausible(reading.processor_critical_c);
+  const auto temperature = plausible_temperature_c(reading.processor_c);
+  const auto critical = plausible_temperature_c(reading.processor_critical_c);
   if (!temperature || !critical) {
     return;
   }

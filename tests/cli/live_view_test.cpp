@@ -90,8 +90,11 @@ TEST(ViewLinesTest, WhatIsThereAtTimes) {
   EXPECT_TRUE(lines[1].ends_with("  gave up: too hot for 15 minutes")) << lines[1];
   view.devices[0].stage = "paused";
   view.devices[0].pause_reason = "the lid is closed";
-  EXPECT_TRUE(cli::view_lines(view)[0].ends_with("   paused   (prefill: q_proj)")) << cli::view_lines(view)[0];
+  EXPECT_TRUE(cli::view_lines(view)[0].ends_with("   paused 42/100   (prefill: q_proj)")) << cli::view_lines(view)[0];
   EXPECT_TRUE(cli::view_lines(view)[1].ends_with(": too hot for 15 minutes  paused: the lid is closed"));
+  view.devices[0].governor = "measuring";
+  view.devices[0].governor_reason.clear();
+  EXPECT_EQ(cli::view_lines(view)[1].find("measuring"), std::string::npos) << "which it does not do now";
   EXPECT_TRUE(lines[2].starts_with("152 trials, 140 usable, 31 dropped early, 9 duplicates, 2 rejected · "))
       << lines[2];
   EXPECT_TRUE(lines[2].ends_with(", about 0:40:10 left, ends in 0:01:00 at the latest")) << lines[2];

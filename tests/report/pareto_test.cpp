@@ -59,6 +59,21 @@ TEST_F(ParetoTest, OfAConfigurationTheLatestTrialCounts) {
   EXPECT_EQ(problem.points[0].energy_mj, 60);
 }
 
+TEST_F(ParetoTest, OfAWinnerTheTrialThatWonCounts) {
+  const std::int64_t won = add(2, 32.52, 50);
+  const std::int64_t thrifty = add(3, 110, 40);
+  add(2, 41.29, 60);
+  const std::int64_t latest = add(3, 105, 45);
+  store_.set_winner(context_, won, std::nullopt, 1);
+  EXPECT_EQ(only().time_winner, won);
+  EXPECT_EQ(only().points[0].median_us, 32.52);
+  EXPECT_EQ(only().points[1].trial_id, latest);
+  store_.set_winner(context_, thrifty, std::nullopt, 1, Objective::energy);
+  EXPECT_EQ(only().energy_winner, thrifty);
+  EXPECT_EQ(only().points[1].energy_mj, 40);
+  EXPECT_EQ(front(), (std::vector<bool>{true, true}));
+}
+
 TEST_F(ParetoTest, OfManyPointsTheFrontAndTheNamedOnesStay) {
   const std::int64_t fast = add(1000, 10, 50);  // alone on the front
   for (int i = 0; i < 100; ++i) {
@@ -115,6 +130,9 @@ TEST_F(ParetoTest, AnOutdatedWinnerByEnergyIsNoSaving) {
   store_.set_winner(context_, add(5, 90, 30), std::nullopt, 1);
   EXPECT_HOLDS(note(), "outdated: the winner by time is better by energy, too (30 mJ against 40 mJ)");
   EXPECT_LACKS(pareto_sentence(only()), "less");
+  store_.set_winner(context_, add(5, 89, std::nullopt), std::nullopt, 1);
+  EXPECT_HOLDS(note(), "outdated: the winner by time is better by energy, too (30 mJ against 40 mJ)")
+      << "as earlier finals measured of its configuration";
   EXPECT_HOLDS(show_text(store_, {.objective = std::nullopt}), "outdated");
   EXPECT_LACKS(show_text(store_, {}), "outdated") << "winners by time are never";
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "core/error.hpp"
 #include "core/space/code_words.hpp"
@@ -467,6 +468,9 @@ std::vector<DevicePlan::Waiting> DevicePlan::in_order(std::optional<double> left
     const bool hopeless = !task->looked_at && task->put_off_s > 0 && left_s && *left_s < 2 * task->put_off_s;
     const bool fresh = !task->looked_at && task->put_off_s == 0;
     const bool little_left = deepens_here() ? ended(*task) : task->search.little_left();
+    if (task->objective_put_off) {  // what the others' first looks left it without
+      return std::pair(0, std::numeric_limits<double>::infinity());
+    }
     const int kernel_rank = fresh ? 0 : hopeless ? 3 : little_left ? kLittleLeft : 1;
     return std::pair(kernel_rank, -expected_gain(all[task->index], rates));
   };

@@ -119,7 +119,7 @@ void DeviceScheduler::end_search(bool search_over, bool closing, const std::opti
   // What is held again was shared out already, and ends by its rounds.
   const double finals_s = !slice                                  ? 0
                           : task_->deepening == Deepening::finals ? std::max(slice->finals_s, slice->left_s / 2)
-                                                                  : slice->finals_s;
+                                                                  : wanted_finals_s(slice->finals_s, slice->left_s);
   begin_finals(search_over, !slice ? std::nullopt : closing ? std::optional(slice->left_s) : std::optional(finals_s));
 }
 
@@ -145,6 +145,7 @@ void DeviceScheduler::take_task(const std::optional<Slice>& slice) {
     return;
   }
   task_->session = session_;
+  task_->objective_put_off = false;
   turn_ = {Clock::now(), task_->search.done(), false, task_->search.little_left(), Preparation::none};
   if (recorder_.events().problem) {
     recorder_.events().problem(

@@ -142,9 +142,15 @@ class DeviceScheduler {
   void recall_standing();
   [[nodiscard]] std::optional<StandingDecision> standing() const;
   void store_decision(const ContextIds& context, const FinalsResult& result, std::int64_t trial);
-  void announce(const FinalsResult& result, const std::vector<std::int64_t>& ids);
+  [[nodiscard]] FinalsResult heed_later_decisions(FinalsResult result);
+  [[nodiscard]] bool is_better_elsewhere(const ContextIds& context, const FinalsResult& result) const;
+  void announce(const FinalsResult& decided, const std::vector<std::int64_t>& ids);
   void announce_by_objective(const FinalsResult& result, const std::vector<std::int64_t>& ids);
+  [[nodiscard]] bool lacks_objective() const;
+  [[nodiscard]] bool tell_undecided(const ObjectiveDecision& decision);
+  [[nodiscard]] bool was_not_compared(const ContextIds& context, const FinalsResult& result) const;
   [[nodiscard]] double objective_s() const;
+  [[nodiscard]] double wanted_finals_s(double share_s, double left_s) const;
   void announce_others(const FinalsResult& result, const std::vector<std::int64_t>& ids);
 
   DevicePlan& plan_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "tuner/measure/trial_setup.hpp"
@@ -69,6 +70,17 @@ double DeviceScheduler::objective_s() const {
   return kContendersByObjective * objective.min_rounds * window_seconds(objective, options_.finals.energy_window_ms);
 }
 
+// Of the time, what finals after those of all others may take that the objective is decided in, if nothing is stored.
+double DeviceScheduler::wanted_finals_s(double share_s, double left_s) const {
+  if (finals_.shared || by_time_alone() || !lacks_objective()) {
+    return share_s;
+  }
+  const FinalsNeed need = finals_need();
+  const double all_s = finals_seconds(need, {need.launch_s.size(), need.fewest_wanted}) + kDecisionSeconds +
+                       kAnswerSeconds + objective_s();
+  return std::max(share_s, std::min(left_s, all_s));
+}
+
 // The best and the baseline, just often enough to tell them apart.
 double DeviceScheduler::min_finals_s() const {
   const std::string key = task_->search.finalists_key();
@@ -132,6 +144,7 @@ void DeviceScheduler::recall_standing() {
   const CompilerAxis& compilers = *task_->kernel.compilers;
   task_->standing.assign(task_->contexts.size(), std::nullopt);
   task_->standing_of_all.reset();
+  task_->decided_unix_ms.assign(task_->contexts.size(), 0);
   std::vector<Config> winners;
   std::int64_t last_unix_ms = 0;
   for (std::size_t i = 0; i < task_->contexts.size() && !task_->kernel.is_place; ++i) {
@@ -139,6 +152,7 @@ void DeviceScheduler::recall_standing() {
     if (!decided || decided->stage != TrialStage::finals) {
       continue;
     }
+    task_->decided_unix_ms[i] = decided->decided_unix_ms;
     const Config winner = compilers.with(decided->config, i);
     if (task_->search.trial_of(winner) == 0) {  // not usable, or not any more
       continue;
@@ -162,6 +176,56 @@ void DeviceScheduler::recall_standing() {
 
 std::optional<StandingDecision> DeviceScheduler::standing() const {
   return task_->standing_of_all ? task_->standing.at(*task_->standing_of_all) : std::nullopt;
+}
+
+// Another sweep on the same database may have decided while these finals ran: what it decided is to be shown wrong as
+// what was decided before. Where its winner is no finalist here, see `is_better_elsewhere`.
+FinalsResult DeviceScheduler::heed_later_decisions(FinalsResult result) {
+  const std::vector<std::int64_t> before = task_->decided_unix_ms;
+  task_->later_decisions.clear();
+  if (result.from_search || task_->kernel.is_place || before.empty()) {
+    return result;
+  }
+  recall_standing();
+  const auto is_finalist = [&](const std::optional<StandingDecision>& standing) {
+    return standing && std::ranges::any_of(result.trials,
+                                           [&](const Trial& trial) { return trial.config.text() == standing->config; });
+  };
+  bool to_decide = false;
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    const bool later = task_->decided_unix_ms[i] != before[i];
+    if (later && !is_finalist(task_->standing[i])) {
+      task_->later_decisions.insert(task_->contexts[i].toolkit);
+    }
+    to_decide = to_decide || (later && task_->standing_of_all == i && is_finalist(task_->standing[i]));
+  }
+  if (!to_decide) {
+    return result;
+  }
+  recorder_.note(fmt::format("{}: {}: another sweep decided it meanwhile, and its winner counts as the one before",
+                             status_.device(), task_->search.wanted().problem.text()));
+  FinalsOptions options = finals_options();
+  const std::optional<Config> baseline = task_->search.baseline();
+  options.stand_in = baseline ? baseline->text() : "";
+  options.standing = standing();
+  result.stays = false;
+  decide_finals(result, options);
+  return result;
+}
+
+// Of a winner that another sweep decided meanwhile and these finals did not time: by what both gain on the default.
+bool DeviceScheduler::is_better_elsewhere(const ContextIds& context, const FinalsResult& result) const {
+  if (!task_->later_decisions.contains(context.toolkit)) {
+    return false;
+  }
+  const auto stored = recorder_.persist([&](Store& store) { return store.decision(context); });
+  if (!stored || stored->stage != TrialStage::finals || !stored->baseline || !result.baseline) {
+    return false;
+  }
+  const auto gain = [](const TimeSummary& standard, const TimeSummary& time) {
+    return time.median_us > 0 ? standard.median_us / time.median_us : 0;
+  };
+  return gain(*stored->baseline, stored->time) > gain(*result.baseline, *result.trials[result.winner].time);
 }
 
 // Takes rounds, and then finalists, away until the rest fits the time; false if nothing does.
@@ -321,6 +385,11 @@ void DeviceScheduler::announce_others(const FinalsResult& result, const std::vec
 }
 
 void DeviceScheduler::store_decision(const ContextIds& context, const FinalsResult& result, std::int64_t trial) {
+  if (is_better_elsewhere(context, result)) {
+    recorder_.note(fmt::format("{}: {}: another sweep decided it meanwhile, with a winner that gains more; that stays",
+                               status_.device(), task_->search.wanted().problem.text()));
+    return;
+  }
   recorder_.persist([&](Store& store) {
     if (result.stays) {
       store.confirm_winner(context);
@@ -331,7 +400,8 @@ void DeviceScheduler::store_decision(const ContextIds& context, const FinalsResu
 }
 
 // The winner of all is decided last.
-void DeviceScheduler::announce(const FinalsResult& result, const std::vector<std::int64_t>& ids) {
+void DeviceScheduler::announce(const FinalsResult& decided, const std::vector<std::int64_t>& ids) {
+  const FinalsResult result = heed_later_decisions(decided);
   if (!result.from_search) {
     announce_others(result, ids);
   }
@@ -374,25 +444,70 @@ void DeviceScheduler::note_decision(const FinalsResult& result) {
   task_->open_finals = result.from_search ? OpenFinals{} : open_finals(result.trials, result.winner);
 }
 
+bool DeviceScheduler::lacks_objective() const {
+  return !by_time_alone() && std::ranges::none_of(task_->contexts, [this](const ContextIds& context) {
+    return recorder_.persist(
+        [&](Store& store) { return store.decision(context, options_.finals.objective.objective).has_value(); });
+  });
+}
+
+// Why nothing was decided, if so; a winner that is stored stays, and what is told once is not told again.
+bool DeviceScheduler::tell_undecided(const ObjectiveDecision& decision) {
+  const std::string what = fmt::format("{}: {}: no winner by {}", status_.device(),
+                                       task_->search.wanted().problem.text(), name_of(decision.objective));
+  const bool told = !task_->no_time_by_objective.empty();
+  const bool lacks = lacks_objective();
+  task_->objective_put_off = decision.out_of_time && finals_.shared && lacks;
+  task_->no_time_by_objective =
+      decision.out_of_time && lacks ? fmt::format("no winner by {}", name_of(decision.objective)) : std::string();
+  if (!decision.out_of_time && !decision.undecided.empty()) {
+    recorder_.note(fmt::format("{}: {}", what, decision.undecided));
+  } else if (task_->objective_put_off) {  // there may be time when all problems were looked at
+    recorder_.note(fmt::format(
+        "{} yet: its share of the time was over; it is decided when all shapes were looked at, if there is time",
+        what));
+  } else if (decision.out_of_time && lacks && !told) {
+    recorder_.note(fmt::format("{}: {}", what, decision.undecided));
+  }
+  return decision.out_of_time || !decision.undecided.empty();
+}
+
+// A winner by the objective that there was no time to compare again stays.
+bool DeviceScheduler::was_not_compared(const ContextIds& context, const FinalsResult& result) const {
+  const ObjectiveDecision& decision = *result.by_objective;
+  const auto stored = recorder_.persist([&](Store& store) { return store.decision(context, decision.objective); });
+  if (!stored) {
+    return false;
+  }
+  double fastest_us = std::numeric_limits<double>::infinity();
+  for (const Trial& trial : result.trials) {
+    fastest_us = std::min(fastest_us, trial.time->median_us);
+  }
+  for (std::size_t i = 0; i < result.trials.size(); ++i) {
+    const Trial& trial = result.trials[i];
+    const SweepTask::Stored of_trial = task_->stored(trial.config);
+    if (of_trial.config == stored->config && of_trial.context.toolkit == context.toolkit) {
+      return trial.time->median_us <= options_.finals.objective.contender_factor * fastest_us &&
+             std::ranges::none_of(decision.contenders,
+                                  [&](const Contender& contender) { return contender.trial == i; });
+    }
+  }
+  return finals_.cut;
+}
+
 // As `announce_others` and `announce` by time.
 void DeviceScheduler::announce_by_objective(const FinalsResult& result, const std::vector<std::int64_t>& ids) {
   const ObjectiveDecision& decision = *result.by_objective;
-  task_->no_time_by_objective =
-      decision.out_of_time ? fmt::format("no winner by {}", name_of(decision.objective)) : std::string();
-  if (decision.out_of_time && finals_.shared) {  // there may be time when all problems were looked at
-    recorder_.note(
-        fmt::format("{}: {}: no winner by {} yet: its share of the time was over; it is decided when all "
-                    "shapes were looked at, if there is time",
-                    status_.device(), task_->search.wanted().problem.text(), name_of(decision.objective)));
-    return;
-  }
-  if (!decision.undecided.empty()) {
-    recorder_.note(fmt::format("{}: {}: no winner by {}: {}", status_.device(), task_->search.wanted().problem.text(),
-                               name_of(decision.objective), decision.undecided));
+  if (tell_undecided(decision)) {
     return;
   }
   const auto store_decision = [&](const ObjectiveDecision& decided, std::optional<std::size_t> baseline) {
     const ContextIds context = task_->stored(result.trials[decided.winner].config).context;
+    if (was_not_compared(context, result)) {
+      recorder_.note(fmt::format("{}: {}: its winner by {} stays: there was no time to compare it again",
+                                 status_.device(), task_->search.wanted().problem.text(), name_of(decided.objective)));
+      return;
+    }
     recorder_.persist([&](Store& store) {
       store.set_winner(context, ids[decided.winner],
                        baseline ? result.trials[*baseline].time : std::optional<TimeSummary>{}, decided.confidence,

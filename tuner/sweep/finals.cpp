@@ -200,26 +200,29 @@ class Finals {
     }
   }
 
-  // Those near the fastest, which come first, and the baseline.
+  // What the objective's winner is compared with in any case.
+  [[nodiscard]] bool always_contends(std::size_t i) const { return i == result_.winner || i == result_.baseline_trial; }
+
+  // Those near the fastest, which come first, the winner by time, which a rule may have decided, and the baseline.
   [[nodiscard]] std::vector<std::size_t> contenders() const {
     std::vector<std::size_t> order(result_.trials.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     const auto time_us = [this](std::size_t i) { return result_.trials[i].time->median_us; };
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return time_us(a) < time_us(b); });
     const double longest_us = options_.objective.contender_factor * time_us(order.front());
-    std::erase_if(order, [&](std::size_t i) { return time_us(i) > longest_us && i != result_.baseline_trial; });
+    std::erase_if(order, [&](std::size_t i) { return time_us(i) > longest_us && !always_contends(i); });
     return order;
   }
 
-  // The slowest go first where there is no time for all; the baseline never does, and something to compare it with
-  // stays.
+  // The slowest go first where there is no time for all; the winner by time and the baseline never do, and something to
+  // compare them with stays.
   void fit_contenders(std::vector<std::size_t>& order, double window_s) const {
     const auto fits = [&] {
       const double all_s = window_s * options_.objective.min_rounds * static_cast<double>(order.size());
       return monitor_.has_time_for(first_window_s() + all_s);
     };
-    for (std::size_t i = order.size(); i-- > 1 && order.size() > 2 && !fits();) {
-      if (order[i] != result_.baseline_trial) {
+    for (std::size_t i = order.size(); i-- > 0 && order.size() > 2 && !fits();) {
+      if (!always_contends(order[i])) {
         order.erase(order.begin() + static_cast<std::ptrdiff_t>(i));
       }
     }

@@ -53,6 +53,7 @@ class Comparison {
     return probability_faster(times_[a], times_[b]) > 0.5;
   }
   [[nodiscard]] std::size_t fastest() const noexcept { return fastest_; }
+  [[nodiscard]] double median_us(std::size_t i) const { return trials_[i].time->median_us; }
   [[nodiscard]] std::vector<std::size_t> tie_set() const {
     std::vector<std::size_t> members;
     for (std::size_t i = 0; i < trials_.size(); ++i) {
@@ -105,8 +106,11 @@ class Decider {
       result_.winner = *standing_;
       result_.confidence = of_both_;
     } else {
-      // One that ties with the fastest need not be faster than the baseline.
-      std::erase_if(candidates_, [&](std::size_t i) { return !compare_.faster(i, *baseline); });
+      // One that ties with the fastest need not be faster than the baseline, nor have a lower median where ranks say
+      // so.
+      std::erase_if(candidates_, [&](std::size_t i) {
+        return !compare_.faster(i, *baseline) || compare_.median_us(i) > compare_.median_us(*baseline);
+      });
       leave_better_than_standing();
       result_.winner = chosen();
       result_.confidence = 1.0 - compare_.p(result_.winner, *baseline) / 2.0;
@@ -169,7 +173,7 @@ class Decider {
     }
     const auto earlier = earlier_on(baseline);
     const auto now = speedup_now(baseline);
-    of_both_ = !earlier ? 0 : now ? confidence_of_both(*earlier, *now) : options_.standing->confidence;
+    of_both_ = !earlier ? 0 : now ? confidence_of_both(*earlier, *now) : confidence_of(*earlier);
     return of_both_ >= 1 - options_.p_value / 2;
   }
 

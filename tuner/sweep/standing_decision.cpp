@@ -27,6 +27,12 @@ double precision(const LogSpeedup& speedup) noexcept {
   return 1 / (error * error);
 }
 
+// With the SM clock at most one of two kernels' times changes, so their speedup does by no more than the clock.
+LogSpeedup with_other_clock(const LogSpeedup& speedup, double log_clock) {
+  const double of_test = speedup.z == 0 ? 0 : std::hypot(speedup.value / speedup.z, log_clock);
+  return {speedup.value, std::hypot(speedup.error, log_clock), of_test > 0 ? speedup.value / of_test : 0};
+}
+
 }  // namespace
 
 double normal_deviate(double probability) noexcept {
@@ -51,13 +57,16 @@ std::optional<LogSpeedup> log_speedup(const TimeSummary& winner, const TimeSumma
 
 std::optional<LogSpeedup> earlier_speedup(const StandingDecision& standing, const std::string& baseline_config,
                                           const std::optional<double>& canary_us) {
-  const bool other_clock =
-      standing.canary_us && canary_us && std::abs(*canary_us - *standing.canary_us) > kSameClock * *standing.canary_us;
-  if (!standing.baseline || standing.baseline_config != baseline_config || other_clock) {
+  if (!standing.baseline || standing.baseline_config != baseline_config) {
     return std::nullopt;
   }
-  return log_speedup(standing.time, *standing.baseline, standing.confidence);
+  const std::optional<LogSpeedup> speedup = log_speedup(standing.time, *standing.baseline, standing.confidence);
+  const bool other_clock = standing.canary_us && canary_us && *standing.canary_us > 0 && *canary_us > 0 &&
+                           std::abs(*canary_us - *standing.canary_us) > kSameClock * *standing.canary_us;
+  return speedup && other_clock ? with_other_clock(*speedup, std::log(*canary_us / *standing.canary_us)) : speedup;
 }
+
+double confidence_of(const LogSpeedup& speedup) noexcept { return probability_below(speedup.z); }
 
 double confidence_of_both(const LogSpeedup& earlier, const LogSpeedup& now) noexcept {
   const double of_earlier = precision(earlier);

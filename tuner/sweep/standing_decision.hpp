@@ -33,10 +33,14 @@ struct LogSpeedup {
                                                     double confidence);
 
 /// What the earlier finals tell of the winner and the baseline of today: nothing if they compared it with another
-/// configuration, or the card's clock was another one, as the canary's times `canary_us` (today's) and theirs tell.
+/// configuration. Where the card's clock was another one, as the canary's times `canary_us` (today's) and theirs tell,
+/// it is less sure by as much: of two kernels timed in turn one may follow the clock and the other not.
 [[nodiscard]] std::optional<LogSpeedup> earlier_speedup(const StandingDecision& standing,
                                                         const std::string& baseline_config,
                                                         const std::optional<double>& canary_us);
+
+/// Probability that the winner is not slower than the baseline, by the test alone.
+[[nodiscard]] double confidence_of(const LogSpeedup& speedup) noexcept;
 
 /// Probability that the winner is not slower than the baseline, of two finals together: the mean of their speedups,
 /// each weighed by its precision. That is what the intervals say, or what a significant test of the samples does, if

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "tuner/sweep/budget.hpp"
 #include "tuner/sweep/phase_times.hpp"
 
 namespace pascaline {
@@ -74,8 +75,8 @@ void SweepRun::sum_up() {
   });
   summary_.not_reached = not_reached();
   for (const auto& plan : plans_) {
-    summary_.problems_exhausted += static_cast<int>(
-        std::ranges::count_if(plan->tasks(), [](const auto& task) { return task->search.little_left(); }));
+    summary_.problems_exhausted += static_cast<int>(std::ranges::count_if(
+        plan->tasks(), [](const auto& task) { return task->search.little_left() && !task->search.wanted().between; }));
     const std::vector<PhaseTime> times = phase_times(*plan, recorder_);
     summary_.phases.insert(summary_.phases.end(), times.begin(), times.end());
   }
@@ -271,21 +272,39 @@ std::optional<Slice> SweepRun::slice(const DevicePlan& plan) const {
   return slice;
 }
 
-// At the pace so far.
+// At the pace so far: of the searches without pauses and finals, and of finals by those that there were, or by what
+// their windows take.
 std::optional<double> SweepRun::eta_s() const {
   const auto budget_s = deadline_.left_s();
   const int made = summary_.trials - trials_at_start_;
   if (options_.trials >= kUnlimitedTrials || made < 3) {
     return budget_s;
   }
-  const double elapsed_s = std::chrono::duration<double>(Clock::now() - started_).count();
+  double aside_s = 0;
+  double finals_s = 0;
+  for (const ScheduledDevice& scheduled : devices_) {
+    const double of_finals_s = scheduled.scheduler->client().times().finals_ms / 1000;
+    finals_s += of_finals_s;
+    aside_s += of_finals_s + (scheduled.polite != nullptr ? scheduled.polite->paused_s() : 0);
+  }
+  const double devices = std::max(1.0, static_cast<double>(devices_.size()));
+  const double elapsed_s = std::chrono::duration<double>(Clock::now() - started_).count() - aside_s / devices;
   double left = 0;
+  double undecided = 0;
+  double decided = 0;
   for (const auto& plan : plans_) {
     for (const auto& task : plan->tasks()) {
       left += task->over() ? 0 : task->search.remaining();
+      const bool in_finals = task->state.stage() == TaskStage::finals;
+      undecided += !task->over() && (in_finals || task->decided_on.empty()) ? 1 : 0;
+      decided += task->compared && !in_finals ? 1 : 0;
     }
   }
-  const double eta_s = left * elapsed_s / made;
+  const double each_s = finals_s > 0 ? finals_s / std::max(1.0, decided) : objective_windows_s(options_.finals);
+  const double eta_s = left * std::max(0.0, elapsed_s) / made + undecided * each_s / devices;
+  if (!(eta_s > 0)) {  // of finals alone, of which nothing is known
+    return budget_s;
+  }
   return budget_s ? std::min(*budget_s, eta_s) : eta_s;
 }
 

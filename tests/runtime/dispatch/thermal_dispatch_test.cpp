@@ -118,6 +118,18 @@ TEST_F(ThermalDispatchTest, NothingIsWatchedWithoutOtherWinnersOrWhenItIsOff) {
   EXPECT_EQ(device_.loads, 2) << "one of each dispatcher";
 }
 
+TEST_F(ThermalDispatchTest, OneWinnerByAnotherObjectiveInAllStatesIsWatchedToo) {
+  add(Objective::time, problem_, scale_config(32));
+  add(Objective::energy, problem_, scale_config(64));
+  options_.thermal.policy.objectives.fill({Objective::energy});
+  Dispatcher dispatcher(device_, options_);
+  const Prepared& prepared = dispatcher.prepare(problem_);
+  EXPECT_TRUE(dispatcher.watches());
+  EXPECT_EQ(dispatcher.thermal().problems, 1U);
+  EXPECT_EQ(launched_at(50, dispatcher, prepared), 64U);
+  EXPECT_EQ(dispatcher.launches_as(ThermalState::throttled), ThermalState::cool) << "the same in all states";
+}
+
 TEST_F(ThermalDispatchTest, TheFirstObjectiveOfTheListThatHasAWinnerCounts) {
   const Problem other = scale_problem(9, 20);
   add(Objective::time, problem_, scale_config(32));
@@ -148,6 +160,8 @@ TEST_F(ThermalDispatchTest, AWinnerThatTheLaterOneByTimeBeatsIsNotUsed) {
   EXPECT_EQ(launched_hot(), scale_config(64)) << "less energy, not too slow";
   add(Objective::time, problem_, scale_config(32, 2), 9.3, 3.9);
   EXPECT_EQ(launched_hot(), scale_config(32, 2)) << "3.9 mJ are less than 4";
+  add(Objective::time, problem_, scale_config(32, 2), 9.4);
+  EXPECT_EQ(launched_hot(), scale_config(32, 2)) << "decided anew without an energy, it still takes 3.9 mJ";
   add(Objective::time, problem_, scale_config(32, 4), 9.3);
   EXPECT_EQ(launched_hot(), scale_config(32, 4)) << "14 is more than 1.5 times 9.3";
   add(Objective::time, problem_, scale_config(32), 9.4, 4.5);

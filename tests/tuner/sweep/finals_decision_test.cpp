@@ -190,6 +190,26 @@ TEST(DecideFinals, LowerMedianButSlowerAsARuleDoesNotWin) {
   EXPECT_EQ(result.winner, 1U);
 }
 
+// Oftener faster by ranks, its median is higher: "0.87 times as fast" is no gain, whatever the confidence.
+TEST(DecideFinals, OftenerFasterButWithAHigherMedianIsNoWinner) {
+  std::vector<double> torn(301, 8.0);
+  std::fill(torn.begin(), torn.begin() + 151, 12.0);
+  std::vector<double> standard(301, 10.0);
+  std::fill(standard.begin(), standard.begin() + 140, 60.0);
+  const Trial slower = trial_of(false, torn, 1);
+  const Trial faster = trial_of(false, around(7, 0.001), 2);
+  const Trial other = trial_of(true, standard, 3);
+  ASSERT_GT(slower.time->median_us, other.time->median_us);
+  ASSERT_LT(mann_whitney_p(torn, standard), 0.01 / 7);
+  ASSERT_GT(probability_faster(torn, standard), 0.5);
+  std::vector<double> few(3, 7.5);
+  FinalsResult result = decided({slower, trial_of(false, few, 2), other});
+  EXPECT_LE(result.trials[result.winner].time->median_us, other.time->median_us);
+  EXPECT_NE(result.winner, 0U) << "though it is the first by its text";
+  result = decided({slower, faster, other});
+  EXPECT_EQ(result.winner, 1U);
+}
+
 TEST(DecideFinals, SamplesThatDoNotCountDecideNothing) {
   Trial fast = trial_of(false, around(10));
   for (int i = 0; i < 100; ++i) {
@@ -330,6 +350,28 @@ TEST(DecideFinalsAgain, EarlierOnesSayNothingOfAnotherClockAnotherBaselineOrAFew
   EXPECT_EQ(decided_after(options, tie).winner, 0U);
   options.standing->config = "NAME=8";
   EXPECT_EQ(decided_after(options, tie).winner, 1U) << "what won is no finalist any more";
+}
+
+// Seven seconds on a busy machine, at another clock: what was 2.65 times as fast is not lost by it.
+TEST(DecideFinalsAgain, AnotherClockWidensWhatWasKnown) {
+  FinalsOptions options = after(44.39, 117.6);
+  options.standing->time = {44.39, 42.6, 46.2, 120};
+  options.standing->baseline = TimeSummary{117.6, 113, 122, 120};
+  options.standing->canary_us = 51.2;
+  const auto worthless = standing_and_default({40, 60, 91, 400, 1200, 2500}, {45, 70, 110, 420, 1100, 2400});
+  ASSERT_EQ(decided(worthless).winner, 1U);
+  const FinalsResult result = decided_after(options, worthless);
+  EXPECT_EQ(result.winner, 0U);
+  EXPECT_TRUE(result.stays);
+  EXPECT_GT(result.confidence, 0.995);
+  options.standing->canary_us = 100;  // twice the clock: a kernel that waits for memory gains nothing
+  options.standing->baseline = TimeSummary{60, 58, 62, 120};
+  EXPECT_EQ(decided_after(options, worthless).winner, 1U);
+  const auto few = standing_and_default({40, 60, 91}, {45, 70, 110});
+  options = after(9.5, 10);
+  options.standing->canary_us = 51.5;
+  EXPECT_EQ(decided_after(options, few).winner, 1U) << "5 % at a clock 3 % apart, and nothing else to go by";
+  EXPECT_EQ(decided_after(after(9.5, 10), few).winner, 0U);
 }
 
 // Two finals that contradict each other by more than their errors explain: nobody knows, and the default stays.

@@ -267,6 +267,34 @@ TEST_F(ObjectiveFinalsTest, WhereTimeIsShortFewerContendAndWithTooLittleNone) {
   EXPECT_EQ(result->winner, 0U);
 }
 
+// By an earlier decision a winner by time need not be the fastest: it is what another one must be better than.
+TEST_F(ObjectiveFinalsTest, TheWinnerByTimeContendsHoweverShortTheTime) {
+  launch_us_ = {1000, 1004, 1300};
+  watts_ = {50, 45, 60};
+  time_us_ = [this](std::size_t finalist) {
+    return launch_us_[finalist] * (1 + 0.2 * ((device_.timed * 7919 % 1000) / 500.0 - 1));
+  };
+  options_.standing = StandingDecision{finalist(128).first.text(),
+                                       {1004, 1003, 1005, 120},
+                                       TimeSummary{1300, 1299, 1301, 120},
+                                       finalist(64).first.text(),
+                                       100.0,
+                                       1.0};
+  for (const double end_s : {0.9 + 2 * 3 * 2.5, 1000.0}) {
+    now_s_ = 0;
+    end_s_ = end_s;
+    const auto result = run({finalist(32), finalist(128), finalist(64)});
+    ASSERT_TRUE(result && result->by_objective);
+    ASSERT_EQ(result->winner, 1U);
+    const auto& contenders = result->by_objective->contenders;
+    EXPECT_EQ(std::count_if(contenders.begin(), contenders.end(),
+                            [](const Contender& contender) { return contender.trial == 1 || contender.trial == 2; }),
+              2);
+    EXPECT_EQ(contenders.size(), end_s < 100 ? 2U : 3U);
+    EXPECT_EQ(result->by_objective->winner, 1U);
+  }
+}
+
 TEST_F(ObjectiveFinalsTest, SustainedGoesByTheTimeOfWarmWork) {
   options_.objective = objective_options(Objective::sustained);
   options_.energy_window_ms = 0;

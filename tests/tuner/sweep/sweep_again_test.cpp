@@ -91,6 +91,30 @@ TEST_F(SweepAgainTest, ANoisierTieLeavesTheDecisionAsItIs) {
   expect_sound();
 }
 
+// Another process decides while finals run: the later ones weigh it as any earlier decision, or leave it.
+TEST_F(SweepAgainTest, WhatAnotherSweepDecidesMeanwhileIsNotOverwritten) {
+  for (const int finalists : {5, 1}) {
+    options_.finalists = finalists;
+    options_.finals.rounds = 4;
+    options_.finals.min_rounds = 2;
+    std::ignore = sweep();
+    const StoredTrial slowest = slowest_but_the_default();
+    SQLite::Database(database_.string(), SQLite::OPEN_READWRITE).exec("DELETE FROM winners; DELETE FROM decisions");
+    options_.finals.rounds = options_.finals.min_rounds = 2000;
+    std::int64_t planted = 0;
+    events_.view = [&](const SweepView& view) {
+      if (planted == 0 && view.devices.at(0).stage == "finals") {
+        planted = plant_decision(slowest.trial, 0.5);
+      }
+    };
+    std::ignore = sweep();
+    events_.view = nullptr;
+    ASSERT_NE(planted, 0) << "finals were not seen";
+    EXPECT_EQ(winner().trial.config, slowest.trial.config) << finalists << " finalists";
+    EXPECT_EQ(winner().trial_id, planted);
+  }
+}
+
 // An interrupted run comes back to nothing that it has decided, though the winner is of an earlier run.
 TEST_F(SweepAgainTest, AConfirmedDecisionIsOneOfTheRunThatConfirmedIt) {
   std::ignore = sweep();

@@ -154,6 +154,39 @@ TEST_F(SweepObjectiveTest, TheTimeThatIsToldCountsTheWindows) {
   EXPECT_DOUBLE_EQ(*again_s, estimate_s({3, 1}, cost).value()) << "they are part of what such a sweep took";
 }
 
+// The first shape's share is too short for the windows; what is left when the second was looked at is enough for it.
+TEST_F(SweepObjectiveTest, WhatItsShareWasTooShortForIsDecidedWithTheTimeThatIsLeft) {
+  options_.finals.objective.min_rounds = 1;
+  options_.finals.objective.max_rounds = 1;
+  options_.budget_s = 16;
+  options_.deepen = false;
+  const SweepSummary summary = sweep({"1000", "2000"});
+  EXPECT_TRUE(was_noted("toy N=1000: no winner by energy yet"));
+  EXPECT_EQ(winners(Objective::energy).size(), 2U);
+  EXPECT_EQ(std::count_if(notes_.begin(), notes_.end(),
+                          [](const std::string& note) { return note.find("no winner by") != std::string::npos; }),
+            1);
+  EXPECT_LT(summary.wall_s, 26);
+}
+
+// Of a shape that has one "no winner by energy" is wrong, however short the time is.
+TEST_F(SweepObjectiveTest, AStoredWinnerIsNotDenied) {
+  std::ignore = sweep();
+  ASSERT_EQ(winners(Objective::energy).size(), 1U);
+  const std::int64_t before = winners(Objective::energy)[0].trial_id;
+  notes_.clear();
+  options_.budget_s = 3;
+  options_.finals.objective.min_rounds = 3;
+  std::vector<std::string> no_time;
+  events_.view = [&](const SweepView& view) { no_time = view.no_time; };
+  std::ignore = sweep();
+  EXPECT_FALSE(was_noted("no winner by"));
+  for (const std::string& line : no_time) {
+    EXPECT_EQ(line.find("no winner by"), std::string::npos) << line;
+  }
+  EXPECT_EQ(winners(Objective::energy)[0].trial_id, before);
+}
+
 TEST_F(SweepObjectiveTest, WhatADeviceDoesNotReportIsRefusedBeforeAnythingIsBegun) {
   use_sensors(R"([{"at_s": 0, "temperature_c": 60}, {"at_s": 1, "power_w": 50}])");
   for (const Objective objective : {Objective::energy, Objective::edp}) {
