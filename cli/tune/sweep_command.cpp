@@ -163,7 +163,7 @@ PreparedSweep prepare_sweep(SweepCommandOptions options, const CLI::App& command
   options.sweep.database = database;
   options.kernels = each_once(options.kernels);
   check_together(options);
-  if (!run && !fleet && command.count("--time-left") > 0 && !has_time_limit(options.sweep)) {
+  if (!run && !fleet && command.count("--time-left") > 0 && command.count("--budget") + command.count("--until") == 0) {
     throw UsageError("--time-left says what becomes of the time that is left: give a --budget or --until with it");
   }
   if (!options.sweep.sensors.empty()) {

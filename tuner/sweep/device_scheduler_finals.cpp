@@ -460,13 +460,12 @@ bool DeviceScheduler::tell_undecided(const ObjectiveDecision& decision) {
   task_->objective_put_off = decision.out_of_time && finals_.shared && lacks;
   task_->no_time_by_objective =
       decision.out_of_time && lacks ? fmt::format("no winner by {}", name_of(decision.objective)) : std::string();
-  if (!decision.out_of_time && !decision.undecided.empty()) {
-    recorder_.note(fmt::format("{}: {}", what, decision.undecided));
-  } else if (task_->objective_put_off) {  // there may be time when all problems were looked at
+  const bool wanted = decision.out_of_time ? lacks && !told : !decision.undecided.empty();
+  if (wanted && task_->objective_put_off) {  // there may be time when all problems were looked at
     recorder_.note(fmt::format(
         "{} yet: its share of the time was over; it is decided when all shapes were looked at, if there is time",
         what));
-  } else if (decision.out_of_time && lacks && !told) {
+  } else if (wanted) {
     recorder_.note(fmt::format("{}: {}", what, decision.undecided));
   }
   return decision.out_of_time || !decision.undecided.empty();
