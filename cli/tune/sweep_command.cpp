@@ -181,7 +181,7 @@ PreparedSweep prepare_sweep(SweepCommandOptions options, const CLI::App& command
   }
   require_sensors_of_objective(options.sweep,
                                fleet ? "plan the fleet without --objective, or leave this machine out of it"
-                               : run ? "give the --sensors that it was begun with, if any, or --resume --objective time"
+                               : run ? "give --resume --objective time, or the --sensors that it was begun with, if any"
                                      : "leave --objective out");
   set_portfolios(options, work);
   return {std::move(options), std::move(work)};

@@ -166,7 +166,9 @@ TEST_F(CliResumeTest, ObjectiveStaysAndAnotherOneBringsItsOwnNumberOfFinalists) 
   plan.objective = Objective::energy;
   plan.finalists = 7;
   interrupted(plan);
-  expect_fault(resume(), 1, {"--objective energy", "does not report its power", "give --resume --objective time"});
+  expect_fault(resume(), 1,
+               {"--objective energy", "does not report its power",
+                "give --resume --objective time, or the --sensors that it was begun with"});
   EXPECT_EQ(resume({"--objective", "time"}).exit_code, 0);
   EXPECT_EQ(stored_plan().objective, Objective::time);
   EXPECT_EQ(stored_plan().finalists, 5);
