@@ -13,8 +13,8 @@
 // Blocks draw items of rows of gate_up, then of down (common/tickets.cuh). What was drawn of down has its first weights
 // on their way before the block waits for what all blocks make of gate_up. Weights are read once, straight into
 // registers (common/row_products.cuh); the rows that they are multiplied by lie in shared memory where there is room,
-// which each block fills once a phase. A block asks for x before it knows what it has drawn, and normalises it while the
-// first weights are on their way.
+// which each block fills once a phase. A block asks for x before it knows what it has drawn, and normalises it while
+// the first weights are on their way.
 
 #include "common/activation.cuh"
 #include "common/matrix.cuh"
