@@ -173,7 +173,7 @@ struct GatePhase {
     if constexpr (kStaged) {
       columns.template stage<GateUp::kVector>(squares, staged);
     } else {
-      normalise_rows<false, GateUp::kRowsAligned, kThreads>(squares, nullptr, columns.x, columns.norm, columns.k);
+      square_rows<GateUp::kRowsAligned, kThreads>(squares, columns.x, columns.k);
     }
     __syncthreads();
   }

@@ -46,9 +46,6 @@ struct SquaredRows {
   }
 };
 
-// Elements from one row in shared memory to the next: whole vectors.
-__device__ __forceinline__ int staged_stride(int k) { return (k + 7) / 8 * 8; }
-
 // Rows of floats in shared memory of which a lane reads LANE_COLUMNS neighbouring columns at a time, the 32 lanes of a
 // warp one behind the other; for RowProducts. Where LANE_COLUMNS takes two loads of four columns, the second fours of
 // the lanes lie behind all first ones: neighbouring lanes read neighbouring words, where else each load would take
@@ -93,15 +90,12 @@ struct StagedRows {
   }
 };
 
-// Sums up the squares of the rows of k columns by all THREADS threads of the block, and with STAGED_ROWS puts their
-// products with the norm's weights into shared memory. A barrier must follow. ALIGNED: k is a multiple of 4.
-template <bool STAGED_ROWS, bool ALIGNED, int THREADS, int COUNT, int WARP_COUNT, typename T>
-__device__ __forceinline__ void normalise_rows(RowSquares<COUNT, WARP_COUNT>& squares, float* staged, const T* x,
-                                               const float* norm, int k) {
+// Sums up the squares of the rows of k columns by all THREADS threads of the block. A barrier must follow. ALIGNED: k
+// is a multiple of 4.
+template <bool ALIGNED, int THREADS, int COUNT, int WARP_COUNT, typename T>
+__device__ __forceinline__ void square_rows(RowSquares<COUNT, WARP_COUNT>& squares, const T* x, int k) {
   float sums[COUNT] = {};
   for (int column = static_cast<int>(threadIdx.x) * 4; column < k; column += 4 * THREADS) {
-    float weights[4];
-    load_floats<ALIGNED>(weights, norm, column, k);
 #pragma unroll
     for (int m = 0; m < COUNT; ++m) {
       float values[4];
@@ -109,19 +103,15 @@ __device__ __forceinline__ void normalise_rows(RowSquares<COUNT, WARP_COUNT>& sq
 #pragma unroll
       for (int v = 0; v < 4; ++v) {
         sums[m] = fmaf(values[v], values[v], sums[m]);
-        values[v] *= weights[v];
-      }
-      if constexpr (STAGED_ROWS) {
-        store_floats<true>(staged + m * staged_stride(k), column, staged_stride(k), values);
       }
     }
   }
   squares.leave(sums);
 }
 
-// What normalise_rows does, in two steps, so that a block may ask for other things in between: behind the loads of many
-// weights those of the rows would come late. A thread takes four columns of every 4 * THREADS; ROUNDS times so many are
-// on their way at once. MORE: a row may have more than these.
+// That, and the rows' products with the norm's weights in shared memory, in two steps, so that a block may ask for
+// other things in between: behind the loads of many weights those of the rows would come late. A thread takes four
+// columns of every 4 * THREADS; ROUNDS times so many are on their way at once. MORE: a row may have more than these.
 template <int COUNT, int THREADS, int ROUNDS, bool MORE, bool ALIGNED, typename T>
 struct RowColumns {
   static constexpr int kRound = 4 * THREADS;
@@ -202,17 +192,17 @@ struct RowColumns {
 };
 
 // Copies COUNT rows of k floats, which other blocks may have written, into shared memory by all THREADS threads of the
-// block, to be read by StagedRows<PIECE>. A barrier must follow. ALIGNED: k is a multiple of 4.
-template <int COUNT, bool ALIGNED, int THREADS, int PIECE>
+// block, to be read by StagedRows<LANE_COLUMNS>. A barrier must follow. ALIGNED: k is a multiple of 4.
+template <int COUNT, bool ALIGNED, int THREADS, int LANE_COLUMNS>
 __device__ __forceinline__ void stage_rows(float* staged, const float* rows, int k) {
-  const int stride = StagedRows<PIECE>::stride(k);
+  const int stride = StagedRows<LANE_COLUMNS>::stride(k);
 #pragma unroll
   for (int m = 0; m < COUNT; ++m) {
 #pragma unroll 4
     for (int column = static_cast<int>(threadIdx.x) * 4; column < stride; column += 4 * THREADS) {
       float values[4];
       load_floats<ALIGNED>(values, rows + static_cast<long long>(m) * k, column, k);
-      store_floats<true>(staged + m * stride, StagedRows<PIECE>::place(column), stride, values);
+      store_floats<true>(staged + m * stride, StagedRows<LANE_COLUMNS>::place(column), stride, values);
     }
   }
 }
