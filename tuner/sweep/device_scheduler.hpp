@@ -132,6 +132,7 @@ class DeviceScheduler {
   void release_for_later();
   [[nodiscard]] FinalsNeed finals_need() const;
   [[nodiscard]] FinalsOptions finals_options() const;
+  [[nodiscard]] FinalsOptions decision_options() const;
   [[nodiscard]] bool by_time_alone() const;
   [[nodiscard]] bool takes_energies() const;
   void note_decision(const FinalsResult& result);

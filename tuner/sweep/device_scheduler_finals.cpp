@@ -178,6 +178,15 @@ std::optional<StandingDecision> DeviceScheduler::standing() const {
   return task_->standing_of_all ? task_->standing.at(*task_->standing_of_all) : std::nullopt;
 }
 
+// With what the finalists are compared with: the baseline, and what finals decided before.
+FinalsOptions DeviceScheduler::decision_options() const {
+  FinalsOptions options = finals_options();
+  const std::optional<Config> baseline = task_->search.baseline();
+  options.stand_in = baseline ? baseline->text() : "";
+  options.standing = standing();
+  return options;
+}
+
 // Another sweep on the same database may have decided while these finals ran: what it decided is to be shown wrong as
 // what was decided before. Where its winner is no finalist here, see `is_better_elsewhere`.
 FinalsResult DeviceScheduler::heed_later_decisions(FinalsResult result) {
@@ -204,12 +213,8 @@ FinalsResult DeviceScheduler::heed_later_decisions(FinalsResult result) {
   }
   recorder_.note(fmt::format("{}: {}: another sweep decided it meanwhile, and its winner counts as the one before",
                              status_.device(), task_->search.wanted().problem.text()));
-  FinalsOptions options = finals_options();
-  const std::optional<Config> baseline = task_->search.baseline();
-  options.stand_in = baseline ? baseline->text() : "";
-  options.standing = standing();
   result.stays = false;
-  decide_finals(result, options);
+  decide_finals(result, decision_options());
   return result;
 }
 
@@ -254,12 +259,10 @@ void DeviceScheduler::send_finals() {
   }
   FinalsJob job;
   job.id = next_job_++;
-  job.options = finals_options();
+  job.options = decision_options();
   job.best_us = task_->search.best_us();
   job.allowed_s = finals_.allowed_s;
   const std::optional<Config> baseline = task_->search.baseline();
-  job.options.stand_in = baseline ? baseline->text() : "";
-  job.options.standing = standing();
   const std::vector<Config> wanted_finalists = task_->wanted_finalists(by_time_alone());
   std::size_t most = wanted_finalists.size();
   if (!fit_in_time(job, most)) {
