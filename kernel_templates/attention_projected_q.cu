@@ -9,9 +9,9 @@
 // (WEIGHT, common/formats.cuh), its rows filled up to whole blocks. Sums and what attention gives are float32.
 // FLOPs: 4·HEADS·HEAD_DIM·length + 2·HIDDEN·HEADS·HEAD_DIM. Bytes: those of the keys and values that count, each once,
 // and of weight.
-// Requires: pointers aligned to 16 bytes; c may be x, other outputs overlap nothing. `attended` of HEADS·HEAD_DIM
-// floats; with splits > 1 `partials` of splits·HEADS·(HEAD_DIM + 2) floats; `arrivals` of one int a key head and
-// `counters` of kTicketCounters ints, zero before the first launch (each launch leaves them zero). splits at most 128.
+// Requires: pointers aligned to 16 bytes; c may be x, other outputs overlap nothing. `attended` of two copies of
+// HEADS·HEAD_DIM floats, `partials` of splits·HEADS·(HEAD_DIM + 2) floats and `counters` of kTicketCounters ints, all
+// zero before the first launch (common/awaited.cuh, common/tickets.cuh). splits at most 128.
 // Launch: at least KV_HEADS·splits blocks along x, of 32·WARPS threads: BLOCKS_PER_SM · SMs of them, or as many as
 // there are items if that is less. They need not all run at the same time.
 //
@@ -108,7 +108,7 @@ struct Constants {
   static constexpr float kEpsilon = static_cast<float>(EPSILON_NANO / 1e9);
   using Storage = STORAGE;
   using Cache = CACHE;
-  using Output = float32;
+  using Output = Awaited;
 };
 using Token = TokenAttention<Constants>;
 
@@ -128,7 +128,7 @@ struct Projection {
   static constexpr bool kWholeSteps = WHOLE_STEPS != 0;
   static constexpr bool kNormed = false;
 };
-using Share = PackedShare<Projection, float>;
+using Share = PackedShare<Projection, Awaited>;
 constexpr int kSegmentBytes = SEGMENT_COLUMNS / 4 * 5;
 
 static_assert(BLOCKS_PER_SM >= 1, "sizes the grid");
@@ -174,31 +174,35 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
                           const float* __restrict__ sine, const int* __restrict__ positions,
                           const int* __restrict__ length, CACHE* __restrict__ k_cache, CACHE* __restrict__ v_cache,
                           float* __restrict__ k_scales, float* __restrict__ v_scales, const STORAGE* x,
-                          const unsigned char* __restrict__ weight, STORAGE* c, float* attended, float* partials,
-                          int* arrivals, int* counters, int kv_heads, int splits, int hidden, int keys,
-                          int position_count, int section_h, int section_w) {
+                          const unsigned char* __restrict__ weight, STORAGE* c, Awaited* attended, Awaited* partials,
+                          int* counters, int kv_heads, int splits, int hidden, int keys, int position_count,
+                          int section_h, int section_w) {
   extern __shared__ __align__(16) char memory[];
   __shared__ __align__(16) Token::Attention::Workplace work;
   __shared__ Token::NewHeads heads;
-  __shared__ int drawn[2];
+  __shared__ Draws draws;
   const int first_items = kv_heads * splits;
   const Order order{counters, first_items, first_items + (hidden + Share::kItemRows - 1) / Share::kItemRows};
   const int ticket = order.draw();
+  const int copy = order.look_up_copy();
+  Token token{qkv,     q_weight, k_weight,       cosine,    sine,     positions, length,
+              k_cache, v_cache,  k_scales,       v_scales,  attended, nullptr,   &partials->value,
+              nullptr, keys,     position_count, section_h, section_w};
+  const TokenPlace place = token.load_place();  // while the draw is under way
   if (threadIdx.x == 0) {
-    drawn[0] = ticket;
+    draws.item[0] = ticket;
+    draws.copy = copy;
   }
   __syncthreads();
-  const Token token{qkv,      q_weight, k_weight,       cosine,    sine,     positions, length,
-                    k_cache,  v_cache,  k_scales,       v_scales,  attended, nullptr,   partials,
-                    arrivals, keys,     position_count, section_h, section_w};
+  const int width = kv_heads * Token::kGroup * Token::kHeadSize;
+  token.out = attended + draws.copy * width;
+  clear_copy(attended + (draws.copy ^ 1) * width, width);
   order.run_once(
-      drawn, drawn[0],
+      draws,
       [&](int item) {  // all key heads' shares of a range of the context, then those of the next
-        token.attend(work, heads, {item % kv_heads, kv_heads, item / kv_heads, splits});
+        token.attend(work, heads, {item % kv_heads, kv_heads, item / kv_heads, splits}, place);
       },
       [&] {
-        return ProjectionPhase{
-            Share(weight, hidden, kv_heads * Token::kGroup * Token::kHeadSize, memory, attended, nullptr), memory, x, c,
-            hidden};
+        return ProjectionPhase{Share(weight, hidden, width, memory, token.out, nullptr), memory, x, c, hidden};
       });
 }

@@ -5,8 +5,9 @@
 // HIDDEN] and down[HIDDEN, INTERMEDIATE], float32 norm[HIDDEN] and sums; EPSILON_NANO billionths are ε.
 //
 // FLOPs: 6·M·HIDDEN·INTERMEDIATE. Bytes: 3·HIDDEN·INTERMEDIATE · sizeof(WEIGHT) and the activations.
-// Requires: buffers aligned to 16 bytes; sizes of at least 1, of any value. c may be x. `gated` of M·INTERMEDIATE
-// floats; `counters` of kTicketCounters ints, zero before the first launch (each launch leaves them zero).
+// Requires: buffers aligned to 16 bytes; sizes of at least 1, of any value. c may be x. `gated` of two
+// copies of M·INTERMEDIATE floats, each filled up to a multiple of 4, and `counters` of kTicketCounters ints, all zero
+// before the first launch (common/awaited.cuh, common/tickets.cuh).
 // Launch: any number of blocks along x, of 32 · WARPS threads: BLOCKS_PER_SM · SMs of them, or as many as there are
 // items if that is less. They need not all run at the same time.
 //
@@ -17,6 +18,7 @@
 // the first weights are on their way.
 
 #include "common/activation.cuh"
+#include "common/awaited.cuh"
 #include "common/matrix.cuh"
 #include "common/normed_rows.cuh"
 #include "common/reduce.cuh"
@@ -166,7 +168,7 @@ struct GatePhase {
   Squares& squares;
   float* staged;
   Columns& columns;
-  float* gated;
+  Awaited* gated;
 
   __device__ __forceinline__ void begin(int item) { share.begin(item); }
   __device__ __forceinline__ void receive() const {
@@ -194,7 +196,7 @@ struct GatePhase {
       const float factor = squares.factor(m, share.k, kEpsilon);
       const float gate = sums.gate_up.total(turn, index) * factor;
       const float other = sums.gate_up.total(turn, index + kM) * factor;
-      gated[static_cast<long long>(m) * intermediate + row] = silu(gate) * other;
+      hand_on(gated + static_cast<long long>(m) * intermediate + row, silu(gate) * other);
     }
   }
 };
@@ -204,7 +206,7 @@ struct BackPhase {
   Back share;
   Shared& sums;
   float* staged;
-  const float* gated;
+  const Awaited* gated;
   const STORAGE* x;
   STORAGE* c;
   float residual = 0.0f;  // of the thread's result of the item
@@ -219,8 +221,10 @@ struct BackPhase {
   __device__ __forceinline__ void receive() const {
     if constexpr (kDownStaged) {
       stage_rows<kM, Down::kRowsAligned, kThreads, Down::kVector>(staged, gated, share.k);
-      __syncthreads();
+    } else {
+      wait_for_rows<kM, Down::kRowsAligned, kThreads>(gated, share.k);
     }
+    __syncthreads();
   }
   __device__ __forceinline__ void work(int item, int turn) {
     long long place = 0;
@@ -228,7 +232,7 @@ struct BackPhase {
     if constexpr (kDownStaged) {
       share.multiply(sums.down, turn, Staged(staged, share.k));
     } else {
-      share.multiply(sums.down, turn, PlainRows<float>{gated, share.k, 0});
+      share.multiply(sums.down, turn, PlainRows<float>{&gated->value, share.k, 0});
     }
   }
   __device__ __forceinline__ void finish(int item, int turn) const {
@@ -243,24 +247,29 @@ struct BackPhase {
 
 extern "C" __global__ void __launch_bounds__(kThreads, RESIDENT)
     mlp(const STORAGE* x, const float* __restrict__ norm, const WEIGHT* __restrict__ gate_up,
-        const WEIGHT* __restrict__ down, STORAGE* c, float* gated, int* counters, int hidden, int intermediate) {
+        const WEIGHT* __restrict__ down, STORAGE* c, Awaited* gated, int* counters, int hidden, int intermediate) {
   extern __shared__ __align__(16) float staged[];
   __shared__ Shared sums;
   __shared__ Squares squares;
-  __shared__ int drawn[2];
+  __shared__ Draws draws;
   const int first_items = (2 * intermediate + Products::kItemRows - 1) / Products::kItemRows;
   const Order order{counters, first_items, first_items + (hidden + Back::kItemRows - 1) / Back::kItemRows};
   const int ticket = order.draw();
+  const int copy = order.look_up_copy();
   Columns columns{x, norm, hidden};
   if constexpr (kStaged) {
     columns.load(Columns::first_column());
   }
   if (threadIdx.x == 0) {
-    drawn[0] = ticket;
+    draws.item[0] = ticket;
+    draws.copy = copy;
   }
   __syncthreads();
+  const int values = round_up_to_4(kM * intermediate);
+  Awaited* const given = gated + draws.copy * values;
+  clear_copy(gated + (draws.copy ^ 1) * values, values);
   order.run(
-      drawn, drawn[0],
-      [&] { return GatePhase{Products(gate_up, 2 * intermediate, hidden), sums, squares, staged, columns, gated}; },
-      [&] { return BackPhase{Back(down, hidden, intermediate), sums, staged, gated, x, c}; });
+      draws,
+      [&] { return GatePhase{Products(gate_up, 2 * intermediate, hidden), sums, squares, staged, columns, given}; },
+      [&] { return BackPhase{Back(down, hidden, intermediate), sums, staged, given, x, c}; });
 }

@@ -7,8 +7,9 @@
 // x and c are row-major, float32 or float16; gate_up[2·INTERMEDIATE, HIDDEN] and down[HIDDEN, INTERMEDIATE] are packed,
 // each in a format of its own (common/formats.cuh), their rows filled up to whole blocks; norm[HIDDEN] is float32, as
 // are sums; EPSILON_NANO billionths are ε. FLOPs: 6·M·HIDDEN·INTERMEDIATE. Bytes: both weights and the activations.
-// Requires: buffers aligned to 16 bytes; sizes of at least 1, of any value. c may be x. `gated` of M·INTERMEDIATE
-// floats; `counters` of kTicketCounters ints, zero before the first launch (each launch leaves them zero).
+// Requires: buffers aligned to 16 bytes; sizes of at least 1, of any value. c may be x. `gated` of two
+// copies of M·INTERMEDIATE floats, each filled up to a multiple of 4, and `counters` of kTicketCounters ints, all zero
+// before the first launch (common/awaited.cuh, common/tickets.cuh).
 // Launch: any number of blocks along x, of 32 · WARPS threads: BLOCKS_PER_SM · SMs of them, or as many as there are
 // items if that is less. They need not all run at the same time.
 //
@@ -18,6 +19,7 @@
 // have rows of a weight, and words of activations are read by all of them at once (common/packed_products.cuh).
 
 #include "common/activation.cuh"
+#include "common/awaited.cuh"
 #include "common/packed_share.cuh"
 #include "common/row_squares.cuh"
 #include "common/tickets.cuh"
@@ -139,13 +141,13 @@ constexpr int kLongest = SEGMENT_COLUMNS > DOWN_SEGMENT_COLUMNS ? SEGMENT_COLUMN
 constexpr int kSegmentBytes = kM * kLongest / 4 * 5;
 
 using First = PackedShare<GateUp, STORAGE>;
-using Second = PackedShare<Back, float>;
+using Second = PackedShare<Back, Awaited>;
 constexpr int kSumBytes = First::kSumBytes > Second::kSumBytes ? First::kSumBytes : Second::kSumBytes;
 
 static_assert(First::kItemRows % 2 == 0, "a block holds gate and factor");
 
 // What comes of the sums of an item of gate_up.
-__device__ __forceinline__ void store_gated(float* gated, const float* sums, const Squares& squares, int item,
+__device__ __forceinline__ void store_gated(Awaited* gated, const float* sums, const Squares& squares, int item,
                                             int hidden, int intermediate) {
   for (int i = static_cast<int>(threadIdx.x); i < First::kItemSums / 2; i += kThreads) {
     const int row = item * (First::kItemRows / 2) + i / kM;
@@ -155,7 +157,7 @@ __device__ __forceinline__ void store_gated(float* gated, const float* sums, con
       const float factor = squares.factor(m, hidden, kEpsilon);
       const float gate = First::total(sums, index) * factor;
       const float other = First::total(sums, index + kM) * factor;
-      gated[static_cast<long long>(m) * intermediate + row] = silu(gate) * other;
+      hand_on(gated + static_cast<long long>(m) * intermediate + row, silu(gate) * other);
     }
   }
 }
@@ -196,7 +198,7 @@ struct GatePhase {
   First share;
   char* memory;
   Squares& squares;
-  float* gated;
+  Awaited* gated;
   int hidden;
   int intermediate;
   bool passed = false;  // the rows have passed by once
@@ -238,26 +240,31 @@ struct BackPhase {
 
 extern "C" __global__ void __launch_bounds__(kThreads, RESIDENT)
     mlp_q(const STORAGE* x, const float* __restrict__ norm, const unsigned char* __restrict__ gate_up,
-          const unsigned char* __restrict__ down, STORAGE* c, float* gated, int* counters, int hidden,
+          const unsigned char* __restrict__ down, STORAGE* c, Awaited* gated, int* counters, int hidden,
           int intermediate) {
   extern __shared__ __align__(16) char memory[];
   __shared__ Squares squares;
-  __shared__ int drawn[2];
+  __shared__ Draws draws;
   const int first_items = (2 * intermediate + First::kItemRows - 1) / First::kItemRows;
   const Order order{counters, first_items, first_items + (hidden + Second::kItemRows - 1) / Second::kItemRows};
   const int ticket = order.draw();
+  const int copy = order.look_up_copy();
   if (threadIdx.x == 0) {
-    drawn[0] = ticket;
+    draws.item[0] = ticket;
+    draws.copy = copy;
   }
   __syncthreads();
+  const int values = round_up_to_4(kM * intermediate);
+  Awaited* const given = gated + draws.copy * values;
+  clear_copy(gated + (draws.copy ^ 1) * values, values);
   order.run(
-      drawn, drawn[0],
+      draws,
       [&] {
         return GatePhase{
-            First(gate_up, 2 * intermediate, hidden, memory, x, norm), memory, squares, gated, hidden, intermediate};
+            First(gate_up, 2 * intermediate, hidden, memory, x, norm), memory, squares, given, hidden, intermediate};
       },
       [&] {
-        return BackPhase{Second(down, hidden, intermediate, memory, gated, nullptr), memory, Residuals{x, 0, hidden},
+        return BackPhase{Second(down, hidden, intermediate, memory, given, nullptr), memory, Residuals{x, 0, hidden},
                          c};
       });
 }

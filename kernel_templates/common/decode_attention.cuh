@@ -225,9 +225,8 @@ struct DecodeAttention {
 
   // Joins `count` states of each query head, `stride` states from one head's to the next's; `work` gets whole and
   // weights.
-  template <int LIMIT>
-  static __device__ __forceinline__ void join_heads(Workplace& work, const OnlineSoftmax* states, int stride,
-                                                    int count) {
+  template <int LIMIT, typename States>
+  static __device__ __forceinline__ void join_heads(Workplace& work, const States& states, int stride, int count) {
     for (int h = static_cast<int>(threadIdx.x) / 32; h < kGroup; h += kWarps) {
       const OnlineSoftmax whole = join_states<LIMIT, kPtx>(work.weights[h], states + h * stride, count);
       if (threadIdx.x % 32 == 0) {

@@ -3,6 +3,7 @@
 // Rows of activations times the weights of an RMSNorm. What they are divided by, the roots of their mean squares, is
 // left to the sums of their products, so that nothing waits for it.
 
+#include "awaited.cuh"
 #include "row.cuh"
 #include "row_squares.cuh"
 #include "words.cuh"
@@ -191,18 +192,40 @@ struct RowColumns {
   }
 };
 
-// Copies COUNT rows of k floats, which other blocks may have written, into shared memory by all THREADS threads of the
-// block, to be read by StagedRows<LANE_COLUMNS>. A barrier must follow. ALIGNED: k is a multiple of 4.
+// Copies COUNT rows of k floats that other blocks hand on into shared memory, by all THREADS threads of the block, to
+// be read by StagedRows<LANE_COLUMNS>. A barrier must follow. ALIGNED: k is a multiple of 4.
 template <int COUNT, bool ALIGNED, int THREADS, int LANE_COLUMNS>
-__device__ __forceinline__ void stage_rows(float* staged, const float* rows, int k) {
+__device__ __forceinline__ void stage_rows(float* staged, const Awaited* rows, int k) {
+  constexpr int kAtOnce = 4;  // of a thread's rounds
   const int stride = StagedRows<LANE_COLUMNS>::stride(k);
 #pragma unroll
   for (int m = 0; m < COUNT; ++m) {
-#pragma unroll 4
-    for (int column = static_cast<int>(threadIdx.x) * 4; column < stride; column += 4 * THREADS) {
-      float values[4];
-      load_floats<ALIGNED>(values, rows + static_cast<long long>(m) * k, column, k);
-      store_floats<true>(staged + m * stride, StagedRows<LANE_COLUMNS>::place(column), stride, values);
+    const Awaited* const row = rows + static_cast<long long>(m) * k;
+#pragma unroll 1
+    for (int begin = static_cast<int>(threadIdx.x) * 4; begin < stride; begin += kAtOnce * 4 * THREADS) {
+      float values[kAtOnce][4];
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        look_at_floats<ALIGNED>(values[i], row, begin + i * 4 * THREADS, k);
+      }
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        const int column = begin + i * 4 * THREADS;
+        wait_for_floats<ALIGNED>(values[i], row, column, k);
+        store_floats<true>(staged + m * stride, StagedRows<LANE_COLUMNS>::place(column), stride, values[i]);
+      }
+    }
+  }
+}
+
+// Waits for COUNT rows of k floats that other blocks hand on, by all THREADS threads of the block; behind a barrier
+// they may be read as any floats. ALIGNED: k is a multiple of 4.
+template <int COUNT, bool ALIGNED, int THREADS>
+__device__ __forceinline__ void wait_for_rows(const Awaited* rows, int k) {
+  for (int m = 0; m < COUNT; ++m) {
+    for (int column = static_cast<int>(threadIdx.x) * 4; column < k; column += 4 * THREADS) {
+      float values[4] = {};
+      wait_for_floats<ALIGNED>(values, rows + static_cast<long long>(m) * k, column, k);
     }
   }
 }

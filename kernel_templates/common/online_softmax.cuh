@@ -56,10 +56,10 @@ struct OnlineSoftmax {
   __device__ __forceinline__ float normaliser() const { return sum > 0.0f ? 1.0f / sum : 0.0f; }
 };
 
-// Joins the first `count` of up to LIMIT states of one head: returns the whole, and in `weights` the factor each
-// state's sums count with. All lanes of a warp must take part.
-template <int LIMIT, bool PTX>
-__device__ __forceinline__ OnlineSoftmax join_states(float* weights, const OnlineSoftmax* states, int count) {
+// Joins the first `count` of up to LIMIT states of one head, which `states[i]` gives: returns the whole, and in
+// `weights` the factor each state's sums count with. All lanes of a warp must take part.
+template <int LIMIT, bool PTX, typename States>
+__device__ __forceinline__ OnlineSoftmax join_states(float* weights, const States& states, int count) {
   constexpr int kRounds = (LIMIT + 31) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   OnlineSoftmax own[kRounds];

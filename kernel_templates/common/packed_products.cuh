@@ -5,6 +5,7 @@
 // reads 512 bytes at once; the activations of a segment of columns lie in shared memory, where all lanes read the same
 // word. Warps of a block and lanes of a warp may share the depth of a row.
 
+#include "awaited.cuh"
 #include "dot4.cuh"
 #include "formats.cuh"
 #include "quantize.cuh"
@@ -216,7 +217,8 @@ struct PackedProducts {
     int largest = 0;
     for (int column = static_cast<int>(threadIdx.x) * 4; column < k; column += 4 * kThreads) {
       float value[4];
-      load_floats<kRowsAligned>(value, row, column, k);
+      look_at_floats<kRowsAligned>(value, row, column, k);
+      wait_for_floats<kRowsAligned>(value, row, column, k);
       if constexpr (kNormed) {
         float weight[4];
         load_floats<kRowsAligned>(weight, norm, column, k);
@@ -311,7 +313,7 @@ struct PackedProducts {
   }
 };
 
-// Rows of T, on their way to the shared memory of products P.
+// Rows of T, which may be Awaited, on their way to the shared memory of products P.
 template <typename P, typename T>
 struct PackedActivations {
   static constexpr int kM = P::kM;
@@ -354,7 +356,13 @@ struct PackedActivations {
         float value[kAtOnce][4];
 #pragma unroll
         for (int i = 0; i < kAtOnce; ++i) {
-          load_floats<kRowsAligned>(value[i], row, first + begin + i * kRound, k);
+          look_at_floats<kRowsAligned>(value[i], row, first + begin + i * kRound, k);
+        }
+        if constexpr (kIsAwaited<T>) {
+#pragma unroll
+          for (int i = 0; i < kAtOnce; ++i) {
+            wait_for_floats<kRowsAligned>(value[i], row, first + begin + i * kRound, k);
+          }
         }
         if constexpr (kNormed) {
           float weight[kAtOnce][4];

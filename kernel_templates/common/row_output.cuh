@@ -3,6 +3,7 @@
 // Where the results of rows go: elements of a floating-point type, or int8 with a scale for each block of 32 columns or
 // for each row, as products with quantized weights take them (common/quantize.cuh).
 
+#include "awaited.cuh"
 #include "quantize.cuh"
 #include "row.cuh"
 
@@ -91,6 +92,23 @@ struct RowOutput<int8, BY_ROW, ALIGNED, N, GROUP> {
         set_element(integers, v, to_int8(value[v], scale.inverse));
       }
       store_vector(row + column, integers);
+    }
+  }
+};
+
+// To blocks that wait for them.
+template <bool BY_ROW, int N, int GROUP>
+struct RowOutput<Awaited, BY_ROW, true, N, GROUP> {
+  static constexpr bool kMeasures = false;
+  Awaited* row;
+
+  __device__ __forceinline__ RowOutput(Awaited* y, float* /*scales*/, int index, int rows, int width)
+      : row(y + (index < rows ? static_cast<long long>(index) * width : 0)) {}
+  __device__ __forceinline__ void measure(const float (&)[N], int /*column*/, int /*end*/) {}
+  __device__ __forceinline__ void settle() {}
+  __device__ __forceinline__ void store(const float (&value)[N], int column, int end) const {
+    if (column < end) {
+      hand_on(row + column, value);
     }
   }
 };

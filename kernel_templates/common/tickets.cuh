@@ -3,66 +3,70 @@
 // Work of two phases in one launch, of which the second reads what all of the first gives: no barrier of the grid, so
 // that no launch needs all of its blocks to run at the same time. Blocks draw items in their order, all of the first
 // phase before any of the second. One that waits for the first phase has drawn of the second, so all items of the first
-// were drawn before, by blocks that run and wait for nobody.
+// were drawn before, by blocks that run and wait for nobody. What the first phase gives says by itself that it is there
+// (common/awaited.cuh), so that nobody fences; that all items are done is counted so that blocks look at one number
+// until then.
 //
-// `counters`: kTicketCounters ints, zero before and after a launch: items drawn, items of the first phase that are
-// done, blocks that are through.
+// `counters`: kTicketCounters ints, zero before the first launch: items drawn, items of the first phase that are done,
+// blocks that are through, and which copy of what is handed on the next launch uses. The last block to leave sets all
+// but that to zero.
 
-constexpr int kTicketCounters = 3;
+constexpr int kTicketCounters = 4;
+
+// What thread 0 of a block tells the others, in shared memory.
+struct Draws {
+  int item[2];  // drawn, in turns
+  int copy;     // of what is handed on, 0 or 1, that this launch uses
+};
 
 // AHEAD: a block draws its next item when it begins one, else when it has read all of that.
 template <bool AHEAD>
 struct Tickets {
   int* counters;
   int first_phase;  // items of the first phase
-  int items;        // of both
+  int items;        // of both, some of the second phase
 
   // The block's next item, in thread 0; the others get 0.
   __device__ __forceinline__ int draw() const { return threadIdx.x == 0 ? atomicAdd(counters, 1) : 0; }
 
+  // The copy that this launch uses, in thread 0; before it draws the last time.
+  __device__ __forceinline__ int look_up_copy() const {
+    return threadIdx.x == 0 ? static_cast<const volatile int*>(counters)[3] : 0;
+  }
+
   __device__ __forceinline__ bool in_first(int item) const { return item < first_phase; }
   __device__ __forceinline__ bool exists(int item) const { return item < items; }
 
-  // Says that so many items of the first phase are done, whose results the block's threads have written; all must take
-  // part. Thread 0 fences for all of them (common/split.cuh).
+  // Says that so many items of the first phase are done, whose results the block's threads have handed on; all must
+  // take part.
   __device__ __forceinline__ void tell_done(int count) const {
     __syncthreads();
     if (threadIdx.x == 0) {
-      __threadfence();
       atomicAdd(counters + 1, count);
     }
   }
 
-  // In a block that has drawn an item of the second phase: waits for the first; all threads must take part.
+  // In a block that has drawn an item of the second phase: waits until all of the first is done, though its results may
+  // still be on their way; all threads must take part.
   __device__ __forceinline__ void wait_for_first() const {
     if (threadIdx.x == 0) {
       const volatile int* const done = counters + 1;
       while (*done != first_phase) {
       }
-      __threadfence();
     }
     __syncthreads();
   }
 
-  // By the thread that draws, with the last item that it drew, of which there is none: the last block leaves the
-  // counters at zero. A block that draws no item ahead waits for nothing once it has drawn that.
-  __device__ __forceinline__ void leave(int item) const {
-    if constexpr (AHEAD) {
-      leave_by_count();
-    } else if (item == items + static_cast<int>(gridDim.x) - 1) {
-      clear();
-    }
-  }
-
-  // What a block does of both phases, from `item` on, which all of its threads know; `drawn` is in shared memory.
+  // What a block does of both phases, from `draws.item[0]` on, which all of its threads know; `draws` is in shared
+  // memory.
   // `make_first()` and `make_second()` make a phase, whose `begin(item)` has an item's first loads begin their way,
   // `work(item, turn)` leaves its sums in the place of that turn, 0 or 1, and `finish(item, turn)` stores what comes of
   // them, behind a barrier: with two places one barrier an item is enough. `receive()` follows the begin of a phase's
   // first item, in the second phase the wait for the first, too. Items of the second phase count from 0. All threads
   // must take part.
   template <typename MakeFirst, typename MakeSecond>
-  __device__ __forceinline__ void run(int (&drawn)[2], int item, const MakeFirst& make_first,
-                                      const MakeSecond& make_second) const {
+  __device__ __forceinline__ void run(Draws& draws, const MakeFirst& make_first, const MakeSecond& make_second) const {
+    int item = draws.item[0];
     int turn = 0;
     if (in_first(item)) {
       auto phase = make_first();
@@ -70,7 +74,7 @@ struct Tickets {
       phase.receive();
       int done = 0;
       do {
-        const int next = work_on(drawn, phase, item, turn);
+        const int next = work_on(draws, phase, item, turn);
         if (in_first(next)) {
           phase.begin(next);
         }
@@ -81,9 +85,11 @@ struct Tickets {
       } while (in_first(item));
       tell_done(done);
     }
-    item = run_second(drawn, item, turn, make_second);
-    if (threadIdx.x == 0) {
-      leave(item);
+    // Each block draws once what does not exist, when it waits for nothing any more: the last to do so is through with
+    // the counters, as all others are.
+    item = run_second<false>(draws, item, turn, make_second);
+    if (threadIdx.x == 0 && item == items + static_cast<int>(gridDim.x) - 1) {
+      clear(draws.copy);
     }
   }
 
@@ -91,50 +97,55 @@ struct Tickets {
   // `work_once(item)`: the first phase is no loop, whose invariants would take registers. A block that is through with
   // its item while others have not been drawn leaves the second phase to those that draw them, which have not begun.
   // The block of the last one does not find any, so that the second phase is always done; and as before, who waits
-  // knows that all items of the first were drawn by blocks that run. `item` is the block's first draw.
+  // knows that all items of the first were drawn by blocks that run.
   template <typename Work, typename MakeSecond>
-  __device__ __forceinline__ void run_once(int (&drawn)[2], int item, const Work& work_once,
-                                           const MakeSecond& make_second) const {
+  __device__ __forceinline__ void run_once(Draws& draws, const Work& work_once, const MakeSecond& make_second) const {
+    int item = draws.item[0];
     if (in_first(item)) {
       work_once(item);
       tell_done(1);
       if (threadIdx.x == 0) {
         const volatile int* const next = counters;
-        drawn[1] = in_first(*next) ? items : draw();
+        draws.item[1] = in_first(*next) ? items : draw();
       }
       __syncthreads();
-      item = drawn[1];
+      item = draws.item[1];
     }
-    (void)run_second(drawn, item, 1, make_second);
-    if (threadIdx.x == 0) {
-      leave_by_count();
+    if (!exists(item)) {
+      leave_by_count(draws.copy);
     }
+    (void)run_second<true>(draws, item, 1, make_second);
   }
 
  private:
-  __device__ __forceinline__ void clear() const {
+  __device__ __forceinline__ void clear(int copy) const {
     counters[0] = 0;
     counters[1] = 0;
     counters[2] = 0;
+    counters[3] = copy ^ 1;
   }
-  __device__ __forceinline__ void leave_by_count() const {
-    if (atomicAdd(counters + 2, 1) == static_cast<int>(gridDim.x) - 1) {
-      clear();
+  // By a block that draws no more.
+  __device__ __forceinline__ void leave_by_count(int copy) const {
+    if (threadIdx.x == 0 && atomicAdd(counters + 2, 1) == static_cast<int>(gridDim.x) - 1) {
+      clear(copy);
     }
   }
 
-  // Of a block that has drawn that item; gives the last one that it drew.
-  template <typename MakeSecond>
-  __device__ __forceinline__ int run_second(int (&drawn)[2], int item, int turn, const MakeSecond& make_second) const {
+  // Of a block that has drawn that item; gives the last one that it drew. LEAVES: it leaves by count when it has drawn
+  // that, while the last item's sums are finished.
+  template <bool LEAVES, typename MakeSecond>
+  __device__ __forceinline__ int run_second(Draws& draws, int item, int turn, const MakeSecond& make_second) const {
     if (exists(item)) {
       auto phase = make_second();
       phase.begin(item - first_phase);
       wait_for_first();
       phase.receive();
       do {
-        const int next = work_on(drawn, phase, item - first_phase, turn);
+        const int next = work_on(draws, phase, item - first_phase, turn);
         if (exists(next)) {
           phase.begin(next - first_phase);
+        } else if (LEAVES) {
+          leave_by_count(draws.copy);
         }
         phase.finish(item - first_phase, turn);
         item = next;
@@ -147,7 +158,7 @@ struct Tickets {
   // Gives the next item, which all threads find behind a barrier: thread 0 draws it, which takes a way to the L2 and
   // back.
   template <typename Phase>
-  __device__ __forceinline__ int work_on(int (&drawn)[2], Phase& phase, int item, int turn) const {
+  __device__ __forceinline__ int work_on(Draws& draws, Phase& phase, int item, int turn) const {
     int ticket = 0;
     if constexpr (AHEAD) {
       ticket = draw();
@@ -157,9 +168,9 @@ struct Tickets {
       ticket = draw();
     }
     if (threadIdx.x == 0) {
-      drawn[turn ^ 1] = ticket;
+      draws.item[turn ^ 1] = ticket;
     }
     __syncthreads();
-    return drawn[turn ^ 1];
+    return draws.item[turn ^ 1];
   }
 };

@@ -7,9 +7,19 @@
 // their way: less work than another launch. Its key head's new row, too, which the block of the context's last range
 // takes in and stores.
 
+#include "awaited.cuh"
 #include "decode_attention.cuh"
 #include "head_rotation.cuh"
+#include "ordered_ranges.cuh"
 #include "types.cuh"
+
+// The token's positions, and how many rows of the cache count with its own.
+struct TokenPlace {
+  int t;
+  int h;
+  int w;
+  int length;
+};
 
 // `C` as for DecodeAttention, with kNewest, kNormed, kEpsilon and the type Storage of qkv.
 template <typename C>
@@ -98,10 +108,18 @@ struct TokenAttention {
     }
   };
 
-  // The block's share, whose result the block that comes last for a key head stores. All threads must take part, and
-  // a barrier lie between two shares.
+  // Volatile, which keeps its order among other such loads: compilers put loads of positions behind all that the length
+  // is taken for.
+  __device__ __forceinline__ TokenPlace load_place() const {
+    const volatile int* const at = positions;
+    return {at[0], at[1], at[2], *const_cast<const volatile int*>(length)};
+  }
+
+  // The block's share; the results of a key head are stored by the block that comes last, or where they are Awaited and
+  // shares were drawn in their order, by that of the last range. All threads must take part, and a barrier lie between
+  // two shares.
   __device__ __forceinline__ void attend(typename Attention::Workplace& work, NewHeads& heads,
-                                         const AttentionShare& share) const {
+                                         const AttentionShare& share, const TokenPlace& place) const {
     const int kv_head = share.kv_head;
     const int kv_heads = share.kv_heads;
     const int warp = static_cast<int>(threadIdx.x) / 32;
@@ -115,15 +133,9 @@ struct TokenAttention {
     if constexpr (kNormed) {
       head_work.load_weights(weights, q_weight, k_weight, warp);
     }
-    // Volatile, which keeps this order: compilers put the loads of positions behind all that the length is taken for.
-    const volatile int* const at = positions;
-    const int at_t = at[0];
-    const int at_h = at[1];
-    const int at_w = at[2];
-    const int rows = *const_cast<const volatile int*>(length);
-    const HeadPosition position{clamp_row(at_t, position_count), clamp_row(at_h, position_count),
-                                clamp_row(at_w, position_count)};
-    const int context = max(0, min(rows, keys));
+    const HeadPosition position{clamp_row(place.t, position_count), clamp_row(place.h, position_count),
+                                clamp_row(place.w, position_count)};
+    const int context = max(0, min(place.length, keys));
     const typename Attention::Range range(context > 0 ? context - 1 : 0, share);  // without the new row
     const int kv_width = kv_heads * kHeadSize;
     typename Attention::Walk walk(k_cache + kv_head * kHeadSize, v_cache + kv_head * kHeadSize, k_scales, v_scales,
@@ -174,6 +186,10 @@ struct TokenAttention {
     }
     Attention::attend_range(work, query, walk, range.begin, range.end, takes_new_row ? heads.key() : nullptr,
                             heads.value());
-    Attention::finish(work, share, out, scales, partials, counters, range.count);
+    if constexpr (kIsAwaited<Output>) {
+      OrderedRanges<Attention>::finish(work, share, out, reinterpret_cast<Awaited*>(partials), range.count);
+    } else {
+      Attention::finish(work, share, out, scales, partials, counters, range.count);
+    }
   }
 };
