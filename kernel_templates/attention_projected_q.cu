@@ -127,6 +127,7 @@ struct Projection {
   static constexpr bool kRowsAligned = true;
   static constexpr bool kWholeSteps = WHOLE_STEPS != 0;
   static constexpr bool kNormed = false;
+  static constexpr bool kRowFirst = false;
 };
 using Share = PackedShare<Projection, Awaited>;
 constexpr int kSegmentBytes = SEGMENT_COLUMNS / 4 * 5;

@@ -43,6 +43,9 @@
 #ifndef PREFETCH
 #define PREFETCH 0  // steps of BLOCKS that are loaded ahead of the one that is multiplied
 #endif
+#ifndef ROW_FIRST
+#define ROW_FIRST 0  // 1: the row of A is asked for before the first weights, not behind them
+#endif
 #ifndef DP4A
 #define DP4A 1  // 1: products of integers; 0: products of floats, into which both are converted
 #endif
@@ -101,6 +104,7 @@ struct Constants {
   static constexpr bool kRowsAligned = ROWS_ALIGNED != 0;
   static constexpr bool kWholeSteps = WHOLE_STEPS != 0;
   static constexpr bool kNormed = NORMED != 0;
+  static constexpr bool kRowFirst = ROW_FIRST != 0;
 };
 using Products = PackedProducts<Constants>;
 using Form = Products::Form;
@@ -276,6 +280,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS > 0 ? MIN_BLOC
   int integers[kM] = {};
   Activations activations(a, scales_a, norm, k);
   Addends addends{bias, residual, first_row, n};
+  activations.ask(begin);
 #pragma unroll 1
   for (int first = begin; first < end; first += kSegment) {
     const int stop = end - first < kSegment ? end : first + kSegment;
@@ -291,7 +296,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS > 0 ? MIN_BLOC
       }
     }
     __syncthreads();  // the segment before was read
-    activations.fill(segment, first, (stop - first + kDepthStep - 1) / kDepthStep * kDepthStep);
+    activations.fill(segment, first, (stop - first + kDepthStep - 1) / kDepthStep * kDepthStep, first == begin);
     __syncthreads();
     Products::multiply_segment(ahead, group, row, block, stop / 32, end / 32, [&](const Products::Step& step, int at) {
       if constexpr (kRowScales && kDp4a) {

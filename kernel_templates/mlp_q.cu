@@ -46,6 +46,9 @@
 #ifndef PREFETCH
 #define PREFETCH 0  // steps of BLOCKS that are on their way while one is multiplied
 #endif
+#ifndef ROW_FIRST
+#define ROW_FIRST 0  // 1: x is asked for before the first weights, not behind them
+#endif
 #ifndef TICKETS_AHEAD
 #define TICKETS_AHEAD 0  // 1: a block draws its next item when it begins one, not when it is through with that
 #endif
@@ -115,6 +118,7 @@ struct GateUp {
   static constexpr bool kRowsAligned = ROWS_ALIGNED != 0;
   static constexpr bool kWholeSteps = WHOLE_STEPS != 0;
   static constexpr bool kNormed = true;
+  static constexpr bool kRowFirst = ROW_FIRST != 0;
 };
 struct Back {
   using Weight = DOWN;
@@ -130,6 +134,7 @@ struct Back {
   static constexpr bool kRowsAligned = DOWN_ALIGNED != 0;
   static constexpr bool kWholeSteps = DOWN_WHOLE_STEPS != 0;
   static constexpr bool kNormed = false;
+  static constexpr bool kRowFirst = false;
 };
 
 static_assert(BLOCKS_PER_SM >= 1, "sizes the grid");
@@ -140,7 +145,7 @@ static_assert(PREFETCH >= 0, "steps that are loaded ahead");
 constexpr int kLongest = SEGMENT_COLUMNS > DOWN_SEGMENT_COLUMNS ? SEGMENT_COLUMNS : DOWN_SEGMENT_COLUMNS;
 constexpr int kSegmentBytes = kM * kLongest / 4 * 5;
 
-using First = PackedShare<GateUp, STORAGE>;
+using First = PackedShare<GateUp, STORAGE, true>;
 using Second = PackedShare<Back, Awaited>;
 constexpr int kSumBytes = First::kSumBytes > Second::kSumBytes ? First::kSumBytes : Second::kSumBytes;
 
@@ -249,6 +254,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, RESIDENT)
   const Order order{counters, first_items, first_items + (hidden + Second::kItemRows - 1) / Second::kItemRows};
   const int ticket = order.draw();
   const int copy = order.look_up_copy();
+  First first(gate_up, 2 * intermediate, hidden, memory, x, norm);
+  first.activations.ask(0);
   if (threadIdx.x == 0) {
     draws.item[0] = ticket;
     draws.copy = copy;
@@ -258,11 +265,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, RESIDENT)
   Awaited* const given = gated + draws.copy * values;
   clear_copy(gated + (draws.copy ^ 1) * values, values);
   order.run(
-      draws,
-      [&] {
-        return GatePhase{
-            First(gate_up, 2 * intermediate, hidden, memory, x, norm), memory, squares, given, hidden, intermediate};
-      },
+      draws, [&] { return GatePhase{first, memory, squares, given, hidden, intermediate}; },
       [&] {
         return BackPhase{Second(down, hidden, intermediate, memory, given, nullptr), memory, Residuals{x, 0, hidden},
                          c};

@@ -13,6 +13,7 @@
 #include "row.cuh"
 #include "types.cuh"
 #include "vector.cuh"
+#include "words.cuh"
 
 // Of a block of 32 activations: their scale, and its product with the sum of the integers.
 struct ScalePair {
@@ -29,7 +30,7 @@ __device__ __forceinline__ constexpr int place_of_word(int word) { return word /
 // takes at a time, kPrefetch steps of so many that are loaded ahead, kDp4a for products of integers instead of floats,
 // kSegment columns whose activations lie in shared memory, kRowsAligned for activations of a multiple of 4 columns,
 // kWholeSteps where kBlocks divides the blocks of every part of a row, kNormed for activations that are multiplied by a
-// norm's weights first.
+// norm's weights first, kRowFirst for one row that is asked for before weights are.
 template <typename C>
 struct PackedProducts {
   using Weight = typename C::Weight;
@@ -45,6 +46,7 @@ struct PackedProducts {
   static constexpr bool kRowsAligned = C::kRowsAligned;
   static constexpr bool kWholeSteps = C::kWholeSteps;
   static constexpr bool kNormed = C::kNormed;
+  static constexpr bool kRowFirst = C::kRowFirst;
 
   static constexpr bool kRowScales = Form::kScales == 0;
   static constexpr bool kUpperInPlace = kDp4a && Form::kUpperInPlace;
@@ -58,6 +60,7 @@ struct PackedProducts {
 
   static_assert(kM >= 1 && kM <= 8, "rows of activations");
   static_assert(kLanesK == 1 || kLanesK == 2 || kLanesK == 4, "a warp reads 128 bytes together at least");
+  static_assert(!kRowFirst || kM == 1, "of several rows none is asked for first");
   static_assert(kWarps % kWarpsK == 0, "the warps of a row lie in one block");
   static_assert(kSegment % kDepthStep == 0 && kDepthStep % (32 * kBlocks) == 0 && kDepthStep % Form::kColumns == 0,
                 "segments are whole steps");
@@ -323,15 +326,34 @@ struct PackedActivations {
   static constexpr bool kNormed = P::kNormed;
   using Segment = typename P::Segment;
 
+  static constexpr int kRound = 4 * kThreads;  // columns that all threads take at once
+  static constexpr int kRounds = kSegment / kRound;
+  static constexpr int kAtOnce = kRounds < 1 ? 1 : kRounds < 4 ? kRounds : 4;
+  static constexpr int kEarly = !P::kRowFirst || kIsAwaited<T> ? 0 : kAtOnce < 2 ? kAtOnce : 2;
+
   const T* values;
   const float* norm;
   int k;
+  Words<T, 4> early[kEarly > 0 ? kEarly : 1];  // the first rounds of a row's columns
+  Words<float, 4> early_weights[kEarly > 0 && kNormed ? kEarly : 1];
   Int8Scale whole[kM] = {};  // of the rows, where they have one scale each
   float squares[kM] = {};    // summed up over the columns that this thread took
 
   __device__ __forceinline__ PackedActivations(const T* a, const float* /*scales*/, const float* norm_weights,
                                                int columns)
       : values(a), norm(norm_weights), k(columns) {}
+
+  // The first columns from `first` on begin their way, before weights, behind which they would come late.
+  __device__ __forceinline__ void ask(int first) {
+#pragma unroll
+    for (int i = 0; i < kEarly; ++i) {
+      const int column = first + static_cast<int>(threadIdx.x) * 4 + i * kRound;
+      ask_for(early[i], values, column);
+      if constexpr (kNormed) {
+        ask_for(early_weights[i], norm, column);
+      }
+    }
+  }
 
   // Before the first segment; all threads must take part.
   __device__ __forceinline__ void measure_rows() {
@@ -344,19 +366,21 @@ struct PackedActivations {
 
   // Rounds `count` columns from `first` on, a multiple of 256 and up to the end of the segment's last step; zeros
   // behind column k. Several loads are under way at once: one after the other they would take longer than a short row's
-  // products.
-  __device__ __forceinline__ void fill(Segment segment, int first, int count) {
-    constexpr int kRound = 4 * kThreads;
-    constexpr int kRounds = kSegment / kRound;
-    constexpr int kAtOnce = kRounds < 1 ? 1 : kRounds < 4 ? kRounds : 4;
+  // products. `asked`: the first columns have been asked for.
+  __device__ __forceinline__ void fill(Segment segment, int first, int count, bool asked) {
 #pragma unroll
     for (int m = 0; m < kM; ++m) {
       const T* row = values + static_cast<long long>(m) * k;
       for (int begin = static_cast<int>(threadIdx.x) * 4; begin < count; begin += kAtOnce * kRound) {
+        const bool early_round = asked && begin == static_cast<int>(threadIdx.x) * 4;
         float value[kAtOnce][4];
 #pragma unroll
         for (int i = 0; i < kAtOnce; ++i) {
-          look_at_floats<kRowsAligned>(value[i], row, first + begin + i * kRound, k);
+          if (i < kEarly && early_round) {
+            take(value[i], early[i < kEarly ? i : 0], values);
+          } else {
+            look_at_floats<kRowsAligned>(value[i], row, first + begin + i * kRound, k);
+          }
         }
         if constexpr (kIsAwaited<T>) {
 #pragma unroll
@@ -368,7 +392,11 @@ struct PackedActivations {
           float weight[kAtOnce][4];
 #pragma unroll
           for (int i = 0; i < kAtOnce; ++i) {
-            load_floats<kRowsAligned>(weight[i], norm, first + begin + i * kRound, k);
+            if (i < kEarly && early_round) {
+              take(weight[i], early_weights[i < kEarly ? i : 0], norm);
+            } else {
+              load_floats<kRowsAligned>(weight[i], norm, first + begin + i * kRound, k);
+            }
           }
 #pragma unroll
           for (int i = 0; i < kAtOnce; ++i) {
@@ -395,6 +423,26 @@ struct PackedActivations {
   __device__ __forceinline__ void leave_squares(Squares& of_warps) const {
     if constexpr (kNormed) {
       of_warps.leave(squares);
+    }
+  }
+
+ private:
+  template <typename U>
+  __device__ __forceinline__ void ask_for(Words<U, 4>& to, const U* row, int column) const {
+    if constexpr (kRowsAligned) {
+      to.clear();
+      if (column < k) {
+        to.load_here(row + column);
+      }
+    } else {
+      to.load_some(row, column, k);
+    }
+  }
+  template <typename U>
+  static __device__ __forceinline__ void take(float (&value)[4], const Words<U, 4>& words, const U* row) {
+#pragma unroll
+    for (int v = 0; v < 4; ++v) {
+      value[v] = words.get(Matrix<U>(row), v);
     }
   }
 };
@@ -424,10 +472,11 @@ struct PackedActivations<P, int8> {
     }
   }
   __device__ __forceinline__ float scale_of_row(int m) const { return whole[m]; }
+  __device__ __forceinline__ void ask(int /*first*/) const {}
   template <typename Squares>
   __device__ __forceinline__ void leave_squares(Squares& /*of_warps*/) const {}  // they were normalised before
 
-  __device__ __forceinline__ void fill(Segment segment, int first, int count) const {
+  __device__ __forceinline__ void fill(Segment segment, int first, int count, bool /*asked*/) const {
     constexpr int kUnits = kSegment / 16;  // of a row
     constexpr int kItems = kM * kUnits;
     constexpr int kTurns = (kItems + kThreads - 1) / kThreads;

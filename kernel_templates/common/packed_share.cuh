@@ -9,7 +9,8 @@
 
 // `C` as for PackedProducts, with kSteady: kPrefetch steps of BLOCKS are on their way all the time, not one at a time.
 // Rows of T are multiplied by kItemRows of the weight's at a time; a segment of them is rounded into shared memory.
-template <typename C, typename T>
+// ASKED: `activations.ask(0)` comes before the first item.
+template <typename C, typename T, bool ASKED = false>
 struct PackedShare {
   using Products = PackedProducts<C>;
   using Weight = typename C::Weight;
@@ -18,6 +19,7 @@ struct PackedShare {
   static constexpr int kItemRows = Products::kBlockRows;
   static constexpr int kItemSums = kItemRows * kM;
   static constexpr bool kRowScales = Products::kRowScales;
+  static constexpr bool kAsked = ASKED;
   static constexpr int kSumBytes = 4 * Products::kWarpsK * kItemSums;  // of one item, before warps are added up
 
   const unsigned char* weight;
@@ -74,7 +76,8 @@ struct PackedShare {
     }
     __syncthreads();  // the segment before was read
     const int count = segment_end(first) - first;
-    activations.fill(segment, first, (count + Products::kDepthStep - 1) / Products::kDepthStep * Products::kDepthStep);
+    activations.fill(segment, first, (count + Products::kDepthStep - 1) / Products::kDepthStep * Products::kDepthStep,
+                     kAsked && held < 0 && first == 0);
     __syncthreads();
     held = first;
   }
