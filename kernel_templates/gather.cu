@@ -10,6 +10,7 @@
 #include "common/formats.cuh"
 #include "common/matrix.cuh"
 #include "common/row.cuh"
+#include "common/table_row.cuh"
 
 #ifndef THREADS_PER_ROW
 #define THREADS_PER_ROW 128  // threads that share a row
@@ -51,35 +52,7 @@ constexpr int kStep = kThreadsPerRow * kVector;  // columns a row's threads take
 static_assert(kThreads <= 1024, "threads of a block");
 static_assert(kVector >= 1 && kUnroll >= 1, "counts");
 
-// What the table is given as: elements, or the bytes of a format.
-template <typename T, bool PACKED>
-struct TableOf {
-  using Type = T;
-};
-template <typename T>
-struct TableOf<T, true> {
-  using Type = unsigned char;
-};
-constexpr bool kPacked = is_packed<TABLE>();
-using Table = TableOf<TABLE, kPacked>::Type;
-
-// The values of a row that begin at `column`; those at or behind `end` read as zeros.
-template <typename Format>
-__device__ __forceinline__ void load_row(float (&value)[kVector], const unsigned char* table, int row, int column,
-                                         int end, int width) {
-  const long long group_bytes = packed_group_bytes<Format>(width);
-  const unsigned char* group = table + row / kPackedRows * group_bytes;
-#pragma unroll
-  for (int v = 0; v < kVector; ++v) {
-    value[v] = column + v < end ? packed_value<Format>(group, group_bytes, row % kPackedRows, column + v) : 0.0f;
-  }
-}
-template <typename Format>
-__device__ __forceinline__ void load_row(float (&value)[kVector], const Format* table, int row, int column, int end,
-                                         int width) {
-  const Matrix<Format> matrix(table);
-  load_floats<kAligned>(value, matrix.elements + static_cast<long long>(row) * width, column, end, 0.0f, matrix);
-}
+using Table = TableOf<TABLE>::Type;
 
 }  // namespace
 
@@ -98,7 +71,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
   float value[kUnroll][kVector];
 #pragma unroll
   for (int u = 0; u < kUnroll; ++u) {
-    load_row<TABLE>(value[u], table, known ? index : 0, first + u * kStep, known ? width : 0, width);
+    load_table_row<TABLE, kAligned>(value[u], table, known ? index : 0, first + u * kStep, known ? width : 0, width);
   }
 #pragma unroll
   for (int u = 0; u < kUnroll; ++u) {

@@ -140,6 +140,19 @@ constexpr std::array kHeads{
     Alternative<HeadPlace>{kSingle, "each operation by itself", always, nothing_more, single_head},
     Alternative<HeadPlace>{"normed", "the norm by the product after it", normalises_head, more_for_head, normed_head}};
 
+void single_next_token(LinearLayers& linear, const NextTokenPlace& place) {
+  linear.executor().run(place.next.sample());
+  linear.executor().run(place.next.advance());
+  linear.executor().run(place.next.gather());
+}
+
+void joined_next_token(LinearLayers& linear, const NextTokenPlace& place) { linear.executor().run(place.next); }
+
+constexpr std::array kNextTokens{
+    Alternative<NextTokenPlace>{kSingle, "each operation by itself", always, nothing_more, single_next_token},
+    Alternative<NextTokenPlace>{"joined", "the token, its place and its embedding in one launch", always, nothing_more,
+                                joined_next_token}};
+
 }  // namespace
 
 const PlaceList<AttentionPlace> kDecodeAttention{
@@ -147,5 +160,7 @@ const PlaceList<AttentionPlace> kDecodeAttention{
     kDecodeAttentions};
 const PlaceList<MlpPlace> kDecodeMlp{"place_decode_mlp", "a token's MLP: norm, gate and up, SwiGLU, down", kDecodeMlps};
 const PlaceList<HeadPlace> kHead{"place_head", "logits: norm and head", kHeads};
+const PlaceList<NextTokenPlace> kNextToken{
+    "place_next_token", "the next token: chosen, its place in the sequence, its embedding", kNextTokens};
 
 }  // namespace pascaline

@@ -7,6 +7,7 @@
 #include "runtime/model/model.hpp"
 #include "runtime/model/tensor_memory.hpp"
 #include "runtime/ops/advance.hpp"
+#include "runtime/ops/sample.hpp"
 
 namespace pascaline {
 namespace {
@@ -21,8 +22,16 @@ std::int32_t Model::sample() {
   place_next();
   sampler_.launch({logits_memory_.data(), ElementType::float32, {config_.text.vocab}});
   const std::int32_t token = sampler_.token();
+  embed_next();
   has_token_ = true;
   return token;
+}
+
+// A step begins with its token's embedding, which the step before it, or whoever chose the token, looked up.
+void Model::embed_next() {
+  if (decoder_.embeds_on_device()) {
+    decoder_.embed(next_pass());
+  }
 }
 
 void Model::choose(std::int32_t token) {
@@ -34,6 +43,7 @@ void Model::choose(std::int32_t token) {
     place_next();
   }
   sampler_.put(token);
+  embed_next();
   has_token_ = true;
 }
 
@@ -66,14 +76,40 @@ TextPass Model::next_pass() const {
   return pass;
 }
 
+void Model::run_next(const ops::Sample& sample, const ops::Advance& advance) {
+  NextTokenPlace place;
+  place.hidden = decoder_.embedding_of_next();
+  place.next = {.logits = sample.logits,
+                .settings = sample.settings,
+                .top_k = sample.top_k,
+                .generator = sample.generator,
+                .seen = sample.seen,
+                .token = sample.token,
+                .probability = sample.probability,
+                .length = advance.length,
+                .slots = advance.slots,
+                .positions = advance.positions,
+                .table = weights_.text.embedding,
+                .next = place.hidden};
+  fusion_.run(linear_, place);
+}
+
 void Model::run_step() {
   const std::uint64_t launched = executor_->launched();
   const TextPass pass = next_pass();
   const TensorView logits(logits_memory_.data(), ElementType::float32, {1, config_.text.vocab});
-  decoder_.forward(pass);
-  decoder_.project(0, 1, logits);
-  sampler_.launch(reshaped(logits, {config_.text.vocab}));
-  executor_->run(ops::Advance{pass.length, pass.slots, pass.positions});
+  const ops::Sample sample = sampler_.choice(reshaped(logits, {config_.text.vocab}));
+  const ops::Advance advance{pass.length, pass.slots, pass.positions};
+  if (decoder_.embeds_on_device()) {
+    decoder_.run_layers(pass);
+    decoder_.project(0, 1, logits);
+    run_next(sample, advance);
+  } else {
+    decoder_.forward(pass);
+    decoder_.project(0, 1, logits);
+    executor_->run(sample);
+    executor_->run(advance);
+  }
   launches_of_step_ = executor_->launched() - launched;
 }
 

@@ -39,6 +39,7 @@ extern const PlaceList<MlpPlace> kFewMlp;
 extern const PlaceList<AttentionPlace> kPromptAttention;
 extern const PlaceList<MlpPlace> kPromptMlp;
 extern const PlaceList<HeadPlace> kHead;
+extern const PlaceList<NextTokenPlace> kNextToken;
 extern const PlaceList<SparseAttentionPlace> kDecodeSparseAttention;
 extern const PlaceList<SparseAttentionPlace> kPromptSparseAttention;
 extern const PlaceList<VisionAttentionPlace> kVisionAttention;
@@ -52,6 +53,7 @@ void for_each_place(Visit&& visit) {
   visit(kDecodeSparseAttention);
   visit(kDecodeMlp);
   visit(kHead);
+  visit(kNextToken);
   visit(kFewAttention);
   visit(kFewMlp);
   visit(kPromptAttention);

@@ -111,6 +111,14 @@ PlaceKey HeadPlace::key() const {
 
 const PlaceList<HeadPlace>& HeadPlace::list() const noexcept { return kHead; }
 
+PlaceKey NextTokenPlace::key() const {
+  return {"place_next_token",
+          {{"HIDDEN", next.next.shape[1]}, {"VOCABULARY", next.logits.shape[0]}},
+          {{"TABLE", next.table.type}}};
+}
+
+const PlaceList<NextTokenPlace>& NextTokenPlace::list() const noexcept { return kNextToken; }
+
 PlaceKey VisionAttentionPlace::key() const {
   return {"place_vision_attention",
           {{"ROWS", hidden.shape[0]},

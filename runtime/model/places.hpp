@@ -7,6 +7,7 @@
 #include "runtime/model/attention_choice.hpp"
 #include "runtime/model/place_key.hpp"
 #include "runtime/ops/norm_epsilon.hpp"
+#include "runtime/ops/sample_next.hpp"
 #include "runtime/ops/tensor.hpp"
 
 // The places of a model: stretches of a pass that may be computed in several ways, which give the same. A stretch goes
@@ -116,6 +117,17 @@ struct HeadPlace {
   /// place_head.
   [[nodiscard]] PlaceKey key() const;
   [[nodiscard]] const PlaceList<HeadPlace>& list() const noexcept;
+};
+
+/// What follows the logits of a decoding step: the next token, one more in length, slot and positions, and the token's
+/// embedding where the next step begins.
+struct NextTokenPlace {
+  ops::SampleNext next;
+  TensorView hidden;  ///< [1, HIDDEN], float32, the same as `next.next`; written
+
+  /// place_next_token.
+  [[nodiscard]] PlaceKey key() const;
+  [[nodiscard]] const PlaceList<NextTokenPlace>& list() const noexcept;
 };
 
 /// The first half of a vision block, in place: `hidden += projection · attention(rotate(qkv · norm(hidden)))`.

@@ -56,16 +56,17 @@ void Sampler::set(const ops::SamplingSettings& settings, std::span<const std::in
 
 TensorView Sampler::token_on_device() const { return {choice_.data(), ElementType::int32, {1}}; }
 
-void Sampler::launch(const TensorView& logits) {
-  executor_->run(ops::Sample{
-      .logits = logits,
-      .settings = {settings_.data(), ElementType::float32, {4}},
-      .top_k = {top_k_.data(), ElementType::int32, {1}},
-      .generator = {generator_.data(), ElementType::int64, {2}},
-      .seen = {seen_.data(), ElementType::int32, {vocabulary_}},
-      .token = token_on_device(),
-      .probability = {static_cast<std::byte*>(choice_.data()) + kProbabilityOffset, ElementType::float32, {1}}});
+ops::Sample Sampler::choice(const TensorView& logits) const {
+  return {.logits = logits,
+          .settings = {settings_.data(), ElementType::float32, {4}},
+          .top_k = {top_k_.data(), ElementType::int32, {1}},
+          .generator = {generator_.data(), ElementType::int64, {2}},
+          .seen = {seen_.data(), ElementType::int32, {vocabulary_}},
+          .token = token_on_device(),
+          .probability = {static_cast<std::byte*>(choice_.data()) + kProbabilityOffset, ElementType::float32, {1}}};
 }
+
+void Sampler::launch(const TensorView& logits) { executor_->run(choice(logits)); }
 
 std::int32_t Sampler::token() {
   if (executor_->observes_only()) {

@@ -4,7 +4,7 @@
 #include <span>
 
 #include "runtime/model/executor.hpp"
-#include "runtime/ops/sample_host.hpp"
+#include "runtime/ops/sample.hpp"
 
 namespace pascaline {
 
@@ -24,7 +24,9 @@ class Sampler {
 
   /// Sets how tokens are chosen, and which were seen so far. Throws as `ops::check_settings`.
   void set(const ops::SamplingSettings& settings, std::span<const std::int32_t> seen);
-  /// Launches the choice from logits [vocabulary].
+  /// The choice from logits [vocabulary].
+  [[nodiscard]] ops::Sample choice(const TensorView& logits) const;
+  /// Launches it.
   void launch(const TensorView& logits);
   /// Waits, and gives the token chosen last. Throws Error if none of its logits was a number.
   [[nodiscard]] std::int32_t token();

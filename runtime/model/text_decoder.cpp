@@ -181,12 +181,30 @@ std::uint64_t TextDecoder::table_bytes(const TextConfig& config, std::int64_t co
   return static_cast<std::uint64_t>(context * config.head_dim) * sizeof(float);
 }
 
-void TextDecoder::forward(const TextPass& pass) {
+void TextDecoder::check(const TextPass& pass) const {
   if (pass.count() < 1 || pass.count() > most_rows_) {
     throw Error(fmt::format("a pass of {} tokens; it may have 1 to {}", pass.count(), most_rows_));
   }
+}
+
+void TextDecoder::forward(const TextPass& pass) {
+  embed(pass);
+  run_layers(pass);
+}
+
+void TextDecoder::embed(const TextPass& pass) {
+  check(pass);
+  embed_there(side_of(placement_.embedding) == kProcessor ? on_processor(pass) : pass);
+}
+
+TensorView TextDecoder::embedding_of_next() {
+  hidden_at_ = kDevice;
+  return runner(kDevice).hidden(1);
+}
+
+void TextDecoder::run_layers(const TextPass& pass) {
+  check(pass);
   const std::array<TextPass, 2> passes{pass, runners_[kProcessor] ? on_processor(pass) : TextPass{}};
-  embed(passes[side_of(placement_.embedding)]);
   for (std::size_t i = 0; i < weights_->layers.size(); ++i) {
     const Side side = side_of(placement_.layers[i]);
     move_hidden(side, 0, pass.count());
@@ -211,7 +229,7 @@ TextPass TextDecoder::on_processor(const TextPass& pass) {
   return there;
 }
 
-void TextDecoder::embed(const TextPass& pass) {
+void TextDecoder::embed_there(const TextPass& pass) {
   const Side side = side_of(placement_.embedding);
   const TensorView hidden = runner(side).hidden(pass.count());
   runner(side).executor().run(ops::Gather{weights_->embedding, pass.tokens, hidden});

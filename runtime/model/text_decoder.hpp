@@ -105,6 +105,15 @@ class TextDecoder {
   /// The pass's tensors are on the device. Does not wait if all runs there. Throws Error for more rows than
   /// `most_rows`, and what the operations throw.
   void forward(const TextPass& pass);
+  /// The same in two parts: only the embeddings of the pass's tokens, or the layers alone over what is embedded
+  /// already.
+  void embed(const TextPass& pass);
+  void run_layers(const TextPass& pass);
+  /// Whether embeddings are looked up on the device.
+  [[nodiscard]] bool embeds_on_device() const noexcept { return placement_.embedding != Place::processor; }
+  /// Where that is so: what the layers of a pass of one token begin with, [1, hidden], float32, for whoever writes the
+  /// token's embedding there in place of `embed`.
+  [[nodiscard]] TensorView embedding_of_next();
   /// Logits of rows `first` to `first + count` of the last pass into `logits` [count, vocabulary], float32, on the
   /// device. Does not wait if all runs there.
   void project(std::int64_t first, std::int64_t count, const TensorView& logits);
@@ -116,7 +125,8 @@ class TextDecoder {
   [[nodiscard]] LayerRunner& runner(Side side) { return *runners_[side]; }
   [[nodiscard]] DeviceMemory& device_memory() const noexcept { return device_->memory(); }
   [[nodiscard]] TextPass on_processor(const TextPass& pass);
-  void embed(const TextPass& pass);
+  void embed_there(const TextPass& pass);
+  void check(const TextPass& pass) const;
   void move_hidden(Side to, std::int64_t first, std::int64_t rows);
   void run_layer(std::size_t index, const TextPass& pass);
   void add_deepstack(const TextPass& pass, std::size_t index);

@@ -14,8 +14,8 @@ ReferenceFunction reference_advance, reference_attention_decode, reference_atten
     reference_attention_sparse_prefill, reference_choose_blocks, reference_elementwise, reference_gather,
     reference_layernorm, reference_matmul_nt, reference_matmul_q, reference_matvec_normed, reference_matvec_q,
     reference_mlp, reference_quantize, reference_pool_blocks, reference_position_embedding, reference_qk_norm_rope,
-    reference_rmsnorm, reference_rope_vision, reference_row_statistics, reference_sample, reference_score_blocks,
-    reference_softmax, reference_transpose;
+    reference_rmsnorm, reference_rope_vision, reference_row_statistics, reference_sample, reference_sample_next,
+    reference_score_blocks, reference_softmax, reference_transpose;
 ReferenceFunction slack_of_attention_projected, slack_of_mlp;  // beside the references
 
 namespace {
@@ -51,6 +51,7 @@ constexpr std::array kReferences{
     Known{"rope_vision", reference_rope_vision, {4, 1}},
     Known{"row_statistics", reference_row_statistics, {1, 1}},
     Known{"sample", reference_sample, {5, 4}},
+    Known{"sample_next", reference_sample_next, {9, 8}},
     Known{"score_blocks", reference_score_blocks, {3, 1}},
     Known{"softmax", reference_softmax, {1, 1}},
     Known{"transpose", reference_transpose, {1, 1}},

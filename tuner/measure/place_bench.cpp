@@ -191,6 +191,30 @@ void make(PlaceTensors& tensors, const Problem& of, HeadPlace& place) {
   place.input = tensors.scratch({rows, hidden});
 }
 
+// Without penalties, and taking the largest: what most decode with, and the shortest.
+void make(PlaceTensors& tensors, const Problem& of, NextTokenPlace& place) {
+  const std::int64_t hidden = of.dimension("HIDDEN");
+  const std::int64_t vocabulary = of.dimension("VOCABULARY");
+  ops::SampleNext& next = place.next;
+  const ops::SamplingSettings settings;
+  const std::array none{settings.top_k};
+  const auto counted = [&](const char* name, std::initializer_list<std::int64_t> extents) {
+    return tensors.changed(name, ElementType::int32, extents, 0, 100);
+  };
+  next.logits = tensors.read(ElementType::float32, {vocabulary}, -8, 8);
+  next.settings = tensors.floats(ops::device_settings(settings), {4});
+  next.top_k = tensors.integers(none, {1});
+  next.generator = tensors.changed("generator", ElementType::int64, {2}, 0, 100);
+  next.seen = counted("seen", {vocabulary});
+  next.token = counted("token", {1});
+  next.probability = tensors.written("probability", {1});
+  next.length = counted("length", {1});
+  next.slots = counted("slots", {1});
+  next.positions = counted("positions", {3, 1});
+  next.table = tensors.weight(of.type("TABLE"), vocabulary, hidden);
+  next.next = place.hidden = tensors.written("hidden", {1, hidden});
+}
+
 void make(PlaceTensors& tensors, const Problem& of, VisionAttentionPlace& place) {
   const std::int64_t rows = of.dimension("ROWS");
   const std::int64_t hidden = of.dimension("HIDDEN");

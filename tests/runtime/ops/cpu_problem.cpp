@@ -25,6 +25,7 @@
 #include "runtime/ops/reference.hpp"
 #include "runtime/ops/rope.hpp"
 #include "runtime/ops/sample.hpp"
+#include "runtime/ops/sample_next.hpp"
 #include "runtime/ops/transpose.hpp"
 #include "runtime/ops/vision_qkv.hpp"
 
@@ -420,6 +421,16 @@ void run_sample(const CpuProblem& of) {
                            of.view("probability", {1})});
 }
 
+void run_sample_next(const CpuProblem& of) {
+  const std::int64_t vocabulary = of.dimension("VOCABULARY");
+  const std::int64_t width = of.dimension("WIDTH");
+  ops::compute(ops::SampleNext{of.view("logits", {vocabulary}), of.view("settings", {4}), of.view("top_k", {1}),
+                               of.view("generator", {2}), of.view("seen", {vocabulary}), of.view("token", {1}),
+                               of.view("probability", {1}), of.view("length", {1}), of.view("slots", {1}),
+                               of.view("positions", {3, 1}), of.view("table", {vocabulary, width}),
+                               of.view("next", {1, width})});
+}
+
 void run_advance(const CpuProblem& of) {
   ops::compute(ops::Advance{of.view("length", {1}), of.view("slots", {1}), of.view("positions", {3, 1})});
 }
@@ -451,6 +462,7 @@ const std::map<std::string, Run>& runners() {
                                                 {"rope_vision", run_rope_vision},
                                                 {"row_statistics", run_row_statistics},
                                                 {"sample", run_sample},
+                                                {"sample_next", run_sample_next},
                                                 {"score_blocks", run_score_blocks},
                                                 {"softmax", run_softmax},
                                                 {"transpose", run_transpose}};

@@ -231,6 +231,10 @@ Sizes row_statistics(RaggedShapes& draw) {
 
 Sizes sample(RaggedShapes& draw) { return {{"VOCABULARY", draw.pick({1, 8}) * draw.size(5000)}}; }
 
+Sizes sample_next(RaggedShapes& draw) {
+  return {{"VOCABULARY", draw.pick({1, 8}) * draw.size(500)}, {"WIDTH", draw.size(300)}};
+}
+
 Sizes softmax(RaggedShapes& draw) { return {{"ROWS", draw.size(40)}, {"WIDTH", draw.size(600)}}; }
 
 Sizes qk_norm_rope(RaggedShapes& draw) {
@@ -309,6 +313,7 @@ const std::map<std::string, Draw>& draws() {
                                                  {"rope_vision", rope_vision},
                                                  {"row_statistics", row_statistics},
                                                  {"sample", sample},
+                                                 {"sample_next", sample_next},
                                                  {"score_blocks", score_blocks},
                                                  {"softmax", softmax},
                                                  {"transpose", transpose}};

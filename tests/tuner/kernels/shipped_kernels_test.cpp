@@ -48,7 +48,7 @@ INSTANTIATE_TEST_SUITE_P(
         Shape{"transpose", "ROWS=65,COLUMNS=131,STORAGE=float16"},
         Shape{"gather", "TOKENS=9,WIDTH=257,VOCABULARY=3,TABLE=bfloat16"},
         Shape{"position_embedding", "GRID_H=4,GRID_W=6,WIDTH=37,SIDE=5"}, Shape{"sample", "VOCABULARY=4099"},
-        Shape{"advance", ""}),
+        Shape{"sample_next", "VOCABULARY=4099,WIDTH=131,TABLE=bfloat16"}, Shape{"advance", ""}),
     [](const auto& shape) { return shape.param.kernel; });
 
 TEST(ShippedEpiloguesTest, FewResultsNearZeroAreNotTakenForWrong) {

@@ -79,6 +79,7 @@ std::vector<Problem> small_places() {
     }
     add("place_decode_mlp", {{"HIDDEN", "256"}, {"INTERMEDIATE", "512"}, {"GATE_UP", weight}, {"DOWN", weight}});
     add("place_head", {{"ROWS", "1"}, {"HIDDEN", "256"}, {"VOCABULARY", "300"}, {"HEAD", weight}});
+    add("place_next_token", {{"HIDDEN", "256"}, {"VOCABULARY", "300"}, {"TABLE", weight}});
     for (const auto& [kind, rows] : {std::pair{"few", "2"}, std::pair{"few", "7"}, std::pair{"prompt", "11"}}) {
       add(fmt::format("place_{}_attention", kind).c_str(), {{"ROWS", rows},
                                                             {"HIDDEN", "256"},
