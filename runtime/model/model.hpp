@@ -23,8 +23,6 @@
 #include "runtime/model/text_decoder.hpp"
 #include "runtime/model/vision_tower.hpp"
 #include "runtime/model/weight_stream.hpp"
-#include "runtime/ops/advance.hpp"
-#include "runtime/ops/sample.hpp"
 
 namespace pascaline {
 
@@ -132,9 +130,8 @@ class Model {
                  std::int64_t first, std::int64_t count);
   void read_rows(std::int64_t first, std::int64_t count, const LogitsReader& reader);
   void reserve_cache(std::int64_t tokens);
-  void place_next();
-  void embed_next();
-  void run_next(const ops::Sample& sample, const ops::Advance& advance);
+  void place_next(std::int64_t before);
+  void choose_next(const TensorView& logits, const TextPass& pass);
   void require_logits() const;
   void run_step();
   [[nodiscard]] StepGraph* ready_graph(ThermalState state, std::int64_t capacity);

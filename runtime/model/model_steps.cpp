@@ -19,19 +19,12 @@ constexpr int kMaxFailedRecordings = 3;
 std::int32_t Model::sample() {
   require_logits();
   check_logits(logits());
-  place_next();
-  sampler_.launch({logits_memory_.data(), ElementType::float32, {config_.text.vocab}});
+  const TensorView logits(logits_memory_.data(), ElementType::float32, {config_.text.vocab});
+  place_next(length_ - 1);  // from where it advances
+  choose_next(logits, next_pass());
   const std::int32_t token = sampler_.token();
-  embed_next();
   has_token_ = true;
   return token;
-}
-
-// A step begins with its token's embedding, which the step before it, or whoever chose the token, looked up.
-void Model::embed_next() {
-  if (decoder_.embeds_on_device()) {
-    decoder_.embed(next_pass());
-  }
 }
 
 void Model::choose(std::int32_t token) {
@@ -40,17 +33,19 @@ void Model::choose(std::int32_t token) {
     throw Error(fmt::format("token {} cannot be chosen; the vocabulary has {}", token, config_.text.vocab));
   }
   if (!has_token_) {
-    place_next();
+    place_next(length_);
   }
   sampler_.put(token);
-  embed_next();
+  if (decoder_.embeds_on_device()) {
+    decoder_.embed(next_pass());
+  }
   has_token_ = true;
 }
 
-// Where the next token goes, on the device: length, slot, positions.
-void Model::place_next() {
-  const auto slot = static_cast<std::int32_t>(length_);
-  const auto position = static_cast<std::int32_t>(length_ + delta_);
+// On the device, where a token goes that so many come before: length, slot, positions.
+void Model::place_next(std::int64_t before) {
+  const auto slot = static_cast<std::int32_t>(before);
+  const auto position = static_cast<std::int32_t>(before + delta_);
   const std::array<std::int32_t, 1> length{slot + 1};
   const std::array<std::int32_t, 1> slots{slot};
   const std::array<std::int32_t, 3> positions{position, position, position};
@@ -76,7 +71,16 @@ TextPass Model::next_pass() const {
   return pass;
 }
 
-void Model::run_next(const ops::Sample& sample, const ops::Advance& advance) {
+// Chooses the next token, for which it advances the pass's place. A step begins with its token's embedding, which is
+// looked up here; where the processor looks embeddings up, a step does that.
+void Model::choose_next(const TensorView& logits, const TextPass& pass) {
+  const ops::Sample sample = sampler_.choice(logits);
+  const ops::Advance advance{pass.length, pass.slots, pass.positions};
+  if (!decoder_.embeds_on_device()) {
+    executor_->run(sample);
+    executor_->run(advance);
+    return;
+  }
   NextTokenPlace place;
   place.hidden = decoder_.embedding_of_next();
   place.next = {.logits = sample.logits,
@@ -98,18 +102,13 @@ void Model::run_step() {
   const std::uint64_t launched = executor_->launched();
   const TextPass pass = next_pass();
   const TensorView logits(logits_memory_.data(), ElementType::float32, {1, config_.text.vocab});
-  const ops::Sample sample = sampler_.choice(reshaped(logits, {config_.text.vocab}));
-  const ops::Advance advance{pass.length, pass.slots, pass.positions};
   if (decoder_.embeds_on_device()) {
     decoder_.run_layers(pass);
-    decoder_.project(0, 1, logits);
-    run_next(sample, advance);
   } else {
     decoder_.forward(pass);
-    decoder_.project(0, 1, logits);
-    executor_->run(sample);
-    executor_->run(advance);
   }
+  decoder_.project(0, 1, logits);
+  choose_next(reshaped(logits, {config_.text.vocab}), pass);
   launches_of_step_ = executor_->launched() - launched;
 }
 

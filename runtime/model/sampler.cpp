@@ -66,8 +66,6 @@ ops::Sample Sampler::choice(const TensorView& logits) const {
           .probability = {static_cast<std::byte*>(choice_.data()) + kProbabilityOffset, ElementType::float32, {1}}};
 }
 
-void Sampler::launch(const TensorView& logits) { executor_->run(choice(logits)); }
-
 std::int32_t Sampler::token() {
   if (executor_->observes_only()) {
     return 0;  // nothing was drawn

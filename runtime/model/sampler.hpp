@@ -26,8 +26,6 @@ class Sampler {
   void set(const ops::SamplingSettings& settings, std::span<const std::int32_t> seen);
   /// The choice from logits [vocabulary].
   [[nodiscard]] ops::Sample choice(const TensorView& logits) const;
-  /// Launches it.
-  void launch(const TensorView& logits);
   /// Waits, and gives the token chosen last. Throws Error if none of its logits was a number.
   [[nodiscard]] std::int32_t token();
   /// Where that is on the device: [1], int32.

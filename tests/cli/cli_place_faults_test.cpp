@@ -108,7 +108,7 @@ TEST_F(CliPlaceFaultsTest, HangsCrashesAndBuffersThatDoNotFitCostTheirOwnTrial) 
       kernels_ / "matvec_normed.cu", "  const int first = static_cast<int>(blockIdx.x);\n",
       "  const int first = static_cast<int>(blockIdx.x);\n  *reinterpret_cast<volatile int*>(static_cast<unsigned long "
       "long>(n)) = 1;\n");
-  edit(spaces_ / "mlp.json", R"("access": "scratch", "extent": "M * INTERMEDIATE")",
+  edit(spaces_ / "mlp.json", R"x("access": "scratch", "extent": "2 * round_up(M * INTERMEDIATE, 4)")x",
        R"("access": "scratch", "extent": "M * INTERMEDIATE * 34359738368")");
   write_bytes(kernels_ / "attention_projected.cu", "#error this kernel cannot be built\n");
   const std::vector<std::string> places{"--kernel", "place_decode_attention", "--kernel", "place_decode_mlp"};

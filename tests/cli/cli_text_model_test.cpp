@@ -241,7 +241,7 @@ TEST_F(CliTextModelTest, ASweepTunesPromptsAndTokensOnly) {
                                            "--model",
                                            model_,
                                            "--kernel",
-                                           "advance",
+                                           "sample_next",
                                            "--device",
                                            "emulator",
                                            "--weights",

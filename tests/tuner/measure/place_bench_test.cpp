@@ -288,7 +288,7 @@ TEST_F(PlaceBenchTest, WantOfMemoryIsATrialsOutcome) {
   const TemporaryFolder folder;
   std::filesystem::copy(data_folder("search_spaces"), folder.path(), std::filesystem::copy_options::recursive);
   std::string json = bytes_of(folder / "mlp.json");
-  const std::string extent = R"("extent": "M * INTERMEDIATE")";
+  const std::string extent = R"x("extent": "2 * round_up(M * INTERMEDIATE, 4)")x";
   ASSERT_NE(json.find(extent), std::string::npos);
   json.replace(json.find(extent), extent.size(), R"("extent": "M * INTERMEDIATE * 1048576")");
   write_bytes(folder / "mlp.json", json);
