@@ -119,7 +119,8 @@ class DeviceScheduler {
   void on_restarted(const WorkerRestarted& restarted);
   void on_ended(const MeasuringEnded& ended);
 
-  // Finals: device_scheduler_finals.cpp.
+  // Finals, what is compared in how much time: device_scheduler_finals.cpp.
+  static constexpr const char* kNotAllWays = "not all ways to compute it were measured";
   void begin_finals(bool last, std::optional<double> allowed_s);
   // Whether some alternatives of a place of a model are still to be tried: what won among the others would be taken for
   // the best.
@@ -132,27 +133,31 @@ class DeviceScheduler {
   void release_for_later();
   [[nodiscard]] FinalsNeed finals_need() const;
   [[nodiscard]] FinalsOptions finals_options() const;
-  [[nodiscard]] FinalsOptions decision_options() const;
   [[nodiscard]] bool by_time_alone() const;
   [[nodiscard]] bool takes_energies() const;
-  void note_decision(const FinalsResult& result);
   [[nodiscard]] double min_finals_s() const;
   [[nodiscard]] double finals_reserve_s(double limit_s) const;
-  void decide_without_finals();
-  [[nodiscard]] bool decided_in_finals(const Config& config) const;
+  [[nodiscard]] double objective_s() const;
+  [[nodiscard]] double wanted_finals_s(double share_s, double left_s) const;
+
+  // What is decided by time: device_scheduler_decision.cpp.
   void recall_standing();
   [[nodiscard]] std::optional<StandingDecision> standing() const;
-  void store_decision(const ContextIds& context, const FinalsResult& result, std::int64_t trial);
+  [[nodiscard]] FinalsOptions decision_options() const;
   [[nodiscard]] FinalsResult heed_later_decisions(FinalsResult result);
   [[nodiscard]] bool is_better_elsewhere(const ContextIds& context, const FinalsResult& result) const;
   void announce(const FinalsResult& decided, const std::vector<std::int64_t>& ids);
-  void announce_by_objective(const FinalsResult& result, const std::vector<std::int64_t>& ids);
+  void announce_others(const FinalsResult& result, const std::vector<std::int64_t>& ids);
+  void store_decision(const ContextIds& context, const FinalsResult& result, std::int64_t trial);
+  void note_decision(const FinalsResult& result);
+  [[nodiscard]] bool decided_in_finals(const Config& config) const;
+  void decide_without_finals();
+
+  // What is decided by another objective: device_scheduler_objective.cpp.
   [[nodiscard]] bool lacks_objective() const;
   [[nodiscard]] bool tell_undecided(const ObjectiveDecision& decision);
   [[nodiscard]] bool was_not_compared(const ContextIds& context, const FinalsResult& result) const;
-  [[nodiscard]] double objective_s() const;
-  [[nodiscard]] double wanted_finals_s(double share_s, double left_s) const;
-  void announce_others(const FinalsResult& result, const std::vector<std::int64_t>& ids);
+  void announce_by_objective(const FinalsResult& result, const std::vector<std::int64_t>& ids);
 
   DevicePlan& plan_;
   SweepRecorder& recorder_;

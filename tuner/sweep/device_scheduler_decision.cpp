@@ -1,0 +1,235 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "tuner/sweep/device_scheduler.hpp"
+
+// What is decided by time, in view of what the database has for the same key: of earlier finals, and of other sweeps
+// meanwhile.
+namespace pascaline {
+
+// What was decided before for the same device, driver, compilers and source is to be shown wrong, or better known. What
+// the alternatives of a place are changes with the winners of their kernels.
+void DeviceScheduler::recall_standing() {
+  const CompilerAxis& compilers = *task_->kernel.compilers;
+  task_->standing.assign(task_->contexts.size(), std::nullopt);
+  task_->standing_of_all.reset();
+  task_->decided_unix_ms.assign(task_->contexts.size(), 0);
+  std::vector<Config> winners;
+  std::int64_t last_unix_ms = 0;
+  for (std::size_t i = 0; i < task_->contexts.size() && !task_->kernel.is_place; ++i) {
+    const auto decided = recorder_.persist([&](Store& store) { return store.decision(task_->contexts[i]); });
+    if (!decided || decided->stage != TrialStage::finals) {
+      continue;
+    }
+    task_->decided_unix_ms[i] = decided->decided_unix_ms;
+    const Config winner = compilers.with(decided->config, i);
+    if (task_->search.trial_of(winner) == 0) {  // not usable, or not any more
+      continue;
+    }
+    winners.push_back(winner);
+    StandingDecision& standing = task_->standing[i].emplace();
+    standing.config = winner.text();
+    standing.time = decided->time;
+    standing.baseline = decided->baseline;
+    standing.baseline_config =
+        decided->baseline_config ? compilers.with(*decided->baseline_config, i).text() : std::string();
+    standing.canary_us = decided->canary_us;
+    standing.confidence = decided->confidence;
+    if (decided->decided_unix_ms > last_unix_ms) {
+      last_unix_ms = decided->decided_unix_ms;
+      task_->standing_of_all = i;
+    }
+  }
+  task_->search.keep_comparing(std::move(winners));
+}
+
+std::optional<StandingDecision> DeviceScheduler::standing() const {
+  return task_->standing_of_all ? task_->standing.at(*task_->standing_of_all) : std::nullopt;
+}
+
+// With what the finalists are compared with: the baseline, and what finals decided before.
+FinalsOptions DeviceScheduler::decision_options() const {
+  FinalsOptions options = finals_options();
+  const std::optional<Config> baseline = task_->search.baseline();
+  options.stand_in = baseline ? baseline->text() : "";
+  options.standing = standing();
+  return options;
+}
+
+// Another sweep on the same database may have decided while these finals ran: what it decided is to be shown wrong as
+// what was decided before. Where its winner is no finalist here, see `is_better_elsewhere`.
+FinalsResult DeviceScheduler::heed_later_decisions(FinalsResult result) {
+  const std::vector<std::int64_t> before = task_->decided_unix_ms;
+  task_->later_decisions.clear();
+  if (result.from_search || task_->kernel.is_place || before.empty()) {
+    return result;
+  }
+  recall_standing();
+  const auto is_finalist = [&](const std::optional<StandingDecision>& standing) {
+    return standing && std::ranges::any_of(result.trials,
+                                           [&](const Trial& trial) { return trial.config.text() == standing->config; });
+  };
+  bool to_decide = false;
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    const bool later = task_->decided_unix_ms[i] != before[i];
+    if (later && !is_finalist(task_->standing[i])) {
+      task_->later_decisions.insert(task_->contexts[i].toolkit);
+    }
+    to_decide = to_decide || (later && task_->standing_of_all == i && is_finalist(task_->standing[i]));
+  }
+  if (!to_decide) {
+    return result;
+  }
+  recorder_.note(fmt::format("{}: {}: another sweep decided it meanwhile, and its winner counts as the one before",
+                             status_.device(), task_->search.wanted().problem.text()));
+  result.stays = false;
+  decide_finals(result, decision_options());
+  return result;
+}
+
+// Of a winner that another sweep decided meanwhile and these finals did not time: by what both gain on the default.
+bool DeviceScheduler::is_better_elsewhere(const ContextIds& context, const FinalsResult& result) const {
+  if (!task_->later_decisions.contains(context.toolkit)) {
+    return false;
+  }
+  const auto stored = recorder_.persist([&](Store& store) { return store.decision(context); });
+  if (!stored || stored->stage != TrialStage::finals || !stored->baseline || !result.baseline) {
+    return false;
+  }
+  const auto gain = [](const TimeSummary& standard, const TimeSummary& time) {
+    return time.median_us > 0 ? standard.median_us / time.median_us : 0;
+  };
+  return gain(*stored->baseline, stored->time) > gain(*result.baseline, *result.trials[result.winner].time);
+}
+
+// Where the winner's compiler is missing one day, the best of another is used: of each that has its default among the
+// finalists, decided by the same samples.
+void DeviceScheduler::announce_others(const FinalsResult& result, const std::vector<std::int64_t>& ids) {
+  const CompilerAxis& compilers = *task_->kernel.compilers;
+  const Config standard = task_->own_bound.default_config();
+  for (std::size_t compiler = 0; compiler < compilers.count(); ++compiler) {
+    if (compiler == compilers.index_of(result.trials[result.winner].config)) {
+      continue;
+    }
+    std::vector<std::size_t> members;
+    std::optional<std::size_t> baseline;
+    for (std::size_t i = 0; i < result.trials.size(); ++i) {
+      const Config& config = result.trials[i].config;
+      if (compilers.index_of(config) == compiler) {
+        baseline = config == compilers.with(standard, compiler) ? std::optional(i) : baseline;
+        members.push_back(i);
+      }
+    }
+    if (baseline) {
+      FinalsOptions options = options_.finals;
+      options.standing = task_->standing.at(compiler);
+      const FinalsResult among = decide_among(result, members, *baseline, options);
+      store_decision(task_->contexts[compiler], among, ids[members[among.winner]]);
+    }
+  }
+}
+
+void DeviceScheduler::store_decision(const ContextIds& context, const FinalsResult& result, std::int64_t trial) {
+  if (is_better_elsewhere(context, result)) {
+    recorder_.note(fmt::format("{}: {}: another sweep decided it meanwhile, with a winner that gains more; that stays",
+                               status_.device(), task_->search.wanted().problem.text()));
+    return;
+  }
+  recorder_.persist([&](Store& store) {
+    if (result.stays) {
+      store.confirm_winner(context);
+    } else {
+      store.set_winner(context, trial, result.baseline, result.confidence);
+    }
+  });
+}
+
+// The winner of all is decided last.
+void DeviceScheduler::announce(const FinalsResult& decided, const std::vector<std::int64_t>& ids) {
+  const FinalsResult result = heed_later_decisions(decided);
+  if (!result.from_search) {
+    announce_others(result, ids);
+  }
+  store_decision(task_->stored(result.trials[result.winner].config).context, result, ids[result.winner]);
+  if (result.by_objective) {
+    announce_by_objective(result, ids);
+  }
+  if (!task_->decided) {
+    task_->decided = true;
+    recorder_.summary().problems_done += task_->search.wanted().between ? 0 : 1;
+  }
+  note_decision(result);
+  task_->no_time = result.from_search ? "decided by the search's trials, without finals" : task_->no_time_by_objective;
+  if (recorder_.events().winner) {
+    FinalsResult told = result;
+    const CompilerAxis& compilers = *task_->kernel.compilers;
+    if (compilers.several()) {
+      told.compiler = compilers.compilers()[compilers.index_of(told.trials[told.winner].config)].text();
+      for (Trial& trial : told.trials) {
+        trial.config = compilers.without(trial.config);
+      }
+    }
+    if (result.stays) {
+      told.standing = standing();
+    }
+    told.baseline_why = result.baseline ? task_->search.why_no_default() : "";
+    recorder_.events().winner(status_.device(), task_->search.wanted(), told, task_->search.done());
+  }
+}
+
+// For the time that may be left.
+void DeviceScheduler::note_decision(const FinalsResult& result) {
+  const Config& winner = result.trials[result.winner].config;
+  if (task_->deepening == Deepening::finals) {
+    DeepeningCounts& counts = recorder_.summary().deepening;
+    ++counts.finals;
+    counts.winners_changed += task_->winner == winner ? 0 : 1;
+  }
+  plan_.note_winner(*task_, winner);
+  task_->open_finals = result.from_search ? OpenFinals{} : open_finals(result.trials, result.winner);
+}
+
+bool DeviceScheduler::decided_in_finals(const Config& config) const {
+  const ContextIds context = task_->stored(config).context;
+  const auto decided = recorder_.persist([&](Store& store) { return store.decision(context); });
+  return decided && decided->stage == TrialStage::finals;
+}
+
+// What finals have decided before, of the same compiler, is better founded, and stays.
+void DeviceScheduler::decide_without_finals() {
+  const ProblemSearch& search = task_->search;
+  if (search.usable() > 0 && lacks_alternatives()) {
+    task_->no_time = kNotAllWays;
+    return;
+  }
+  if (search.usable() == 0 || decided_in_finals(search.best())) {
+    return;
+  }
+  const std::optional<Config> baseline = search.baseline();
+  std::vector<Config> compared{search.best()};
+  if (baseline && *baseline != search.best()) {
+    compared.push_back(*baseline);
+  }
+  std::vector<std::int64_t> ids;
+  std::vector<Trial> trials;
+  for (const Config& config : compared) {
+    const std::int64_t id = ids.emplace_back(search.trial_of(config));
+    TrialFilter filter;
+    filter.trial_id = id;
+    std::vector<StoredTrial> stored = recorder_.persist([&](Store& store) { return store.trials(filter); });
+    if (stored.size() != 1 || !stored.front().trial.time) {
+      return;  // shared with what the machine went down on, or gone: there is nothing to decide by
+    }
+    trials.push_back(std::move(stored.front().trial));
+    trials.back().config = config;
+  }
+  const FinalsResult result =
+      decide_from_search(std::move(trials), baseline ? std::optional(ids.size() - 1) : std::nullopt, search.usable());
+  if (!decided_in_finals(compared[result.winner])) {
+    announce(result, ids);
+  }
+}
+
+}  // namespace pascaline
