@@ -314,6 +314,17 @@ class Store {
   /// `set_winner`, with trial, figures and confidence as they are. Throws StoreError if the context has none.
   void confirm_winner(const ContextIds& context, Objective objective = Objective::time);
 
+  /// Does `work`, whose calls of this store become one transaction that nobody else's writing comes between: what it
+  /// stores follows from what it reads. Nothing of it stays if it throws, or if the end of the transaction throws.
+  /// Calls that are a transaction of their own, as `add_trial`, cannot be part of it.
+  void transact(const std::function<void()>& work);
+
+  /// Which of all decisions of its context and objective one is: no two have both in common.
+  struct DecisionId {
+    std::int64_t trial = 0;
+    std::int64_t decided_unix_ms = 0;
+    friend bool operator==(const DecisionId&, const DecisionId&) = default;
+  };
   /// What was decided for a context.
   struct Decision {
     TrialStage stage = TrialStage::finals;  ///< of the winner's trial: whether finals decided
@@ -323,7 +334,7 @@ class Store {
     std::optional<TimeSummary> baseline{};    ///< what the winner was compared with
     std::optional<Config> baseline_config{};  ///< of that; nothing if it is not among the trials of the context
     double confidence = 0;
-    std::int64_t decided_unix_ms = 0;
+    DecisionId id;
   };
   /// Nothing if the context has no winner by that objective.
   [[nodiscard]] std::optional<Decision> decision(const ContextIds& context,

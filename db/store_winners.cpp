@@ -186,6 +186,15 @@ void Store::confirm_winner(const ContextIds& context, Objective objective) {
   });
 }
 
+void Store::transact(const std::function<void()>& work) {
+  Connection& connection = *impl_->connection;
+  std::optional<SQLite::Transaction> transaction;
+  connection.guard("begin a transaction",
+                   [&] { transaction.emplace(connection.database(), SQLite::TransactionBehavior::IMMEDIATE); });
+  work();
+  connection.guard("end a transaction", [&] { transaction->commit(); });
+}
+
 std::optional<Store::Decision> Store::decision(const ContextIds& context, Objective objective) const {
   return impl_->connection->guard("read how a winner was decided", [&]() -> std::optional<Decision> {
     Query row = impl_->connection->query(
@@ -205,9 +214,10 @@ std::optional<Store::Decision> Store::decision(const ContextIds& context, Object
     decision.canary_us = row.optional_real();
     decision.baseline = read_summary(row);
     decision.confidence = row.real();
-    decision.decided_unix_ms = row.integer();
+    decision.id.decided_unix_ms = row.integer();
     decision.config = read_config(row, "trials");
-    if (auto compared = compared_with(*impl_->connection, row.integer())) {
+    decision.id.trial = row.integer();
+    if (auto compared = compared_with(*impl_->connection, decision.id.trial)) {
       decision.baseline_config = std::move(compared->config);
     }
     return decision;

@@ -1,6 +1,7 @@
 #include <SQLiteCpp/Database.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 
 #include "db/best_trials.hpp"
@@ -188,6 +189,37 @@ TEST_F(StoreWinnersTest, AConfirmedWinnerStaysAsItIsAndCountsAsDecidedLast) {
   other.toolkit = store_.toolkit_id({"nvrtc", "13.0", "sm_61", "12.9"});
   const std::string message = store_error([&] { store_.confirm_winner(other); });
   EXPECT_NE(message.find("confirm a winner"), std::string::npos) << message;
+}
+
+TEST_F(StoreWinnersTest, NobodyStoresBetweenWhatATransactionReadsAndWrites) {
+  const std::int64_t first = store_.add_trial(session_, context_, example_trial(8));
+  const std::int64_t second = store_.add_trial(session_, context_, example_trial(16));
+  Store other(store_.file(), OpenMode::read_write);
+  other.set_busy_timeout(std::chrono::milliseconds(0));
+  store_.transact([&] {
+    EXPECT_FALSE(store_.decision(context_));
+    EXPECT_THROW(other.set_winner(context_, second, std::nullopt, 0.5), StoreBusyError);
+    store_.set_winner(context_, first, std::nullopt, 0.5);
+    EXPECT_FALSE(other.decision(context_)) << "nothing is seen of it before its end";
+  });
+  ASSERT_TRUE(other.decision(context_));
+  EXPECT_EQ(other.decision(context_)->id.trial, first);
+  store_.set_busy_timeout(std::chrono::milliseconds(0));
+  other.transact([&] { EXPECT_THROW(store_.transact([] {}), StoreBusyError); });
+}
+
+TEST_F(StoreWinnersTest, ATransactionThatFailsLeavesNothing) {
+  const std::int64_t first = store_.add_trial(session_, context_, example_trial(8));
+  const std::string message = store_error([&] {
+    store_.transact([&] {
+      store_.set_winner(context_, first, std::nullopt, 0.5);
+      store_.set_winner(context_, first + 1000, std::nullopt, 0.5);
+    });
+  });
+  EXPECT_NE(message.find("store a winner"), std::string::npos) << message;
+  EXPECT_FALSE(store_.decision(context_));
+  store_.transact([&] { store_.set_winner(context_, first, std::nullopt, 0.5); });
+  EXPECT_EQ(store_.decision(context_)->id.trial, first);
 }
 
 // Twins of the same machine code have the very times of the trial whose result they share, and come after it.

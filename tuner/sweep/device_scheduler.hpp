@@ -141,22 +141,32 @@ class DeviceScheduler {
   [[nodiscard]] double wanted_finals_s(double share_s, double left_s) const;
 
   // What is decided by time: device_scheduler_decision.cpp.
-  void recall_standing();
+  // What is decided in view of what the database has for the same key is read and stored in one transaction, and told
+  // when that is over.
+  using Notes = std::vector<std::string>;
+  void recall_standing(const Store& store);
   [[nodiscard]] std::optional<StandingDecision> standing() const;
   [[nodiscard]] FinalsOptions decision_options() const;
-  [[nodiscard]] FinalsResult heed_later_decisions(FinalsResult result);
-  [[nodiscard]] bool is_better_elsewhere(const ContextIds& context, const FinalsResult& result) const;
+  [[nodiscard]] FinalsResult heed_later_decisions(const Store& store, FinalsResult result, Notes& notes);
+  [[nodiscard]] bool is_better_elsewhere(const Store& store, const ContextIds& context,
+                                         const FinalsResult& result) const;
   void announce(const FinalsResult& decided, const std::vector<std::int64_t>& ids);
-  void announce_others(const FinalsResult& result, const std::vector<std::int64_t>& ids);
-  void store_decision(const ContextIds& context, const FinalsResult& result, std::int64_t trial);
+  void tell_winner(const FinalsResult& result);
+  [[nodiscard]] std::optional<FinalsResult> decide_and_store(Store& store, const FinalsResult& decided,
+                                                             const std::vector<std::int64_t>& ids, Notes& notes);
+  void store_others(Store& store, const FinalsResult& result, const std::vector<std::int64_t>& ids, Notes& notes);
+  void store_decision(Store& store, const ContextIds& context, const FinalsResult& result, std::int64_t trial,
+                      Notes& notes) const;
   void note_decision(const FinalsResult& result);
-  [[nodiscard]] bool decided_in_finals(const Config& config) const;
+  [[nodiscard]] bool decided_in_finals(const Store& store, const Config& config) const;
   void decide_without_finals();
 
   // What is decided by another objective: device_scheduler_objective.cpp.
   [[nodiscard]] bool lacks_objective() const;
   [[nodiscard]] bool tell_undecided(const ObjectiveDecision& decision);
-  [[nodiscard]] bool was_not_compared(const ContextIds& context, const FinalsResult& result) const;
+  [[nodiscard]] bool was_not_compared(const Store& store, const ContextIds& context, const FinalsResult& result) const;
+  void store_by_objective(const ObjectiveDecision& decided, const FinalsResult& result,
+                          std::optional<std::size_t> baseline, const std::vector<std::int64_t>& ids);
   void announce_by_objective(const FinalsResult& result, const std::vector<std::int64_t>& ids);
 
   DevicePlan& plan_;

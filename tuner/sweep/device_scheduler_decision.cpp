@@ -1,7 +1,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "tuner/sweep/device_scheduler.hpp"
 
@@ -11,19 +14,19 @@ namespace pascaline {
 
 // What was decided before for the same device, driver, compilers and source is to be shown wrong, or better known. What
 // the alternatives of a place are changes with the winners of their kernels.
-void DeviceScheduler::recall_standing() {
+void DeviceScheduler::recall_standing(const Store& store) {
   const CompilerAxis& compilers = *task_->kernel.compilers;
   task_->standing.assign(task_->contexts.size(), std::nullopt);
   task_->standing_of_all.reset();
-  task_->decided_unix_ms.assign(task_->contexts.size(), 0);
+  task_->decisions_before.assign(task_->contexts.size(), std::nullopt);
   std::vector<Config> winners;
   std::int64_t last_unix_ms = 0;
   for (std::size_t i = 0; i < task_->contexts.size() && !task_->kernel.is_place; ++i) {
-    const auto decided = recorder_.persist([&](Store& store) { return store.decision(task_->contexts[i]); });
+    const auto decided = store.decision(task_->contexts[i]);
     if (!decided || decided->stage != TrialStage::finals) {
       continue;
     }
-    task_->decided_unix_ms[i] = decided->decided_unix_ms;
+    task_->decisions_before[i] = decided->id;
     const Config winner = compilers.with(decided->config, i);
     if (task_->search.trial_of(winner) == 0) {  // not usable, or not any more
       continue;
@@ -37,8 +40,8 @@ void DeviceScheduler::recall_standing() {
         decided->baseline_config ? compilers.with(*decided->baseline_config, i).text() : std::string();
     standing.canary_us = decided->canary_us;
     standing.confidence = decided->confidence;
-    if (decided->decided_unix_ms > last_unix_ms) {
-      last_unix_ms = decided->decided_unix_ms;
+    if (decided->id.decided_unix_ms > last_unix_ms) {
+      last_unix_ms = decided->id.decided_unix_ms;
       task_->standing_of_all = i;
     }
   }
@@ -60,20 +63,20 @@ FinalsOptions DeviceScheduler::decision_options() const {
 
 // Another sweep on the same database may have decided while these finals ran: what it decided is to be shown wrong as
 // what was decided before. Where its winner is no finalist here, see `is_better_elsewhere`.
-FinalsResult DeviceScheduler::heed_later_decisions(FinalsResult result) {
-  const std::vector<std::int64_t> before = task_->decided_unix_ms;
+FinalsResult DeviceScheduler::heed_later_decisions(const Store& store, FinalsResult result, Notes& notes) {
+  const std::vector<std::optional<Store::DecisionId>> before = task_->decisions_before;
   task_->later_decisions.clear();
   if (result.from_search || task_->kernel.is_place || before.empty()) {
     return result;
   }
-  recall_standing();
+  recall_standing(store);
   const auto is_finalist = [&](const std::optional<StandingDecision>& standing) {
     return standing && std::ranges::any_of(result.trials,
                                            [&](const Trial& trial) { return trial.config.text() == standing->config; });
   };
   bool to_decide = false;
   for (std::size_t i = 0; i < before.size(); ++i) {
-    const bool later = task_->decided_unix_ms[i] != before[i];
+    const bool later = task_->decisions_before[i] != before[i];
     if (later && !is_finalist(task_->standing[i])) {
       task_->later_decisions.insert(task_->contexts[i].toolkit);
     }
@@ -82,19 +85,20 @@ FinalsResult DeviceScheduler::heed_later_decisions(FinalsResult result) {
   if (!to_decide) {
     return result;
   }
-  recorder_.note(fmt::format("{}: {}: another sweep decided it meanwhile, and its winner counts as the one before",
-                             status_.device(), task_->search.wanted().problem.text()));
+  notes.push_back(fmt::format("{}: {}: another sweep decided it meanwhile, and its winner counts as the one before",
+                              status_.device(), task_->search.wanted().problem.text()));
   result.stays = false;
   decide_finals(result, decision_options());
   return result;
 }
 
 // Of a winner that another sweep decided meanwhile and these finals did not time: by what both gain on the default.
-bool DeviceScheduler::is_better_elsewhere(const ContextIds& context, const FinalsResult& result) const {
+bool DeviceScheduler::is_better_elsewhere(const Store& store, const ContextIds& context,
+                                          const FinalsResult& result) const {
   if (!task_->later_decisions.contains(context.toolkit)) {
     return false;
   }
-  const auto stored = recorder_.persist([&](Store& store) { return store.decision(context); });
+  const auto stored = store.decision(context);
   if (!stored || stored->stage != TrialStage::finals || !stored->baseline || !result.baseline) {
     return false;
   }
@@ -106,7 +110,8 @@ bool DeviceScheduler::is_better_elsewhere(const ContextIds& context, const Final
 
 // Where the winner's compiler is missing one day, the best of another is used: of each that has its default among the
 // finalists, decided by the same samples.
-void DeviceScheduler::announce_others(const FinalsResult& result, const std::vector<std::int64_t>& ids) {
+void DeviceScheduler::store_others(Store& store, const FinalsResult& result, const std::vector<std::int64_t>& ids,
+                                   Notes& notes) {
   const CompilerAxis& compilers = *task_->kernel.compilers;
   const Config standard = task_->own_bound.default_config();
   for (std::size_t compiler = 0; compiler < compilers.count(); ++compiler) {
@@ -126,33 +131,55 @@ void DeviceScheduler::announce_others(const FinalsResult& result, const std::vec
       FinalsOptions options = options_.finals;
       options.standing = task_->standing.at(compiler);
       const FinalsResult among = decide_among(result, members, *baseline, options);
-      store_decision(task_->contexts[compiler], among, ids[members[among.winner]]);
+      store_decision(store, task_->contexts[compiler], among, ids[members[among.winner]], notes);
     }
   }
 }
 
-void DeviceScheduler::store_decision(const ContextIds& context, const FinalsResult& result, std::int64_t trial) {
-  if (is_better_elsewhere(context, result)) {
-    recorder_.note(fmt::format("{}: {}: another sweep decided it meanwhile, with a winner that gains more; that stays",
-                               status_.device(), task_->search.wanted().problem.text()));
+void DeviceScheduler::store_decision(Store& store, const ContextIds& context, const FinalsResult& result,
+                                     std::int64_t trial, Notes& notes) const {
+  if (is_better_elsewhere(store, context, result)) {
+    notes.push_back(fmt::format("{}: {}: another sweep decided it meanwhile, with a winner that gains more; that stays",
+                                status_.device(), task_->search.wanted().problem.text()));
+  } else if (result.stays) {
+    store.confirm_winner(context);
+  } else {
+    store.set_winner(context, trial, result.baseline, result.confidence);
+  }
+}
+
+// The winner of all is decided last. Nothing if what finals have decided stays.
+std::optional<FinalsResult> DeviceScheduler::decide_and_store(Store& store, const FinalsResult& decided,
+                                                              const std::vector<std::int64_t>& ids, Notes& notes) {
+  FinalsResult result = heed_later_decisions(store, decided, notes);
+  const Config& winner = result.trials[result.winner].config;
+  if (result.from_search && decided_in_finals(store, winner)) {
+    return std::nullopt;
+  }
+  if (!result.from_search) {
+    store_others(store, result, ids, notes);
+  }
+  store_decision(store, task_->stored(winner).context, result, ids[result.winner], notes);
+  return result;
+}
+
+void DeviceScheduler::announce(const FinalsResult& decided, const std::vector<std::int64_t>& ids) {
+  // Another sweep must not decide between the look and the storing. Where the database was locked it is done again.
+  const std::vector<std::optional<Store::DecisionId>> before = task_->decisions_before;
+  Notes notes;
+  std::optional<FinalsResult> stored;
+  recorder_.persist([&](Store& store) {
+    task_->decisions_before = before;
+    notes.clear();
+    store.transact([&] { stored = decide_and_store(store, decided, ids, notes); });
+  });
+  for (const std::string& note : notes) {
+    recorder_.note(note);
+  }
+  if (!stored) {
     return;
   }
-  recorder_.persist([&](Store& store) {
-    if (result.stays) {
-      store.confirm_winner(context);
-    } else {
-      store.set_winner(context, trial, result.baseline, result.confidence);
-    }
-  });
-}
-
-// The winner of all is decided last.
-void DeviceScheduler::announce(const FinalsResult& decided, const std::vector<std::int64_t>& ids) {
-  const FinalsResult result = heed_later_decisions(decided);
-  if (!result.from_search) {
-    announce_others(result, ids);
-  }
-  store_decision(task_->stored(result.trials[result.winner].config).context, result, ids[result.winner]);
+  const FinalsResult& result = *stored;
   if (result.by_objective) {
     announce_by_objective(result, ids);
   }
@@ -162,21 +189,26 @@ void DeviceScheduler::announce(const FinalsResult& decided, const std::vector<st
   }
   note_decision(result);
   task_->no_time = result.from_search ? "decided by the search's trials, without finals" : task_->no_time_by_objective;
-  if (recorder_.events().winner) {
-    FinalsResult told = result;
-    const CompilerAxis& compilers = *task_->kernel.compilers;
-    if (compilers.several()) {
-      told.compiler = compilers.compilers()[compilers.index_of(told.trials[told.winner].config)].text();
-      for (Trial& trial : told.trials) {
-        trial.config = compilers.without(trial.config);
-      }
-    }
-    if (result.stays) {
-      told.standing = standing();
-    }
-    told.baseline_why = result.baseline ? task_->search.why_no_default() : "";
-    recorder_.events().winner(status_.device(), task_->search.wanted(), told, task_->search.done());
+  tell_winner(result);
+}
+
+void DeviceScheduler::tell_winner(const FinalsResult& result) {
+  if (!recorder_.events().winner) {
+    return;
   }
+  FinalsResult told = result;
+  const CompilerAxis& compilers = *task_->kernel.compilers;
+  if (compilers.several()) {
+    told.compiler = compilers.compilers()[compilers.index_of(told.trials[told.winner].config)].text();
+    for (Trial& trial : told.trials) {
+      trial.config = compilers.without(trial.config);
+    }
+  }
+  if (result.stays) {
+    told.standing = standing();
+  }
+  told.baseline_why = result.baseline ? task_->search.why_no_default() : "";
+  recorder_.events().winner(status_.device(), task_->search.wanted(), told, task_->search.done());
 }
 
 // For the time that may be left.
@@ -191,9 +223,8 @@ void DeviceScheduler::note_decision(const FinalsResult& result) {
   task_->open_finals = result.from_search ? OpenFinals{} : open_finals(result.trials, result.winner);
 }
 
-bool DeviceScheduler::decided_in_finals(const Config& config) const {
-  const ContextIds context = task_->stored(config).context;
-  const auto decided = recorder_.persist([&](Store& store) { return store.decision(context); });
+bool DeviceScheduler::decided_in_finals(const Store& store, const Config& config) const {
+  const auto decided = store.decision(task_->stored(config).context);
   return decided && decided->stage == TrialStage::finals;
 }
 
@@ -204,7 +235,8 @@ void DeviceScheduler::decide_without_finals() {
     task_->no_time = kNotAllWays;
     return;
   }
-  if (search.usable() == 0 || decided_in_finals(search.best())) {
+  const auto is_decided = [&](const Store& store) { return decided_in_finals(store, search.best()); };
+  if (search.usable() == 0 || recorder_.persist(is_decided)) {
     return;
   }
   const std::optional<Config> baseline = search.baseline();
@@ -225,11 +257,9 @@ void DeviceScheduler::decide_without_finals() {
     trials.push_back(std::move(stored.front().trial));
     trials.back().config = config;
   }
-  const FinalsResult result =
-      decide_from_search(std::move(trials), baseline ? std::optional(ids.size() - 1) : std::nullopt, search.usable());
-  if (!decided_in_finals(compared[result.winner])) {
-    announce(result, ids);
-  }
+  announce(
+      decide_from_search(std::move(trials), baseline ? std::optional(ids.size() - 1) : std::nullopt, search.usable()),
+      ids);
 }
 
 }  // namespace pascaline

@@ -130,7 +130,7 @@ void DeviceScheduler::begin_finals(bool last, std::optional<double> allowed_s) {
   }
   task_->compared = true;
   task_->decided_on = key;
-  recall_standing();
+  recorder_.persist([&](Store& store) { recall_standing(store); });
   task_->state.gather();
   plan_.gather_finalists(*task_);
   send_finals();

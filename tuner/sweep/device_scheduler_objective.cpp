@@ -37,9 +37,10 @@ bool DeviceScheduler::tell_undecided(const ObjectiveDecision& decision) {
 }
 
 // A winner by the objective that there was no time to compare again stays.
-bool DeviceScheduler::was_not_compared(const ContextIds& context, const FinalsResult& result) const {
+bool DeviceScheduler::was_not_compared(const Store& store, const ContextIds& context,
+                                       const FinalsResult& result) const {
   const ObjectiveDecision& decision = *result.by_objective;
-  const auto stored = recorder_.persist([&](Store& store) { return store.decision(context, decision.objective); });
+  const auto stored = store.decision(context, decision.objective);
   if (!stored) {
     return false;
   }
@@ -59,25 +60,33 @@ bool DeviceScheduler::was_not_compared(const ContextIds& context, const FinalsRe
   return finals_.cut;
 }
 
-// As `announce_others` and `announce` by time.
+// What another sweep decides is not overwritten between the look and the storing.
+void DeviceScheduler::store_by_objective(const ObjectiveDecision& decided, const FinalsResult& result,
+                                         std::optional<std::size_t> baseline, const std::vector<std::int64_t>& ids) {
+  const ContextIds context = task_->stored(result.trials[decided.winner].config).context;
+  bool stays = false;
+  recorder_.persist([&](Store& store) {
+    store.transact([&] {
+      stays = was_not_compared(store, context, result);
+      if (!stays) {
+        store.set_winner(context, ids[decided.winner],
+                         baseline ? result.trials[*baseline].time : std::optional<TimeSummary>{}, decided.confidence,
+                         decided.objective, decided.baseline_score);
+      }
+    });
+  });
+  if (stays) {
+    recorder_.note(fmt::format("{}: {}: its winner by {} stays: there was no time to compare it again",
+                               status_.device(), task_->search.wanted().problem.text(), name_of(decided.objective)));
+  }
+}
+
+// As `store_others` and `announce` by time.
 void DeviceScheduler::announce_by_objective(const FinalsResult& result, const std::vector<std::int64_t>& ids) {
   const ObjectiveDecision& decision = *result.by_objective;
   if (tell_undecided(decision)) {
     return;
   }
-  const auto store_decision = [&](const ObjectiveDecision& decided, std::optional<std::size_t> baseline) {
-    const ContextIds context = task_->stored(result.trials[decided.winner].config).context;
-    if (was_not_compared(context, result)) {
-      recorder_.note(fmt::format("{}: {}: its winner by {} stays: there was no time to compare it again",
-                                 status_.device(), task_->search.wanted().problem.text(), name_of(decided.objective)));
-      return;
-    }
-    recorder_.persist([&](Store& store) {
-      store.set_winner(context, ids[decided.winner],
-                       baseline ? result.trials[*baseline].time : std::optional<TimeSummary>{}, decided.confidence,
-                       decided.objective, decided.baseline_score);
-    });
-  };
   const CompilerAxis& compilers = *task_->kernel.compilers;
   const Config standard = task_->own_bound.default_config();
   for (std::size_t compiler = 0; compiler < compilers.count(); ++compiler) {
@@ -95,10 +104,10 @@ void DeviceScheduler::announce_by_objective(const FinalsResult& result, const st
     }
     if (baseline) {
       decide_objective(among, result.trials, baseline, options_.finals.objective);
-      store_decision(among, baseline);
+      store_by_objective(among, result, baseline, ids);
     }
   }
-  store_decision(decision, result.baseline_trial);
+  store_by_objective(decision, result, result.baseline_trial, ids);
 }
 
 }  // namespace pascaline

@@ -102,9 +102,10 @@ struct SweepTask {
   std::string decided_on;   ///< the finalists that were compared
   std::vector<std::optional<StandingDecision>> standing{};  ///< of earlier finals, by compiler
   std::optional<std::size_t> standing_of_all{};             ///< that of the compiler that was decided for last
-  std::vector<std::int64_t> decided_unix_ms{};  ///< of what finals had decided by time when these began, by compiler
-  std::set<std::int64_t> later_decisions{};     ///< toolkits of another sweep's, whose winners these did not time
-  double spent_s = 0;                           ///< of a device
+  /// What finals had decided by time when these began, by compiler.
+  std::vector<std::optional<Store::DecisionId>> decisions_before{};
+  std::set<std::int64_t> later_decisions{};  ///< toolkits of another sweep's, whose winners these did not time
+  double spent_s = 0;                        ///< of a device
   bool looked_at = false;  ///< in this run: a configuration ran, or nothing that could run was found in its turn
   double put_off_s = 0;    ///< that it kept a device without a trial, when it last had to make room for others
   bool objective_put_off = false;      ///< its share of the time was over: it comes again when all were looked at

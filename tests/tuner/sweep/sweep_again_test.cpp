@@ -117,6 +117,58 @@ TEST_F(SweepAgainTest, WhatAnotherSweepDecidesMeanwhileIsNotOverwritten) {
   }
 }
 
+// Which decision it is does not hang on when it was made: another one of the same millisecond, as merging may bring it,
+// is another one.
+TEST_F(SweepAgainTest, AnotherDecisionOfTheSameMillisecondIsNoticed) {
+  const std::vector<std::string> long_launch{"2000000"};
+  options_.finals.rounds = options_.finals.min_rounds = 4;
+  options_.finals.launches = 1;
+  std::ignore = sweep(long_launch);
+  const std::int64_t before_ms = winner().decided_unix_ms;
+  const StoredTrial slowest = slowest_but_the_default();
+  std::int64_t planted = 0;
+  events_.view = [&](const SweepView& view) {
+    if (planted == 0 && view.devices.at(0).stage == "finals") {
+      planted = plant_decision(slowest.trial, 0.5);
+      const std::string of_before = " SET decided_unix_ms = " + std::to_string(before_ms);
+      SQLite::Database(database_.string(), SQLite::OPEN_READWRITE)
+          .exec("UPDATE winners" + of_before + "; UPDATE decisions" + of_before + " WHERE superseded = 0");
+    }
+  };
+  std::ignore = sweep(long_launch);
+  ASSERT_NE(planted, 0) << "finals were not seen";
+  EXPECT_EQ(winner().trial_id, planted);
+}
+
+// What is told of a decision is told when it is stored: who decides in between is not overwritten.
+TEST_F(SweepAgainTest, NobodyDecidesBetweenTheLookAtADecisionAndTheStoringOfAnother) {
+  const std::vector<std::string> long_launch{"2000000"};
+  options_.finals.rounds = options_.finals.min_rounds = 4;
+  options_.finals.launches = 1;
+  std::ignore = sweep(long_launch);
+  const StoredTrial slowest = slowest_but_the_default();
+  SQLite::Database(database_.string(), SQLite::OPEN_READWRITE).exec("DELETE FROM winners; DELETE FROM decisions");
+  std::int64_t first = 0;
+  std::int64_t second = 0;
+  events_.view = [&](const SweepView& view) {
+    if (first == 0 && view.devices.at(0).stage == "finals") {
+      Trial standard = slowest.trial;
+      standard.config = toy_config(640, kAlike);
+      first = plant_decision(standard, 1);
+    }
+  };
+  events_.note = [&](const std::string& note) {
+    if (second == 0 && note.find("another sweep decided it meanwhile") != std::string::npos) {
+      second = plant_decision(slowest.trial, 0.5);
+    }
+  };
+  std::ignore = sweep(long_launch);
+  ASSERT_NE(first, 0) << "finals were not seen";
+  ASSERT_NE(second, 0) << "the first decision was not noticed";
+  EXPECT_EQ(winner().trial_id, second);
+  expect_sound();
+}
+
 // An interrupted run comes back to nothing that it has decided, though the winner is of an earlier run.
 TEST_F(SweepAgainTest, AConfirmedDecisionIsOneOfTheRunThatConfirmedIt) {
   std::ignore = sweep();
