@@ -19,9 +19,10 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Contender, trial, values)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ObjectiveDecision, objective, contenders, winner, score, baseline_score, confidence,
                                    tie, out_of_time, undecided)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StandingDecision, config, time, baseline, baseline_config, canary_us, confidence)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(KnownEnergies, of_configs, canary_us, sm_clock_mhz, temperature_c)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FinalsOptions, rounds, min_rounds, rounds_per_look, launches, p_value, tie_width,
-                                   energy_window_ms, objective, stand_in, standing)
+                                   energy_window_ms, objective, stand_in, standing, energies)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FinalsResult, trials, failed, winner, baseline_trial, baseline, confidence, tie,
-                                   rounds, gave_up, out_of_time, by_objective, stays)
+                                   rounds, gave_up, out_of_time, by_objective, stays, energies_again)
 
 }  // namespace pascaline

@@ -137,6 +137,7 @@ class DeviceScheduler {
   [[nodiscard]] bool takes_energies() const;
   [[nodiscard]] double min_finals_s() const;
   [[nodiscard]] double finals_reserve_s(double limit_s) const;
+  [[nodiscard]] double energies_s() const;
   [[nodiscard]] double objective_s() const;
   [[nodiscard]] double wanted_finals_s(double share_s, double left_s) const;
 

@@ -58,6 +58,7 @@ FinalsOptions DeviceScheduler::decision_options() const {
   const std::optional<Config> baseline = task_->search.baseline();
   options.stand_in = baseline ? baseline->text() : "";
   options.standing = standing();
+  options.energies = task_->energies;
   return options;
 }
 
@@ -213,6 +214,9 @@ void DeviceScheduler::tell_winner(const FinalsResult& result) {
 
 // For the time that may be left.
 void DeviceScheduler::note_decision(const FinalsResult& result) {
+  if (auto energies = energies_of(result.trials); energies && !result.from_search && !result.energies_again) {
+    task_->energies = std::move(energies);
+  }
   const Config& winner = result.trials[result.winner].config;
   if (task_->deepening == Deepening::finals) {
     DeepeningCounts& counts = recorder_.summary().deepening;

@@ -62,6 +62,11 @@ FinalsOptions DeviceScheduler::finals_options() const {
   return options;
 }
 
+// Where finals of this run have measured them, they are mostly not measured again.
+double DeviceScheduler::energies_s() const {
+  return status_.tells_power() && takes_energies() && !task_->energies ? kEnergySeconds : 0;
+}
+
 // Of windows by another objective, the fewest that decide anything.
 double DeviceScheduler::objective_s() const {
   const ObjectiveOptions& objective = options_.finals.objective;
@@ -96,7 +101,7 @@ double DeviceScheduler::finals_reserve_s(double limit_s) const {
   }
   const FinalsNeed need = finals_need();
   const double all_s = finals_seconds(need, {need.launch_s.size(), need.rounds}) + kDecisionSeconds +
-                       std::max(status_.tells_power() && takes_energies() ? kEnergySeconds : 0, objective_s());
+                       std::max(energies_s(), objective_s());
   const double most_s = std::max(kShareOfFinals * limit_s, std::min(least_s, kLargestShareOfFinals * limit_s));
   return std::min(all_s, most_s);
 }

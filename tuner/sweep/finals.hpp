@@ -8,6 +8,7 @@
 
 #include "core/trial.hpp"
 #include "tuner/measure/trial_runner.hpp"
+#include "tuner/sweep/known_energy.hpp"
 #include "tuner/sweep/objective_decision.hpp"
 #include "tuner/sweep/standing_decision.hpp"
 
@@ -29,6 +30,7 @@ struct FinalsOptions {
   /// Text of the configuration that stands for the default where that is not usable; empty: none does.
   std::string stand_in{};
   std::optional<StandingDecision> standing{};  ///< of earlier finals, of a configuration that is a finalist again
+  std::optional<KnownEnergies> energies{};     ///< that earlier finals of the same run measured
 };
 
 /// What finals tell while they run; any function may be empty.
@@ -49,10 +51,11 @@ struct FinalsResult {
   std::vector<Trial> failed;            ///< finalists that did not run any more, with the reason
   bool tie = false;                     ///< others are not significantly slower than the fastest; a rule decided
   int rounds = 0;                       ///< that were undisturbed
-  bool gave_up = false;      ///< the card did not become fit: nothing is decided, and none of it must be stored
-  bool out_of_time = false;  ///< too few rounds fitted in (DeviceMonitor::set_end_s); otherwise as with `gave_up`
-  bool stays = false;        ///< the standing winner wins again, and the earlier finals tell better by how much
-  bool from_search = false;  ///< nothing was timed in turn: see `decide_from_search`
+  bool gave_up = false;         ///< the card did not become fit: nothing is decided, and none of it must be stored
+  bool out_of_time = false;     ///< too few rounds fitted in (DeviceMonitor::set_end_s); otherwise as with `gave_up`
+  bool stays = false;           ///< the standing winner wins again, and the earlier finals tell better by how much
+  bool energies_again = false;  ///< energies are those of the earlier finals, see FinalsOptions::energies
+  bool from_search = false;     ///< nothing was timed in turn: see `decide_from_search`
   std::optional<ObjectiveDecision> by_objective{};  ///< where finals were to decide by another objective, too
   std::string compiler{};                           ///< of the winner, "nvrtc 12.9"; empty where there was no choice
   std::optional<StandingDecision> standing{};       ///< for people: what stays, where something does
@@ -64,9 +67,10 @@ inline constexpr int kFewestFinalsRounds = 2;
 
 /// Re-times finalists interleaved until one is significantly the fastest, a tie is certain, or the next round would not
 /// be over in time (DeviceMonitor::set_end_s), decides (`decide_finals`), and then, if there is time, takes the energy
-/// of the winner and the baseline; or, where another objective is asked for, measures its contenders in turn and
-/// decides by that as well (`decide_objective`). What was decided by time stands whatever comes of it. Finalists that
-/// fail now are left out and the finals begin again; nothing if none is left or the device is lost.
+/// of the winner and the baseline, or those that earlier finals measured (`energies_again`); or, where another
+/// objective is asked for, measures its contenders in turn and decides by that as well (`decide_objective`). What was
+/// decided by time stands whatever comes of it. Finalists that fail now are left out and the finals begin again;
+/// nothing if none is left or the device is lost.
 [[nodiscard]] std::optional<FinalsResult> run_finals(TrialRunner& runner,
                                                      const std::vector<std::pair<Config, Binary>>& finalists,
                                                      const FinalsOptions& options, const FinalsEvents& events = {});

@@ -12,6 +12,7 @@
 #include "runtime/device/compile.hpp"
 #include "tuner/sweep/compiler_axis.hpp"
 #include "tuner/sweep/deepening.hpp"
+#include "tuner/sweep/known_energy.hpp"
 #include "tuner/sweep/problem_search.hpp"
 #include "tuner/sweep/standing_decision.hpp"
 #include "tuner/sweep/transfer_priors.hpp"
@@ -104,6 +105,7 @@ struct SweepTask {
   std::optional<std::size_t> standing_of_all{};             ///< that of the compiler that was decided for last
   /// What finals had decided by time when these began, by compiler.
   std::vector<std::optional<Store::DecisionId>> decisions_before{};
+  std::optional<KnownEnergies> energies{};   ///< that the last finals in this process to measure any did
   std::set<std::int64_t> later_decisions{};  ///< toolkits of another sweep's, whose winners these did not time
   double spent_s = 0;                        ///< of a device
   bool looked_at = false;  ///< in this run: a configuration ran, or nothing that could run was found in its turn

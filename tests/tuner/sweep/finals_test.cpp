@@ -181,6 +181,59 @@ TEST_F(RunFinalsTest, EnergyOfWinnerAndDefaultIsPowerTimesTime) {
   EXPECT_FALSE(run({finalist(32), finalist(64)})->trials[0].energy_mj);
 }
 
+TEST_F(RunFinalsTest, EnergiesOfFinalsBeforeAreTakenWhereTheCardIsAsItWas) {
+  int reads = 0;
+  double temperature_c = 60;
+  double watts = 50;
+  device_.sensors = [&] {
+    Sensors sensors = sensors_;
+    sensors.power_w = watts + 1e-8 * (++reads % 2);
+    sensors.temperature_c = temperature_c;
+    return sensors;
+  };
+  time_us_ = [this](std::size_t finalist) { return noisy(finalist == 0 ? 1000 : 2000); };
+  const std::vector<std::pair<Config, Binary>> finalists{finalist(32), finalist(128), finalist(64)};
+  const auto first = run(finalists);
+  EXPECT_FALSE(first->energies_again);
+  options_.energies = energies_of(first->trials);
+  ASSERT_TRUE(options_.energies);
+  EXPECT_EQ(options_.energies->of_configs.size(), 2U);
+  EXPECT_EQ(options_.energies->temperature_c, 60);
+  const auto energy_of_winner = [](const std::optional<FinalsResult>& result) {
+    EXPECT_TRUE(result->trials[0].energy_mj && result->trials[2].energy_mj) << "winner and default";
+    return result->trials[0].energy_mj.value_or(0);
+  };
+
+  watts = 70;  // what measuring again would tell
+  temperature_c = 62;
+  runs_.clear();
+  const auto again = run(finalists);
+  EXPECT_TRUE(again->energies_again);
+  EXPECT_NEAR(energy_of_winner(again), 50, 1e-6);
+  EXPECT_EQ(again->trials[0].reason, "its energy is what the finals before measured");
+  EXPECT_EQ(runs_.size() % finalists.size(), 0U) << "loading and rounds, and nothing after them";
+
+  temperature_c = 64;
+  const auto warmer = run(finalists);
+  EXPECT_FALSE(warmer->energies_again);
+  EXPECT_NEAR(energy_of_winner(warmer), 70, 1e-6);
+
+  temperature_c = 60;
+  options_.energies->canary_us = 98.5;
+  EXPECT_NEAR(energy_of_winner(run(finalists)), 70, 1e-6) << "another clock";
+  options_.energies->canary_us.reset();
+  EXPECT_NEAR(energy_of_winner(run(finalists)), 70, 1e-6) << "no clock to compare with";
+  options_.energies->canary_us = 100;
+  EXPECT_NEAR(energy_of_winner(run(finalists)), 50, 1e-6);
+
+  const std::pair<std::string, double> of_default = options_.energies->of_configs.back();
+  options_.energies->of_configs.pop_back();
+  EXPECT_NEAR(energy_of_winner(run(finalists)), 70, 1e-6) << "the default's is not known, and both are to be compared";
+  options_.energies->of_configs.push_back(of_default);
+  options_.energy_window_ms = 0;
+  EXPECT_FALSE(run(finalists)->trials[0].energy_mj);
+}
+
 // Whoever runs draws a power of its own, whose last digits are never still.
 class ObjectiveFinalsTest : public RunFinalsTest {
  protected:

@@ -11,6 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/util/paths.hpp"
 #include "db/sweep_plan.hpp"
 #include "runtime/dispatch/dispatcher.hpp"
 #include "tests/tuner/program.hpp"
@@ -112,6 +113,31 @@ TEST_F(SweepDeepeningTest, FinalsThatLeftSomethingOpenAreHeldAgainWithMoreRounds
   EXPECT_FALSE(summary.interrupted);
   EXPECT_EQ(last_state(), "finished");
   EXPECT_LT(summary.wall_s, kLongEnough);
+  expect_sound();
+}
+
+// Measuring an energy takes seconds: held again, finals at the same clock and temperature have it from those before.
+TEST_F(SweepDeepeningTest, FinalsThatAreHeldAgainTakeNoEnergyTwice) {
+  use_equals(5);
+  options_.finals.tie_width = 1e-9;
+  options_.finals.energy_after_search_s = 0;
+  options_.finals.energy_window_ms = 100;
+  options_.governor.passive = true;
+  options_.sensors = folder_ / "trace.json";
+  write_file_atomically(options_.sensors, R"({"repeat_s": 0.1, "steps": [
+      {"at_s": 0, "power_w": 50, "temperature_c": 60, "sm_clock_mhz": 1500, "throttle_reasons": 0},
+      {"at_s": 0.03, "power_w": 50.05}, {"at_s": 0.07, "power_w": 49.98}]})");
+  ASSERT_GE(sweep().deepening.finals, 1);
+  std::vector<std::string> measured;
+  std::vector<std::string> taken;
+  for (const StoredTrial& trial : stored(TrialStage::finals)) {
+    if (trial.trial.energy_mj) {
+      (trial.trial.reason.empty() ? measured : taken).push_back(trial.trial.config.text());
+      EXPECT_GT(*trial.trial.energy_mj, 0);
+    }
+  }
+  EXPECT_FALSE(measured.empty());
+  EXPECT_FALSE(taken.empty()) << "the default, at least, which equals are compared with";
   expect_sound();
 }
 
