@@ -32,8 +32,6 @@ constexpr std::chrono::seconds kBeatInterval{5};
 constexpr std::chrono::milliseconds kWaitForOthers{500};
 constexpr std::chrono::seconds kPatienceOnceTaken{10};
 constexpr std::chrono::seconds kPatienceWithWriters{120};
-// A shard that fails twice fails for a reason of its own.
-constexpr int kMostFailures = 2;
 
 struct FleetRunOptions {
   std::string folder;
@@ -47,6 +45,7 @@ struct FleetRunOptions {
 struct ShardEnd {
   AttemptState state = AttemptState::done;
   std::string note;
+  bool refused = false;  ///< see Attempt
 };
 
 bool is_unfinished(const std::filesystem::path& database) {
@@ -56,6 +55,25 @@ bool is_unfinished(const std::filesystem::path& database) {
 bool is_written(const std::filesystem::path& database) {
   const std::vector<SessionRow> sessions = Store(database, OpenMode::read_only).sessions();
   return std::ranges::any_of(sessions, [](const SessionRow& session) { return session.alive; });
+}
+
+// An exit code that says why nothing can be done, of a process that has begun nothing: asked again it says so again.
+bool is_refusal(int exit_code, const std::filesystem::path& database, int process_id) {
+  if (exit_code != kFault && exit_code != kUsage) {
+    return false;
+  }
+  std::error_code unseen;
+  if (!std::filesystem::exists(database, unseen)) {
+    return true;
+  }
+  try {
+    const std::vector<SessionRow> sessions = Store(database, OpenMode::read_only).sessions();
+    return std::ranges::none_of(sessions, [&](const SessionRow& session) { return session.process_id == process_id; });
+  } catch (const StoreBusyError&) {
+    return false;
+  } catch (const StoreError&) {
+    return true;
+  }
 }
 
 // Its process came to the end, and whoever watched it did not live to say so.
@@ -83,7 +101,7 @@ class FleetRunner {
     while (auto claim = next()) {
       tried_.insert(claim->attempt().shard);
       const ShardEnd end = work_on(*claim);
-      claim->end(end.state, end.note);
+      claim->end(end.state, end.note, end.refused);
       say(claim->attempt().shard, fmt::format("{}{}{}", name_of(end.state), end.note.empty() ? "" : ": ", end.note));
     }
     return interrupted() ? kInterrupted : verdict();
@@ -97,15 +115,8 @@ class FleetRunner {
 
   [[nodiscard]] bool is_wanted_still(const std::vector<Attempt>& attempts, int shard) const {
     const auto last = newest_attempt(attempts, shard);
-    if (!last || last->state != AttemptState::failed) {
-      return !last || last->state != AttemptState::done;
-    }
-    if (!options_.shards.empty()) {
-      return !tried_.contains(shard);
-    }
-    return std::ranges::count_if(attempts, [&](const Attempt& attempt) {
-             return attempt.shard == shard && attempt.state == AttemptState::failed;
-           }) < kMostFailures;
+    return !options_.shards.empty() && last && last->state == AttemptState::failed ? !tried_.contains(shard)
+                                                                                   : may_pass(attempts, shard);
   }
 
   // The claim of a shard that could be had; nothing if there is none, or an interruption. With --mpi shards that others
@@ -147,6 +158,10 @@ class FleetRunner {
       }
       say(shard, fmt::format("attempt {} begins{}", claim.attempt().number, resume ? ", resuming what there is" : ""));
       return watch(claim, resume);
+    } catch (const StoreBusyError& error) {
+      return {AttemptState::failed, error.what()};
+    } catch (const StoreError& error) {
+      return {AttemptState::failed, error.what(), true};
     } catch (const Error& error) {
       return {AttemptState::failed, error.what()};
     }
@@ -212,7 +227,8 @@ class FleetRunner {
         return {AttemptState::interrupted, "ended by a signal; what was measured is stored"};
       default:
         return {AttemptState::failed,
-                fmt::format("{} (exit code {}; {})", last_line_of(output), process.exit_code(), output.string())};
+                fmt::format("{} (exit code {}; {})", last_line_of(output), process.exit_code(), output.string()),
+                is_refusal(process.exit_code(), database, process.process_id())};
     }
   }
 

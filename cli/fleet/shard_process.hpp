@@ -22,6 +22,7 @@ class ShardProcess {
   [[nodiscard]] bool has_ended();
   /// Its exit code, or 128 and the signal that ended it.
   [[nodiscard]] int exit_code() const noexcept { return exit_code_; }
+  [[nodiscard]] int process_id() const noexcept { return process_; }
   /// Asks it to end properly (SIGTERM).
   void ask_to_end() const noexcept;
   /// Ends it and its workers at once.

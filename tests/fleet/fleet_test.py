@@ -223,6 +223,34 @@ class PlainFleetTest(FleetTest):
             self.assertIn(said, self.run_program("fleet", "run", self.fleet, code=1).stderr)
         self.assertEqual(self.status()[1]["attempts"], 0)
 
+    def test_what_is_refused_is_told_once(self):
+        self.plan(2)
+        sound = (self.kernels / "crawl.cu").read_text()
+        (self.kernels / "crawl.cu").write_text(sound + "// changed\n")
+        refused = self.run_program("fleet", "run", self.fleet, code=1)
+        self.assertEqual(refused.stdout.count("attempt 1 begins"), 2)
+        self.assertNotIn("attempt 2", refused.stdout)
+        self.assertEqual(refused.stdout.count("the source of kernel 'crawl' here is not that of fleet"), 2)
+        self.assertEqual({shard["attempts"] for shard in self.status().values()}, {1})
+        (self.kernels / "crawl.cu").write_text(sound)
+        (self.fleet / "shard-0001.db").write_bytes(b"no database" * 100)
+        refused = self.run_program("fleet", "run", self.fleet, code=1)
+        self.assertEqual(refused.stdout.count("not an SQLite database"), 1)
+        states = self.status()
+        self.assertEqual([states[shard]["state"] for shard in (1, 2)], ["failed", "done"])
+        self.assertEqual([states[shard]["attempts"] for shard in (1, 2)], [2, 2])
+
+    def test_a_shard_whose_process_is_killed_is_tried_again(self):
+        self.plan(1)
+        database = self.fleet / "shard-0001.db"
+        running = subprocess.Popen([PROGRAM, "fleet", "run", self.fleet], env=self.environment, stdout=subprocess.DEVNULL)
+        self.wait_for("a trial", lambda: self.trials_so_far(database) >= 2)
+        os.kill(descendants(running.pid)[1], signal.SIGKILL)
+        self.assertEqual(running.wait(60), 0)
+        self.assertEqual(self.status()[1]["attempts"], 2)
+        self.gather()
+        self.expect_whole(self.folder / "all.db")
+
     def test_wrong_shards_and_folders_are_refused(self):
         for shard, said in (("0/4", "there is no shard 0"), ("5/4", "there is no shard 5"), ("a/b", "is not a shard"),
                             ("1/0", "1 to 10000 shards"), ("1/100000", "1 to 10000 shards"), ("-1/4", "is not a shard")):

@@ -21,6 +21,7 @@ namespace {
 
 constexpr std::size_t kLargestAttempt = 1 << 16;
 constexpr int kMostAttempts = 100'000;
+constexpr int kMostFailures = 2;
 
 std::filesystem::path attempt_file(const std::filesystem::path& folder, int shard, int number) {
   return folder / fmt::format("shard-{:04}.attempt-{}.json", shard, number);
@@ -63,7 +64,8 @@ std::string attempt_text(const Attempt& attempt) {
                                     {"started_unix_ms", attempt.started_unix_ms},
                                     {"beat_unix_ms", attempt.beat_unix_ms},
                                     {"program", attempt.program},
-                                    {"note", attempt.note}};
+                                    {"note", attempt.note},
+                                    {"refused", attempt.refused}};
   return json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
@@ -90,6 +92,7 @@ std::optional<Attempt> attempt_from(const std::string& text) {
     attempt.beat_unix_ms = json.at("beat_unix_ms");
     attempt.program = json.at("program");
     attempt.note = json.at("note");
+    attempt.refused = json.value("refused", false);
     return attempt;
   } catch (const nlohmann::json::exception&) {
     return std::nullopt;
@@ -183,6 +186,23 @@ std::optional<Attempt> newest_attempt(const std::vector<Attempt>& attempts, int 
   return last == attempts.rend() ? std::nullopt : std::optional(*last);
 }
 
+bool may_pass(const std::vector<Attempt>& attempts, int shard) {
+  const auto last = newest_attempt(attempts, shard);
+  if (!last || last->state != AttemptState::failed) {
+    return !last || last->state != AttemptState::done;
+  }
+  int failures = 0;
+  for (const Attempt& attempt : attempts) {
+    if (attempt.shard == shard && attempt.state == AttemptState::failed) {
+      ++failures;
+      if (attempt.refused && attempt.host == host_name() && attempt.process == this_process()) {
+        return false;
+      }
+    }
+  }
+  return failures < kMostFailures;
+}
+
 bool is_lost(const Attempt& attempt, double lost_after_s) {
   if (attempt.state != AttemptState::running) {
     return false;
@@ -248,12 +268,13 @@ bool ShardClaim::beat() {
   return true;
 }
 
-void ShardClaim::end(AttemptState state, const std::string& note) {
+void ShardClaim::end(AttemptState state, const std::string& note, bool refused) {
   if (!is_ours()) {
     return;
   }
   attempt_.state = state;
   attempt_.note = note;
+  attempt_.refused = refused;
   attempt_.beat_unix_ms = now_unix_ms();
   write();
 }

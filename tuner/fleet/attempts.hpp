@@ -28,9 +28,10 @@ struct Attempt {
   int slurm_restart = 0;             ///< how often Slurm had started the job again
   std::int64_t started_unix_ms = 0;  ///< by its machine's clock, as the others
   std::int64_t beat_unix_ms = 0;
-  std::string program;  ///< version
-  std::string note;     ///< why it ended as it did
-  double age_s = 0;     ///< filled when read: since it was last written, by the clock that stamps the folder's files
+  std::string program;   ///< version
+  std::string note;      ///< why it ended as it did
+  bool refused = false;  ///< it failed before anything was measured, with a reason that its process would find again
+  double age_s = 0;      ///< filled when read: since it was last written, by the clock that stamps the folder's files
 };
 
 /// After so long without a sign of life an attempt is lost, where nothing tells sooner.
@@ -47,6 +48,11 @@ class ShardTakenError : public Error {
 
 /// The newest attempt at the shard.
 [[nodiscard]] std::optional<Attempt> newest_attempt(const std::vector<Attempt>& attempts, int shard);
+
+/// Whether a process that takes whatever shard is free is to try this one: not one that is done, that failed twice, as
+/// that has a reason of its own, or that this process was refused before. What was only interrupted, is lost, crashed
+/// or failed in the middle may pass.
+[[nodiscard]] bool may_pass(const std::vector<Attempt>& attempts, int shard);
 
 /// Whether a running attempt has no process any more: on this machine by its process; elsewhere once it has been silent
 /// for `lost_after_s`.
@@ -66,8 +72,8 @@ class ShardClaim {
   /// A sign of life. False if another process took the shard over, as it took this one for dead: then nothing more may
   /// be written for it.
   [[nodiscard]] bool beat();
-  /// What became of it; nothing is written if another process took it over.
-  void end(AttemptState state, const std::string& note);
+  /// What became of it; nothing is written if another process took it over. `refused`: see Attempt.
+  void end(AttemptState state, const std::string& note, bool refused = false);
   [[nodiscard]] const Attempt& attempt() const noexcept { return attempt_; }
 
  private:

@@ -48,6 +48,28 @@ TEST(AttemptsTest, AShardIsClaimedOnce) {
   }
 }
 
+TEST(AttemptsTest, WhatFailsIsTriedTwiceAndWhatIsRefusedOnceByAProcess) {
+  const TemporaryFolder folder;
+  const auto fail = [&](int shard, bool refused) {
+    ShardClaim claim(folder.path(), shard);
+    claim.end(AttemptState::failed, "why", refused);
+  };
+  EXPECT_TRUE(may_pass(read_attempts(folder.path()), 1)) << "that nobody has tried";
+  fail(1, false);
+  EXPECT_TRUE(may_pass(read_attempts(folder.path()), 1)) << "a crash may pass";
+  fail(1, false);
+  EXPECT_FALSE(may_pass(read_attempts(folder.path()), 1));
+  fail(2, true);
+  EXPECT_TRUE(newest_attempt(read_attempts(folder.path()), 2)->refused);
+  EXPECT_FALSE(may_pass(read_attempts(folder.path()), 2));
+  make_foreign(attempt_path(folder, 2, 1), std::chrono::seconds(1));
+  EXPECT_TRUE(may_pass(read_attempts(folder.path()), 2)) << "another machine was refused";
+  ShardClaim(folder.path(), 2).end(AttemptState::interrupted, "");
+  EXPECT_TRUE(may_pass(read_attempts(folder.path()), 2));
+  ShardClaim(folder.path(), 2).end(AttemptState::done, "");
+  EXPECT_FALSE(may_pass(read_attempts(folder.path()), 2));
+}
+
 TEST(AttemptsTest, OfManyAtOnceOneGetsIt) {
   const TemporaryFolder folder;
   constexpr int kProcesses = 8;
