@@ -19,6 +19,9 @@ enum class Objective : std::uint8_t {
 inline constexpr std::array kObjectives{Objective::time, Objective::energy, Objective::edp, Objective::sustained};
 
 [[nodiscard]] std::string_view name_of(Objective objective) noexcept;
+/// As it reads in a sentence, "by …": "time", "energy", "energy-delay product" or "sustained time". What options, files
+/// and JSON have is `name_of`.
+[[nodiscard]] std::string_view phrase_of(Objective objective) noexcept;
 [[nodiscard]] std::optional<Objective> objective_from(std::string_view name) noexcept;
 
 /// Whether it can only be decided where the device reports its power.

@@ -36,7 +36,7 @@ std::optional<std::string> why_outdated(const Winner& winner, const Winner& by_t
   const auto of_fastest = stored_value(fastest, winner.objective);
   if (value && of_fastest && *value > *of_fastest) {
     return fmt::format("outdated: the winner by time is better by {0}, too ({1:.4g} {3} against {2:.4g} {3})",
-                       name_of(winner.objective), *of_fastest, *value, unit_of(winner.objective));
+                       phrase_of(winner.objective), *of_fastest, *value, unit_of(winner.objective));
   }
   const bool is_compared_default = winner.trial.is_default && value && of_fastest;  // which may be as slow as it likes
   if (!is_compared_default && winner.trial.time && by_time.trial.time && by_time.trial.time->median_us > 0) {

@@ -182,10 +182,10 @@ void thin_out_points(ParetoProblem& problem, std::size_t most) {
 
 std::string pareto_role(const ParetoProblem& problem, const ParetoPoint& point) {
   std::string text;
-  for (const auto& [is, name] :
-       {std::pair(problem.time_winner == point.trial_id, "winner by time"),
-        std::pair(problem.energy_winner == point.trial_id, "winner by energy"),
-        std::pair(problem.edp_winner == point.trial_id, "winner by edp"), std::pair(point.is_default, "default")}) {
+  for (const auto& [is, name] : {std::pair(problem.time_winner == point.trial_id, "winner by time"),
+                                 std::pair(problem.energy_winner == point.trial_id, "winner by energy"),
+                                 std::pair(problem.edp_winner == point.trial_id, "winner by energy-delay product"),
+                                 std::pair(point.is_default, "default")}) {
     text += is ? (text.empty() ? "" : ", ") + std::string(name) : "";
   }
   return text;

@@ -137,8 +137,8 @@ Json winner_note(const Store& store, const Winner& winner, const TimeWinners& by
 std::string no_winners_text(const ShowOptions& options) {
   return options.objective.value_or(Objective::time) == Objective::time
              ? "no winners"
-             : fmt::format("no winners by {0}: `pascaline sweep --objective {0}` decides them",
-                           name_of(*options.objective));
+             : fmt::format("no winners by {}: `pascaline sweep --objective {}` decides them",
+                           phrase_of(*options.objective), name_of(*options.objective));
 }
 
 Table winners_table(const Store& store, const ShowOptions& options) {

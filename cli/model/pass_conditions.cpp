@@ -43,14 +43,22 @@ std::vector<std::string> slowed_by(std::uint64_t throttle_reasons) {
   return causes;
 }
 
-std::vector<std::string> objectives_of(ThermalState state, const Dispatcher& dispatcher) {
-  std::vector<std::string> names;
+std::vector<Objective> policy_of(ThermalState state, const Dispatcher& dispatcher) {
+  std::vector<Objective> objectives;
   if (dispatcher.watches()) {
     for (const Objective objective : dispatcher.thermal_policy().of(state)) {
-      names.emplace_back(name_of(objective));
+      objectives.push_back(objective);
     }
   }
-  return names.empty() ? std::vector<std::string>{std::string(name_of(Objective::time))} : names;
+  return objectives.empty() ? std::vector{Objective::time} : objectives;
+}
+
+std::vector<std::string> objectives_of(ThermalState state, const Dispatcher& dispatcher) {
+  std::vector<std::string> names;
+  for (const Objective objective : policy_of(state, dispatcher)) {
+    names.emplace_back(name_of(objective));
+  }
+  return names;
 }
 
 std::string winners_text(const PassConditions& conditions, const Dispatcher& dispatcher) {
@@ -61,11 +69,12 @@ std::string winners_text(const PassConditions& conditions, const Dispatcher& dis
   for (std::size_t i = 0; i < kThermalStates; ++i) {
     if (conditions.launches[i] > 0) {
       const auto state = static_cast<ThermalState>(i);
-      std::vector<std::string> names = objectives_of(state, dispatcher);
-      std::replace(names.begin(), names.end(), std::string(name_of(Objective::sustained)),
-                   std::string("sustained time"));
+      std::vector<std::string_view> phrases;
+      for (const Objective objective : policy_of(state, dispatcher)) {
+        phrases.push_back(phrase_of(objective));
+      }
       parts.push_back(
-          fmt::format("by {} ({}: {})", fmt::join(names, " or "), name_of(state),
+          fmt::format("by {} ({}: {})", fmt::join(phrases, " or "), name_of(state),
                       conditions.launches[i] == 1 ? "1 launch" : fmt::format("{} launches", conditions.launches[i])));
     }
   }

@@ -20,7 +20,7 @@ namespace {
 std::string entered_text(ThermalState state, const std::string& why, const Dispatcher& dispatcher) {
   std::vector<std::string> names;
   for (const Objective objective : dispatcher.thermal_policy().of(state)) {
-    names.emplace_back(objective == Objective::sustained ? "sustained time" : name_of(objective));
+    names.emplace_back(phrase_of(objective));
   }
   return fmt::format("{} ({}): winners by {} run", name_of(state), why,
                      names.empty() ? "time" : fmt::format("{}", fmt::join(names, " or ")));

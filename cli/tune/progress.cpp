@@ -48,7 +48,7 @@ std::string objective_text(const FinalsResult& result) {
   const ObjectiveDecision& decision = *result.by_objective;
   const Trial& best = result.trials[decision.winner];
   const double more = 100 * (best.time->median_us / result.trials[result.winner].time->median_us - 1);
-  std::string text = fmt::format("by {}: {}, {:.4g} {}", name_of(decision.objective),
+  std::string text = fmt::format("by {}: {}, {:.4g} {}", phrase_of(decision.objective),
                                  decision.winner == result.winner ? "the same" : best.config.text(), decision.score,
                                  unit_of(decision.objective));
   if (decision.winner == result.baseline_trial) {

@@ -154,10 +154,12 @@ void add_measuring_options(CLI::App& command, SweepOptions& sweep, bool& warm_ca
       ->capture_default_str()
       ->check(number_within(0, 0.5));
   command
-      .add_option("--finalists", sweep.finalists,
-                  fmt::format("Best configurations measured again against the default in the finals (by energy or edp: "
-                              "{} unless given)",
-                              kFinalistsByEnergy))
+      .add_option(
+          "--finalists", sweep.finalists,
+          fmt::format(
+              "Best configurations measured again against the default in the finals (with --objective energy or edp: "
+              "{} unless given)",
+              kFinalistsByEnergy))
       ->capture_default_str()
       ->transform(whole_number(1, 100));
   command.add_option("--rounds", sweep.finals.rounds, "Rounds of the finals")

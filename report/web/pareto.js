@@ -25,7 +25,7 @@ function paretoPart({problem}) {
 function paretoRole(pareto, point) {
   const roles = [
     ['winner by time', pareto.time_winner === point.trial], ['winner by energy', pareto.energy_winner === point.trial],
-    ['winner by edp', pareto.edp_winner === point.trial], ['default', point.default]
+    ['winner by energy-delay product', pareto.edp_winner === point.trial], ['default', point.default]
   ];
   return roles.filter(([, is]) => is).map(([name]) => name).join(', ');
 }

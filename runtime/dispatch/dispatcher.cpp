@@ -85,7 +85,7 @@ void Dispatcher::warn_of_policy() const {
       fmt::print(stderr,
                  "pascaline: warning: {}: no winner by {} is known for this device, so the next objective of the list "
                  "is used, or time (pascaline sweep --objective {} finds such winners)\n",
-                 clean_line(thermal_.policy.file), name_of(objective), name_of(objective));
+                 clean_line(thermal_.policy.file), phrase_of(objective), name_of(objective));
     }
   }
 }
@@ -164,7 +164,7 @@ const Prepared* Dispatcher::add_variant(const TunedKernel& kernel, Objective obj
       throw Error(fmt::format("cannot prepare {}: {}", prepared.plan.problem.text(), error.what()), error.code());
     }
     fmt::print(stderr, "pascaline: warning: {}: its winner by {} cannot be used: {}; that by time is used\n",
-               prepared.plan.problem.text(), name_of(objective), clean_line(error.what()));
+               prepared.plan.problem.text(), phrase_of(objective), clean_line(error.what()));
     return &prepared;
   }
 }

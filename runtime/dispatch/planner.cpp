@@ -348,7 +348,7 @@ std::optional<Plan> make_plan_by(Objective objective, const TunedKernel& kernel,
   if (!tuned || !as_near) {
     return std::nullopt;
   }
-  plan.reason = fmt::format("by {}: {}", name_of(objective), plan.reason);
+  plan.reason = fmt::format("by {}: {}", phrase_of(objective), plan.reason);
   return plan;
 }
 

@@ -96,7 +96,8 @@ TEST_F(CliTest, ObjectiveThatCannotBeDecidedIsToldAndTheSweepEndsWell) {
   const ProgramResult result = run(
       sweep({"--trials", "1", "--objective", "edp", "--preheat", "0", "--sensors", (folder_ / "trace.json").string()}));
   ASSERT_EQ(result.exit_code, 0) << result.error;
-  EXPECT_NE(result.out.find("no winner by edp: the card's power reading is stuck at 50 W"), std::string::npos)
+  EXPECT_NE(result.out.find("no winner by energy-delay product: the card's power reading is stuck at 50 W"),
+            std::string::npos)
       << result.out;
   const Store store(database_, OpenMode::read_only);
   EXPECT_EQ(store.winners("", nullptr, std::nullopt).size(), 1U) << "that by time";

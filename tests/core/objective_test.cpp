@@ -24,5 +24,12 @@ TEST(ObjectiveTest, OnlyEnergyNeedsPower) {
   EXPECT_EQ(unit_of(Objective::sustained), "us");
 }
 
+TEST(ObjectiveTest, InSentencesItIsWhatPeopleCallIt) {
+  EXPECT_EQ(phrase_of(Objective::time), "time");
+  EXPECT_EQ(phrase_of(Objective::energy), "energy");
+  EXPECT_EQ(phrase_of(Objective::edp), "energy-delay product");
+  EXPECT_EQ(phrase_of(Objective::sustained), "sustained time");
+}
+
 }  // namespace
 }  // namespace pascaline

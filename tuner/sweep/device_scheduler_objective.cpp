@@ -19,12 +19,12 @@ bool DeviceScheduler::lacks_objective() const {
 // Why nothing was decided, if so; a winner that is stored stays, and what is told once is not told again.
 bool DeviceScheduler::tell_undecided(const ObjectiveDecision& decision) {
   const std::string what = fmt::format("{}: {}: no winner by {}", status_.device(),
-                                       task_->search.wanted().problem.text(), name_of(decision.objective));
+                                       task_->search.wanted().problem.text(), phrase_of(decision.objective));
   const bool told = !task_->no_time_by_objective.empty();
   const bool lacks = lacks_objective();
   task_->objective_put_off = decision.out_of_time && finals_.shared && lacks;
   task_->no_time_by_objective =
-      decision.out_of_time && lacks ? fmt::format("no winner by {}", name_of(decision.objective)) : std::string();
+      decision.out_of_time && lacks ? fmt::format("no winner by {}", phrase_of(decision.objective)) : std::string();
   const bool wanted = decision.out_of_time ? lacks && !told : !decision.undecided.empty();
   if (wanted && task_->objective_put_off) {  // there may be time when all problems were looked at
     recorder_.note(fmt::format(
@@ -77,7 +77,7 @@ void DeviceScheduler::store_by_objective(const ObjectiveDecision& decided, const
   });
   if (stays) {
     recorder_.note(fmt::format("{}: {}: its winner by {} stays: there was no time to compare it again",
-                               status_.device(), task_->search.wanted().problem.text(), name_of(decided.objective)));
+                               status_.device(), task_->search.wanted().problem.text(), phrase_of(decided.objective)));
   }
 }
 

@@ -373,7 +373,7 @@ void SweepRun::tell_plan() {
                                                                 : std::string("as many trials as fit");
   const std::size_t kernels = plans_.front()->kernels().size();
   const Objective by = options_.finals.objective.objective;
-  const std::string objective = by == Objective::time ? "" : fmt::format(" by time and by {}", name_of(by));
+  const std::string objective = by == Objective::time ? "" : fmt::format(" by time and by {}", phrase_of(by));
   const std::string time_left =
       !deepens(options_) ? std::string()
       : between > 0      ? fmt::format("; with time left: finals again, neighbours of winners, {} in between",

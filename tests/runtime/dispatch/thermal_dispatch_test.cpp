@@ -77,7 +77,7 @@ TEST_F(ThermalDispatchTest, LaunchesTheVariantOfTheStateWithoutLoadingAnything) 
   EXPECT_EQ(prepared.plan.config, scale_config(32));
   EXPECT_EQ(prepared.in(ThermalState::hot).plan.config, scale_config(128));
   EXPECT_EQ(prepared.in(ThermalState::hot).plan.provenance, Provenance::exact);
-  EXPECT_TRUE(contains(prepared.in(ThermalState::hot).plan.reason, "by sustained: tuned on this kind of device"));
+  EXPECT_TRUE(contains(prepared.in(ThermalState::hot).plan.reason, "by sustained time: tuned on this kind of device"));
   EXPECT_EQ(device_.loads, 2);
 
   EXPECT_EQ(launched_at(50, dispatcher, prepared), 32U);
@@ -203,7 +203,7 @@ TEST_F(ThermalDispatchTest, AVariantThatDoesNotBuildLeavesTheWinnerByTimeWithAWa
   const Prepared* prepared = nullptr;
   const std::string warning = warnings_of([&] { prepared = &dispatcher.prepare(problem_); });
   EXPECT_EQ(&prepared->in(ThermalState::hot), prepared);
-  EXPECT_TRUE(contains(warning, "its winner by sustained cannot be used")) << warning;
+  EXPECT_TRUE(contains(warning, "its winner by sustained time cannot be used")) << warning;
   EXPECT_TRUE(contains(warning, "that by time is used")) << warning;
   EXPECT_EQ(std::count(warning.begin(), warning.end(), '\n'), 1) << warning;
   EXPECT_EQ(prepared->plan.provenance, Provenance::exact);
