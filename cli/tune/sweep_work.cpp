@@ -316,6 +316,18 @@ void add_alternatives(SweepWork& work, const SweepCommandOptions& options, const
   }
 }
 
+// Each problem once.
+void add_launches(SweepProblem& of_place, const ObservedPlace& place) {
+  for (const PlaceCandidate& candidate : place.candidates) {
+    for (const Executor::PlannedLaunch& launch : candidate.launches) {
+      Problem problem = launch.problem.named();
+      if (std::ranges::find(of_place.launches, problem) == of_place.launches.end()) {
+        of_place.launches.push_back(std::move(problem));
+      }
+    }
+  }
+}
+
 void add_places(SweepWork& work, const SweepCommandOptions& options, const ModelCommandOptions& model) {
   const ObservedModel observed = open_observed(model, options.sizes);
   std::vector<ObservedPlace> places;
@@ -335,6 +347,7 @@ void add_places(SweepWork& work, const SweepCommandOptions& options, const Model
     if (SweepProblem* const wanted = wanted_problem(work, options, place.key.named())) {
       wanted->count += static_cast<double>(place.uses);
       wanted->label = place.what;
+      add_launches(*wanted, place);
     }
   }
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 #include <utility>
+#include <vector>
 
 #include "core/device/device_rates.hpp"
 #include "core/error.hpp"
@@ -24,14 +25,18 @@ double estimated_launches(const PlaceCandidate& candidate) {
   return static_cast<double>(candidate.launches.size()) + candidate.extra_launches;
 }
 
+// By how much longer what an alternative launches takes than that of another, where that is no matter of chance, for it
+// to be left out of an estimate: kernels one by one, with cold caches, are not the whole.
+constexpr double kClearlyLonger = 1.05;
+
 // Of a launch, where a table has it.
-std::string launch_time_text(const Dispatcher* dispatcher) {
+std::optional<double> launch_us(const Dispatcher* dispatcher) {
   if (dispatcher == nullptr || dispatcher->device().info().kind != DeviceKind::cuda) {
-    return {};
+    return std::nullopt;
   }
   const DeviceInfo& info = dispatcher->device().info();
   const auto rates = typical_rates(device_row(info).compute_capability, info.limits);
-  return rates ? fmt::format(" of about {:.0f} us", rates->launch_us) : std::string();
+  return rates ? std::optional(rates->launch_us) : std::nullopt;
 }
 
 }  // namespace
@@ -120,26 +125,70 @@ std::optional<PlaceChoice> FusionChooser::from_winners(const PlaceKey& key, cons
   }
 }
 
-// Launches are all that is known to cost something everywhere. Of equal ones the first counts.
-PlaceChoice FusionChooser::estimated(std::span<const PlaceCandidate> candidates, const CanRun& can_run) const {
-  const PlaceCandidate& single = candidates.front();
-  std::size_t best = 0;
-  for (std::size_t i = 1; i < candidates.size(); ++i) {
-    if (estimated_launches(candidates[i]) < estimated_launches(candidates[best]) &&
-        (!can_run || can_run(candidates[i]))) {
-      best = i;
+// Of all that it launches what the winner took, but for launching; nothing unless each was measured in just that shape.
+std::optional<FusionChooser::WorkTime> FusionChooser::work_of(const PlaceCandidate& candidate) const {
+  if (dispatcher_ == nullptr || !why_no_winners_.empty()) {
+    return std::nullopt;
+  }
+  const double launching_us = launch_us(dispatcher_).value_or(0);
+  WorkTime work;
+  for (const Executor::PlannedLaunch& launch : candidate.launches) {
+    try {
+      const Plan plan = dispatcher_->plan(launch.problem.named());
+      if (plan.provenance != Provenance::exact || !plan.expected) {
+        return std::nullopt;
+      }
+      work.low_us += std::max(0.0, plan.expected->low_us - launching_us);
+      work.median_us += std::max(0.0, plan.expected->median_us - launching_us);
+      work.high_us += std::max(0.0, plan.expected->high_us - launching_us);
+    } catch (const Error&) {
+      return std::nullopt;  // what is wrong with it is told where it is to be launched
     }
   }
-  const double saved = estimated_launches(single) - estimated_launches(candidates[best]);
+  return work;
+}
+
+// Launches are all that is known to cost something everywhere, and where its kernels were tuned what these took: an
+// alternative whose kernels a sweep has found good configurations for can be several times as fast as one for which it
+// had no time, on any device. Of equal ones the first counts.
+PlaceChoice FusionChooser::estimated(std::span<const PlaceCandidate> candidates, const CanRun& can_run) const {
+  std::vector<std::optional<WorkTime>> work;
+  std::optional<WorkTime> shortest;
+  for (const PlaceCandidate& candidate : candidates) {
+    work.push_back(work_of(candidate));
+    if (work.back() && (!shortest || work.back()->median_us < shortest->median_us)) {
+      shortest = work.back();
+    }
+  }
+  const auto is_longer = [&](std::size_t i) { return work[i] && work[i]->low_us > kClearlyLonger * shortest->high_us; };
+  std::size_t best = 0;
+  std::size_t fewest = 0;
+  for (std::size_t i = 1; i < candidates.size(); ++i) {
+    const auto cost = [&](std::size_t of) { return std::pair(is_longer(of), estimated_launches(candidates[of])); };
+    if (cost(i) < cost(best) && (!can_run || can_run(candidates[i]))) {
+      best = i;
+    }
+    fewest = estimated_launches(candidates[i]) < estimated_launches(candidates[fewest]) ? i : fewest;
+  }
+  PlaceChoice choice{best, ChoiceOrigin::estimated, "", std::nullopt};
   const std::string why = why_no_winners_.empty()
                               ? "an estimate, nothing was measured"
                               : fmt::format("an estimate, as what was measured cannot be read ({})", why_no_winners_);
-  return {best, ChoiceOrigin::estimated,
-          best == 0
-              ? why + ": no other saves launches that are worth what it does more"
-              : fmt::format("{}: it saves {}{}", why, saved < 1.5 ? "a launch" : fmt::format("{:.0f} launches", saved),
-                            launch_time_text(dispatcher_)),
-          std::nullopt};
+  const double saved = estimated_launches(candidates.front()) - estimated_launches(candidates[best]);
+  if (best != fewest && is_longer(fewest) && work[best]) {
+    choice.reason = fmt::format(
+        "an estimate, only its kernels were measured: what it launches takes {:.2f} us one by one, that of '{}' {:.2f} "
+        "us",
+        work[best]->median_us, candidates[fewest].name, work[fewest]->median_us);
+  } else if (best == 0) {
+    choice.reason = why + ": no other saves launches that are worth what it does more";
+  } else {
+    const auto each_us = launch_us(dispatcher_);
+    choice.reason = fmt::format("{}: it saves {}{}", why,
+                                saved < 1.5 ? "a launch" : fmt::format("{:.0f} launches", saved),
+                                each_us ? fmt::format(" of about {:.0f} us", *each_us) : std::string());
+  }
+  return choice;
 }
 
 PlaceChoice FusionChooser::choose(const PlaceKey& key, std::span<const PlaceCandidate> candidates,

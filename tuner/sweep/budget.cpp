@@ -20,6 +20,9 @@ constexpr double kLoadSeconds = 0.02;  // of a finalist, to the device
 // Of a model's place: each way to compute it, and finals.
 constexpr double kAlternativeSeconds = 1;
 constexpr double kPlaceSeconds = 2;
+// A first look at one, for each alternative; and of the whole time, the most.
+constexpr double kFirstLookSeconds = 0.8;
+constexpr double kMostFirstPlacesShare = 0.3;
 
 double room_left(const SearchProgress& problem, const AttainedRates& rates) {
   const double by_flops = rates.flops_per_us > 0 ? problem.flops / (kHeadroom * rates.flops_per_us) : 0;
@@ -87,6 +90,11 @@ std::optional<FinalsFit> fit_finals(const FinalsNeed& need, double allowed_s) {
 
 double guessed_places_s(const PlannedWork& places) {
   return places.trials * kAlternativeSeconds + places.problems * kPlaceSeconds;
+}
+
+double first_places_s(const FirstPlaces& first, double limit_s) {
+  const double each_s = std::max(kFirstLookSeconds, first.slowest_s);
+  return std::min(first.alternatives * each_s, kMostFirstPlacesShare * limit_s);
 }
 
 double objective_windows_s(const FinalsOptions& finals) {

@@ -17,10 +17,6 @@ namespace {
 constexpr int kMaxRetries = 3;
 constexpr std::size_t kMostWithoutLearning = 512;  // whose code is kept
 constexpr int kLittleLeft = 2;  // rank of what a search expects little of: what comes before it needs no deepening
-// Of the time that there is at first, for the last finals of a model's places; and guesses of what these take.
-constexpr double kMostPlacesShare = 0.4;
-constexpr double kPlaceFinalsSeconds = 2;
-constexpr double kOtherFinalsSeconds = 15;
 
 CompilePoolOptions pool_options(const SweepOptions& options, const TargetPlan& target, const CompilerAxis& compilers,
                                 std::size_t jobs) {
@@ -211,6 +207,7 @@ void DevicePlan::plan(SweepRecorder& recorder, const std::vector<SweepProblem>& 
     recall_elsewhere(recorder, *task);
   }
   tasks_ = std::move(tasks);
+  find_launched();
   for (const auto& task : tasks_) {
     check_time();
     recall_other_types(*task);
@@ -430,6 +427,7 @@ void DevicePlan::fill_pool(bool closing) {
   });
   const std::vector<Waiting> waiting = in_order();
   fill_with_defaults(waiting);
+  fill_for_places();
   for (const auto& [task, first] : waiting) {
     const bool deepened_first = deepens_here() && !first && !nothing_to_deepen_;
     if (!all_proposed || pool_.pending() >= 2 * pool_.workers() || deepened_first) {
@@ -452,27 +450,14 @@ std::vector<DevicePlan::Waiting> DevicePlan::in_order(std::optional<double> left
   }
   const std::vector<SearchProgress> all = progress();
   const AttainedRates rates = attained_rates(all);
-  // Places of a model come when all kernels were looked at, and once more at the end, with the winners that there are
-  // then. What was put off comes behind what was not looked at, and last of all where it would be put off once more.
-  const bool kernels_untried = std::any_of(tasks_.begin(), tasks_.end(), [](const auto& task) {
-    return !task->kernel.is_place && task->untried() && task->put_off_s == 0;
-  });
-  const bool at_the_end = left_s && *left_s <= places_need_s();
   const auto rank = [&](const SweepTask* task) {
     if (task->kernel.is_place) {
-      const bool fresh = !task->looked_at && task->put_off_s == 0;
-      const bool again = task->looked_at && !task->came_again && at_the_end;
-      const int place_rank = fresh && !kernels_untried ? -2 : again ? -1 : 4;
-      return std::pair(place_rank, static_cast<double>(task->index));
+      return std::pair(place_rank(*task, left_s), static_cast<double>(unready(*task)));
     }
-    const bool hopeless = !task->looked_at && task->put_off_s > 0 && left_s && *left_s < 2 * task->put_off_s;
-    const bool fresh = !task->looked_at && task->put_off_s == 0;
-    const bool little_left = deepens_here() ? ended(*task) : task->search.little_left();
     if (task->objective_put_off) {  // what the others' first looks left it without
       return std::pair(0, std::numeric_limits<double>::infinity());
     }
-    const int kernel_rank = fresh ? 0 : hopeless ? 3 : little_left ? kLittleLeft : 1;
-    return std::pair(kernel_rank, -expected_gain(all[task->index], rates));
+    return std::pair(kernel_rank(*task, left_s), -expected_gain(all[task->index], rates));
   };
   std::vector<std::pair<std::pair<int, double>, SweepTask*>> ranked;
   for (const auto& [task, first] : waiting) {
@@ -485,13 +470,11 @@ std::vector<DevicePlan::Waiting> DevicePlan::in_order(std::optional<double> left
   return waiting;
 }
 
-// For the last finals of places, and for those of the problem that a device is at then.
-double DevicePlan::places_need_s() const {
-  double need_s = kOtherFinalsSeconds;
-  for (const auto& task : tasks_) {
-    need_s += task->kernel.is_place && !task->over() ? kPlaceFinalsSeconds + 3 * task->spent_s : 0;
-  }
-  return std::min(need_s, kMostPlacesShare * first_left_s_);
+// What was put off comes behind what was not looked at, and last of all where it would be put off once more.
+int DevicePlan::kernel_rank(const SweepTask& task, std::optional<double> left_s) const {
+  const bool hopeless = !task.looked_at && task.put_off_s > 0 && left_s && *left_s < 2 * task.put_off_s;
+  const bool little_left = deepens_here() ? ended(task) : task.search.little_left();
+  return task.fresh() ? 0 : hopeless ? 3 : little_left ? kLittleLeft : 1;
 }
 
 SweepTask* DevicePlan::next_task(std::optional<double> left_s) {
@@ -510,6 +493,7 @@ SweepTask* DevicePlan::next_task(std::optional<double> left_s) {
     return nullptr;
   }
   next->came_again = next->compared;
+  next->launched_then = next->kernel.is_place ? winners_launched(*next) : std::string();
   next->state.take();
   return next;
 }

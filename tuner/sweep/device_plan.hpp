@@ -53,6 +53,12 @@ class DevicePlan {
   /// `left_s`: until the sweep ends.
   /// Where all searches are at their end, one to be deepened (SweepTask::deepening), if anything may be gained by that.
   [[nodiscard]] SweepTask* next_task(std::optional<double> left_s);
+  /// Of `left_s` until the sweep ends: what is kept for first looks at places of a model, and how many those are.
+  struct KeptForPlaces {
+    double seconds = 0;  ///< of a device
+    int places = 0;
+  };
+  [[nodiscard]] KeptForPlaces kept_for_places(double left_s) const;
   /// Whether a task stays when its search is over, as time that is left may go to it.
   [[nodiscard]] bool keeps(const SweepTask& task) const;
   /// A result was decided.
@@ -121,14 +127,23 @@ class DevicePlan {
   void submit(Job job, CompileRequest request, bool urgent);
   [[nodiscard]] Compiled place_code(std::uint64_t id, const SweepTask& task, const Config& config) const;
   [[nodiscard]] std::optional<Compiled> next_compiled();
-  [[nodiscard]] double places_need_s() const;
   void compile_reference(SweepTask& task);
   void fill_from(SweepTask& task, std::size_t most_open);
   [[nodiscard]] bool try_again(const Job& job, TrialStatus status);
   void take_reference(SweepTask& task, Compiled compiled);
   void fill_with_default(SweepTask& task);
   void fill_with_defaults(const std::vector<Waiting>& waiting);
+  [[nodiscard]] int kernel_rank(const SweepTask& task, std::optional<double> left_s) const;
   [[nodiscard]] std::vector<Waiting> in_order(std::optional<double> left_s = std::nullopt) const;
+
+  // Places of a model, with a limit of time: device_plan_places.cpp.
+  void find_launched();
+  void fill_for_places();
+  [[nodiscard]] int place_rank(const SweepTask& place, std::optional<double> left_s) const;
+  [[nodiscard]] static std::size_t unready(const SweepTask& place);
+  [[nodiscard]] static std::string winners_launched(const SweepTask& place);
+  [[nodiscard]] bool kernels_untried() const;
+  [[nodiscard]] double last_places_s() const;
 
   // Time that is left: device_plan_deepening.cpp.
   struct Near {

@@ -17,6 +17,9 @@ constexpr std::size_t kTrialsAhead = 2;
 constexpr int kMinTrialsOfTurn = 8;
 constexpr double kShareOfPreheat = 0.2;  // of the time there is
 constexpr double kShareOfTrial = 0.1;
+// Times its share of the time, for which a place of a model may be made ready and its kernels compiled before it makes
+// way for others.
+constexpr double kPatienceWithPlaces = 3;
 
 template <typename... Handlers>
 struct Overloaded : Handlers... {
@@ -60,7 +63,7 @@ DeviceScheduler::DeviceScheduler(DevicePlan& plan, SweepRecorder& recorder, cons
       session_(session),
       status_(device) {}
 
-void DeviceScheduler::feed(bool closing, bool stopping, const std::optional<Slice>& slice) {
+void DeviceScheduler::feed(bool closing, bool stopping, const std::optional<Slices>& slices) {
   if (client_.ended()) {
     return;
   }
@@ -68,13 +71,13 @@ void DeviceScheduler::feed(bool closing, bool stopping, const std::optional<Slic
     stop();
     return;
   }
-  left_s_ = slice ? std::optional(slice->left_s) : std::nullopt;
+  left_s_ = slices ? std::optional(slices->kernel.left_s) : std::nullopt;
   if (!pause_reason_.empty()) {
     take_back();
     return;
   }
   if (task_ == nullptr && !closing) {
-    take_task(slice);
+    take_task();
   }
   if (task_ == nullptr || task_->state.stage() == TaskStage::finals) {
     return;
@@ -89,6 +92,10 @@ void DeviceScheduler::feed(bool closing, bool stopping, const std::optional<Slic
   }
   if (client_.starting() && !turn_.ran) {  // that is no problem's share of the time
     turn_.start = Clock::now();
+  }
+  std::optional<Slice> slice;
+  if (slices) {
+    slice = task_->kernel.is_place ? slices->place : slices->kernel;
   }
   const bool finals_only = task_->deepening == Deepening::finals;
   const bool search_over = finals_only || (task_->search.spent() && task_->search.open() == 0);
@@ -139,8 +146,8 @@ void DeviceScheduler::stop() {
   }
 }
 
-void DeviceScheduler::take_task(const std::optional<Slice>& slice) {
-  task_ = plan_.next_task(slice ? std::optional(slice->left_s) : std::nullopt);
+void DeviceScheduler::take_task() {
+  task_ = plan_.next_task(left_s_);
   if (task_ == nullptr) {
     return;
   }
@@ -219,6 +226,9 @@ void DeviceScheduler::leave_preparing() {
 }
 
 void DeviceScheduler::release_task(bool over) {
+  if (turn_.ran && task_->first_look_s == 0) {
+    task_->first_look_s = turn_s();
+  }
   if (over && !task_->decided) {
     task_->decided = true;
     recorder_.summary().problems_done += task_->search.wanted().between ? 0 : 1;
@@ -247,10 +257,15 @@ bool DeviceScheduler::turn_over(const std::optional<Slice>& slice) const {
   if (slice && task_->search.little_left() && !turn_.had_little_left) {
     return true;
   }
+  if (!slice) {
+    return false;
+  }
+  if (lacks_alternatives()) {  // until all were tried what there is of them is worth nothing
+    return slice->others_untried && !turn_.ran && turn_s() > kPatienceWithPlaces * slice->longest_s;
+  }
   // Nothing gets many trials before all have had a few.
-  return slice &&
-         ((turn_trials() >= kMinTrialsOfTurn && (slice->others_untried || turn_s() > slice->wanted_s)) ||
-          ((turn_trials() > 0 || slice->others_untried) && turn_s() > slice->longest_s && !lacks_alternatives()));
+  return (turn_trials() >= kMinTrialsOfTurn && (slice->others_untried || turn_s() > slice->wanted_s)) ||
+         ((turn_trials() > 0 || slice->others_untried) && turn_s() > slice->longest_s);
 }
 
 double DeviceScheduler::trial_s() const { return task_->search.done() > 0 ? task_->spent_s / task_->search.done() : 0; }
@@ -290,7 +305,7 @@ void DeviceScheduler::feed_trials(const std::optional<Slice>& slice) {
   }
   const double finals_s = left_s_ ? std::min(min_finals_s(), *left_s_ / 2) : 0;
   double leave_s = finals_s;
-  if (slice && slice->others_untried) {  // theirs
+  if (slice && slice->others_untried && !task_->kernel.is_place) {  // theirs
     leave_s = std::max(leave_s, slice->left_s - std::max(0.0, slice->longest_s - turn_s()));
   }
   // Close to the end none waits behind another: what is sent is measured before the finals begin.

@@ -28,6 +28,12 @@ struct Slice {
   bool others_untried = false;  ///< a few trials are enough, and a problem without any makes room for those
 };
 
+/// The same for what a device may have: a kernel's problem leaves alone what is kept for the places of a model.
+struct Slices {
+  Slice kernel;
+  Slice place;
+};
+
 /// Works on a plan with one device: takes a task at a time, hands its configurations to the measurement client, finals
 /// after them, and gives what comes back to the recorder. Of the tasks it changes only the one it has taken.
 class DeviceScheduler {
@@ -42,7 +48,7 @@ class DeviceScheduler {
   void warm_up() { client_.warm_up(); }
   /// Gives the device what there is to do. With `closing` no new trial is begun, only finals of what was measured; with
   /// `stopping` nothing at all.
-  void feed(bool closing, bool stopping, const std::optional<Slice>& slice);
+  void feed(bool closing, bool stopping, const std::optional<Slices>& slices);
   /// Leaves the device to others, with the reason, or takes it again with an empty one. What is being measured is
   /// measured to its end; the time until then and after it is no problem's share. Call it before each `feed`.
   void pause(const std::string& reason);
@@ -93,7 +99,7 @@ class DeviceScheduler {
   };
 
   // Turns at tasks.
-  void take_task(const std::optional<Slice>& slice);
+  void take_task();
   [[nodiscard]] bool set_problem();
   void feed_trials(const std::optional<Slice>& slice);
   void end_search(bool search_over, bool closing, const std::optional<Slice>& slice);

@@ -38,6 +38,9 @@ struct SweepProblem {
   /// (SweepOptions::deepen), so that the dispatcher's nearest is nearer. A plan stores it with 0 calls.
   bool between = false;
   SpacePart part{};  ///< of its space that is searched, with that part of the trials
+  /// Of a place of a model: what any of its alternatives launches. Empty, as a plan does not store it: anything of the
+  /// kernels that such a place launches.
+  std::vector<Problem> launches{};
 };
 
 /// Finalists besides the default where the objective is by the card's power: the fastest need not be the thriftiest.

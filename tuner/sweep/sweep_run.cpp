@@ -138,7 +138,7 @@ void SweepRun::feed() {
     if (over_at_) {
       scheduled.scheduler->run_out(Clock::now() - *over_at_ >= kOvertime);
     } else {
-      scheduled.scheduler->feed(closing_, stop_, slice(*scheduled.plan));
+      scheduled.scheduler->feed(closing_, stop_, slices(*scheduled.plan));
     }
     scheduled.scheduler->pump();
   }
@@ -188,7 +188,7 @@ bool SweepRun::closing() const {
     return false;
   }
   for (const auto& plan : plans_) {
-    if (slice(*plan)->others_untried) {
+    if (slices(*plan)->kernel.others_untried) {
       return false;
     }
   }
@@ -241,8 +241,9 @@ void SweepRun::wait() {
 }
 
 // With a time limit a problem keeps a device for a part of its even share, so that gains are compared often; and as
-// long as there are others that were not looked at, for no longer than leaves as much for each of them.
-std::optional<Slice> SweepRun::slice(const DevicePlan& plan) const {
+// long as there are others that were not looked at, for no longer than leaves as much for each of them, and for the
+// places of a model what is kept for these.
+std::optional<Slices> SweepRun::slices(const DevicePlan& plan) const {
   const auto left_s = deadline_.left_s();
   if (!left_s) {
     return std::nullopt;
@@ -254,22 +255,31 @@ std::optional<Slice> SweepRun::slice(const DevicePlan& plan) const {
   devices = std::max(1.0, devices);
   double unfinished = 0;
   double untried = 0;
+  double kernels_untried = 0;
   for (const auto& task : plan.tasks()) {
     unfinished += task->over() ? 0 : 1;
-    untried += !task->state.taken() && task->untried() && task->put_off_s == 0 ? 1 : 0;
+    const bool waits = !task->state.taken() && task->fresh();
+    untried += waits ? 1 : 0;
+    kernels_untried += waits && !task->kernel.is_place ? 1 : 0;
   }
   const double all_s = *left_s * devices;
   const double problems = std::max(1.0, static_cast<double>(plan.problems()));
-  const double share_s = all_s / (untried + devices);
-  Slice slice;
-  slice.left_s = *left_s;
-  slice.others_untried = untried > 0;
-  slice.longest_s = untried > 0 ? kSearchShare * share_s : std::numeric_limits<double>::infinity();
-  slice.wanted_s = std::min(std::clamp(all_s / (problems * kSlicesEach), kShortestSliceSeconds, kLongestSliceSeconds),
-                            slice.longest_s);
-  const double finals_s = untried > 0 ? (1 - kSearchShare) * share_s : all_s / (2 * std::max(devices, unfinished));
-  slice.finals_s = std::min(*left_s, finals_s);
-  return slice;
+  const DevicePlan::KeptForPlaces kept = plan.kept_for_places(*left_s);
+  const auto slice_of = [&](double share_s) {
+    Slice slice;
+    slice.left_s = *left_s;
+    slice.others_untried = untried > 0;
+    slice.longest_s = untried > 0 ? kSearchShare * share_s : std::numeric_limits<double>::infinity();
+    slice.wanted_s = std::min(std::clamp(all_s / (problems * kSlicesEach), kShortestSliceSeconds, kLongestSliceSeconds),
+                              slice.longest_s);
+    const double finals_s = untried > 0 ? (1 - kSearchShare) * share_s : all_s / (2 * std::max(devices, unfinished));
+    slice.finals_s = std::min(*left_s, finals_s);
+    return slice;
+  };
+  const double even_s = all_s / (untried + devices);
+  const double of_kernel_s = std::max(0.0, all_s - kept.seconds) / (kernels_untried + devices);
+  const double of_place_s = kept.places > 0 ? kept.seconds / kept.places : 0;
+  return Slices{slice_of(std::min(even_s, of_kernel_s)), slice_of(std::max(even_s, of_place_s))};
 }
 
 // At the pace so far: of the searches without pauses and finals, and of finals by those that there were, or by what

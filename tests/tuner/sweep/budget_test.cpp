@@ -179,5 +179,15 @@ TEST(PlanTest, FinalsSaveRoundsThenFinalistsThenRounds) {
   }
 }
 
+TEST(PlanTest, TimeIsKeptForFirstLooksAtPlaces) {
+  EXPECT_EQ(first_places_s({0, 5}, 100), 0);
+  const double guessed_s = first_places_s({10, 0}, 1e6);
+  EXPECT_GT(guessed_s, 0);
+  EXPECT_DOUBLE_EQ(first_places_s({20, 0}, 1e6), 2 * guessed_s);
+  EXPECT_DOUBLE_EQ(first_places_s({10, 1e-3}, 1e6), guessed_s) << "the next ones may be slower";
+  EXPECT_DOUBLE_EQ(first_places_s({10, 7}, 1e6), 70);
+  EXPECT_DOUBLE_EQ(first_places_s({10, 7}, 100), 30) << "of a limit no more than that";
+}
+
 }  // namespace
 }  // namespace pascaline::testing

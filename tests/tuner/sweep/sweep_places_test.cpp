@@ -1,0 +1,171 @@
+// When a sweep with a limit of time turns to the places of a model.
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/util/paths.hpp"
+#include "runtime/model/place_space.hpp"
+#include "tests/tuner/sweep/sweep_fixture.hpp"
+#include "tuner/sweep/device_plan.hpp"
+#include "tuner/sweep/sweep_recorder.hpp"
+
+namespace pascaline::testing {
+namespace {
+
+constexpr double kLimit = 100;
+
+// Places that are taken to launch toys.
+class SweepPlacesTest : public SweepTest {
+ protected:
+  SweepSummary summary_;
+  std::vector<Space> spaces_;
+  std::vector<SweepProblem> problems_;
+  std::unique_ptr<Store> store_;
+  std::unique_ptr<SweepRecorder> recorder_;
+  std::unique_ptr<DevicePlan> plan_;
+
+  void SetUp() override {
+    SweepTest::SetUp();
+    std::filesystem::copy(data_folder("kernel_templates"), folder_.path(),
+                          std::filesystem::copy_options::recursive | std::filesystem::copy_options::skip_existing);
+    space_ = make_space({kRight});
+    options_.trials = kUnlimitedTrials;
+    options_.budget_s = kLimit;
+    spaces_ = {space_, place_space("place_head"), place_space("place_decode_mlp")};
+    for (const char* const size : {"1000", "2000", "3000"}) {
+      problems_.push_back({toy(size), 1, ""});
+    }
+    problems_.push_back({spaces_[1].example_problem(), 1, ""});
+    problems_.back().launches = {toy("1000")};
+    problems_.push_back({spaces_[2].example_problem(), 1, ""});
+    problems_.back().launches = {toy("2000"), toy("3000")};
+  }
+  [[nodiscard]] Problem toy(const std::string& n) const { return space_.problem({{"N", n}}); }
+  void make_plan() {
+    store_ = std::make_unique<Store>(database_, OpenMode::create);
+    recorder_ = std::make_unique<SweepRecorder>(*store_, summary_, events_, stop_, 0.1);
+    plan_ = std::make_unique<DevicePlan>(spaces_, options_, open_device("emulator")->info(), 1);
+    plan_->plan(*recorder_, problems_, "", [] {});
+  }
+  [[nodiscard]] static std::string name_of_task(const SweepTask& task) {
+    const Problem& problem = task.search.wanted().problem;
+    return task.kernel.is_place ? problem.kernel : problem.text();
+  }
+  // What a device that is free then turns to; it stays taken.
+  [[nodiscard]] SweepTask& next(double left_s) {
+    SweepTask* const task = plan_->next_task(left_s);
+    EXPECT_NE(task, nullptr);
+    return *task;
+  }
+  // The same, which has its look and makes way again.
+  std::string look(double left_s) {
+    SweepTask& task = next(left_s);
+    task.looked_at = true;
+    task.compared = true;
+    task.state.release();
+    return name_of_task(task);
+  }
+};
+
+TEST_F(SweepPlacesTest, ComeAsSoonAsWhatTheyLaunchWasLookedAt) {
+  make_plan();
+  const std::vector<std::string> turns{look(100), look(99), look(98), look(97), look(96)};
+  const std::vector<std::string> wanted{"toy N=1000", "place_head", "toy N=2000", "toy N=3000", "place_decode_mlp"};
+  EXPECT_EQ(turns, wanted);
+}
+
+// Without their launches, as a plan that is resumed has them, all of the kernels that such places launch count.
+TEST_F(SweepPlacesTest, WithoutLaunchesWaitForTheirKernels) {
+  for (SweepProblem& problem : problems_) {
+    problem.launches.clear();
+  }
+  spaces_.push_back(Space::load(data_folder("search_spaces") / "rmsnorm.json"));
+  problems_.insert(problems_.begin() + 1, SweepProblem{spaces_.back().example_problem(), 1, ""});
+  make_plan();
+  std::vector<std::string> turns;
+  for (int i = 0; i < 6; ++i) {
+    turns.push_back(look(kLimit - i));
+  }
+  const auto place_of = [&](const std::string& name) {
+    return std::ranges::find_if(turns, [&](const std::string& turn) { return turn.starts_with(name); }) - turns.begin();
+  };
+  EXPECT_LT(place_of("rmsnorm"), place_of("place_head"));
+  EXPECT_EQ(place_of("place_decode_mlp"), place_of("place_head") + 1) << "no toy is launched by it";
+}
+
+TEST_F(SweepPlacesTest, ComeWithTheTimeThatIsKeptForThem) {
+  make_plan();
+  SweepTask& kernel = next(kLimit);  // for all of the time, and nothing ran
+  EXPECT_FALSE(kernel.kernel.is_place);
+  kernel.put_off_s = 1;
+  kernel.state.release();
+  const DevicePlan::KeptForPlaces kept = plan_->kept_for_places(kLimit);
+  EXPECT_EQ(kept.places, 2);
+  EXPECT_GT(kept.seconds, 0);
+  EXPECT_LE(kept.seconds, 0.3 * kLimit);
+  SweepTask& place = next(kept.seconds - 0.1);
+  EXPECT_TRUE(place.kernel.is_place) << name_of_task(place) << ", with kernels that nobody looked at";
+  EXPECT_EQ(name_of_task(place), "place_head") << "less is to be compiled for it";
+  place.looked_at = true;
+  place.first_look_s = 1000;
+  place.state.release();
+  const DevicePlan::KeptForPlaces rest = plan_->kept_for_places(kept.seconds - 1);
+  EXPECT_EQ(rest.places, 1);
+  EXPECT_DOUBLE_EQ(rest.seconds, 0.3 * kLimit) << "as slow as the first, but no more than its share";
+  EXPECT_EQ(look(kept.seconds - 1), "place_decode_mlp");
+  EXPECT_EQ(plan_->kept_for_places(kept.seconds - 2).places, 0);
+  EXPECT_EQ(plan_->kept_for_places(kept.seconds - 2).seconds, 0);
+  EXPECT_FALSE(next(kept.seconds - 2).kernel.is_place) << "they had their look, and nothing has changed since";
+}
+
+TEST_F(SweepPlacesTest, AreComparedAgainAtTheEndIfTheirKernelsChanged) {
+  make_plan();
+  EXPECT_EQ(look(100), "toy N=1000");
+  EXPECT_EQ(look(99), "place_head");
+  EXPECT_EQ(look(5), "place_decode_mlp") << "its time has come";
+  const auto toys = [](const auto& task) { return task->search.wanted().problem.text() == "toy N=1000"; };
+  SweepTask& changed = **std::ranges::find_if(plan_->tasks(), toys);
+  SweepTask& other = next(4);
+  EXPECT_FALSE(other.kernel.is_place) << "two problems had no look yet";
+  other.state.release();
+  changed.winner = toy_config(128);
+  EXPECT_EQ(look(4), "place_head");
+  EXPECT_FALSE(next(3).kernel.is_place) << "once is enough";
+}
+
+TEST_F(SweepPlacesTest, AllAreComparedAgainAtTheEndWhenAllKernelsHadALook) {
+  make_plan();
+  for (double left_s = 100; left_s > 95; --left_s) {
+    (void)look(left_s);
+  }
+  std::vector<std::string> turns{look(5), look(4)};
+  std::ranges::sort(turns);
+  EXPECT_EQ(turns, (std::vector<std::string>{"place_decode_mlp", "place_head"}));
+}
+
+// A device, and real kernels: what a place needs for its winner does not wait for problems that it does not launch.
+TEST_F(SweepPlacesTest, APlaceHasItsWinnerBeforeKernelsThatItDoesNotLaunch) {
+  problems_.erase(problems_.begin() + 4);
+  problems_[3].launches.clear();
+  options_.kernels = folder_.path();
+  options_.spaces = data_folder("search_spaces");
+  options_.measure.cold_cache = false;
+  std::vector<std::string> decided;
+  events_.winner = [&](const std::string&, const SweepProblem& problem, const FinalsResult&, int) {
+    decided.push_back(problem.problem.kernel);
+    stop_ = true;
+  };
+  const SweepSummary summary = run_sweep(spaces_, problems_, options_, events_, stop_);
+  EXPECT_EQ(decided, std::vector<std::string>{"place_head"});
+  EXPECT_EQ(summary.not_reached.size(), 3U) << "the toys, which are told";
+  EXPECT_EQ(tried().size(), alternatives_of("place_head").size());
+}
+
+}  // namespace
+}  // namespace pascaline::testing
