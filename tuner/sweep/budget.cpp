@@ -20,8 +20,10 @@ constexpr double kLoadSeconds = 0.02;  // of a finalist, to the device
 // Of a model's place: each way to compute it, and finals.
 constexpr double kAlternativeSeconds = 1;
 constexpr double kPlaceSeconds = 2;
-// A first look at one, for each alternative; and of the whole time, the most.
+// A first look at one, for each alternative: at least, and times the slowest seen, as the largest come last. And of the
+// whole time, the most.
 constexpr double kFirstLookSeconds = 0.8;
+constexpr double kFirstLookMargin = 2;
 constexpr double kMostFirstPlacesShare = 0.3;
 
 double room_left(const SearchProgress& problem, const AttainedRates& rates) {
@@ -93,7 +95,7 @@ double guessed_places_s(const PlannedWork& places) {
 }
 
 double first_places_s(const FirstPlaces& first, double limit_s) {
-  const double each_s = std::max(kFirstLookSeconds, first.slowest_s);
+  const double each_s = std::max(kFirstLookSeconds, kFirstLookMargin * first.slowest_s);
   return std::min(first.alternatives * each_s, kMostFirstPlacesShare * limit_s);
 }
 

@@ -208,21 +208,39 @@ class FusionWinnersTest : public ::testing::Test {
     options_.database = folder_ / "tuned.db";
   }
   void store_winner(const std::string& text, const std::string& alternative, const std::string& hash = "") {
+    const Space space = place_space(place(text).kernel);
+    KernelSource source = place_source(space.kernel, data_folder("kernel_templates"));
+    source.hash = hash.empty() ? source.hash : hash;
+    Trial trial;
+    trial.problem = place(text);
+    trial.config = config_of_alternative(alternative);
+    trial.time = TimeSummary{10, 9.9, 10.1, 30};
+    store(space, source, trial);
+  }
+  // Of the kernel that stands for what alternatives launch.
+  void store_time(std::int64_t size, const TimeSummary& time) {
+    const Space space = Space::load(data_folder("search_spaces") / "sample.json");
+    Trial trial;
+    trial.problem = launch_of(size).problem.named();
+    trial.config = BoundSpace(space, trial.problem, DeviceLimits()).default_config();
+    trial.time = time;
+    store(space, KernelSource::load(data_folder("kernel_templates") / "sample.cu"), trial);
+  }
+  [[nodiscard]] static Executor::PlannedLaunch launch_of(std::int64_t size) {
+    return {"sample", ops::KernelProblem("sample", {{"VOCABULARY", size}})};
+  }
+
+ private:
+  void store(const Space& space, const KernelSource& source, Trial trial) {
     Store store(*options_.database, OpenMode::create);
     DispatcherOptions without = options_;
     without.database.reset();
     const Dispatcher dispatcher(*host_, without);
-    Trial trial;
-    trial.problem = place(text);
-    trial.config = config_of_alternative(alternative);
     trial.stage = TrialStage::finals;
-    trial.time = TimeSummary{10, 9.9, 10.1, 30};
-    const Space space = place_space(trial.problem.kernel);
     ContextIds context;
     context.device = store.device_id(device_row(host_->info()));
     context.toolkit = store.toolkit_id(dispatcher.toolkit());
-    context.kernel = store.kernel_id(
-        {space.kernel, hash.empty() ? place_source(space.kernel, dispatcher.kernels_folder()).hash : hash});
+    context.kernel = store.kernel_id({space.kernel, source.hash});
     context.space = store.space_id(space.kernel, space.hash, space.json);
     context.problem = store.problem_id(trial.problem, 1, 1);
     SessionRow session;
@@ -231,6 +249,32 @@ class FusionWinnersTest : public ::testing::Test {
     store.end_session(id, "finished");
   }
 };
+
+// "single" launches 1000 and 2000, "normed" 3000.
+TEST_F(FusionWinnersTest, AnEstimateHeedsWhatKernelsTook) {
+  std::vector<PlaceCandidate> both{{0, "single", "", 0, {launch_of(1000), launch_of(2000)}},
+                                   {1, "normed", "", 0, {launch_of(3000)}}};
+  const auto choice = [&] {
+    const Dispatcher dispatcher(*host_, options_);
+    return FusionChooser(Fusion::automatic, {}, &dispatcher).choose(place_key(place(kMlp)), both);
+  };
+  store_time(1000, {10, 9, 11, 30});
+  store_time(3000, {40, 38, 42, 30});
+  EXPECT_EQ(choice().candidate, 1U) << "of 2000 nothing is known, so launches are counted";
+  store_time(2000, {20, 18, 22, 30});
+  EXPECT_EQ(choice().candidate, 0U) << "38 us at least against 33 at most";
+  EXPECT_EQ(choice().origin, ChoiceOrigin::estimated);
+  EXPECT_EQ(choice().reason,
+            "an estimate, only its kernels were measured: what it launches takes 30.00 us one by one, that of 'normed' "
+            "40.00 us");
+  store_time(3000, {34, 33, 35, 30});
+  EXPECT_EQ(choice().candidate, 1U) << "that may be chance";
+  // And the other way round, where a guess kept "normed" out.
+  both[1].extra_launches = 2;
+  EXPECT_EQ(choice().candidate, 0U);
+  store_time(3000, {5, 4, 6, 30});
+  EXPECT_EQ(choice().candidate, 1U);
+}
 
 TEST_F(FusionWinnersTest, TheWinnerOfAPlaceIsUsedAndOfItsNearestSizes) {
   store_winner(kMlp, "single");

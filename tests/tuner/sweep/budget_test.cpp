@@ -185,7 +185,7 @@ TEST(PlanTest, TimeIsKeptForFirstLooksAtPlaces) {
   EXPECT_GT(guessed_s, 0);
   EXPECT_DOUBLE_EQ(first_places_s({20, 0}, 1e6), 2 * guessed_s);
   EXPECT_DOUBLE_EQ(first_places_s({10, 1e-3}, 1e6), guessed_s) << "the next ones may be slower";
-  EXPECT_DOUBLE_EQ(first_places_s({10, 7}, 1e6), 70);
+  EXPECT_DOUBLE_EQ(first_places_s({10, 7}, 1e6), 140);
   EXPECT_DOUBLE_EQ(first_places_s({10, 7}, 100), 30) << "of a limit no more than that";
 }
 
