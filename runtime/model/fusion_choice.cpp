@@ -184,9 +184,9 @@ PlaceChoice FusionChooser::estimated(std::span<const PlaceCandidate> candidates,
     choice.reason = why + ": no other saves launches that are worth what it does more";
   } else {
     const auto each_us = launch_us(dispatcher_);
-    choice.reason = fmt::format("{}: it saves {}{}", why,
-                                saved < 1.5 ? "a launch" : fmt::format("{:.0f} launches", saved),
-                                each_us ? fmt::format(" of about {:.0f} us", *each_us) : std::string());
+    choice.reason =
+        fmt::format("{}: it saves {}{}", why, saved < 1.5 ? "a launch" : fmt::format("{:.0f} launches", saved),
+                    each_us ? fmt::format(" of about {:.0f} us", *each_us) : std::string());
   }
   return choice;
 }

@@ -35,7 +35,8 @@ enum class ChoiceOrigin : std::uint8_t {
   file,       ///< a plan that was given says so
   exact,      ///< it won on this kind of device, for just this place
   nearest,    ///< it won for the nearest sizes of this place
-  estimated,  ///< the place was not measured: launches were counted, of what is not clearly slower by its kernels' times
+  estimated,  ///< the place was not measured: launches were counted, of what is not clearly slower by its kernels'
+              ///< times
   refused,    ///< what was chosen cannot be built or used
 };
 /// "only", "off", "file", "exact", "nearest", "estimated", "refused".
@@ -50,8 +51,8 @@ struct PlaceChoice {
 };
 
 /// Chooses among the alternatives of places: what a file says, else what won on such a device, for the same place or
-/// for its nearest sizes, else what saves launches, unless the winners of all that it launches, one by one, take clearly
-/// longer than those of another alternative.
+/// for its nearest sizes, else what saves launches, unless the winners of all that it launches, one by one, take
+/// clearly longer than those of another alternative.
 class FusionChooser {
  public:
   /// `dispatcher` has the winners; without one nothing was measured. It must outlive it.

@@ -75,8 +75,8 @@ struct FirstPlaces {
   double alternatives = 0;  ///< of places that were not looked at
   double slowest_s = 0;     ///< that the first look at another took for each alternative; 0: none was seen
 };
-/// Seconds of a device that are kept for them, of `limit_s` that there were at first: twice as long as the slowest so far
-/// took, and no less than a guess, but no more than three tenths of the time.
+/// Seconds of a device that are kept for them, of `limit_s` that there were at first: twice as long as the slowest so
+/// far took, and no less than a guess, but no more than three tenths of the time.
 [[nodiscard]] double first_places_s(const FirstPlaces& first, double limit_s);
 
 /// Seconds that one problem's windows by another objective than time take in its finals, about; 0 by time.

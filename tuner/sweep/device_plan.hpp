@@ -57,6 +57,7 @@ class DevicePlan {
   struct KeptForPlaces {
     double seconds = 0;  ///< of a device
     int places = 0;
+    double each_s = 0;  ///< of one of them; where there are none, of a place that is compared again at the end
   };
   [[nodiscard]] KeptForPlaces kept_for_places(double left_s) const;
   /// Whether a task stays when its search is over, as time that is left may go to it.

@@ -21,9 +21,8 @@ constexpr double kOtherFinalsSeconds = 15;
 
 // What its alternatives launch that has no result of this run yet, nor code to get one by.
 std::size_t DevicePlan::unready(const SweepTask& place) {
-  return static_cast<std::size_t>(std::ranges::count_if(place.launched, [](const SweepTask* launched) {
-    return launched->fresh() && launched->search.ready() == 0;
-  }));
+  return static_cast<std::size_t>(std::ranges::count_if(
+      place.launched, [](const SweepTask* launched) { return launched->fresh() && launched->search.ready() == 0; }));
 }
 
 std::string DevicePlan::winners_launched(const SweepTask& place) {
@@ -61,10 +60,12 @@ bool DevicePlan::kernels_untried() const {
 DevicePlan::KeptForPlaces DevicePlan::kept_for_places(double left_s) const {
   FirstPlaces first;
   int places = 0;
+  int unfinished = 0;
   for (const auto& task : tasks_) {
     if (!task->kernel.is_place) {
       continue;
     }
+    unfinished += task->over() ? 0 : 1;
     const double alternatives = static_cast<double>(task->kernel.space->parameters.front().values.size());
     if (task->fresh()) {
       first.alternatives += alternatives;
@@ -73,7 +74,8 @@ DevicePlan::KeptForPlaces DevicePlan::kept_for_places(double left_s) const {
       first.slowest_s = std::max(first.slowest_s, task->first_look_s / alternatives);
     }
   }
-  return {first_places_s(first, std::max(first_left_s_, left_s)), places};
+  const double seconds = first_places_s(first, std::max(first_left_s_, left_s));
+  return {seconds, places, places > 0 ? seconds / places : last_places_s() / std::max(1, unfinished)};
 }
 
 // Before all kernels (-2, -1) or behind them (4).

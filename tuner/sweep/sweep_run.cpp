@@ -278,8 +278,7 @@ std::optional<Slices> SweepRun::slices(const DevicePlan& plan) const {
   };
   const double even_s = all_s / (untried + devices);
   const double of_kernel_s = std::max(0.0, all_s - kept.seconds) / (kernels_untried + devices);
-  const double of_place_s = kept.places > 0 ? kept.seconds / kept.places : 0;
-  return Slices{slice_of(std::min(even_s, of_kernel_s)), slice_of(std::max(even_s, of_place_s))};
+  return Slices{slice_of(std::min(even_s, of_kernel_s)), slice_of(std::max(even_s, kept.each_s))};
 }
 
 // At the pace so far: of the searches without pauses and finals, and of finals by those that there were, or by what

@@ -121,6 +121,7 @@ TEST_F(SweepPlacesTest, ComeWithTheTimeThatIsKeptForThem) {
   EXPECT_EQ(look(kept.seconds - 1), "place_decode_mlp");
   EXPECT_EQ(plan_->kept_for_places(kept.seconds - 2).places, 0);
   EXPECT_EQ(plan_->kept_for_places(kept.seconds - 2).seconds, 0);
+  EXPECT_GT(plan_->kept_for_places(kept.seconds - 2).each_s, 1) << "for finals at the end";
   EXPECT_FALSE(next(kept.seconds - 2).kernel.is_place) << "they had their look, and nothing has changed since";
 }
 
