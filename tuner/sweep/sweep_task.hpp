@@ -105,12 +105,12 @@ struct SweepTask {
   std::optional<std::size_t> standing_of_all{};             ///< that of the compiler that was decided for last
   /// What finals had decided by time when these began, by compiler.
   std::vector<std::optional<Store::DecisionId>> decisions_before{};
-  std::optional<KnownEnergies> energies{};      ///< that the last finals in this process to measure any did
-  std::set<std::int64_t> later_decisions{};     ///< toolkits of another sweep's, whose winners these did not time
-  double spent_s = 0;                           ///< of a device
-  std::vector<const SweepTask*> launched{};     ///< of a place of a model: the plan's problems that it launches
-  double first_look_s = 0;                      ///< of a place: its first turn in which anything ran, with its finals
-  std::string launched_then;                    ///< of a place: the winners of these when a device last turned to it
+  std::optional<KnownEnergies> energies{};   ///< that the last finals in this process to measure any did
+  std::set<std::int64_t> later_decisions{};  ///< toolkits of another sweep's, whose winners these did not time
+  double spent_s = 0;                        ///< of a device
+  std::vector<const SweepTask*> launched{};  ///< of a place of a model: the plan's problems that it launches
+  double first_look_s = 0;                   ///< of a place: its first turn in which anything ran, with its finals
+  std::string launched_then;                 ///< of a place: the winners of these when a device last turned to it
   bool looked_at = false;  ///< in this run: a configuration ran, or nothing that could run was found in its turn
   double put_off_s = 0;    ///< that it kept a device without a trial, when it last had to make room for others
   bool objective_put_off = false;      ///< its share of the time was over: it comes again when all were looked at
