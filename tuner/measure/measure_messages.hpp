@@ -13,8 +13,9 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MeasureOptions, cold_cache, warm_up, min_samp
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GovernorOptions, passive, margin_c, resume_c, limit_c, clock_tolerance,
                                    canary_tolerance, normalise_from, preheat_limit_s, steady_s, steady_c, settle_s,
                                    pause_limit_s, tolerated_throttle)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ObjectiveOptions, objective, contender_factor, min_rounds, max_rounds, p_value,
-                                   tie_width, sustain_first_s, sustain_again_s, sustain_window_s, max_temperature_c)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ObjectiveOptions, objective, contender_factor, min_rounds, max_rounds,
+                                   rounds_per_look, rounds_of_all, p_value, tie_width, sustain_first_s, sustain_again_s,
+                                   sustain_window_s, max_temperature_c)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Contender, trial, values)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ObjectiveDecision, objective, contenders, winner, score, baseline_score, confidence,
                                    tie, out_of_time, undecided)

@@ -287,20 +287,23 @@ class Finals {
     decide_objective(decision, result_.trials, result_.baseline_trial, options_.objective, result_.winner);
   }
 
-  // Rounds begin with another contender each: what one leaves of its heat is not always the same one's.
   void measure_contenders(ObjectiveDecision& decision, double window_s) {
-    std::vector<Contender>& contenders = decision.contenders;
-    const double round_s = window_s * static_cast<double>(contenders.size());
-    for (int round = 0; round < options_.objective.max_rounds; ++round) {
-      if (round >= options_.objective.min_rounds &&
-          (!monitor_.has_time_for(round_s) || objective_is_settled(decision, result_.trials, options_.objective))) {
+    std::vector<std::size_t> kept{result_.winner};
+    if (result_.baseline_trial) {
+      kept.push_back(*result_.baseline_trial);
+    }
+    ObjectiveRounds rounds(decision, result_.trials, options_.objective, std::move(kept));
+    for (std::vector<std::size_t> turns = rounds.next(); !turns.empty(); turns = rounds.next()) {
+      const double round_s = window_s * static_cast<double>(turns.size());
+      if (rounds.rounds() >= options_.objective.min_rounds && !monitor_.has_time_for(round_s)) {
         return;
       }
-      for (std::size_t turn = 0; turn < contenders.size(); ++turn) {
-        Contender& contender = contenders[(static_cast<std::size_t>(round) + turn) % contenders.size()];
-        const auto value = measure_window(contender.trial, round == 0 && turn == 0, decision.undecided);
+      for (const std::size_t turn : turns) {
+        Contender& contender = decision.contenders[turn];
+        const bool first = rounds.rounds() == 0 && turn == turns.front();
+        const auto value = measure_window(contender.trial, first, decision.undecided);
         if (!value) {
-          drop_last_round(decision, static_cast<std::size_t>(round));
+          drop_last_round(decision, static_cast<std::size_t>(rounds.rounds()));
           return;
         }
         contender.values.push_back(*value);
@@ -317,7 +320,7 @@ class Finals {
     decision.out_of_time = false;
     decision.undecided.clear();
     for (Contender& contender : decision.contenders) {
-      contender.values.resize(rounds);
+      contender.values.resize(std::min(contender.values.size(), rounds));
     }
   }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numeric>
 #include <utility>
 
@@ -16,6 +17,7 @@ constexpr double kLeastRelativeError = 0.001;
 constexpr double kLongestEnergySettling = 2;  // seconds; see measure_energy_window
 constexpr double kSustainedFactor = 1.25;
 constexpr int kSustainedRounds = 5;
+constexpr std::size_t kFewContenders = 2;  // besides the winner by time and the baseline
 
 double log_time_error(const Trial& trial) { return relative_half_width(*trial.time) / kStandardErrorsOf95; }
 
@@ -25,28 +27,43 @@ class Scores {
   Scores(const ObjectiveDecision& decision, const std::vector<Trial>& trials, const ObjectiveOptions& options)
       : contenders_(decision.contenders), trials_(trials), edp_(decision.objective == Objective::edp) {
     for (const Contender& contender : contenders_) {
-      rounds_ = std::min(rounds_, contender.values.size());
+      rounds_ = std::max(rounds_, contender.values.size());
       scores_.push_back(std::log(score_of(decision.objective, contender, trials[contender.trial])));
-      best_ = scores_.back() < scores_[best_] ? scores_.size() - 1 : best_;
     }
-    const int looks = std::max(1, options.max_rounds - options.min_rounds + 1);
+    while (best_ + 1 < contenders_.size() && !is_in(best_)) {
+      ++best_;
+    }
+    for (std::size_t i = 0; i < contenders_.size(); ++i) {
+      best_ = is_in(i) && scores_[i] < scores_[best_] ? i : best_;
+    }
+    const int looks = 1 + std::max(0, options.max_rounds - options.min_rounds + options.rounds_per_look - 1) /
+                              options.rounds_per_look;
     const double others = std::max(1.0, static_cast<double>(contenders_.size()) - 1);
     p_value_ = options.p_value / (looks * others);
     tie_width_ = options.tie_width;
   }
 
   [[nodiscard]] std::size_t best() const noexcept { return best_; }
-  [[nodiscard]] double difference(std::size_t a, std::size_t b) const { return scores_[a] - scores_[b]; }
+  /// Whether it was measured in every round.
+  [[nodiscard]] bool is_in(std::size_t i) const { return contenders_[i].values.size() == rounds_; }
+  /// Logarithms of the scores.
+  [[nodiscard]] const std::vector<double>& logs() const noexcept { return scores_; }
+  // Of the rounds that both have.
+  [[nodiscard]] double difference(std::size_t a, std::size_t b) const {
+    double of_times = 0;
+    if (edp_) {
+      of_times =
+          std::log(trials_[contenders_[a].trial].time->median_us / trials_[contenders_[b].trial].time->median_us);
+    }
+    return mean_of(differences(a, b)) + of_times;
+  }
   // Of the difference, relative.
   [[nodiscard]] double error(std::size_t a, std::size_t b) const {
-    std::vector<double> differences;
-    for (std::size_t round = 0; round < rounds_; ++round) {
-      differences.push_back(std::log(contenders_[a].values[round] / contenders_[b].values[round]));
-    }
-    const auto n = static_cast<double>(rounds_);
-    const double mean = std::accumulate(differences.begin(), differences.end(), 0.0) / n;
+    const std::vector<double> of_rounds = differences(a, b);
+    const auto n = static_cast<double>(of_rounds.size());
+    const double mean = mean_of(of_rounds);
     double squares = 0;
-    for (const double value : differences) {
+    for (const double value : of_rounds) {
       squares += (value - mean) * (value - mean);
     }
     double variance = std::max(squares / (n - 1), kLeastRelativeError * kLeastRelativeError) / n;
@@ -59,7 +76,8 @@ class Scores {
     return std::sqrt(variance);
   }
   [[nodiscard]] double p(std::size_t a, std::size_t b) const {
-    return rounds_ < 2 ? 1.0 : student_t_p(difference(a, b) / error(a, b), static_cast<int>(rounds_) - 1);
+    const std::size_t rounds = differences(a, b).size();
+    return rounds < 2 ? 1.0 : student_t_p(difference(a, b) / error(a, b), static_cast<int>(rounds) - 1);
   }
   [[nodiscard]] bool better(std::size_t a, std::size_t b) const {
     return difference(a, b) < -tie_width_ && p(a, b) <= p_value_;
@@ -67,7 +85,7 @@ class Scores {
   [[nodiscard]] std::vector<std::size_t> tie_set() const {
     std::vector<std::size_t> members;
     for (std::size_t i = 0; i < scores_.size(); ++i) {
-      if (i == best_ || !better(best_, i)) {
+      if (i == best_ || (is_in(i) && !better(best_, i))) {
         members.push_back(i);
       }
     }
@@ -75,10 +93,23 @@ class Scores {
   }
 
  private:
+  [[nodiscard]] std::vector<double> differences(std::size_t a, std::size_t b) const {
+    std::vector<double> logs;
+    const std::vector<double>& of_a = contenders_[a].values;
+    const std::vector<double>& of_b = contenders_[b].values;
+    for (std::size_t round = 0; round < std::min(of_a.size(), of_b.size()); ++round) {
+      logs.push_back(std::log(of_a[round] / of_b[round]));
+    }
+    return logs;
+  }
+  [[nodiscard]] static double mean_of(const std::vector<double>& values) {
+    return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+  }
+
   const std::vector<Contender>& contenders_;
   const std::vector<Trial>& trials_;
   bool edp_;
-  std::size_t rounds_ = std::size_t{1} << 20U;
+  std::size_t rounds_ = 0;
   std::vector<double> scores_;  // logarithms
   std::size_t best_ = 0;
   double p_value_ = 0;
@@ -92,7 +123,8 @@ ObjectiveOptions objective_options(Objective objective) {
   options.objective = objective;
   if (objective == Objective::sustained) {  // whose windows take long
     options.contender_factor = kSustainedFactor;
-    options.max_rounds = kSustainedRounds;
+    options.max_rounds = options.rounds_of_all = kSustainedRounds;
+    options.rounds_per_look = 1;
   }
   return options;
 }
@@ -108,6 +140,46 @@ double window_seconds(const ObjectiveOptions& options, double energy_window_ms) 
       break;
   }
   return 0;
+}
+
+bool ObjectiveRounds::is_kept(std::size_t contender) const {
+  return std::ranges::find(kept_, decision_->contenders[contender].trial) != kept_.end();
+}
+
+// Of those measured so far, who is worse than the best; and in the end all but the best few.
+void ObjectiveRounds::leave_out(std::vector<std::size_t>& members) const {
+  const Scores scores(*decision_, *trials_, *options_);
+  std::erase_if(members, [&](std::size_t i) { return !is_kept(i) && scores.better(scores.best(), i); });
+  if (rounds_ < options_->rounds_of_all) {
+    return;
+  }
+  std::vector<std::size_t> others;
+  std::ranges::copy_if(members, std::back_inserter(others), [&](std::size_t i) { return !is_kept(i); });
+  std::ranges::stable_sort(others, {}, [&](std::size_t i) { return scores.logs()[i]; });
+  others.resize(std::min(others.size(), kFewContenders));
+  std::erase_if(members, [&](std::size_t i) { return !is_kept(i) && std::ranges::find(others, i) == others.end(); });
+}
+
+// Rounds begin with another contender each: what one leaves of its heat is not always the same one's.
+std::vector<std::size_t> ObjectiveRounds::next() {
+  if (rounds_ == 0) {
+    members_.resize(decision_->contenders.size());
+    std::iota(members_.begin(), members_.end(), std::size_t{0});
+  } else if (rounds_ >= options_->max_rounds) {
+    return {};
+  } else if (rounds_ >= options_->min_rounds && (rounds_ - options_->min_rounds) % options_->rounds_per_look == 0) {
+    if (objective_is_settled(*decision_, *trials_, *options_)) {
+      return {};
+    }
+    leave_out(members_);
+  }
+  std::vector<std::size_t> order = members_;
+  if (!order.empty()) {
+    const auto first = static_cast<std::ptrdiff_t>(static_cast<std::size_t>(rounds_) % order.size());
+    std::ranges::rotate(order, order.begin() + first);
+  }
+  ++rounds_;
+  return order;
 }
 
 double score_of(Objective objective, const Contender& contender, const Trial& trial) {

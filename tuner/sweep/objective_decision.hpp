@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/objective.hpp"
@@ -15,7 +16,9 @@ struct ObjectiveOptions {
   Objective objective = Objective::time;
   double contender_factor = 1.5;  ///< only finalists up to so many times as slow as the fastest, and the baseline
   int min_rounds = 3;             ///< each contender is measured once a round, in turn, so that drift touches all alike
-  int max_rounds = 8;             ///< if it is not clear before
+  int max_rounds = 24;            ///< if it is not clear before
+  int rounds_per_look = 3;        ///< from the first look, after `min_rounds`, to the next
+  int rounds_of_all = 6;          ///< of all contenders that were not shown to be worse; then the best few go on alone
   double p_value = 0.01;          ///< two-sided, of all looks and contenders together
   double tie_width = 0.005;       ///< relative: a smaller difference is never called one
   double sustain_first_s = 60;    ///< until the card is steady, in the first window of sustained work, at most
@@ -32,8 +35,10 @@ struct ObjectiveOptions {
 
 /// What was measured of a finalist for an objective.
 struct Contender {
-  std::size_t trial = 0;       ///< index into FinalsResult::trials
-  std::vector<double> values;  ///< one a round: millijoules a launch, or microseconds a launch of sustained work
+  std::size_t trial = 0;  ///< index into FinalsResult::trials
+  /// One a round: millijoules a launch, or microseconds a launch of sustained work. Who has fewer than others was left
+  /// out of later rounds, and does not win.
+  std::vector<double> values;
 };
 
 /// What was decided by another objective than time.
@@ -52,12 +57,40 @@ struct ObjectiveDecision {
 /// A finalist's value by the objective: the geometric mean of its windows, for `edp` times its median time.
 [[nodiscard]] double score_of(Objective objective, const Contender& contender, const Trial& trial);
 
+/// Says whose windows are to be measured: those of all contenders, until looks find some worse than the best, and from
+/// a number of rounds on those of the best few alone: many rounds tell differences of a percent apart, of a few they
+/// do.
+class ObjectiveRounds {
+ public:
+  /// `kept`: trials whose contenders are never left out: the winner by time, and the baseline. All must outlive it.
+  ObjectiveRounds(const ObjectiveDecision& decision, const std::vector<Trial>& trials, const ObjectiveOptions& options,
+                  std::vector<std::size_t> kept)
+      : decision_(&decision), trials_(&trials), options_(&options), kept_(std::move(kept)) {}
+
+  /// Indices of the contenders that have another window each, in this order; none when it is over. When the windows of
+  /// those before were added.
+  [[nodiscard]] std::vector<std::size_t> next();
+  /// Whole rounds before that one.
+  [[nodiscard]] int rounds() const noexcept { return rounds_ - 1; }
+
+ private:
+  [[nodiscard]] bool is_kept(std::size_t contender) const;
+  void leave_out(std::vector<std::size_t>& members) const;
+
+  const ObjectiveDecision* decision_;
+  const std::vector<Trial>* trials_;
+  const ObjectiveOptions* options_;
+  std::vector<std::size_t> kept_;
+  std::vector<std::size_t> members_{};
+  int rounds_ = 0;
+};
+
 /// Decides as finals do by time, by paired t-tests on the logarithms of the windows of each round (`edp` adds the
-/// uncertainty of both median times): the tie set is the contender with the lowest score and all that are not
-/// significantly worse. If the baseline is in it, the winner by time wins if it is in it, too, and else the baseline.
-/// If it is not, the first of the tie set by the configuration's text does, of those significantly better than the
-/// baseline. `baseline` and `by_time`: indices into trials; a baseline that is not among the contenders leaves it
-/// undecided.
+/// uncertainty of both median times): the tie set is the contender with the lowest score of those in all rounds, and
+/// all of these that are not significantly worse. If the baseline is in it, the winner by time wins if it is in it,
+/// too, and else the baseline. If it is not, the first of the tie set by the configuration's text does, of those
+/// significantly better than the baseline. `baseline` and `by_time`: indices into trials; a baseline that is not among
+/// the contenders leaves it undecided.
 void decide_objective(ObjectiveDecision& decision, const std::vector<Trial>& trials,
                       std::optional<std::size_t> baseline, const ObjectiveOptions& options,
                       std::optional<std::size_t> by_time = std::nullopt);

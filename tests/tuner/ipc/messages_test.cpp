@@ -171,11 +171,14 @@ TEST(MessagesTest, OptionsKeepEveryValue) {
   EXPECT_EQ(got_again.standing->canary_us, 50.5);
   EXPECT_EQ(got_again.standing->confidence, 0.75);
 
-  const ObjectiveOptions objective = through(ObjectiveOptions{Objective::edp, 1.6, 4, 9, 0.02, 0.006, 61, 21, 3, 75.5});
+  const ObjectiveOptions objective =
+      through(ObjectiveOptions{Objective::edp, 1.6, 4, 9, 2, 7, 0.02, 0.006, 61, 21, 3, 75.5});
   EXPECT_EQ(objective.objective, Objective::edp);
   EXPECT_EQ(objective.contender_factor, 1.6);
   EXPECT_EQ(objective.min_rounds, 4);
   EXPECT_EQ(objective.max_rounds, 9);
+  EXPECT_EQ(objective.rounds_per_look, 2);
+  EXPECT_EQ(objective.rounds_of_all, 7);
   EXPECT_EQ(objective.p_value, 0.02);
   EXPECT_EQ(objective.tie_width, 0.006);
   EXPECT_EQ(objective.sustain_first_s, 61);

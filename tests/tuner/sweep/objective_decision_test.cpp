@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <random>
+#include <vector>
 
 namespace pascaline::testing {
 namespace {
@@ -177,6 +181,65 @@ TEST(ObjectiveDecisionTest, FalseAlarmsAreRare) {
     wrong += finals.decide(3).winner != 3 ? 1 : 0;
   }
   EXPECT_LE(wrong, kTimes / 100);
+}
+
+/// Finals by energy of made windows: `energies` of contenders, the last of which is the default, the one before the
+/// winner by time; windows scatter by so much of their value.
+struct MadeRounds {
+  MadeFinals finals{Objective::energy};
+  std::size_t windows = 0;
+
+  MadeRounds(const std::vector<double>& energies, double scatter, std::uint32_t seed) {
+    std::mt19937 random(seed);
+    std::normal_distribution<double> noise(0, scatter);
+    for (std::size_t i = 0; i < energies.size(); ++i) {
+      finals.add(10 + static_cast<double>(i), {});
+    }
+    const ObjectiveOptions options = objective_options(Objective::energy);
+    ObjectiveRounds rounds(finals.decision, finals.trials, options, {energies.size() - 2, energies.size() - 1});
+    for (std::vector<std::size_t> turns = rounds.next(); !turns.empty(); turns = rounds.next()) {
+      for (const std::size_t turn : turns) {
+        finals.decision.contenders[turn].values.push_back(energies[turn] * std::exp(noise(random)));
+        ++windows;
+      }
+    }
+    finals.decide(energies.size() - 1, energies.size() - 2);
+  }
+};
+
+TEST(ObjectiveRoundsTest, MostDifferencesAboveTheScatterAreFoundAmongMany) {
+  const int runs = 200;
+  int found = 0;
+  int wrong = 0;
+  std::size_t most = 0;
+  for (int run = 0; run < runs; ++run) {
+    // One is thriftier by 2 %, seven are as the winner by time.
+    std::vector<double> energies(10, 50.0);
+    energies[3] = 49.0;
+    const MadeRounds thriftier(energies, 0.01, static_cast<std::uint32_t>(run));
+    found += thriftier.finals.decision.winner == 3 ? 1 : 0;
+    most = std::max(most, thriftier.windows);
+    const MadeRounds alike(std::vector<double>(10, 50.0), 0.01, static_cast<std::uint32_t>(1000 + run));
+    wrong += alike.finals.decision.winner == 8 ? 0 : 1;
+  }
+  EXPECT_GE(found, runs * 85 / 100);
+  EXPECT_LE(wrong, runs * 2 / 100) << "nothing is to be found";
+  EXPECT_LE(most, 6U * 10 + 18U * 4) << "few go on";
+}
+
+TEST(ObjectiveRoundsTest, WhatIsFarWorseIsMeasuredThreeTimes) {
+  const MadeRounds rounds({50, 80, 50.3, 49.9, 90}, 0.003, 1);
+  EXPECT_EQ(rounds.finals.decision.contenders[1].values.size(), 3U);
+  EXPECT_GT(rounds.finals.decision.contenders[4].values.size(), 3U) << "the default is compared with in any case";
+  EXPECT_EQ(rounds.finals.decision.winner, 3U) << "the winner by time stays where nothing is better";
+}
+
+TEST(ObjectiveRoundsTest, WhoIsLeftOutDoesNotWin) {
+  MadeFinals finals(Objective::energy);
+  finals.add(10, {50, 50.1, 49.9, 50.05});
+  finals.add(11, {40, 60, 38});  // lower in the mean of its rounds
+  finals.add(12, {52, 52.1, 51.9, 52.05});
+  EXPECT_EQ(finals.decide(2, 0).winner, 0U);
 }
 
 }  // namespace
