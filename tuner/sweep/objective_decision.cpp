@@ -176,7 +176,7 @@ std::vector<std::size_t> ObjectiveRounds::next() {
   std::vector<std::size_t> order = members_;
   if (!order.empty()) {
     const auto first = static_cast<std::ptrdiff_t>(static_cast<std::size_t>(rounds_) % order.size());
-    std::ranges::rotate(order, order.begin() + first);
+    std::rotate(order.begin(), order.begin() + first, order.end());
   }
   ++rounds_;
   return order;
