@@ -135,4 +135,27 @@ class Connection {
   std::unordered_map<std::string, Query::Slot> statements_;  // after database_: finalized before it closes
 };
 
+/// What is read between begin and end is of one moment, and what is written counts if `release` was called, else not at
+/// all. Unlike a transaction it may be inside another; SQLiteCpp's Savepoint stays open after a fault. One at a time.
+class Savepoint {
+ public:
+  explicit Savepoint(SQLite::Database& database) : database_(&database) { database_->exec("SAVEPOINT whole"); }
+  Savepoint(const Savepoint&) = delete;
+  Savepoint& operator=(const Savepoint&) = delete;
+  ~Savepoint() {
+    if (!released_) {
+      database_->tryExec("ROLLBACK TO whole");
+      database_->tryExec("RELEASE whole");
+    }
+  }
+  void release() {
+    database_->exec("RELEASE whole");
+    released_ = true;
+  }
+
+ private:
+  SQLite::Database* database_;
+  bool released_ = false;
+};
+
 }  // namespace pascaline

@@ -12,19 +12,6 @@
 namespace pascaline {
 namespace {
 
-// One moment of a database that is being written to, for as long as this lives. Unlike a transaction it may be inside
-// another; SQLiteCpp's Savepoint would stay open after a fault.
-class Moment {
- public:
-  explicit Moment(SQLite::Database& database) : database_(database) { database_.exec("SAVEPOINT moment"); }
-  Moment(const Moment&) = delete;
-  Moment& operator=(const Moment&) = delete;
-  ~Moment() { database_.tryExec("RELEASE moment"); }
-
- private:
-  SQLite::Database& database_;
-};
-
 // What a measurement is kept under, but for the configuration.
 struct MeasurementKey {
   std::int64_t device = 0;
@@ -134,7 +121,7 @@ std::optional<TimeSummary> latest_default(Connection& connection, const BestFilt
 std::vector<BestTrial> Store::best_trials(const BestFilter& filter) const {
   Connection& connection = *impl_->connection;
   return connection.guard("read the best trials", [&] {
-    const Moment moment(connection.database());
+    const Savepoint moment(connection.database());
     Choices choices;
     choose_newest_keys(connection, filter, choices);
     choose_winners(connection, filter, choices);

@@ -1,4 +1,3 @@
-#include <SQLiteCpp/Savepoint.h>
 #include <fmt/format.h>
 #include <sqlite3.h>
 
@@ -134,7 +133,7 @@ void Store::set_winner(const ContextIds& context, std::int64_t trial_id, const s
                        double confidence, Objective objective, const std::optional<double>& baseline_score) {
   Connection& connection = *impl_->connection;
   connection.guard("store a winner", [&] {
-    SQLite::Savepoint whole(connection.database(), "decision");  // the caller may have a transaction open
+    Savepoint whole(connection.database());  // the caller may have a transaction open
     supersede_decisions(connection, context, objective);
     const int changed =
         connection
@@ -164,7 +163,7 @@ void Store::set_winner(const ContextIds& context, std::int64_t trial_id, const s
 void Store::confirm_winner(const ContextIds& context, Objective objective) {
   Connection& connection = *impl_->connection;
   connection.guard("confirm a winner", [&] {
-    SQLite::Savepoint whole(connection.database(), "confirmation");  // the caller may have a transaction open
+    Savepoint whole(connection.database());  // the caller may have a transaction open
     supersede_decisions(connection, context, objective);
     const int changed =
         connection

@@ -89,7 +89,7 @@ bool types_agree(const Space& space, const Argument& argument, const std::string
                                                       : type == "Table";
   }
   const std::pair<ElementType, std::vector<std::string>> spellings[] = {
-      {ElementType::float32, {"float", "float32"}},
+      {ElementType::float32, {"float", "float32", "Awaited"}},
       {ElementType::float16, {"float16"}},
       {ElementType::bfloat16, {"bfloat16"}},
       {ElementType::float64, {"double", "float64"}},
