@@ -17,6 +17,8 @@ namespace {
 
 class SweepAgainTest : public SweepTest {
  protected:
+  // Launches so long that finals of few are seen.
+  const std::vector<std::string> kLongLaunch{"2000000"};
   std::optional<FinalsResult> decided_;
 
   // Five configurations that differ in a number of their code alone: whatever the machine does, their times are alike.
@@ -32,6 +34,11 @@ class SweepAgainTest : public SweepTest {
     events_.winner = [this](const std::string&, const SweepProblem&, const FinalsResult& result, int) {
       decided_ = result;
     };
+  }
+  // Four samples of each show no configuration to be slower than another, as thousands would.
+  void few_samples() {
+    options_.finals.rounds = options_.finals.min_rounds = 4;
+    options_.finals.launches = 1;
   }
   [[nodiscard]] Winner winner() const { return Store(database_, OpenMode::read_only).winners("toy", nullptr).at(0); }
   [[nodiscard]] StoredTrial slowest_but_the_default() const {
@@ -91,16 +98,12 @@ TEST_F(SweepAgainTest, ANoisierTieLeavesTheDecisionAsItIs) {
   expect_sound();
 }
 
-// Another process decides while finals run: the later ones weigh it as any earlier decision, or leave it. Launches are
-// long, so that finals are seen, and few: four samples of each show no configuration to be slower than another, as
-// thousands would.
+// Another process decides while finals run: the later ones weigh it as any earlier decision, or leave it.
 TEST_F(SweepAgainTest, WhatAnotherSweepDecidesMeanwhileIsNotOverwritten) {
-  const std::vector<std::string> long_launch{"2000000"};
-  options_.finals.rounds = options_.finals.min_rounds = 4;
-  options_.finals.launches = 1;
+  few_samples();
   for (const int finalists : {5, 1}) {
     options_.finalists = finalists;
-    std::ignore = sweep(long_launch);
+    std::ignore = sweep(kLongLaunch);
     const StoredTrial slowest = slowest_but_the_default();
     SQLite::Database(database_.string(), SQLite::OPEN_READWRITE).exec("DELETE FROM winners; DELETE FROM decisions");
     std::int64_t planted = 0;
@@ -109,7 +112,7 @@ TEST_F(SweepAgainTest, WhatAnotherSweepDecidesMeanwhileIsNotOverwritten) {
         planted = plant_decision(slowest.trial, 0.5);
       }
     };
-    std::ignore = sweep(long_launch);
+    std::ignore = sweep(kLongLaunch);
     events_.view = nullptr;
     ASSERT_NE(planted, 0) << "finals were not seen";
     EXPECT_EQ(winner().trial.config, slowest.trial.config) << finalists << " finalists";
@@ -120,10 +123,8 @@ TEST_F(SweepAgainTest, WhatAnotherSweepDecidesMeanwhileIsNotOverwritten) {
 // Which decision it is does not hang on when it was made: another one of the same millisecond, as merging may bring it,
 // is another one.
 TEST_F(SweepAgainTest, AnotherDecisionOfTheSameMillisecondIsNoticed) {
-  const std::vector<std::string> long_launch{"2000000"};
-  options_.finals.rounds = options_.finals.min_rounds = 4;
-  options_.finals.launches = 1;
-  std::ignore = sweep(long_launch);
+  few_samples();
+  std::ignore = sweep(kLongLaunch);
   const std::int64_t before_ms = winner().decided_unix_ms;
   const StoredTrial slowest = slowest_but_the_default();
   std::int64_t planted = 0;
@@ -135,17 +136,15 @@ TEST_F(SweepAgainTest, AnotherDecisionOfTheSameMillisecondIsNoticed) {
           .exec("UPDATE winners" + of_before + "; UPDATE decisions" + of_before + " WHERE superseded = 0");
     }
   };
-  std::ignore = sweep(long_launch);
+  std::ignore = sweep(kLongLaunch);
   ASSERT_NE(planted, 0) << "finals were not seen";
   EXPECT_EQ(winner().trial_id, planted);
 }
 
 // What is told of a decision is told when it is stored: who decides in between is not overwritten.
 TEST_F(SweepAgainTest, NobodyDecidesBetweenTheLookAtADecisionAndTheStoringOfAnother) {
-  const std::vector<std::string> long_launch{"2000000"};
-  options_.finals.rounds = options_.finals.min_rounds = 4;
-  options_.finals.launches = 1;
-  std::ignore = sweep(long_launch);
+  few_samples();
+  std::ignore = sweep(kLongLaunch);
   const StoredTrial slowest = slowest_but_the_default();
   SQLite::Database(database_.string(), SQLite::OPEN_READWRITE).exec("DELETE FROM winners; DELETE FROM decisions");
   std::int64_t first = 0;
@@ -162,7 +161,7 @@ TEST_F(SweepAgainTest, NobodyDecidesBetweenTheLookAtADecisionAndTheStoringOfAnot
       second = plant_decision(slowest.trial, 0.5);
     }
   };
-  std::ignore = sweep(long_launch);
+  std::ignore = sweep(kLongLaunch);
   ASSERT_NE(first, 0) << "finals were not seen";
   ASSERT_NE(second, 0) << "the first decision was not noticed";
   EXPECT_EQ(winner().trial_id, second);
