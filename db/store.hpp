@@ -314,11 +314,6 @@ class Store {
   /// `set_winner`, with trial, figures and confidence as they are. Throws StoreError if the context has none.
   void confirm_winner(const ContextIds& context, Objective objective = Objective::time);
 
-  /// Does `work`, whose calls of this store become one transaction that nobody else's writing comes between: what it
-  /// stores follows from what it reads. Nothing of it stays if it throws, or if the end of the transaction throws.
-  /// Calls that are a transaction of their own, as `add_trial`, cannot be part of it.
-  void transact(const std::function<void()>& work);
-
   /// Which of all decisions of its context and objective one is: no two have both in common.
   struct DecisionId {
     std::int64_t trial = 0;
@@ -395,8 +390,9 @@ class Store {
   /// Work of a stored problem (flops, bytes), if known.
   [[nodiscard]] std::optional<std::pair<double, double>> work(const std::string& problem_text) const;
 
-  /// Calls `work`, all of whose rows (devices, toolkits, kernels, spaces, problems) are stored in one transaction, or
-  /// none of them if it throws; whatever it throws passes. Calls that are a transaction themselves fail there.
+  /// Calls `work`, whose calls of this store become one transaction that nobody else's writing comes between: what it
+  /// stores follows from what it reads. Nothing of it stays if it throws, which passes, or if the end of the
+  /// transaction throws. Calls that are a transaction themselves, as `add_trial`, fail there.
   void in_one_transaction(const std::function<void()>& work);
 
   /// Calls `work`, in which this store sees the database as it was at its first reading there, whoever writes to it

@@ -185,15 +185,6 @@ void Store::confirm_winner(const ContextIds& context, Objective objective) {
   });
 }
 
-void Store::transact(const std::function<void()>& work) {
-  Connection& connection = *impl_->connection;
-  std::optional<SQLite::Transaction> transaction;
-  connection.guard("begin a transaction",
-                   [&] { transaction.emplace(connection.database(), SQLite::TransactionBehavior::IMMEDIATE); });
-  work();
-  connection.guard("end a transaction", [&] { transaction->commit(); });
-}
-
 std::optional<Store::Decision> Store::decision(const ContextIds& context, Objective objective) const {
   return impl_->connection->guard("read how a winner was decided", [&]() -> std::optional<Decision> {
     Query row = impl_->connection->query(

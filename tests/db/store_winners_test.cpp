@@ -196,7 +196,7 @@ TEST_F(StoreWinnersTest, NobodyStoresBetweenWhatATransactionReadsAndWrites) {
   const std::int64_t second = store_.add_trial(session_, context_, example_trial(16));
   Store other(store_.file(), OpenMode::read_write);
   other.set_busy_timeout(std::chrono::milliseconds(0));
-  store_.transact([&] {
+  store_.in_one_transaction([&] {
     EXPECT_FALSE(store_.decision(context_));
     EXPECT_THROW(other.set_winner(context_, second, std::nullopt, 0.5), StoreBusyError);
     store_.set_winner(context_, first, std::nullopt, 0.5);
@@ -205,20 +205,20 @@ TEST_F(StoreWinnersTest, NobodyStoresBetweenWhatATransactionReadsAndWrites) {
   ASSERT_TRUE(other.decision(context_));
   EXPECT_EQ(other.decision(context_)->id.trial, first);
   store_.set_busy_timeout(std::chrono::milliseconds(0));
-  other.transact([&] { EXPECT_THROW(store_.transact([] {}), StoreBusyError); });
+  other.in_one_transaction([&] { EXPECT_THROW(store_.in_one_transaction([] {}), StoreBusyError); });
 }
 
 TEST_F(StoreWinnersTest, ATransactionThatFailsLeavesNothing) {
   const std::int64_t first = store_.add_trial(session_, context_, example_trial(8));
   const std::string message = store_error([&] {
-    store_.transact([&] {
+    store_.in_one_transaction([&] {
       store_.set_winner(context_, first, std::nullopt, 0.5);
       store_.set_winner(context_, first + 1000, std::nullopt, 0.5);
     });
   });
   EXPECT_NE(message.find("store a winner"), std::string::npos) << message;
   EXPECT_FALSE(store_.decision(context_));
-  store_.transact([&] { store_.set_winner(context_, first, std::nullopt, 0.5); });
+  store_.in_one_transaction([&] { store_.set_winner(context_, first, std::nullopt, 0.5); });
   EXPECT_EQ(store_.decision(context_)->id.trial, first);
 }
 

@@ -172,7 +172,7 @@ void DeviceScheduler::announce(const FinalsResult& decided, const std::vector<st
   recorder_.persist([&](Store& store) {
     task_->decisions_before = before;
     notes.clear();
-    store.transact([&] { stored = decide_and_store(store, decided, ids, notes); });
+    store.in_one_transaction([&] { stored = decide_and_store(store, decided, ids, notes); });
   });
   for (const std::string& note : notes) {
     recorder_.note(note);

@@ -66,7 +66,7 @@ void DeviceScheduler::store_by_objective(const ObjectiveDecision& decided, const
   const ContextIds context = task_->stored(result.trials[decided.winner].config).context;
   bool stays = false;
   recorder_.persist([&](Store& store) {
-    store.transact([&] {
+    store.in_one_transaction([&] {
       stays = was_not_compared(store, context, result);
       if (!stays) {
         store.set_winner(context, ids[decided.winner],
