@@ -141,8 +141,8 @@ constexpr std::array kHeads{
     Alternative<HeadPlace>{"normed", "the norm by the product after it", normalises_head, more_for_head, normed_head}};
 
 void single_next_token(LinearLayers& linear, const NextTokenPlace& place) {
-  linear.executor().run(place.next.sample());
-  linear.executor().run(place.next.advance());
+  linear.executor().run(place.next.sample);
+  linear.executor().run(place.next.advance);
   linear.executor().run(place.next.gather());
 }
 

@@ -54,7 +54,7 @@ void add_layers(std::vector<Problem>& places, const TextConfig& config, const Te
   head.logits = shaped({1, config.vocab});
   add_once(places, head.key());
   NextTokenPlace next;
-  next.next.logits = shaped({config.vocab});
+  next.next.sample.logits = shaped({config.vocab});
   next.next.table = weights.embedding;
   next.next.next = shaped({1, config.hidden});
   add_once(places, next.key());

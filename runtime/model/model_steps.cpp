@@ -81,20 +81,7 @@ void Model::choose_next(const TensorView& logits, const TextPass& pass) {
     executor_->run(advance);
     return;
   }
-  NextTokenPlace place;
-  place.hidden = decoder_.embedding_of_next();
-  place.next = {.logits = sample.logits,
-                .settings = sample.settings,
-                .top_k = sample.top_k,
-                .generator = sample.generator,
-                .seen = sample.seen,
-                .token = sample.token,
-                .probability = sample.probability,
-                .length = advance.length,
-                .slots = advance.slots,
-                .positions = advance.positions,
-                .table = weights_.text.embedding,
-                .next = place.hidden};
+  const NextTokenPlace place{{sample, advance, weights_.text.embedding, decoder_.embedding_of_next()}};
   fusion_.run(linear_, place);
 }
 

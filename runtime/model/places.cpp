@@ -113,7 +113,7 @@ const PlaceList<HeadPlace>& HeadPlace::list() const noexcept { return kHead; }
 
 PlaceKey NextTokenPlace::key() const {
   return {"place_next_token",
-          {{"HIDDEN", next.next.shape[1]}, {"VOCABULARY", next.logits.shape[0]}},
+          {{"HIDDEN", next.next.shape[1]}, {"VOCABULARY", next.sample.logits.shape[0]}},
           {{"TABLE", next.table.type}}};
 }
 

@@ -123,7 +123,6 @@ struct HeadPlace {
 /// embedding where the next step begins.
 struct NextTokenPlace {
   ops::SampleNext next;
-  TensorView hidden;  ///< [1, HIDDEN], float32, the same as `next.next`; written
 
   /// place_next_token.
   [[nodiscard]] PlaceKey key() const;

@@ -24,4 +24,7 @@ struct Gather {
   void compute() const;
 };
 
+/// Of an embedding table: dense, of what Gather takes.
+void check_table(const Checks& check, const TensorView& table, const Extent& vocabulary, const Extent& width);
+
 }  // namespace pascaline::ops

@@ -3,8 +3,8 @@
 namespace pascaline::ops {
 
 void SampleNext::compute() const {
-  sample().compute();
-  advance().compute();
+  sample.compute();
+  advance.compute();
   gather().compute();
 }
 

@@ -201,18 +201,18 @@ void make(PlaceTensors& tensors, const Problem& of, NextTokenPlace& place) {
   const auto counted = [&](const char* name, std::initializer_list<std::int64_t> extents) {
     return tensors.changed(name, ElementType::int32, extents, 0, 100);
   };
-  next.logits = tensors.read(ElementType::float32, {vocabulary}, -8, 8);
-  next.settings = tensors.floats(ops::device_settings(settings), {4});
-  next.top_k = tensors.integers(none, {1});
-  next.generator = tensors.changed("generator", ElementType::int64, {2}, 0, 100);
-  next.seen = counted("seen", {vocabulary});
-  next.token = counted("token", {1});
-  next.probability = tensors.written("probability", {1});
-  next.length = counted("length", {1});
-  next.slots = counted("slots", {1});
-  next.positions = counted("positions", {3, 1});
+  next.sample.logits = tensors.read(ElementType::float32, {vocabulary}, -8, 8);
+  next.sample.settings = tensors.floats(ops::device_settings(settings), {4});
+  next.sample.top_k = tensors.integers(none, {1});
+  next.sample.generator = tensors.changed("generator", ElementType::int64, {2}, 0, 100);
+  next.sample.seen = counted("seen", {vocabulary});
+  next.sample.token = counted("token", {1});
+  next.sample.probability = tensors.written("probability", {1});
+  next.advance.length = counted("length", {1});
+  next.advance.slots = counted("slots", {1});
+  next.advance.positions = counted("positions", {3, 1});
   next.table = tensors.weight(of.type("TABLE"), vocabulary, hidden);
-  next.next = place.hidden = tensors.written("hidden", {1, hidden});
+  next.next = tensors.written("hidden", {1, hidden});
 }
 
 void make(PlaceTensors& tensors, const Problem& of, VisionAttentionPlace& place) {
@@ -296,7 +296,18 @@ class ChainsOf final : public PlaceChains {
  public:
   ChainsOf(Dispatcher& dispatcher, PlaceTensors& tensors, const Problem& of) : PlaceChains(dispatcher) {
     make(tensors, of, place_);
-    std::int64_t rows = place_.hidden.shape[0];
+    if constexpr (requires(Place & place) { place.hidden; }) {  // all that have products
+      reserve(of, place_.hidden.shape[0]);
+    }
+  }
+
+  void run(const std::string& alternative) override { named(alternative).run(linear_, place_); }
+  std::vector<Executor::PlannedLaunch> launches(const std::string& alternative) override {
+    return executor_.launches_of([&] { named(alternative).run(linear_, place_); });
+  }
+
+ private:
+  void reserve(const Problem& of, std::int64_t rows) {
     std::int64_t columns = 1;
     for (const auto& [name, value] : of.dimensions) {
       if (name == "HIDDEN" || name == "INTERMEDIATE" || name == "MERGED" || name == "OUT") {
@@ -310,13 +321,6 @@ class ChainsOf final : public PlaceChains {
       linear_.reserve(rows, columns);
     }
   }
-
-  void run(const std::string& alternative) override { named(alternative).run(linear_, place_); }
-  std::vector<Executor::PlannedLaunch> launches(const std::string& alternative) override {
-    return executor_.launches_of([&] { named(alternative).run(linear_, place_); });
-  }
-
- private:
   [[nodiscard]] const Alternative<Place>& named(const std::string& name) const {
     const auto alternatives = place_.list().alternatives;
     const auto found = std::ranges::find_if(alternatives, [&](const auto& one) { return one.name == name; });

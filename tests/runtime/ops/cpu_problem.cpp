@@ -424,11 +424,12 @@ void run_sample(const CpuProblem& of) {
 void run_sample_next(const CpuProblem& of) {
   const std::int64_t vocabulary = of.dimension("VOCABULARY");
   const std::int64_t width = of.dimension("WIDTH");
-  ops::compute(ops::SampleNext{of.view("logits", {vocabulary}), of.view("settings", {4}), of.view("top_k", {1}),
-                               of.view("generator", {2}), of.view("seen", {vocabulary}), of.view("token", {1}),
-                               of.view("probability", {1}), of.view("length", {1}), of.view("slots", {1}),
-                               of.view("positions", {3, 1}), of.view("table", {vocabulary, width}),
-                               of.view("next", {1, width})});
+  ops::compute(ops::SampleNext{
+      {of.view("logits", {vocabulary}), of.view("settings", {4}), of.view("top_k", {1}), of.view("generator", {2}),
+       of.view("seen", {vocabulary}), of.view("token", {1}), of.view("probability", {1})},
+      {of.view("length", {1}), of.view("slots", {1}), of.view("positions", {3, 1})},
+      of.view("table", {vocabulary, width}),
+      of.view("next", {1, width})});
 }
 
 void run_advance(const CpuProblem& of) {
