@@ -1,25 +1,27 @@
 #!/usr/bin/env bash
 # Sets up, builds the dev preset with warnings as errors, and runs all tests. GPU tests are left out where there is no
 # GPU, and counted.
-#   scripts/test.sh [--asan] [--lint] [--torch] [--gpu]
+#   scripts/test.sh [--asan] [--lint] [--torch] [--lean] [--gpu]
 #     --asan  build with AddressSanitizer and UndefinedBehaviorSanitizer, and run all tests that can be run so in a short
 #             time, and the fuzzers, for $PASCALINE_FUZZ_SECONDS (60) each; of the dev preset then only the others (labels
 #             slow and unsanitized), and those that depend on what the optimiser does (label optimised)
 #     --lint  first check the format and run clang-tidy
 #     --torch fetch PyTorch (2 GB) beside the build; the tests with it run then, if it comes within 15 minutes
+#     --lean  remove the sanitized build (7 GB) when its tests are done, which leaves room for the next
 #     --gpu   run only the tests labelled gpu
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-asan=false lint=false torch=false only=() gpu_label=''
+asan=false lint=false torch=false lean=false only=() gpu_label=''
 for argument in "$@"; do
   case $argument in
     --asan) asan=true ;;
     --lint) lint=true ;;
     --torch) torch=true ;;
+    --lean) lean=true ;;
     --gpu) only=(-L gpu) ;;
-    -h | --help) sed -n '2,10s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
-    *) die "unknown argument '$argument' (known: --asan, --lint, --torch, --gpu)" ;;
+    -h | --help) sed -n '2,11s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
+    *) die "unknown argument '$argument' (known: --asan, --lint, --torch, --lean, --gpu)" ;;
   esac
 done
 
@@ -30,6 +32,13 @@ failures=()
 # To start a program only to skip takes a second each under the sanitizers.
 has_gpu() { compgen -G '/dev/nvidia[0-9]*' >/dev/null || nvidia-smi -L 2>/dev/null | grep -q '^GPU'; }
 [ ${#only[@]} -gt 0 ] || has_gpu || gpu_label=gpu
+
+# What is built and fetched, in GB; on a full disk a linker or a test would fail, and say so in its own words.
+needed=5
+if $asan; then needed=$((needed + 7)); fi
+if $torch; then needed=$((needed + 5)); fi
+free=$(($(df --output=avail -k . | tail -n 1) / 1000000))
+[ "$free" -ge "$needed" ] || warn "builds and downloads may take $needed GB, less what is here already; $free GB are free"
 
 say "Set-up"
 scripts/setup.sh --dev --nvrtc-all
@@ -73,6 +82,7 @@ if $asan; then
     [ -e "$log" ] || continue
     say "  fuzz.$(basename "$log" .log): $(sed -n 's/^stat::number_of_executed_units: *//p' "$log") inputs"
   done
+  if $lean && [ ${#failures[@]} = 0 ]; then rm -rf build/asan; fi
 fi
 if [ -n "$torch_setup" ]; then
   wait "$torch_setup" && say "PyTorch is there" || warn "PyTorch did not come, what tests it is skipped: build/logs/setup-torch.log"

@@ -285,10 +285,10 @@ class Pool {
 
 int repeats() {
   const char* const asked = std::getenv("PASCALINE_MERGE_LAWS");
-  return asked == nullptr ? 40 : std::atoi(asked);
+  return asked == nullptr ? 15 : std::atoi(asked);
 }
 
-// PASCALINE_MERGE_LAWS: how many (40). Each is a seed of its own, so that one which fails can be looked at alone.
+// PASCALINE_MERGE_LAWS: how many (15). Each is a seed of its own, so that one which fails can be looked at alone.
 TEST(MergeLawsTest, AnyOrderAnyGroupingAndAnyRepetitionGiveTheSameBytes) {
   const char* const first = std::getenv("PASCALINE_MERGE_LAWS_FIRST");
   const int begin = first == nullptr ? 0 : std::atoi(first);

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <thread>
 
 #include <nlohmann/json.hpp>
@@ -31,6 +32,7 @@ TEST_F(GatherSessionsTest, FiguresAgreeWhileTrialsAreAdded) {
     Store other(store_.file(), OpenMode::read_write, Durability::normal);
     for (std::int64_t tile = 1; !stop; ++tile) {
       other.add_trial(session_, context_, timed(tile, 100));
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   });
   const Store reader(store_.file(), OpenMode::read_only);

@@ -18,7 +18,7 @@ namespace {
 class SweepAgainTest : public SweepTest {
  protected:
   // Launches so long that finals of few are seen.
-  const std::vector<std::string> kLongLaunch{"2000000"};
+  const std::vector<std::string> kLongLaunch{"400000"};
   std::optional<FinalsResult> decided_;
 
   // Five configurations that differ in a number of their code alone: whatever the machine does, their times are alike.
