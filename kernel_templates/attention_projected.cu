@@ -193,8 +193,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
   __shared__ Draws draws;
   const int first_items = kv_heads * splits;
   const Order order{counters, first_items, first_items + (hidden + Share::kItemRows - 1) / Share::kItemRows};
-  const int ticket = order.draw();
   const int copy = order.look_up_copy();
+  const int ticket = order.draw();
   Token token{qkv,     q_weight, k_weight,       cosine,    sine,     positions, length,
               k_cache, v_cache,  k_scales,       v_scales,  attended, nullptr,   &partials->value,
               nullptr, keys,     position_count, section_h, section_w};

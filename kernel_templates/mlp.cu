@@ -254,8 +254,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, RESIDENT)
   __shared__ Draws draws;
   const int first_items = (2 * intermediate + Products::kItemRows - 1) / Products::kItemRows;
   const Order order{counters, first_items, first_items + (hidden + Back::kItemRows - 1) / Back::kItemRows};
-  const int ticket = order.draw();
   const int copy = order.look_up_copy();
+  const int ticket = order.draw();
   Columns columns{x, norm, hidden};
   if constexpr (kStaged) {
     columns.load(Columns::first_column());

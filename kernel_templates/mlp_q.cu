@@ -252,8 +252,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, RESIDENT)
   __shared__ Draws draws;
   const int first_items = (2 * intermediate + First::kItemRows - 1) / First::kItemRows;
   const Order order{counters, first_items, first_items + (hidden + Second::kItemRows - 1) / Second::kItemRows};
-  const int ticket = order.draw();
   const int copy = order.look_up_copy();
+  const int ticket = order.draw();
   First first(gate_up, 2 * intermediate, hidden, memory, x, norm);
   first.activations.ask(0);
   if (threadIdx.x == 0) {
