@@ -29,8 +29,8 @@ struct Tickets {
   // The block's next item, in thread 0; the others get 0.
   __device__ __forceinline__ int draw() const { return threadIdx.x == 0 ? atomicAdd(counters, 1) : 0; }
 
-  // The copy that this launch uses, in thread 0. To be called before the first draw, which may be the block's last: when
-  // all blocks have drawn their last, the number is that of the next launch.
+  // The copy that this launch uses, in thread 0. To be called before the first draw, which may be the block's last:
+  // when all blocks have drawn their last, the number is that of the next launch.
   __device__ __forceinline__ int look_up_copy() const {
     return threadIdx.x == 0 ? static_cast<const volatile int*>(counters)[3] : 0;
   }
