@@ -11,6 +11,7 @@
 
 #include "cli/command.hpp"
 #include "cli/text.hpp"
+#include "core/argument_error.hpp"
 #include "core/error.hpp"
 #include "core/space/code_words.hpp"
 #include "core/util/byte_size.hpp"
@@ -142,8 +143,8 @@ Space KernelOptions::load_space(const std::string& name) const {
     if (std::filesystem::exists(file, unseen)) {
       throw;
     }
-    throw Error(fmt::format("there is no kernel '{}': no {}{}; `pascaline kernels` lists all kernels", name,
-                            file.string(), did_you_mean(name, kernel_names(spaces()))));
+    throw ArgumentError(fmt::format("there is no kernel '{}': no {}{}; `pascaline kernels` lists all kernels", name,
+                                    file.string(), did_you_mean(name, kernel_names(spaces()))));
   }
 }
 
@@ -288,7 +289,7 @@ void require_no_database(const std::filesystem::path& file, const std::filesyste
   for (const char* end : {"", "-wal", "-shm"}) {
     std::error_code missing;  // what is not there cannot be overwritten
     if (std::filesystem::equivalent(file, database.string() + end, missing)) {
-      throw Error(fmt::format("{} is the database in use; give another file", file.string()));
+      throw ArgumentError(fmt::format("{} is the database in use; give another file", file.string()));
     }
   }
 }
@@ -299,7 +300,7 @@ void require_writable(const std::filesystem::path& file) {
   }
   std::error_code unseen;  // what cannot be looked at cannot be written, either
   if (std::filesystem::is_directory(file, unseen)) {
-    throw Error(fmt::format("cannot write {}: it is a folder; give a file", file.string()));
+    throw ArgumentError(fmt::format("cannot write {}: it is a folder; give a file", file.string()));
   }
   // Devices such as /dev/stdout are never replaced, and links stay what they are.
   if (std::filesystem::exists(file, unseen) && !std::filesystem::is_regular_file(file, unseen)) {

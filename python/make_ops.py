@@ -159,8 +159,13 @@ def _device(value: Any) -> str:
 def _refuse(name: str, arguments: dict[str, Any]) -> None:
     """Says what is wrong with arguments from which the shape of the result does not follow."""
     for argument, value in arguments.items():
-        if value is not None and not hasattr(value, "shape"):
-            raise TypeError(f"{argument}: {type(value).__name__} is not an array")
+        try:
+            if value is not None:
+                value.shape
+        except AttributeError:
+            raise TypeError(f"{argument}: {type(value).__name__} is not an array") from None
+        except (RuntimeError, ValueError) as error:  # nested tensors of PyTorch, for instance
+            raise TypeError(f"{argument}: {type(value).__name__} has no shape: {str(error).splitlines()[0]}") from None
     raise ArgumentError(f"{name}: {', '.join(arguments)} do not have the dimensions that it takes; see its help")
 
 
@@ -169,7 +174,12 @@ def _new(like: Any, extents: Any, stream: Any) -> Any:
     if stream is not None:
         raise ArgumentError("out: with stream, pass an array for the result: libraries make theirs for their current stream")
     if hasattr(like, "new_empty"):  # PyTorch
-        return like.new_empty(extents)
+        try:
+            return like.new_empty(extents)
+        except RuntimeError:
+            if str(like.layout) == "torch.strided":
+                raise
+            raise TypeError(f"out: a tensor of {like.layout} cannot make an array for the result; pass one") from None
     extents = tuple(extents)
     if hasattr(like, "__array_namespace__"):  # the array API standard
         library = like.__array_namespace__()
@@ -213,7 +223,7 @@ def function(operation):
     result = "out" if shape else next(t[0] for t in tensors if t[1] == "change")
     if shape:
         inputs = ", ".join(f'"{t[0]}": {t[0]}' for t in tensors if t[1] != "out")
-        lines += ["    if out is None:", "        try:", f"            extents = {shape}", "        except (AttributeError, IndexError):",
+        lines += ["    if out is None:", "        try:", f"            extents = {shape}", "        except (AttributeError, IndexError, RuntimeError):",
                   f'            _refuse("{name}", {{{inputs}}})', "            raise", f"        out = _new({like}, extents, stream)"]
     values = [CONVERT[kind].format(n) for n, kind, _, _ in numbers]
     arguments = ", ".join([t[0] for t in tensors] + [f"({value})" if " if " in value else value for value in values])

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "core/error.hpp"
+#include "core/argument_error.hpp"
 #include "report/comparison.hpp"
 #include "report/text.hpp"
 
@@ -57,8 +57,8 @@ std::vector<SessionRow> matches_of(const std::vector<SessionRow>& sessions, cons
     return by_run;
   }
   by_uuid.insert(by_uuid.end(), by_run.begin(), by_run.end());
-  throw Error(fmt::format("'{}' begins several uuids: those of the sessions {}; give more of it, or an id", word,
-                          listed(by_uuid)));
+  throw ArgumentError(fmt::format("'{}' begins several uuids: those of the sessions {}; give more of it, or an id",
+                                  word, listed(by_uuid)));
 }
 
 }  // namespace
@@ -84,7 +84,7 @@ std::vector<std::int64_t> find_sessions(const Store& store, const std::string& w
   }
   if (ids.empty()) {
     const std::string there_are = sessions.empty() ? "it has none" : "it has " + listed(sessions);
-    throw Error(fmt::format("{} has no session '{}'; {}", store.file().string(), word, there_are));
+    throw ArgumentError(fmt::format("{} has no session '{}'; {}", store.file().string(), word, there_are));
   }
   std::sort(ids.begin(), ids.end());
   return ids;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/command.hpp"
+#include "core/argument_error.hpp"
 #include "core/error.hpp"
 #include "core/util/shown_text.hpp"
 #include "core/util/suggestion.hpp"
@@ -19,8 +20,8 @@ void require_known(const Store& store, const char* what, const std::string& name
   if (name.empty() || known.empty() || std::find(known.begin(), known.end(), name) != known.end()) {
     return;
   }
-  throw Error(fmt::format("{} has nothing of a {} '{}'{}; it has {}", store.file().string(), what, name,
-                          did_you_mean(name, known), fmt::join(known, ", ")));
+  throw ArgumentError(fmt::format("{} has nothing of a {} '{}'{}; it has {}", store.file().string(), what, name,
+                                  did_you_mean(name, known), fmt::join(known, ", ")));
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "cli/model/plan_text.hpp"
 #include "cli/model/thermal_text.hpp"
 #include "cli/model/weights_option.hpp"
+#include "core/argument_error.hpp"
 #include "core/error.hpp"
 #include "core/util/byte_size.hpp"
 #include "core/util/shown_text.hpp"
@@ -239,7 +240,7 @@ bool ModelCommandOptions::on_processor() const {
 
 void ModelCommandOptions::require_kernels() const {
   if (on_processor()) {
-    throw Error("on the processor a model launches no kernels: choose a device, e.g. --device emulator");
+    throw ArgumentError("on the processor a model launches no kernels: choose a device, e.g. --device emulator");
   }
 }
 

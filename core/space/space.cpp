@@ -6,6 +6,7 @@
 #include <charconv>
 #include <limits>
 
+#include "core/argument_error.hpp"
 #include "core/error.hpp"
 #include "core/space/enumeration.hpp"
 #include "core/util/suggestion.hpp"
@@ -53,7 +54,7 @@ std::int64_t parse_integer(const std::string& name, const std::string& text) {
   std::int64_t value = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (code != std::errc{} || end != text.data() + text.size()) {
-    throw Error(fmt::format("dimension {} is '{}', not an integer", name, text));
+    throw ArgumentError(fmt::format("dimension {} is '{}', not an integer", name, text));
   }
   return value;
 }
@@ -80,8 +81,8 @@ void check_names(const Space& space, const std::vector<std::pair<std::string, st
   }
   for (const auto& [name, value] : values) {
     if (std::find(known.begin(), known.end(), name) == known.end()) {
-      throw Error(fmt::format("kernel '{}' has no dimension or type '{}'{}; it has {}", space.kernel, name,
-                              did_you_mean(name, known), fmt::join(known, ", ")));
+      throw ArgumentError(fmt::format("kernel '{}' has no dimension or type '{}'{}; it has {}", space.kernel, name,
+                                      did_you_mean(name, known), fmt::join(known, ", ")));
     }
   }
 }
@@ -93,6 +94,15 @@ std::string unknown_type_text(const TypeVariable& variable, const std::string& n
   }
   return fmt::format("unknown element type '{}' for {}{}; it may be {}", name, variable.name,
                      did_you_mean(name, allowed), fmt::join(allowed, ", "));
+}
+
+// Operations or bytes of a problem.
+double amount(const Expression& expression, std::span<const std::int64_t> slots, const Problem& problem) {
+  try {
+    return static_cast<double>(expression.evaluate(slots));
+  } catch (const Error& error) {
+    throw ArgumentError(fmt::format("{} is not possible: {}", problem.text(), error.what()));
+  }
 }
 
 // Of a buffer. The scales of a format of matrices take less than its values.
@@ -181,31 +191,33 @@ std::vector<std::uint16_t> Space::indices_of(const Config& config) const {
 
 void Space::check(const Problem& problem) const {
   if (problem.kernel != kernel) {
-    throw Error(fmt::format("a problem of kernel '{}' does not belong to the space of '{}'", problem.kernel, kernel));
+    throw ArgumentError(
+        fmt::format("a problem of kernel '{}' does not belong to the space of '{}'", problem.kernel, kernel));
   }
   if (problem.dimensions.size() != dimensions.size() || problem.types.size() != types.size()) {
-    throw Error(fmt::format("a problem of kernel '{}' needs {} dimensions and {} element types", kernel,
-                            dimensions.size(), types.size()));
+    throw ArgumentError(fmt::format("a problem of kernel '{}' needs {} dimensions and {} element types", kernel,
+                                    dimensions.size(), types.size()));
   }
   for (std::size_t i = 0; i < dimensions.size(); ++i) {
     const auto& [name, value] = problem.dimensions[i];
     if (name != dimensions[i].name) {
-      throw Error(fmt::format("dimension {} of kernel '{}' is '{}', not '{}'", i, kernel, dimensions[i].name, name));
+      throw ArgumentError(
+          fmt::format("dimension {} of kernel '{}' is '{}', not '{}'", i, kernel, dimensions[i].name, name));
     }
     if (value < dimensions[i].minimum) {
-      throw Error(fmt::format("dimension {} of kernel '{}' is {}, below its minimum {}", name, kernel, value,
-                              dimensions[i].minimum));
+      throw ArgumentError(fmt::format("dimension {} of kernel '{}' is {}, below its minimum {}", name, kernel, value,
+                                      dimensions[i].minimum));
     }
     if (value > dimensions[i].maximum) {
-      throw Error(fmt::format("dimension {} of kernel '{}' is {}, above its maximum {}", name, kernel, value,
-                              dimensions[i].maximum));
+      throw ArgumentError(fmt::format("dimension {} of kernel '{}' is {}, above its maximum {}", name, kernel, value,
+                                      dimensions[i].maximum));
     }
   }
   for (std::size_t i = 0; i < types.size(); ++i) {
     const auto& [name, type] = problem.types[i];
     const auto& allowed = types[i].allowed;
     if (name != types[i].name || std::find(allowed.begin(), allowed.end(), type) == allowed.end()) {
-      throw Error(fmt::format("element type {}={} does not fit kernel '{}'", name, name_of(type), kernel));
+      throw ArgumentError(fmt::format("element type {}={} does not fit kernel '{}'", name, name_of(type), kernel));
     }
   }
 }
@@ -225,12 +237,12 @@ Problem Space::problem(const std::vector<std::pair<std::string, std::string>>& v
     const auto text = take(left, variable.name);
     const auto type = text ? element_type_from(*text) : std::optional(default_type(i, problem.types));
     if (!type) {
-      throw Error(unknown_type_text(variable, *text));
+      throw ArgumentError(unknown_type_text(variable, *text));
     }
     problem.types.emplace_back(variable.name, *type);
   }
   if (!left.empty()) {
-    throw Error(fmt::format("{} is given twice for a problem of kernel '{}'", left.front().first, kernel));
+    throw ArgumentError(fmt::format("{} is given twice for a problem of kernel '{}'", left.front().first, kernel));
   }
   check(problem);
   return problem;
@@ -240,7 +252,7 @@ std::int64_t Space::default_dimension(std::size_t index,
                                       std::span<const std::pair<std::string, std::int64_t>> earlier) const {
   const Dimension& dimension = dimensions[index];
   if (!dimension.default_value) {
-    throw Error(fmt::format("a problem of kernel '{}' needs dimension {}", kernel, dimension.name));
+    throw ArgumentError(fmt::format("a problem of kernel '{}' needs dimension {}", kernel, dimension.name));
   }
   std::vector<std::int64_t> slots(parameters.size(), 0);
   for (const auto& [name, value] : earlier) {
@@ -441,8 +453,8 @@ std::pair<double, double> BoundSpace::fill_range(const Argument& argument) const
   return {end(argument.low_value, argument.low), end(argument.high_value, argument.high)};
 }
 
-double BoundSpace::flops() const { return static_cast<double>(space_->flops.evaluate(slots_)); }
+double BoundSpace::flops() const { return amount(space_->flops, slots_, problem_); }
 
-double BoundSpace::bytes() const { return static_cast<double>(space_->bytes.evaluate(slots_)); }
+double BoundSpace::bytes() const { return amount(space_->bytes, slots_, problem_); }
 
 }  // namespace pascaline

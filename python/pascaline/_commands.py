@@ -8,7 +8,21 @@ from typing import Any, Union
 
 from . import _native
 from ._errors import ArgumentError, Error
-from ._words import PROGRAM, Path, Problem, path_text, plain, problem_text, problem_texts, text_of, texts_of, whole, words_of
+from ._words import (
+    PROGRAM,
+    Path,
+    Problem,
+    flag,
+    folder_text,
+    path_text,
+    plain,
+    problem_text,
+    problem_texts,
+    text_of,
+    texts_of,
+    whole,
+    words_of,
+)
 
 Progress = Union[bool, Callable[[dict[str, Any]], object], None]
 Listener = Callable[[str, str], object]
@@ -118,8 +132,8 @@ def sweep(
         "searcher": searcher,
         "objective": objective,
         "seed": seed,
-        "kernels": path_text("kernels", kernels) or None,
-        "spaces": path_text("spaces", spaces) or None,
+        "kernels": folder_text("kernels", kernels) or None,
+        "spaces": folder_text("spaces", spaces) or None,
         "cache": path_text("cache", cache) or None,
         "target": target,
         "nvrtc": nvrtc,
@@ -148,7 +162,7 @@ def _other_options(options: dict[str, Any], known: dict[str, object]) -> dict[st
             raise TypeError(f"{name} is not an argument: {_OWN[name]}")
         if name in known or name.replace("_", "-") not in _native.sweep_options():
             raise TypeError(f"there is no argument '{name}'; `pascaline sweep --help` lists them")
-    return options
+    return options | {name: folder_text(name, options[name]) for name in ("kernels", "spaces") if options.get(name) is not None}
 
 
 def devices() -> dict[str, Any]:
@@ -160,7 +174,7 @@ def devices() -> dict[str, Any]:
 def kernels(name: str | None = None, *, kernels: Path | None = None, spaces: Path | None = None) -> Any:
     """The kernels that can be tuned, a list of dicts, or the dict of one: dimensions, types, parameters, constraints."""
     wanted = None if name is None else text_of("name", name)
-    return json.loads(_native.kernels(wanted, path_text("kernels", kernels), path_text("spaces", spaces)))
+    return json.loads(_native.kernels(wanted, folder_text("kernels", kernels), folder_text("spaces", spaces)))
 
 
 def explain(
@@ -184,8 +198,8 @@ def explain(
         "target": target,
         "nvrtc": nvrtc,
         "cache": path_text("cache", cache) or None,
-        "kernels": path_text("kernels", kernels) or None,
-        "spaces": path_text("spaces", spaces) or None,
+        "kernels": folder_text("kernels", kernels) or None,
+        "spaces": folder_text("spaces", spaces) or None,
     }
     plans: list[dict[str, Any]] = json.loads(_native.explain(words_of(values)))
     return plans
@@ -268,6 +282,7 @@ def report(
     """Writes a report to `file`, or returns its text without one.
 
     format: "html", "md", "csv" or "json"; default: that of the file's ending, else "md".
+    workload: file of a model's calls, which weight the speedups in html and json; default: the last one swept, "none": none.
     session: an id, or the beginning of a uuid. against, against_session: the older side of a comparison.
     limits: with estimates of what limits winners on sm_50 to sm_62; compile: what code is missing for them is compiled.
     """
@@ -277,6 +292,8 @@ def report(
     if chosen not in ("html", "md", "csv", "json"):
         raise ArgumentError(f"format: there is no '{chosen}'; it is one of html, md, csv, json")
     compares = against is not None or against_session is not None
+    if workload is not None and workload != "none" and chosen in ("md", "csv"):
+        raise ArgumentError("workload: it weights the speedups in html and json; give one of these as format")
     if compares and chosen == "csv":
         raise ArgumentError("format: a comparison cannot be written as csv; use md, html or json")
     if against is None and against_session is not None and session is None:
@@ -292,8 +309,8 @@ def report(
         text_of("device_name", device_name),
         text_of("title", title),
         text_of("workload", workload),
-        bool(limits),
-        bool(compile),
+        flag("limits", limits),
+        flag("compile", compile),
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ._commands import report
-from ._words import Path
+from ._words import Path, whole
 
 _SETTING = re.compile(r'(\w+)=("(?:[^"\\]|\\.)*"|\S+)')
 
@@ -63,4 +63,5 @@ def page(db: Path | None = None, *, height: int = 700, **options: Any) -> Page:
     for name in ("file", "format"):
         if name in options:
             raise TypeError(f"{name} is not an argument of page: it is HTML, and is shown")
-    return Page(report(db, format="html", **options) or "", int(height))
+    pixels = whole("height", height, 1)
+    return Page(report(db, format="html", **options) or "", pixels)

@@ -96,4 +96,6 @@ class Kernel:
 
     def winners(self, problem: Problem | None = None) -> list[dict[str, Any]]:
         """The configurations chosen so far, newest first, a dict each."""
+        if not os.path.exists(self._db or _native.default_database()):
+            return []
         return winners(self._db or None, kernel=self.name, problem=problem)

@@ -45,6 +45,20 @@ def path_text(name: str, value: Path | None) -> str:
     return plain(name, text)
 
 
+def folder_text(name: str, value: Path | None) -> str:
+    """As `path_text`, of a folder that is there."""
+    text = path_text(name, value)
+    if text and not os.path.isdir(text):
+        raise ArgumentError(f"{name}: there is no folder {text}")
+    return text
+
+
+def flag(name: str, value: bool) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"{name}: {type(value).__name__} is not a bool")
+    return value
+
+
 def text_of(name: str, value: str | None) -> str:
     """The text; empty for None."""
     if value is None:

@@ -63,8 +63,13 @@ def _device(value: Any) -> str:
 def _refuse(name: str, arguments: dict[str, Any]) -> None:
     """Says what is wrong with arguments from which the shape of the result does not follow."""
     for argument, value in arguments.items():
-        if value is not None and not hasattr(value, "shape"):
-            raise TypeError(f"{argument}: {type(value).__name__} is not an array")
+        try:
+            if value is not None:
+                value.shape
+        except AttributeError:
+            raise TypeError(f"{argument}: {type(value).__name__} is not an array") from None
+        except (RuntimeError, ValueError) as error:  # nested tensors of PyTorch, for instance
+            raise TypeError(f"{argument}: {type(value).__name__} has no shape: {str(error).splitlines()[0]}") from None
     raise ArgumentError(f"{name}: {', '.join(arguments)} do not have the dimensions that it takes; see its help")
 
 
@@ -73,7 +78,12 @@ def _new(like: Any, extents: Any, stream: Any) -> Any:
     if stream is not None:
         raise ArgumentError("out: with stream, pass an array for the result: libraries make theirs for their current stream")
     if hasattr(like, "new_empty"):  # PyTorch
-        return like.new_empty(extents)
+        try:
+            return like.new_empty(extents)
+        except RuntimeError:
+            if str(like.layout) == "torch.strided":
+                raise
+            raise TypeError(f"out: a tensor of {like.layout} cannot make an array for the result; pass one") from None
     extents = tuple(extents)
     if hasattr(like, "__array_namespace__"):  # the array API standard
         library = like.__array_namespace__()
@@ -113,7 +123,7 @@ def matmul(
     if out is None:
         try:
             extents = (a.shape[0], b.shape[0] // (2 if epilogue == 'swiglu' else 1))
-        except (AttributeError, IndexError):
+        except (AttributeError, IndexError, RuntimeError):
             _refuse("matmul", {"a": a, "b": b, "bias": bias, "residual": residual})
             raise
         out = _new(a, extents, stream)
@@ -151,7 +161,7 @@ def normed_matmul(
     if out is None:
         try:
             extents = (a.shape[0], b.shape[0] // (2 if epilogue == 'swiglu' else 1))
-        except (AttributeError, IndexError):
+        except (AttributeError, IndexError, RuntimeError):
             _refuse("normed_matmul", {"a": a, "norm": norm, "b": b, "bias": bias, "residual": residual})
             raise
         out = _new(a, extents, stream)
@@ -185,7 +195,7 @@ def mlp(
     if out is None:
         try:
             extents = x.shape
-        except (AttributeError, IndexError):
+        except (AttributeError, IndexError, RuntimeError):
             _refuse("mlp", {"x": x, "norm": norm, "gate_up": gate_up, "down": down})
             raise
         out = _new(x, extents, stream)
@@ -215,7 +225,7 @@ def patch_embed(
     if out is None:
         try:
             extents = (patches.shape[0], weight.shape[0])
-        except (AttributeError, IndexError):
+        except (AttributeError, IndexError, RuntimeError):
             _refuse("patch_embed", {"patches": patches, "weight": weight, "bias": bias})
             raise
         out = _new(patches, extents, stream)
@@ -247,7 +257,7 @@ def rmsnorm(
     if out is None:
         try:
             extents = x.shape
-        except (AttributeError, IndexError):
+        except (AttributeError, IndexError, RuntimeError):
             _refuse("rmsnorm", {"x": x, "weight": weight, "residual": residual})
             raise
         out = _new(x, extents, stream)
@@ -279,7 +289,7 @@ def layernorm(
     if out is None:
         try:
             extents = x.shape
-        except (AttributeError, IndexError):
+        except (AttributeError, IndexError, RuntimeError):
             _refuse("layernorm", {"x": x, "weight": weight, "bias": bias, "residual": residual})
             raise
         out = _new(x, extents, stream)
@@ -305,7 +315,7 @@ def softmax(
     if out is None:
         try:
             extents = x.shape
-        except (AttributeError, IndexError):
+        except (AttributeError, IndexError, RuntimeError):
             _refuse("softmax", {"x": x})
             raise
         out = _new(x, extents, stream)
@@ -333,7 +343,7 @@ def add(
     if out is None:
         try:
             extents = a.shape
-        except (AttributeError, IndexError):
+        except (AttributeError, IndexError, RuntimeError):
             _refuse("add", {"a": a, "b": b})
             raise
         out = _new(a, extents, stream)
@@ -359,7 +369,7 @@ def convert(
     if out is None:
         try:
             extents = x.shape
-        except (AttributeError, IndexError):
+        except (AttributeError, IndexError, RuntimeError):
             _refuse("convert", {"x": x})
             raise
         out = _new(x, extents, stream)
@@ -387,7 +397,7 @@ def silu_multiply(
     if out is None:
         try:
             extents = gate.shape
-        except (AttributeError, IndexError):
+        except (AttributeError, IndexError, RuntimeError):
             _refuse("silu_multiply", {"gate": gate, "factor": factor})
             raise
         out = _new(gate, extents, stream)
@@ -415,7 +425,7 @@ def gelu_multiply(
     if out is None:
         try:
             extents = gate.shape
-        except (AttributeError, IndexError):
+        except (AttributeError, IndexError, RuntimeError):
             _refuse("gelu_multiply", {"gate": gate, "factor": factor})
             raise
         out = _new(gate, extents, stream)
@@ -441,7 +451,7 @@ def gelu_tanh(
     if out is None:
         try:
             extents = x.shape
-        except (AttributeError, IndexError):
+        except (AttributeError, IndexError, RuntimeError):
             _refuse("gelu_tanh", {"x": x})
             raise
         out = _new(x, extents, stream)
@@ -467,7 +477,7 @@ def gelu_erf(
     if out is None:
         try:
             extents = x.shape
-        except (AttributeError, IndexError):
+        except (AttributeError, IndexError, RuntimeError):
             _refuse("gelu_erf", {"x": x})
             raise
         out = _new(x, extents, stream)
@@ -493,7 +503,7 @@ def transpose(
     if out is None:
         try:
             extents = (x.shape[1], x.shape[0])
-        except (AttributeError, IndexError):
+        except (AttributeError, IndexError, RuntimeError):
             _refuse("transpose", {"x": x})
             raise
         out = _new(x, extents, stream)
@@ -523,7 +533,7 @@ def gather(
     if out is None:
         try:
             extents = (indices.shape[0], table.shape[1])
-        except (AttributeError, IndexError):
+        except (AttributeError, IndexError, RuntimeError):
             _refuse("gather", {"table": table, "indices": indices})
             raise
         out = _new(table, extents, stream)
@@ -580,7 +590,7 @@ def position_embedding(
     if out is None:
         try:
             extents = x.shape
-        except (AttributeError, IndexError):
+        except (AttributeError, IndexError, RuntimeError):
             _refuse("position_embedding", {"x": x, "table": table})
             raise
         out = _new(x, extents, stream)
@@ -618,7 +628,7 @@ def attention_prefill(
     if out is None:
         try:
             extents = q.shape
-        except (AttributeError, IndexError):
+        except (AttributeError, IndexError, RuntimeError):
             _refuse("attention_prefill", {"q": q, "k": k, "v": v, "k_scales": k_scales, "v_scales": v_scales, "segment_starts": segment_starts})
             raise
         out = _new(q, extents, stream)
@@ -654,7 +664,7 @@ def attention_decode(
     if out is None:
         try:
             extents = q.shape
-        except (AttributeError, IndexError):
+        except (AttributeError, IndexError, RuntimeError):
             _refuse("attention_decode", {"q": q, "k": k, "v": v, "length": length, "k_scales": k_scales, "v_scales": v_scales})
             raise
         out = _new(q, extents, stream)

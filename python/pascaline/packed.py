@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from . import _native
 from ._errors import ArgumentError
-from ._words import text_of
+from ._words import text_of, whole
 
 Format = Literal["q8_0", "q4_0", "q4_1", "q4_k", "q6_k", "int8_row", "int4_g128"]
 
@@ -23,14 +23,19 @@ class PackedMatrix:
     """
 
     def __init__(self, data: Any, format: Format, shape: tuple[int, int]) -> None:
-        rows, columns = shape
+        try:
+            rows, columns = shape
+        except ValueError:
+            raise ArgumentError(f"shape: {shape!r} is not a number of rows and one of columns") from None
+        if type(rows) is not int or type(columns) is not int:
+            rows, columns = whole("shape", rows, 0), whole("shape", columns, 0)
         wanted = _native.packed_bytes(text_of("format", format), rows, columns)
         found = getattr(data, "shape", None)
         if found is None or tuple(found) != (wanted,):
             raise ArgumentError(f"data: a matrix of {rows} by {columns} in {format} is an array of {wanted} bytes")
         self.data = data
         self.packed_format = format
-        self.shape = (int(rows), int(columns))
+        self.shape = (rows, columns)
 
     def __repr__(self) -> str:
         return f"PackedMatrix({self.packed_format}, {self.shape[0]} by {self.shape[1]})"
@@ -56,7 +61,13 @@ def pack(weight: Any, format: Format) -> PackedMatrix:
     """
     import numpy
 
-    matrix = numpy.ascontiguousarray(weight, numpy.float32)
+    try:
+        given = numpy.asarray(weight)
+        if given.dtype.kind in "cmM" or given.dtype.names is not None:
+            raise TypeError(f"weight: values of {given.dtype} are not real numbers")
+        matrix = numpy.ascontiguousarray(given, numpy.float32)
+    except (RuntimeError, ValueError) as error:  # what the array's library says, or nested lists of several lengths
+        raise ArgumentError(f"weight: {str(error).strip().splitlines()[0]}") from None
     if matrix.ndim != 2:
         raise ArgumentError(f"weight: it has {matrix.ndim} dimensions, not 2")
     data = numpy.empty(_native.packed_bytes(text_of("format", format), *matrix.shape), numpy.uint8)

@@ -67,6 +67,9 @@ class _Unsupported(Exception):
     """Why the kernels cannot compute a call."""
 
 
+_OTHER = "a tensor is sparse or nested"
+
+
 def _require(holds: bool, reason: str) -> None:
     if not holds:
         raise _Unsupported(reason)
@@ -77,6 +80,8 @@ _dispatch_modes: Callable[[], int] = torch._C._len_torch_dispatch_stack
 _transforms: Callable[[], Any] = torch._C._functorch.peek_interpreter_stack
 _is_traced: Callable[[], bool] = torch._C._is_tracing
 _casts: Callable[[], bool] = getattr(torch._C, "_is_any_autocast_enabled", torch.is_autocast_enabled)
+_is_scripting: Callable[[], bool] = torch.jit.is_scripting
+_NO_DISPATCH: Any = torch._C._disabled_torch_dispatch_impl  # of classes that leave an operator to PyTorch
 
 
 def _is_plain(*tensors: Tensor) -> bool:
@@ -99,19 +104,40 @@ def _has_tangent(x: Tensor) -> bool:
     return tracked or (_forward_ad._current_level >= 0 and _forward_ad.unpack_dual(x).tangent is not None)
 
 
+def _is_other(tensor: Any) -> bool:
+    """Whether it is a tensor without one place in memory for each element: sparse, nested."""
+    return isinstance(tensor, Tensor) and (tensor.layout is not torch.strided or tensor.is_nested)
+
+
+def _dispatches(tensor: Any) -> bool:
+    """Whether its class says itself what PyTorch's operators do with it, as DTensor does, and so knows no others."""
+    return isinstance(tensor, Tensor) and type(tensor).__torch_dispatch__ is not _NO_DISPATCH
+
+
+def _require_tensors(name: str, tensors: dict[str, Any]) -> None:
+    """Raises for what is no tensor, of which None would be taken as one that is not there, and no stand-in for one, as in
+    torch.fx."""
+    for argument, tensor in tensors.items():
+        if not isinstance(tensor, Tensor) and not hasattr(type(tensor), "__torch_function__"):
+            kind = tensor if tensor is None else type(tensor).__name__
+            raise TypeError(f"{name}: argument '{argument}' is {kind}, not a Tensor")
+
+
 def _is_left(name: str, **tensors: Optional[Tensor]) -> bool:
     """Whether PyTorch's function has to be called, because it does what an operator of a library cannot, counting it then."""
-    for argument, tensor in tensors.items():
-        if tensor is None:  # which PyTorch would take as a tensor that is not there
-            raise TypeError(f"{name}: argument '{argument}' is None, not a Tensor")
+    _require_tensors(name, tensors)
     if _casts():  # of the types that PyTorch's lists say
         reason = "within torch.autocast"
+    elif any(map(_is_other, tensors.values())):
+        reason = _OTHER
     elif torch.compiler.is_compiling():
         return False
     elif _transforms() is not None:
         reason = "within a transformation of torch.func"
     elif _forward_ad._current_level >= 0:
         reason = "with derivatives in forward mode"
+    elif not _dispatch_modes() and any(map(_dispatches, tensors.values())):
+        reason = "a tensor is of a class with a __torch_dispatch__ of its own"
     else:
         return False
     if not torch.compiler.is_compiling():
@@ -126,9 +152,26 @@ def _run(name: str, by_kernel: Callable[..., Tensor], by_torch: Callable[..., Te
         return by_kernel(*arguments)
     except (DeviceLostError, OutOfMemoryError):
         raise
-    except (_Unsupported, Error, TypeError) as error:
-        reason = str(error).splitlines()[0]
-    _note_fallback(name, reason, 1)
+    except (_Unsupported, Error, TypeError, IndexError, RuntimeError) as error:
+        failure = error
+    return _run_otherwise(name, by_kernel, by_torch, arguments, failure)
+
+
+def _run_otherwise(
+    name: str, by_kernel: Callable[..., Tensor], by_torch: Callable[..., Tensor], arguments: Sequence[Any], failure: Exception,
+) -> Tensor:
+    """What the kernels would not compute: of tensors with a negative bit, on copies; else by PyTorch."""
+    reason = str(failure).splitlines()[0]
+    if isinstance(failure, RuntimeError):  # of PyTorch
+        if not any(map(_is_other, arguments)):
+            raise failure
+        reason = _OTHER
+    elif any(isinstance(one, Tensor) and one.is_neg() for one in arguments):
+        try:
+            return by_kernel(*[one.resolve_neg() if isinstance(one, Tensor) else one for one in arguments])
+        except (_Unsupported, ArgumentError, TypeError, IndexError) as error:
+            reason = str(error).splitlines()[0]
+    _note_fallback(name, reason, 2)
     if _casts():  # in an operator, whose fake kernel knows of no other types
         with torch.autocast(arguments[0].device.type, enabled=False):
             return by_torch(*arguments)
@@ -150,8 +193,13 @@ def _dense(x: Tensor) -> Tensor:
     dimensions = x.dim()
     if not 2 <= dimensions <= 4:
         _require(dimensions > 0, "the tensor has no dimensions")
-        x = x.reshape(-1, x.shape[-1])
+        x = x.flatten(0, -2) if dimensions > 1 else x.unsqueeze(0)
     return x if x.is_contiguous() else x.contiguous()
+
+
+def _contiguous(x: Tensor) -> Tensor:
+    """The same as kernels' results lie, if it is a tensor that can."""
+    return x if _is_other(x) else x.contiguous()
 
 
 def _like(x: Tensor) -> Tensor:
@@ -160,7 +208,10 @@ def _like(x: Tensor) -> Tensor:
 
 
 def _float(x: Tensor) -> Tensor:
-    return x if x.dtype is torch.float32 else x.float()
+    if x.dtype is torch.float32:
+        return x
+    _require(x.dtype in (torch.float16, torch.bfloat16), f"a weight or bias is {str(x.dtype).removeprefix('torch.')}")
+    return x.float()
 
 
 def _differentiable(operator: Any, reference: Callable[..., Tensor]) -> None:
@@ -206,7 +257,7 @@ def _linear_by_kernel(x: Tensor, weight: Tensor, bias: Optional[Tensor]) -> Tens
 
 
 def _linear_by_torch(x: Tensor, weight: Tensor, bias: Optional[Tensor]) -> Tensor:
-    return _functional.linear(x, weight, bias).contiguous()
+    return _contiguous(_functional.linear(x, weight, bias))
 
 
 @torch.library.custom_op("pascaline::linear", mutates_args=())
@@ -225,9 +276,11 @@ _differentiable(_linear, _functional.linear)
 
 def linear(x: Tensor, weight: Tensor, bias: Optional[Tensor] = None) -> Tensor:
     """torch.nn.functional.linear: x [..., K], weight [N, K], bias [N]."""
+    if _is_scripting():
+        return torch.ops.pascaline.linear(x, weight, bias)  # type: ignore[no-any-return]
     if _is_plain(x, weight) if bias is None else _is_plain(x, weight, bias):
         return _run("linear", _linear_by_kernel, _linear_by_torch, x, weight, bias)
-    if _is_left("linear", x=x, weight=weight):
+    if _is_left("linear", x=x, weight=weight, **({} if bias is None else {"bias": bias})):
         return _functional.linear(x, weight, bias)
     return _linear(x, weight, bias)  # type: ignore[no-any-return]
 
@@ -247,7 +300,7 @@ def _linear_swiglu_by_torch(x: Tensor, weight: Tensor) -> Tensor:
 
 
 def _linear_swiglu_contiguous(x: Tensor, weight: Tensor) -> Tensor:
-    return _linear_swiglu_by_torch(x, weight).contiguous()
+    return _contiguous(_linear_swiglu_by_torch(x, weight))
 
 
 @torch.library.custom_op("pascaline::linear_swiglu", mutates_args=())
@@ -266,6 +319,8 @@ _differentiable(_linear_swiglu, _linear_swiglu_by_torch)
 
 def linear_swiglu(x: Tensor, weight: Tensor) -> Tensor:
     """silu(x · gateᵀ) · (x · factorᵀ) in one product: x [..., K], weight [2 · N, K], which has rows of gate and factor in turn."""
+    if _is_scripting():
+        return torch.ops.pascaline.linear_swiglu(x, weight)  # type: ignore[no-any-return]
     if _is_plain(x, weight):
         return _run("linear_swiglu", _linear_swiglu_by_kernel, _linear_swiglu_contiguous, x, weight)
     if _is_left("linear_swiglu", x=x, weight=weight):
@@ -276,13 +331,24 @@ def linear_swiglu(x: Tensor, weight: Tensor) -> Tensor:
 def _linear_packed_by_kernel(x: Tensor, data: Tensor, format: str, rows: int, columns: int, bias: Optional[Tensor]) -> Tensor:
     _stats.calls["linear_packed"] += 1
     try:
-        flat = x.reshape(-1, x.shape[-1]).contiguous()
-    except IndexError:
-        raise ArgumentError("x: the tensor has no dimensions") from None
-    out = x.new_empty(flat.shape[0], rows)
+        flat = _dense(x).resolve_neg()
+        added = None if bias is None else _float(bias).resolve_neg()
+        flat = flat if flat.dim() == 2 else flat.flatten(0, -2)
+        out = x.new_empty(flat.shape[0], rows)
+    except _Unsupported as error:
+        raise ArgumentError(f"{'bias' if x.dim() else 'x'}: {error}") from None
+    except RuntimeError:
+        _refuse_other(x, data, bias)
+        raise
     _ops.matmul(flat, _packed.PackedMatrix(data, format, (rows, columns)),  # type: ignore[arg-type]
-                bias=None if bias is None else _float(bias), out=out, epilogue="none" if bias is None else "bias")
+                bias=added, out=out, epilogue="none" if bias is None else "bias")
     return out.view(*x.shape[:-1], rows)
+
+
+def _refuse_other(x: Tensor, data: Tensor, bias: Optional[Tensor]) -> None:
+    for argument, tensor in (("x", x), ("data", data), ("bias", bias)):
+        if _is_other(tensor):
+            raise ArgumentError(f"{argument}: the tensor is sparse or nested; pass a dense one")
 
 
 @torch.library.custom_op("pascaline::linear_packed", mutates_args=())
@@ -299,8 +365,12 @@ def _(x: Tensor, data: Tensor, format: str, rows: int, columns: int, bias: Optio
 def linear_packed(x: Tensor, data: Tensor, format: str, rows: int, columns: int, bias: Optional[Tensor] = None) -> Tensor:
     """`linear` with a weight [rows, columns] in a packed format, of which `data` are the bytes. It has no derivative, and no
     other way to be computed: what does not fit raises."""
+    if _is_scripting():
+        return torch.ops.pascaline.linear_packed(x, data, format, rows, columns, bias)  # type: ignore[no-any-return]
     if _is_plain(x, data) if bias is None else _is_plain(x, data, bias):
         return _linear_packed_by_kernel(x, data, format, rows, columns, bias)
+    _require_tensors("linear_packed", {"x": x, "data": data} if bias is None else {"x": x, "data": data, "bias": bias})
+    _refuse_other(x, data, bias)
     if not torch.compiler.is_compiling() and isinstance(x, Tensor) and _has_tangent(x):
         raise ArgumentError("x: linear_packed has no derivative, in forward mode neither")
     return _linear_packed(x, data, format, rows, columns, bias)  # type: ignore[no-any-return]
@@ -314,11 +384,11 @@ def _rms_norm_by_kernel(x: Tensor, weight: Tensor, epsilon: float) -> Tensor:
 
 
 def _rms_norm_by_torch(x: Tensor, weight: Tensor, epsilon: float) -> Tensor:
-    return _functional.rms_norm(x, (x.shape[-1],), weight, epsilon)
+    return _functional.rms_norm(x, weight.shape[-1:], weight, epsilon)
 
 
 def _rms_norm_contiguous(x: Tensor, weight: Tensor, epsilon: float) -> Tensor:
-    return _rms_norm_by_torch(x, weight, epsilon).contiguous()
+    return _contiguous(_rms_norm_by_torch(x, weight, epsilon))
 
 
 @torch.library.custom_op("pascaline::rms_norm", mutates_args=())
@@ -337,6 +407,8 @@ _differentiable(_rms_norm, _rms_norm_by_torch)
 
 def rms_norm(x: Tensor, weight: Tensor, epsilon: float = 1e-6) -> Tensor:
     """torch.nn.functional.rms_norm over the last dimension."""
+    if _is_scripting():
+        return torch.ops.pascaline.rms_norm(x, weight, epsilon)  # type: ignore[no-any-return]
     if _is_plain(x, weight):
         return _run("rms_norm", _rms_norm_by_kernel, _rms_norm_contiguous, x, weight, epsilon)
     if _is_left("rms_norm", x=x, weight=weight):
@@ -352,11 +424,11 @@ def _layer_norm_by_kernel(x: Tensor, weight: Tensor, bias: Tensor, epsilon: floa
 
 
 def _layer_norm_by_torch(x: Tensor, weight: Tensor, bias: Tensor, epsilon: float) -> Tensor:
-    return _functional.layer_norm(x, (x.shape[-1],), weight, bias, epsilon)
+    return _functional.layer_norm(x, weight.shape[-1:], weight, bias, epsilon)
 
 
 def _layer_norm_contiguous(x: Tensor, weight: Tensor, bias: Tensor, epsilon: float) -> Tensor:
-    return _layer_norm_by_torch(x, weight, bias, epsilon).contiguous()
+    return _contiguous(_layer_norm_by_torch(x, weight, bias, epsilon))
 
 
 @torch.library.custom_op("pascaline::layer_norm", mutates_args=())
@@ -375,6 +447,8 @@ _differentiable(_layer_norm, _layer_norm_by_torch)
 
 def layer_norm(x: Tensor, weight: Tensor, bias: Tensor, epsilon: float = 1e-6) -> Tensor:
     """torch.nn.functional.layer_norm over the last dimension; the kernel's epsilon is 1e-6."""
+    if _is_scripting():
+        return torch.ops.pascaline.layer_norm(x, weight, bias, epsilon)  # type: ignore[no-any-return]
     if _is_plain(x, weight, bias):
         return _run("layer_norm", _layer_norm_by_kernel, _layer_norm_contiguous, x, weight, bias, epsilon)
     if _is_left("layer_norm", x=x, weight=weight, bias=bias):
@@ -394,7 +468,7 @@ def _swiglu_by_torch(gate: Tensor, factor: Tensor) -> Tensor:
 
 
 def _swiglu_contiguous(gate: Tensor, factor: Tensor) -> Tensor:
-    return _swiglu_by_torch(gate, factor).contiguous()
+    return _contiguous(_swiglu_by_torch(gate, factor))
 
 
 @torch.library.custom_op("pascaline::swiglu", mutates_args=())
@@ -413,6 +487,8 @@ _differentiable(_swiglu, _swiglu_by_torch)
 
 def swiglu(gate: Tensor, factor: Tensor) -> Tensor:
     """silu(gate) · factor, of equal shapes."""
+    if _is_scripting():
+        return torch.ops.pascaline.swiglu(gate, factor)  # type: ignore[no-any-return]
     if _is_plain(gate, factor):
         return _run("swiglu", _swiglu_by_kernel, _swiglu_contiguous, gate, factor)
     if _is_left("swiglu", gate=gate, factor=factor):
@@ -432,7 +508,7 @@ def _attention_by_kernel(query: Tensor, key: Tensor, value: Tensor, is_causal: b
 
 
 def _attention_by_torch(query: Tensor, key: Tensor, value: Tensor, is_causal: bool) -> Tensor:
-    grouped = query.dim() > 2 and key.dim() > 2 and bool(query.shape[-3] != key.shape[-3])
+    grouped = query.dim() > 2 and key.dim() > 2 and bool(query.size(-3) != key.size(-3))
     return _functional.scaled_dot_product_attention(query, key, value, is_causal=is_causal, enable_gqa=grouped)
 
 
@@ -461,6 +537,8 @@ _differentiable(_attention, _attention_by_torch)
 
 def attention(query: Tensor, key: Tensor, value: Tensor, is_causal: bool = False) -> Tensor:
     """`scaled_dot_product_attention` without a mask: [BATCH, HEADS, LENGTH, HEAD_DIM]."""
+    if _is_scripting():
+        return torch.ops.pascaline.attention(query, key, value, is_causal)  # type: ignore[no-any-return]
     if _is_plain(query, key, value):
         return _run("attention", _attention_by_kernel, _attention_contiguous, query, key, value, is_causal)
     if _is_left("attention", query=query, key=key, value=value):
@@ -473,6 +551,12 @@ def scaled_dot_product_attention(
     is_causal: bool = False, scale: Optional[float] = None, enable_gqa: bool = False,
 ) -> Tensor:
     """torch.nn.functional's function of this name. The kernels compute it without mask, dropout and scale of one's own."""
+    if _is_scripting():
+        heads_fit = query.dim() == 4 and key.dim() == 4 and (enable_gqa or query.shape[1] == key.shape[1])
+        if attn_mask is None and dropout_p == 0.0 and scale is None and heads_fit:
+            return torch.ops.pascaline.attention(query, key, value, is_causal)  # type: ignore[no-any-return]
+        return _functional.scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_causal, scale=scale,
+                                                        enable_gqa=enable_gqa)
     reason = _why_left(query, key, attn_mask, dropout_p, scale, enable_gqa)
     if reason is None:
         return attention(query, key, value, is_causal)
@@ -492,9 +576,9 @@ def _why_left(query: Tensor, key: Tensor, mask: Optional[Tensor], dropout: float
         return "there is dropout"
     if not isinstance(query, Tensor) or not isinstance(key, Tensor) or query.dim() < 2:
         return "query or key is not a tensor of two dimensions or more"
-    if scale is not None and not (query.shape[-1] and math.isclose(scale, 1 / math.sqrt(query.shape[-1]), rel_tol=1e-6)):
+    if scale is not None and not (query.size(-1) and math.isclose(scale, 1 / math.sqrt(query.size(-1)), rel_tol=1e-6)):
         return "there is a scale"
-    if not enable_gqa and query.dim() == 4 and key.dim() == 4 and query.shape[1] != key.shape[1]:
+    if not enable_gqa and query.dim() == 4 and key.dim() == 4 and query.size(1) != key.size(1):
         return "the numbers of heads differ without enable_gqa"
     return None
 
@@ -506,6 +590,8 @@ class Linear(torch.nn.Linear):
     """torch.nn.Linear, computed by `linear`."""
 
     def forward(self, input: Tensor) -> Tensor:
+        if _is_scripting():
+            return torch.ops.pascaline.linear(input, self.weight, self.bias)  # type: ignore[no-any-return]
         parameters = self._parameters  # what Module's attributes find later
         weight, bias = parameters.get("weight"), parameters.get("bias")
         return linear(input, self.weight if weight is None else weight, self.bias if bias is None else bias)
@@ -519,7 +605,7 @@ class PackedLinear(torch.nn.Module):
 
     def __init__(self, layer: torch.nn.Linear, format: _packed.Format) -> None:
         super().__init__()
-        matrix = _packed.pack(layer.weight.detach().float().cpu().numpy(), format)
+        matrix = _packed.pack(layer.weight.detach().float().cpu().resolve_neg().numpy(), format)
         self.format, (self.out_features, self.in_features) = format, matrix.shape
         self.register_buffer("data", torch.from_numpy(matrix.data).to(layer.weight.device))
         self.register_buffer("bias", None if layer.bias is None else layer.bias.detach().float().clone())
@@ -674,6 +760,10 @@ class _Fused:
         if torch.is_grad_enabled():
             return together if _is_plain(input, *[one for layer in layers for one in layer.parameters()]) else None, layers
         return together if _is_plain(input) else None, layers
+
+    def __prepare_scriptable__(self) -> Any:
+        raise ArgumentError("TorchScript cannot compile layers that are computed together: call pascaline.torch.separate(model) "
+                            "before torch.jit.script, or optimize(model, fuse=False) in the first place")
 
     def _apply(self, fn: Any, recurse: bool = True) -> Any:
         module = super()._apply(fn, recurse)  # type: ignore[misc]
@@ -1005,6 +1095,19 @@ def _replacement(module: torch.nn.Module, quantize: Optional[_packed.Format]) ->
     return None
 
 
+@functools.lru_cache(None)
+def _source(method: Any) -> str:
+    try:
+        return inspect.getsource(method)
+    except (OSError, TypeError):
+        return ""
+
+
+def _reads_weight(module: torch.nn.Module, child: str) -> bool:
+    """Whether a module's forward looks at its layer's weight, as that of torch.nn.TransformerEncoderLayer does."""
+    return f"self.{child}.weight" in _source(type(module).forward)
+
+
 def _checked(model: Any, quantize: Any, skip: Any) -> None:
     """Raises for arguments of `optimize` that do not fit."""
     if not isinstance(model, torch.nn.Module):
@@ -1049,6 +1152,8 @@ def optimize(model: torch.nn.Module, *, quantize: Optional[_packed.Format] = Non
                 report.kept.append((full, kind, "it is to be left"))
                 continue
             try:
+                _require(quantize is None or not isinstance(child, torch.nn.Linear) or not _reads_weight(module, child_name),
+                         "its module's forward reads its weight")
                 replaced = made.get(child) or _replacement(child, quantize)
             except (_Unsupported, Error) as error:
                 report.kept.append((full, kind, str(error)))

@@ -149,7 +149,7 @@ void use_database(const std::optional<std::filesystem::path>& database) {
   Engines& all = engines();
   const std::lock_guard lock(all.mutex);
   if (database && !std::filesystem::exists(*database)) {
-    throw Error("db: there is no " + database->string() + "; `pascaline.sweep` makes one");
+    throw StoreError("db: there is no " + database->string() + "; `pascaline.sweep` makes one");
   }
   if (database) {
     const Store read(*database, OpenMode::read_only);  // which says what is wrong with it

@@ -57,7 +57,7 @@ void translate(const std::exception_ptr& thrown, void* /*unused*/) {
   nb::dict fields;
   try {
     std::rethrow_exception(thrown);
-  } catch (const ArgumentError& error) {
+  } catch (const pascaline::ArgumentError& error) {
     raise(g_errors.argument, error, fields);
   } catch (const cli::UsageError& error) {
     raise(g_errors.argument, error, fields);

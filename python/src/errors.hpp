@@ -2,14 +2,14 @@
 
 #include <nanobind/nanobind.h>
 
-#include "core/error.hpp"
+#include "core/argument_error.hpp"
 
 namespace pascaline::python {
 
 /// An argument of a Python call is wrong; ValueError there, too.
-class ArgumentError : public Error {
+class ArgumentError : public pascaline::ArgumentError {
  public:
-  using Error::Error;
+  using pascaline::ArgumentError::ArgumentError;
 };
 
 /// Makes `Error` and its kinds exceptions of the module.

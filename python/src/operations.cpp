@@ -40,7 +40,7 @@ struct Call {
   nb::handle arguments;     // a tuple
   std::string_view device;  // where to compute; empty: where the memory is
   nb::handle stream;        // None: the current one
-  Shape shape;
+  Caller caller;
 };
 
 nb::handle argument(const Call& call, std::size_t field) {
@@ -107,7 +107,7 @@ class CallTensors {
       if constexpr (std::is_same_v<std::remove_reference_t<decltype(field)>, TensorView>) {
         if (given.is_valid() && !given.is_none()) {
           NamedTensor& added = all_[count_];
-          added = {name, tensor_of(name, given, is_written(field), call.shape)};
+          added = {name, tensor_of(name, given, is_written(field), call.caller)};
           ++count_;
           field = added.tensor.view;
         }
@@ -174,16 +174,11 @@ void launch(Engine& engine, const Op& op, const CallStreams& streams) {
       [&](Dispatcher& dispatcher) -> const Prepared& { return dispatcher.prepare(problem.named()); });
 }
 
+// Without the GIL; whether anything was to be done.
 template <typename Op>
-void run(const Call& call) {
-  Op op;
-  CallTensors tensors;
-  tensors.read(call, op);
-  const Place place = place_of(call.device, tensors.all());
-  const CallStreams streams = streams_of(place, call.stream, tensors.all());
-  const WithoutGil released;
+bool compute_at(Op& op, Place place, const CallStreams& streams) {
   if (!is_needed(op)) {
-    return;
+    return false;
   }
   refuse_fork();
   if (place < 0) {
@@ -196,6 +191,24 @@ void run(const Call& call) {
     op.compute();
   } else {
     launch(engine_of(Op::kName, place, streams), op, streams);
+  }
+  return true;
+}
+
+template <typename Op>
+void run(const Call& call) {
+  Op op;
+  CallTensors tensors;
+  tensors.read(call, op);
+  const Place place = place_of(call.device, tensors.all());
+  const CallStreams streams = streams_of(place, call.stream, tensors.all());
+  bool wrote = false;
+  {
+    const WithoutGil released;
+    wrote = compute_at(op, place, streams);
+  }
+  if (wrote) {
+    note_changes(tensors.all());
   }
 }
 
@@ -276,9 +289,9 @@ class NativeOperation {
     }
   }
 
-  void run(const nb::tuple& arguments, const nb::object& device, const nb::object& stream, bool matrices) const {
+  void run(const nb::tuple& arguments, const nb::object& device, const nb::object& stream, bool from_torch) const {
     std::string name;
-    entry_->run(call_of(arguments, device, stream, matrices, name));
+    entry_->run(call_of(arguments, device, stream, from_torch, name));
   }
 
   [[nodiscard]] double time(const nb::tuple& arguments, const nb::object& device, int calls) const {
@@ -287,7 +300,7 @@ class NativeOperation {
   }
 
  private:
-  [[nodiscard]] Call call_of(const nb::tuple& arguments, const nb::object& device, nb::handle stream, bool matrices,
+  [[nodiscard]] Call call_of(const nb::tuple& arguments, const nb::object& device, nb::handle stream, bool from_torch,
                              std::string& name) const {
     if (PyTuple_Size(arguments.ptr()) != count_) {
       throw ArgumentError(fmt::format("{} takes {} arguments", entry_->name, count_));
@@ -295,7 +308,7 @@ class NativeOperation {
     if (!device.is_none()) {
       name = nb::cast<std::string>(device);
     }
-    return {order_, arguments, name, stream, matrices ? Shape::matrix : Shape::as_it_is};
+    return {order_, arguments, name, stream, from_torch ? Caller::torch_operators : Caller::anybody};
   }
 
   const Entry* entry_ = nullptr;
@@ -311,7 +324,7 @@ void add_operations(nb::module_& module) {
   nb::class_<NativeOperation>(module, "Operation")
       .def(nb::init<const std::string&, const std::vector<std::string>&>(), nb::arg("name"), nb::arg("arguments"))
       .def("run", &NativeOperation::run, nb::arg("arguments"), nb::arg("device").none(), nb::arg("stream").none(),
-           nb::arg("matrices") = false)
+           nb::arg("from_torch") = false)
       .def("time", &NativeOperation::time, nb::arg("arguments"), nb::arg("device").none(), nb::arg("calls"));
   module.def(
       "use_database",

@@ -139,6 +139,63 @@ class OwnKernel {
     if (place < 0) {
       place = kEmulator;  // that kernel is the only code that there is
     }
+    launch_on(place, problem_text, tensors, streams, database);
+    note_changes(tensors);
+  }
+
+  /// The same on copies of arrays in host memory on that device (empty: the first GPU, or the emulated device); what
+  /// the kernel writes is copied back.
+  void run(const std::string& problem_text, const nb::tuple& arrays, const std::string& device,
+           const std::string& database) {
+    const std::vector<NamedTensor> tensors = tensors_of(arrays);
+    for (const NamedTensor& named : tensors) {
+      if (!named.tensor.in_host_memory()) {
+        throw ArgumentError(
+            fmt::format("{}: it is on {}, and is copied from host memory only; launch takes it where it is", named.name,
+                        name_of_place(named.tensor.place)));
+      }
+    }
+    {
+      const WithoutGil released;
+      const Problem problem = problem_of(problem_text);
+      refuse_fork();
+      cli::DeviceOptions chosen;
+      chosen.device = device;
+      const std::string place = chosen.chosen_device();
+      OnPlace& at = on_place(place);
+      const std::lock_guard lock(at.mutex);
+      engine_at(at, place, database).run([&](Dispatcher& dispatcher) { run_on(dispatcher, problem, tensors); });
+    }
+    note_changes(tensors);
+  }
+
+  /// Looks for winners again, in that database.
+  void reload(const std::string& database) {
+    const std::lock_guard lock(mutex_);
+    for (auto& [name, place] : places_) {
+      const std::lock_guard place_lock(place->mutex);
+      place->known.clear();
+      if (place->engine) {
+        place->engine->reload(existing(database));
+      }
+    }
+  }
+
+ private:
+  // A problem that was asked for, by its text.
+  struct Known {
+    Problem problem;
+    std::vector<Wanted> wanted;  // of buffers_
+    const Prepared* prepared = nullptr;
+  };
+  struct OnPlace {
+    std::mutex mutex;  // guards what follows
+    std::unique_ptr<Engine> engine;
+    std::map<std::string, Known> known;
+  };
+
+  void launch_on(Place place, const std::string& problem_text, const std::vector<NamedTensor>& tensors,
+                 const CallStreams& streams, const std::string& database) {
     const WithoutGil released;
     refuse_fork();
     std::vector<void*> addresses;
@@ -167,54 +224,6 @@ class OwnKernel {
           return *known->prepared;
         });
   }
-
-  /// The same on copies of arrays in host memory on that device (empty: the first GPU, or the emulated device); what
-  /// the kernel writes is copied back.
-  void run(const std::string& problem_text, const nb::tuple& arrays, const std::string& device,
-           const std::string& database) {
-    const std::vector<NamedTensor> tensors = tensors_of(arrays);
-    for (const NamedTensor& named : tensors) {
-      if (!named.tensor.in_host_memory()) {
-        throw ArgumentError(
-            fmt::format("{}: it is on {}, and is copied from host memory only; launch takes it where it is", named.name,
-                        name_of_place(named.tensor.place)));
-      }
-    }
-    const WithoutGil released;
-    const Problem problem = problem_of(problem_text);
-    refuse_fork();
-    cli::DeviceOptions chosen;
-    chosen.device = device;
-    const std::string place = chosen.chosen_device();
-    OnPlace& at = on_place(place);
-    const std::lock_guard lock(at.mutex);
-    engine_at(at, place, database).run([&](Dispatcher& dispatcher) { run_on(dispatcher, problem, tensors); });
-  }
-
-  /// Looks for winners again, in that database.
-  void reload(const std::string& database) {
-    const std::lock_guard lock(mutex_);
-    for (auto& [name, place] : places_) {
-      const std::lock_guard place_lock(place->mutex);
-      place->known.clear();
-      if (place->engine) {
-        place->engine->reload(existing(database));
-      }
-    }
-  }
-
- private:
-  // A problem that was asked for, by its text.
-  struct Known {
-    Problem problem;
-    std::vector<Wanted> wanted;  // of buffers_
-    const Prepared* prepared = nullptr;
-  };
-  struct OnPlace {
-    std::mutex mutex;  // guards what follows
-    std::unique_ptr<Engine> engine;
-    std::map<std::string, Known> known;
-  };
 
   [[nodiscard]] std::vector<NamedTensor> tensors_of(const nb::tuple& arrays) const {
     if (arrays.size() != buffers_.size()) {

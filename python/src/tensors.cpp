@@ -98,6 +98,37 @@ void refuse_derivatives(std::string_view name, nb::handle object) {
   }
 }
 
+[[noreturn]] void refuse_negated(std::string_view name) {
+  throw ArgumentError(fmt::format(
+      "{}: it is a negated view, whose memory holds the opposite of its values; pass its resolve_neg()", name));
+}
+
+// The class of NumPy's arrays, once it is imported; never given back.
+PyObject* numpy_array() {
+  static PyObject* known = nullptr;
+  if (known == nullptr) {
+    const nb::object library = nb::steal(PyImport_GetModule(nb::str("numpy").ptr()));
+    if (!library.is_valid() || !nb::hasattr(library, "ma") || !nb::hasattr(library, "ndarray")) {
+      PyErr_Clear();
+      return nullptr;
+    }
+    known = library.attr("ndarray").inc_ref().ptr();
+  }
+  return known;
+}
+
+// NumPy's masked arrays give their memory away as if nothing in it were masked.
+void refuse_mask(std::string_view name, nb::handle object) {
+  PyObject* const plain = numpy_array();
+  if (plain == nullptr || object.type().ptr() == plain || PyObject_IsInstance(object.ptr(), plain) != 1) {
+    return;
+  }
+  if (nb::hasattr(object, "mask") && nb::hasattr(object, "filled")) {
+    throw ArgumentError(
+        fmt::format("{}: the array has a mask, which no operation looks at; pass its filled() or its data", name));
+  }
+}
+
 Array array_of(std::string_view name, nb::handle object, bool written) {
   Array array;
   if (written) {
@@ -171,6 +202,10 @@ TensorView view_of(std::string_view name, nb::handle object, const Layout& layou
   view.type = *layout.type;
   view.rank = static_cast<int>(layout.shape.size());
   const bool empty = std::find(layout.shape.begin(), layout.shape.end(), 0) != layout.shape.end();
+  if (layout.data == nullptr && !empty) {
+    throw ArgumentError(fmt::format(
+        "{}: it has no memory, as fake tensors, wrappers of others and tensors whose storage is gone", name));
+  }
   std::int64_t dense = 1;
   for (std::size_t i = layout.shape.size(); i-- > 0;) {
     const std::int64_t extent = layout.shape[i];
@@ -359,13 +394,16 @@ Tensor tensor_of_packed(std::string_view name, nb::handle object, bool written) 
 }
 
 // A PyTorch tensor by PyTorch's own functions for it; nothing where they do not take it.
-std::optional<Tensor> tensor_of_torch(std::string_view name, nb::handle object) {
-  const std::optional<TorchTensor> found = read_torch_tensor(object);
+std::optional<Tensor> tensor_of_torch(std::string_view name, nb::handle object, Caller caller) {
+  const std::optional<TorchTensor> found = read_torch_tensor(object, caller == Caller::anybody);
   if (!found) {
     return std::nullopt;
   }
   if (found->requires_grad) {
     refuse_derivatives(name, object);
+  }
+  if (found->is_negated) {
+    refuse_negated(name);
   }
   Tensor tensor;
   tensor.library = Library::torch;
@@ -374,8 +412,8 @@ std::optional<Tensor> tensor_of_torch(std::string_view name, nb::handle object) 
   return tensor;
 }
 
-Tensor any_tensor(std::string_view name, nb::handle object, bool written) {
-  if (std::optional<Tensor> found = tensor_of_torch(name, object)) {
+Tensor any_tensor(std::string_view name, nb::handle object, bool written, Caller caller) {
+  if (std::optional<Tensor> found = tensor_of_torch(name, object, caller)) {
     return *std::move(found);
   }
   if (nb::hasattr(object, "packed_format")) {
@@ -388,12 +426,17 @@ Tensor any_tensor(std::string_view name, nb::handle object, bool written) {
     return tensor;
   }
   refuse_derivatives(name, object);
+  refuse_mask(name, object);
+  const bool is_torch = is_of_torch(object);
+  if (is_torch && is_negated_torch_tensor(object)) {
+    refuse_negated(name);
+  }
   Tensor tensor;
   tensor.owner = nb::borrow(object);
   tensor.array = array_of(name, object, written);
   tensor.place = place_on(name, tensor.array.device_type(), tensor.array.device_id());
   tensor.view = view_of(name, object, layout_of(tensor.array));
-  if (is_of_torch(object)) {
+  if (is_torch) {
     tensor.library = Library::torch;
   } else if (!tensor.in_host_memory()) {
     tensor.stream = ForeignStream{};  // DLPack made the legacy default stream wait for what writes the array
@@ -441,12 +484,22 @@ std::optional<ForeignStream> current_stream(const Tensor& tensor) {
 
 }  // namespace
 
-Tensor tensor_of(std::string_view name, nb::handle object, bool written, Shape shape) {
-  Tensor tensor = any_tensor(name, object, written);
-  if (shape == Shape::matrix) {
+Tensor tensor_of(std::string_view name, nb::handle object, bool written, Caller caller) {
+  Tensor tensor = any_tensor(name, object, written, caller);
+  if (caller == Caller::torch_operators) {
     make_matrix(name, tensor.view);
+  } else if (written && tensor.library == Library::torch) {
+    tensor.written = object;
   }
   return tensor;
+}
+
+void note_changes(std::span<const NamedTensor> tensors) {
+  for (const NamedTensor& named : tensors) {
+    if (named.tensor.written.is_valid()) {
+      note_torch_change(named.tensor.written);
+    }
+  }
 }
 
 std::int64_t packed_matrix_bytes(std::string_view name, ElementType format, std::int64_t rows, std::int64_t columns) {

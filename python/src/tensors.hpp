@@ -25,21 +25,23 @@ struct Tensor {
   TensorView view;
   Place place = kNowhere;  ///< kProcessor or a GPU
   Library library = Library::other;
+  nanobind::handle written{};             ///< the PyTorch tensor, if it is written and PyTorch does not know that it is
   std::optional<ForeignStream> stream{};  ///< what must be waited for, as far as the array tells
 
   [[nodiscard]] bool in_host_memory() const noexcept { return place == kProcessor; }
 };
 
-/// Whether leading extents stay as they are, or become one, so that the array is a matrix.
-enum class Shape : std::uint8_t { as_it_is, matrix };
+/// For whom arrays are read. Those of pascaline.torch's operators become matrices, of whose leading extents one is
+/// made, and are not asked whether they require a gradient: it has looked at that.
+enum class Caller : std::uint8_t { anybody, torch_operators };
 
 /// Of an object that exports DLPack, a buffer or `__cuda_array_interface__`, as NumPy, PyTorch, CuPy and Numba have
 /// them; no copy is made, and nothing waited for. `name` is the argument's. Throws TypeError for what is no array or of
 /// another element type, ArgumentError for memory of another kind of device, more than four dimensions, elements that
-/// do not lie row by row, and where it is to be `written` but is read-only. Arrays of one or two dimensions are as they
-/// are in either `shape`.
+/// do not lie row by row, of which there is no memory, or whose memory holds the opposite of the values (negated views
+/// of PyTorch), and where it is to be `written` but is read-only.
 [[nodiscard]] Tensor tensor_of(std::string_view name, nanobind::handle object, bool written,
-                               Shape shape = Shape::as_it_is);
+                               Caller caller = Caller::anybody);
 
 /// Bytes of a matrix in a packed format; throws ArgumentError, which names the argument, for extents that none has.
 [[nodiscard]] std::int64_t packed_matrix_bytes(std::string_view name, ElementType format, std::int64_t rows,
@@ -50,6 +52,9 @@ struct NamedTensor {
   std::string_view name;
   Tensor tensor;
 };
+
+/// Tells PyTorch which of its tensors a call has written. With the GIL.
+void note_changes(std::span<const NamedTensor> tensors);
 
 /// Where what is called with these arrays is computed: where all of them are, or on the emulated device if "emulator"
 /// is `wanted` and they are in host memory; kNowhere without arrays. Throws ArgumentError where they are on several

@@ -38,6 +38,9 @@ struct Torch {
   PyObject* parameter = nullptr;
   PyObject* current_stream = nullptr;
   PyObject* requires_grad = nullptr;  // the attribute's name
+  PyObject* is_neg = nullptr;         // the method of the class
+  PyObject* note_change = nullptr;    // of tensors' memory: a function of a tuple of them, or of one
+  bool notes_several = false;
   const DlExchangeApi* exchange = nullptr;
 };
 
@@ -51,6 +54,19 @@ const DlExchangeApi* exchange_of(const nb::object& tensor_class) {
     api = api->previous;
   }
   return api != nullptr && api->export_tensor != nullptr ? api : nullptr;
+}
+
+// What increment_version of torch.autograd.graph calls takes half its time; that of PyTorch 2.4 takes one tensor.
+void set_note_change(Torch& torch, const nb::object& library) {
+  nb::object function = nb::getattr(library.attr("_C"), "_increment_version", nb::none());
+  const nb::tuple probe = nb::make_tuple(library.attr("empty")(0));
+  const nb::object done = nb::steal(PyObject_CallOneArg(function.ptr(), probe.ptr()));
+  torch.notes_several = done.is_valid();
+  if (!torch.notes_several) {
+    PyErr_Clear();
+    function = library.attr("autograd").attr("graph").attr("increment_version");
+  }
+  torch.note_change = function.release().ptr();
 }
 
 // Null as long as nobody imported it; a half-imported one is looked at again.
@@ -67,17 +83,28 @@ const Torch* torch_library() {
   auto* found = new Torch;
   nb::object tensor = library.attr("Tensor");
   found->exchange = exchange_of(tensor);
+  found->is_neg = tensor.attr("is_neg").inc_ref().ptr();
   found->tensor = tensor.release().ptr();
   found->parameter = library.attr("nn").attr("Parameter").inc_ref().ptr();
+  set_note_change(*found, library);
   found->current_stream = nb::getattr(library.attr("_C"), "_cuda_getCurrentRawStream", nb::none()).release().ptr();
   found->requires_grad = PyUnicode_InternFromString("requires_grad");
   known = found;
   return known;
 }
 
+// A call of the method by itself: PyTorch exports nothing that tells it faster.
+bool has_negative_bit(const Torch& torch, nb::handle tensor) {
+  const nb::object found = nb::steal(PyObject_CallOneArg(torch.is_neg, tensor.ptr()));
+  if (!found.is_valid()) {
+    throw nb::python_error();
+  }
+  return found.ptr() == Py_True;
+}
+
 }  // namespace
 
-std::optional<TorchTensor> read_torch_tensor(nb::handle object) {
+std::optional<TorchTensor> read_torch_tensor(nb::handle object, bool asks_requires_grad) {
   const Torch* const torch = torch_library();
   if (torch == nullptr || torch->exchange == nullptr) {
     return std::nullopt;
@@ -87,7 +114,8 @@ std::optional<TorchTensor> read_torch_tensor(nb::handle object) {
     return std::nullopt;
   }
   DlTensor read{};
-  const nb::object required = nb::steal(PyObject_GetAttr(object.ptr(), torch->requires_grad));
+  const nb::object required =
+      asks_requires_grad ? nb::steal(PyObject_GetAttr(object.ptr(), torch->requires_grad)) : nb::borrow(Py_False);
   if (!required.is_valid() || torch->exchange->export_tensor(object.ptr(), &read) != 0) {
     PyErr_Clear();
     return std::nullopt;
@@ -99,7 +127,19 @@ std::optional<TorchTensor> read_torch_tensor(nb::handle object) {
                      read.device_id,
                      {read.shape, rank},
                      {read.strides, rank},
-                     required.ptr() == Py_True};
+                     required.ptr() == Py_True,
+                     has_negative_bit(*torch, object)};
+}
+
+bool is_negated_torch_tensor(nb::handle object) { return has_negative_bit(*torch_library(), object); }
+
+void note_torch_change(nb::handle tensor) {
+  const Torch& torch = *torch_library();
+  const nb::object given = torch.notes_several ? nb::object(nb::make_tuple(tensor)) : nb::borrow(tensor);
+  const nb::object done = nb::steal(PyObject_CallOneArg(torch.note_change, given.ptr()));
+  if (!done.is_valid()) {
+    throw nb::python_error();
+  }
 }
 
 bool is_of_torch(nb::handle object) {

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <vector>
 
+#include "core/argument_error.hpp"
 #include "runtime/device/device.hpp"
 
 namespace pascaline {
@@ -34,8 +35,8 @@ void check_device_name(const std::string& name, std::initializer_list<std::strin
   names.insert(names.end(), others.begin(), others.end());
   const std::string last = names.back();
   names.pop_back();
-  throw Error(fmt::format("'{}' is not a device; give {}{}{}{}", name, fmt::join(names, ", "),
-                          names.empty() ? "" : " or ", last, note.empty() ? "" : fmt::format(" ({})", note)));
+  throw ArgumentError(fmt::format("'{}' is not a device; give {}{}{}{}", name, fmt::join(names, ", "),
+                                  names.empty() ? "" : " or ", last, note.empty() ? "" : fmt::format(" ({})", note)));
 }
 
 }  // namespace pascaline

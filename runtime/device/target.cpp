@@ -3,6 +3,7 @@
 #include <charconv>
 #include <utility>
 
+#include "core/argument_error.hpp"
 #include "core/device/emulator_name.hpp"
 #include "core/error.hpp"
 #include "runtime/device/compile.hpp"
@@ -35,16 +36,17 @@ TargetPlan plan_target(const DeviceInfo& device, const std::string& target) {
   }
   const std::optional<DeviceLimits> limits = limits_of_architecture(target);
   if (!limits) {
-    throw Error(fmt::format("'{}' is not an architecture Pascaline knows the limits of; it is one of {}", target,
-                            known_architectures()));
+    throw ArgumentError(fmt::format("'{}' is not an architecture Pascaline knows the limits of; it is one of {}",
+                                    target, known_architectures()));
   }
   plan.limits = tighter(device.limits, *limits);
   if (device.kind == DeviceKind::emulator) {
     return plan;
   }
   if (number_of(target) > number_of(device.architecture)) {
-    throw Error(fmt::format("{} ({}) is {}, which cannot run code for {}; choose a target that is not newer than it",
-                            device.id, device.name, device.architecture, target));
+    throw ArgumentError(
+        fmt::format("{} ({}) is {}, which cannot run code for {}; choose a target that is not newer than it", device.id,
+                    device.name, device.architecture, target));
   }
   plan.architecture = target;
   plan.kind = BinaryKind::ptx;
