@@ -17,6 +17,7 @@ do not fit, both naming the argument.
 Written by python/make_ops.py: change its table, not this file.
 """
 
+import numbers
 import os
 from typing import Any, Literal, Union
 
@@ -46,7 +47,8 @@ def _epilogue(value: Any) -> int:
 
 
 def _number(name: str, value: Any, kind: type) -> float:
-    if not isinstance(value, (int, float) if kind is float else kind) or (kind is not bool and isinstance(value, bool)):
+    fits = {float: numbers.Real, int: numbers.Integral}.get(kind, bool)  # also those of NumPy
+    if not isinstance(value, fits) or (kind is not bool and isinstance(value, bool)):
         raise TypeError(f"{name}: {type(value).__name__} is not a{'n int' if kind is int else ' ' + kind.__name__}")
     number: Any = value
     if abs(number) > 2**53 or number != number:

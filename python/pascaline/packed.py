@@ -27,7 +27,7 @@ class PackedMatrix:
             rows, columns = shape
         except ValueError:
             raise ArgumentError(f"shape: {shape!r} is not a number of rows and one of columns") from None
-        if type(rows) is not int or type(columns) is not int:
+        if type(rows) is not int or type(columns) is not int or max(rows, columns) >= 2**63:
             rows, columns = whole("shape", rows, 0), whole("shape", columns, 0)
         wanted = _native.packed_bytes(text_of("format", format), rows, columns)
         found = getattr(data, "shape", None)

@@ -1152,7 +1152,7 @@ def optimize(model: torch.nn.Module, *, quantize: Optional[_packed.Format] = Non
                 report.kept.append((full, kind, "it is to be left"))
                 continue
             try:
-                _require(quantize is None or not isinstance(child, torch.nn.Linear) or not _reads_weight(module, child_name),
+                _require(quantize is None or type(child) not in (torch.nn.Linear, Linear) or not _reads_weight(module, child_name),
                          "its module's forward reads its weight")
                 replaced = made.get(child) or _replacement(child, quantize)
             except (_Unsupported, Error) as error:

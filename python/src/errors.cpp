@@ -94,6 +94,7 @@ void add_errors(nb::module_& module) {
   types.error = make_error(module, "Error", PyExc_Exception,
                            "Something that Pascaline refuses or that failed; `code` is the number that the library at "
                            "fault gave, or 0.");
+  nb::handle(types.error).attr("code") = 0;  // of what Python's part of the package raises
   types.argument = make_error(module, "ArgumentError", two_bases(types.error, PyExc_ValueError),
                               "An argument has a value that does not fit; the message names it.");
   types.cuda = make_error(module, "CudaError", types.error,

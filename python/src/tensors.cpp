@@ -129,17 +129,64 @@ void refuse_mask(std::string_view name, nb::handle object) {
   }
 }
 
+// Calls `__dlpack__`, for a capsule that tells whether the array is read-only or for one that every version gives;
+// without a result what it raised is set.
+nb::object export_of(nb::handle method, bool versioned) {
+  const nb::dict named;
+  if (versioned) {
+    named["max_version"] = nb::make_tuple(1, 0);
+  }
+  return nb::steal(PyObject_Call(method.ptr(), nb::tuple().ptr(), named.ptr()));
+}
+
+// A capsule of what an object's `__dlpack__` gives. nanobind would call that, too, but trust it to give a new one each
+// time.
+nb::object capsule_of(std::string_view name, nb::handle object, nb::handle method, bool written) {
+  nb::object capsule = export_of(method, written);
+  if (!capsule.is_valid() && PyErr_ExceptionMatches(PyExc_Exception) != 0) {
+    nb::python_error first;  // takes what is set
+    capsule = export_of(method, !written);
+    if (!capsule.is_valid() && PyErr_ExceptionMatches(PyExc_Exception) != 0) {
+      PyErr_Clear();
+      throw nb::type_error(fmt::format("{}: {} does not give its memory away: {}", name, class_name(object),
+                                       nb::cast<std::string>(nb::str(first.value())))
+                               .c_str());
+    }
+  }
+  if (!capsule.is_valid()) {
+    throw nb::python_error();  // KeyboardInterrupt, for instance
+  }
+  if (PyCapsule_CheckExact(capsule.ptr()) == 0) {
+    throw nb::type_error(
+        fmt::format("{}: the __dlpack__ of {} gives no capsule but {}", name, class_name(object), class_name(capsule))
+            .c_str());
+  }
+  return capsule;
+}
+
 Array array_of(std::string_view name, nb::handle object, bool written) {
+  nb::object source = nb::borrow(object);
+  if (object.type().ptr() != numpy_array()) {
+    const nb::object method = nb::getattr(object, "__dlpack__", nb::none());
+    if (PyCallable_Check(method.ptr()) != 0) {
+      source = capsule_of(name, object, method, written);
+    }
+  }
   Array array;
   if (written) {
     nb::ndarray<> writable;
-    if (nb::try_cast(object, writable, false)) {
+    if (nb::try_cast(source, writable, false)) {
       return Array(writable);
     }
     PyErr_Clear();
   }
-  if (!nb::try_cast(object, array, false)) {
+  if (!nb::try_cast(source, array, false)) {
     PyErr_Clear();
+    if (!source.is(object)) {
+      throw nb::type_error(
+          fmt::format("{}: the __dlpack__ of {} gives a capsule that was used before", name, class_name(object))
+              .c_str());
+    }
     const bool is_array = nb::hasattr(object, "dtype") && nb::hasattr(object, "shape");
     throw nb::type_error(
         (is_array
@@ -379,6 +426,9 @@ Tensor tensor_of_packed(std::string_view name, nb::handle object, bool written) 
   }
   const auto type = element_type_from(format);
   nb::object data = object.attr("data");
+  if (nb::hasattr(data, "packed_format")) {
+    throw nb::type_error(fmt::format("{}: its data are no array, but {}", name, class_name(data)).c_str());
+  }
   Tensor tensor = tensor_of(name, data, false);
   if (!tensor.owner.is_valid()) {
     tensor.owner = std::move(data);

@@ -2,6 +2,7 @@
 
 import itertools
 import pathlib
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +10,9 @@ import numpy as np
 import pytest
 
 import pascaline
-from pascaline import ops
+from pascaline import ops, packed
+
+OWN = pascaline.Kernel(pathlib.Path(__file__).parents[2] / "examples" / "own_kernel" / "saxpy.cu")
 
 
 def zeros(*shape: int, dtype: Any = np.float32) -> np.ndarray:
@@ -53,6 +56,9 @@ SPOILS: dict[str, tuple[Callable[[np.ndarray], Any], Any]] = {
     "complex": (lambda a: a.astype(np.complex64), TypeError),
     "objects": (lambda a: a.astype(object), TypeError),
     "of bool": (lambda a: a.astype(bool), (TypeError, ValueError)),
+    "of the other byte order": (lambda a: a.astype(a.dtype.newbyteorder()), TypeError),
+    "of records": (lambda a: a.astype([("value", a.dtype)]), TypeError),
+    "masked": (lambda a: np.ma.masked_array(a, mask=True), ValueError),
     "float64": (lambda a: a.astype(np.float64), ValueError),
     "uint8": (lambda a: a.astype(np.uint8), ValueError),
     "too many dimensions": (lambda a: a.reshape(1, 1, 1, 1, *a.shape), ValueError),
@@ -129,6 +135,11 @@ def test_broken_interfaces(interface: Any) -> None:
         ops.softmax(Broken(interface), out=zeros(4, 4))
 
 
+WRONG_PROBLEMS: list[Any] = [
+    "ROWS", "ROWS=", "ROWS=4,ROWS=5,COLUMNS=4", {"ROWS": -1, "COLUMNS": 4}, {"ROWS": 0, "COLUMNS": 4}, {"ROW": 4}, {"ROWS": 4},
+    {"ROWS": 4, "COLUMNS": 4, "STORAGE": "bit"}, {"ROWS": 4, "COLUMNS": 4, "STORAGE": 7}, {"ROWS": 2**70, "COLUMNS": 1},
+    {"ROWS": "x", "COLUMNS": 4}]
+
 # Arguments of functions: (function, positional, named, what is raised).
 CALLS: list[tuple[Any, tuple[Any, ...], dict[str, Any], Any]] = [
     *[(pascaline.sweep, ({"ROWS": 4, "COLUMNS": 4},), {"kernel": "transpose", name: value}, ValueError)
@@ -145,11 +156,23 @@ CALLS: list[tuple[Any, tuple[Any, ...], dict[str, Any], Any]] = [
     *[(pascaline.sweep, (problems,), {"kernel": "transpose"}, TypeError)
       for problems in [7, [7], [[{"ROWS": 4}]], {"ROWS": 1.5}, {7: 7}, {"ROWS": None}, {"ROWS": True}]],
     *[(pascaline.sweep, (problems,), {"kernel": "transpose"}, ValueError) for problems in [{}, "", [{}]]],
-    *[(pascaline.sweep, (problems,), {"kernel": "transpose", "device": "emulator", "trials": 1}, pascaline.Error)
-      for problems in ["ROWS", "ROWS=", {"ROWS": -1, "COLUMNS": 4}, {"ROW": 4}, {"ROWS": 4, "COLUMNS": 4, "STORAGE": "bit"},
-                       {"ROWS": 2**70, "COLUMNS": 1}]],
-    (pascaline.sweep, (), {"kernel": "no_such_kernel"}, pascaline.Error),
-    (pascaline.sweep, (), {"kernel": "../etc/passwd"}, pascaline.Error),
+    *[(pascaline.sweep, (problems,), {"kernel": "transpose", "device": "emulator", "trials": 1}, pascaline.ArgumentError)
+      for problems in [*WRONG_PROBLEMS, {"ROWS": 2**62, "COLUMNS": 2**40}]],
+    *[(pascaline.explain, (problems,), {"kernel": "transpose", "device": "emulator"}, pascaline.ArgumentError)
+      for problems in WRONG_PROBLEMS],
+    *[(OWN.tune, (problems,), {"device": "emulator", "trials": 1}, pascaline.ArgumentError)
+      for problems in ["N", {"N": -1}, {"M": 4}, {"N": "x"}, {"N": 4, "STORAGE": "float32"}]],
+    *[(OWN.explain, (problems,), {"device": "emulator"}, pascaline.ArgumentError) for problems in ["N", {"N": -1}, {"M": 4}]],
+    (OWN.explain, ({"N": 4},), {"device": "gpu"}, pascaline.ArgumentError),
+    *[(function, (zeros(4), zeros(4), zeros(4)), {"N": 4} | wrong, pascaline.ArgumentError)
+      for function in [OWN.launch, OWN.run] for wrong in [{"N": -1}, {"N": 5}, {"M": 4}, {"N": "x"}, {"device": "gpu"}]],
+    (pascaline.sweep, (), {"kernel": "no_such_kernel"}, pascaline.ArgumentError),
+    (pascaline.sweep, (), {"kernel": ["transpose", "no_such_kernel"]}, pascaline.ArgumentError),
+    (pascaline.sweep, (), {"kernel": "../etc/passwd"}, pascaline.ArgumentError),
+    *[(function, (), {name: "/no/such/folder"}, pascaline.ArgumentError)
+      for function in [pascaline.sweep, pascaline.resume, pascaline.explain, pascaline.kernels] for name in ["kernels", "spaces"]],
+    *[(function, (), {"target": "sm_999", "device": "emulator"}, pascaline.ArgumentError)
+      for function in [pascaline.sweep, pascaline.explain, pascaline.probe]],
     (pascaline.sweep, (), {"workload": "/no/such/file.json"}, pascaline.Error),
     (pascaline.sweep, (), {"model": "/no/such/folder"}, pascaline.Error),
     *[(function, ("/no/such/file.db",), {}, pascaline.StoreError)
@@ -171,26 +194,38 @@ CALLS: list[tuple[Any, tuple[Any, ...], dict[str, Any], Any]] = [
     (pascaline.report, (None, None, "csv"), {"against": "x.db"}, ValueError),
     (pascaline.report, (None,), {"against_session": 3}, ValueError),
     (pascaline.report, (None,), {"session": 1.5}, TypeError),
+    (pascaline.report, (None,), {"limits": "no"}, TypeError),
+    (pascaline.report, (None,), {"compile": 1}, TypeError),
+    (pascaline.report, (None,), {"workload": "calls.json"}, pascaline.ArgumentError),
+    (pascaline.page, (), {"height": "tall"}, TypeError),
+    (pascaline.page, (), {"height": 0}, pascaline.ArgumentError),
     (pascaline.explain, ("M",), {}, ValueError),
-    (pascaline.explain, ({"M": 4},), {"kernel": "nothing"}, pascaline.Error),
+    (pascaline.explain, ({"M": 4},), {"kernel": "nothing"}, pascaline.ArgumentError),
     (pascaline.explain, (), {"device": "cuda:x"}, ValueError),
-    (pascaline.kernels, ("nothing",), {}, pascaline.Error),
+    (pascaline.kernels, ("nothing",), {}, pascaline.ArgumentError),
     (pascaline.kernels, (7,), {}, TypeError),
-    (pascaline.kernels, (), {"spaces": "/no/such/folder"}, pascaline.Error),
     (pascaline.workload, ("/no/such/folder",), {}, pascaline.Error),
+    (pascaline.workload, ("/no/such/folder",), {"device": "cpu"}, pascaline.ArgumentError),
     (pascaline.workload, (7,), {}, TypeError),
     (pascaline.probe, (), {"seconds": 1}, ValueError),
     (pascaline.probe, (), {"seconds": "1"}, TypeError),
     (pascaline.probe, (), {"only": "memory"}, TypeError),
     (pascaline.probe, (), {"only": ["smell"], "device": "emulator"}, ValueError),
     (pascaline.probe, (), {"device": "cuda:99"}, pascaline.Error),
+    *[(pascaline.probe, (), {"device": device}, pascaline.ArgumentError) for device in ["gpu", "cuda:x"]],
     *[(ops.attention_prefill, (zeros(8, 2, 16), zeros(8, 2, 16), zeros(8, 2, 16)),
        {"segment_starts": np.array(starts, np.int32), "causal": False, "device": device}, ValueError)
       for starts in [(0, 5, 10**8), (0, 5, 3, 8), (-4, 5, 8), (0, 5), (1, 8), (0, 2**31 - 1, 8)] for device in [None, "emulator"]],
     (ops.normed_matmul, (zeros(9, 32), zeros(32), zeros(16, 32)), {}, ValueError),
-    (ops.use_database, ("/no/such/file.db",), {}, pascaline.Error),
+    (ops.use_database, ("/no/such/file.db",), {}, pascaline.StoreError),
     (ops.use_database, (7,), {}, TypeError),
     (ops.use_database, (__file__,), {}, pascaline.StoreError),
+    *[(packed.pack, (weight, "q8_0"), {}, pascaline.ArgumentError)
+      for weight in [zeros(32), "weight", [[1.0, 2.0], [3.0]], np.full((1, 32), np.inf)]],
+    *[(packed.pack, (weight, "q8_0"), {}, TypeError) for weight in [zeros(1, 32, dtype=np.complex64), zeros(1, 32, dtype="M8[s]")]],
+    *[(packed.PackedMatrix, (zeros(2176, dtype=np.uint8), "q8_0", shape), {}, pascaline.ArgumentError)
+      for shape in [(16,), (16, 32, 1), (-1, 32), (2**70, 32), (100, 320)]],
+    *[(packed.PackedMatrix, (zeros(2176, dtype=np.uint8), "q8_0", shape), {}, TypeError) for shape in [None, 16, ("16", 32), (16.0, 32)]],
     (pascaline.frame, ("rows",), {}, TypeError),
     (pascaline.frame, (7,), {}, TypeError),
     (pascaline.frame, ([7],), {}, TypeError),
@@ -214,6 +249,66 @@ def test_a_function_refuses(call: int, tmp_path: pathlib.Path, monkeypatch: pyte
         function(*positional, **named)
     assert str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+class Exported:
+    """What gives a capsule that it was made with, or raises."""
+
+    shape, dtype = (4, 4), "float32"
+
+    def __init__(self, capsule: Any) -> None:
+        self.capsule = capsule
+
+    def __dlpack__(self, **named: Any) -> Any:
+        if isinstance(self.capsule, BaseException):
+            raise self.capsule
+        return self.capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
+
+
+def test_what_a_capsule_is_of_is_used_once() -> None:
+    x = Exported(np.full((4, 4), 2, np.float32).__dlpack__())
+    assert (ops.softmax(x, out=zeros(4, 4)) == 0.25).all()
+    for _ in range(3):
+        with pytest.raises(TypeError, match="^x: the __dlpack__ of Exported gives a capsule that was used before"):
+            ops.softmax(x, out=zeros(4, 4))
+        with pytest.raises(TypeError, match="^out: the __dlpack__ of Exported gives a capsule that was used before"):
+            ops.softmax(zeros(4, 4), out=x)
+    for given, raised, message in [(None, TypeError, "^x: .* no capsule but NoneType"), (3, TypeError, "^x: .* no capsule but int"),
+                                   (BufferError("elsewhere"), TypeError, "^x: Exported does not give .*elsewhere"),
+                                   (KeyboardInterrupt("now"), KeyboardInterrupt, "now")]:
+        with pytest.raises(raised, match=message):
+            ops.softmax(Exported(given), out=zeros(4, 4))
+
+
+def test_a_packed_matrix_of_itself_is_refused() -> None:
+    matrix = packed.pack(zeros(16, 32), "q8_0")
+    matrix.data = matrix
+    for call in (lambda: ops.matmul(zeros(4, 32), matrix), matrix.unpack):
+        with pytest.raises(TypeError, match="PackedMatrix"):
+            call()
+
+
+def test_every_exception_has_a_code_and_can_be_sent_to_another_process() -> None:
+    for call in (lambda: pascaline.kernels("nothing"), lambda: ops.softmax(zeros(4, 4), epsilon=1), lambda: ops.matmul(zeros(4, 4), 3),
+                 lambda: ops.matmul(zeros(4, 32), zeros(16, 32), epilogue="sum"), lambda: pascaline.winners("/no/such/file.db")):
+        try:
+            call()
+        except pascaline.Error as error:
+            again = pickle.loads(pickle.dumps(error))
+            assert isinstance(error.code, int) and (type(again), str(again), again.code) == (type(error), str(error), error.code)
+        except TypeError:
+            pass
+
+
+def test_numbers_may_be_numpys() -> None:
+    x, weight = np.random.rand(4, 8).astype(np.float32), np.ones(8, np.float32)
+    np.testing.assert_array_equal(ops.rmsnorm(x, weight, epsilon=np.float64(1e-5)), ops.rmsnorm(x, weight, epsilon=1e-5))
+    np.testing.assert_allclose(ops.rmsnorm(x, weight, epsilon=np.float32(1e-5)), ops.rmsnorm(x, weight, epsilon=1e-5), rtol=1e-6)
+    table, sizes = np.random.rand(2, 2, 8).astype(np.float32), {"grid_h": np.int64(2), "grid_w": np.int32(2), "merge": np.int8(1)}
+    np.testing.assert_array_equal(ops.position_embedding(x, table, **sizes), ops.position_embedding(x, table, grid_h=2, grid_w=2, merge=1))
 
 
 def test_how_many_there_are() -> None:

@@ -615,6 +615,59 @@ def test_layers_together_are_trained_by_pytorch(device: str) -> None:
     torch.testing.assert_close(gradient, expected, rtol=1e-3, atol=1e-4)
 
 
+class Scripted(nn.Module):
+    """What TorchScript takes: a block of a model, with typed tensors."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm, self.last = nn.RMSNorm(64, eps=1e-6), nn.LayerNorm(64, eps=1e-6)
+        self.up, self.gate, self.down = nn.Linear(64, 96), nn.Linear(64, 96, bias=False), nn.Linear(96, 64)
+        self.act = pt.SwiGLU()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.norm(x)
+        heads = x.view(x.shape[0], x.shape[1], 4, 16).transpose(1, 2)
+        x = pt.scaled_dot_product_attention(heads, heads, heads, is_causal=True).transpose(1, 2).reshape(x.shape)
+        return self.last(x + self.down(self.act(self.gate(x), self.up(x))))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::torch.jit.TracerWarning")
+@pytest.mark.parametrize("format", [None, "q8_0"])
+def test_torchscript_compiles_what_was_replaced(format: Any, device: str, tmp_path: Any) -> None:
+    model, x = Scripted().to(device).eval(), draw(2, 5, 64, device=device)
+    pt.optimize(model, quantize=format)
+    script = torch.jit.script(model)
+    torch.jit.save(script, tmp_path / "model.pt")
+    with torch.no_grad():
+        expected = model(x)
+        traced = torch.jit.trace(model, x)
+        for one in [script, torch.jit.load(tmp_path / "model.pt"), torch.jit.freeze(torch.jit.script(model)), traced]:
+            pt.reset_stats()
+            torch.testing.assert_close(one(x), expected, rtol=1e-4, atol=1e-4)
+            assert pt.stats().calls == {"rms_norm": 1, "attention": 1, "layer_norm": 1, "swiglu": 1,
+                                        "linear" if format is None else "linear_packed": 3}
+    if format is None:
+        script(x).square().sum().backward()
+        found = model.up.weight.grad.clone()
+        model.zero_grad()
+        model(x).square().sum().backward()
+        torch.testing.assert_close(found, model.up.weight.grad, rtol=1e-4, atol=1e-4)
+    graph = torch.fx.symbolic_trace(nn.Sequential(model.norm, model.up, model.last.__class__(96, 1e-6).to(device)))
+    assert len([node for node in graph.graph.nodes if "pascaline" in str(node.target)]) == 3
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::torch.jit.TracerWarning")
+def test_torchscript_says_what_to_do_about_layers_together(device: str) -> None:
+    model = Decoder().to(device).eval()
+    pt.optimize(model)
+    with pytest.raises(pascaline.ArgumentError, match=r"TorchScript .*separate\(model\) before .*fuse=False"):
+        torch.jit.script(model)
+    with torch.no_grad():
+        x, y = draw(2, 5, 64, device=device), draw(2, 5, 64, device=device)
+        traced = torch.jit.trace(model, x)
+        torch.testing.assert_close(traced(y), model(y), rtol=1e-4, atol=1e-4)
+
+
 def test_layers_together_are_compiled_one_by_one(device: str) -> None:
     model, x = Decoder().to(device).eval(), draw(2, 5, 64, device=device)
     pt.optimize(model)
