@@ -20,7 +20,7 @@ import threading
 import types
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Optional, get_args
 
 import torch
@@ -938,6 +938,8 @@ def _computes_swiglu(forward: Any) -> bool:
 
 def _fuse_layers(module: Any) -> Optional[str]:
     """Lets the module compute layers together, if it has such; says which."""
+    if isinstance(module, torch.jit.ScriptModule):
+        return None
     modules = module._modules
     mixin: Any = next((kind for kind in (_FusedMLP, _FusedAttention) if all(modules.get(name) for name in kind._fused_names)), None)
     if mixin is None or (mixin is _FusedMLP and modules.get("down_proj") is None):
@@ -1108,19 +1110,23 @@ def _reads_weight(module: torch.nn.Module, child: str) -> bool:
     return f"self.{child}.weight" in _source(type(module).forward)
 
 
-def _checked(model: Any, quantize: Any, skip: Any) -> None:
-    """Raises for arguments of `optimize` that do not fit."""
+def _checked(model: Any, quantize: Any, skip: Any, fuse: Any) -> list[str]:
+    """The modules to leave; raises for arguments of `optimize` that do not fit."""
     if not isinstance(model, torch.nn.Module):
         raise TypeError(f"model: {type(model).__name__} is not a torch.nn.Module")
     formats = get_args(_packed.Format)
     if quantize is not None and quantize not in formats:
         raise ArgumentError(f"quantize: there is no packed format {quantize!r}; it is one of {', '.join(formats)}")
-    if isinstance(skip, str):
-        raise TypeError("skip: a str is not a list of modules' names")
+    if isinstance(skip, str) or not isinstance(skip, Iterable):
+        raise TypeError(f"skip: {type(skip).__name__} is not a list of modules' names")
+    if not isinstance(fuse, bool):
+        raise TypeError(f"fuse: {type(fuse).__name__} is not a bool")
+    left = list(skip)
     names = {name for name, _ in model.named_modules(remove_duplicate=False)}
-    for name in skip:
+    for name in left:
         if name not in names:
             raise ArgumentError(f"skip: the model has no module {name!r}")
+    return left
 
 
 def optimize(model: torch.nn.Module, *, quantize: Optional[_packed.Format] = None, skip: Sequence[str] = (),
@@ -1138,7 +1144,7 @@ def optimize(model: torch.nn.Module, *, quantize: Optional[_packed.Format] = Non
     tried with numbers, and replaced if they give an RMSNorm's results. Modules of which other code depends on hooks or on a
     `forward` of their own are left, too.
     """
-    _checked(model, quantize, skip)
+    skip = _checked(model, quantize, skip, fuse)
     if quantize is not None:
         separate(model)
     report = Optimized()
@@ -1164,6 +1170,8 @@ def optimize(model: torch.nn.Module, *, quantize: Optional[_packed.Format] = Non
                 report.replaced.append((full, kind))
             elif isinstance(child, (Linear, PackedLinear, RMSNorm, LayerNorm, SwiGLU)):
                 report.kept.append((full, kind, "it is one of these already"))
+            elif isinstance(child, (torch.nn.Linear, torch.nn.LayerNorm)):
+                report.kept.append((full, kind, "its class is derived from PyTorch's, and may compute something else"))
             elif not list(child.children()):
                 report.kept.append((full, kind, "there is nothing to replace it by"))
     if not list(model.children()):

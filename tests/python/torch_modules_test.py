@@ -273,13 +273,20 @@ def test_optimize_refuses_what_does_not_fit() -> None:
     model = nn.Sequential(nn.Linear(64, 64))
     for call, raised, message in [(lambda: pt.optimize(3), TypeError, "model: int"),
                                   (lambda: pt.optimize(model, quantize="q9"), ValueError, "quantize: .*'q9'.*q8_0"),
-                                  (lambda: pt.optimize(model, skip="0"), TypeError, "skip: a str"),
+                                  (lambda: pt.optimize(model, skip="0"), TypeError, "skip: str"),
+                                  (lambda: pt.optimize(model, skip=0), TypeError, "skip: int"),
+                                  (lambda: pt.optimize(model, fuse="no"), TypeError, "fuse: str"),
                                   (lambda: pt.optimize(model, skip=["1"]), ValueError, "skip: .* no module '1'")]:
         with pytest.raises(raised, match=message):
             call()
     assert type(model[0]) is nn.Linear
     report = pt.optimize(model[0])
     assert not report.replaced and report.kept[0][:2] == ("", "Linear")
+    assert not pt.optimize(model, skip=(name for name in ["0"])).replaced and type(model[0]) is nn.Linear
+    derived = nn.Sequential(parametrize.register_parametrization(nn.Linear(64, 64), "weight", nn.Identity()))
+    assert [(name, reason[:20]) for name, _, reason in pt.optimize(derived).kept][0] == ("0", "its class is derived")
+    script = torch.jit.script(nn.Sequential(nn.Linear(64, 64)))
+    assert [name for name, _, _ in pt.optimize(script).kept] == ["0"] and script(draw(2, 64)).shape == (2, 64)
     with torch.device("meta"):
         empty = nn.Sequential(nn.Linear(64, 64), nn.RMSNorm(64, eps=1e-6))
     assert [reason for _, _, reason in pt.optimize(empty, quantize="q8_0").kept] == ["its weight is not there"] * 2
