@@ -78,16 +78,17 @@ std::string refusal_text(std::string_view name, nb::handle object) {
   return unsupported_text(name, object);
 }
 
-// PyTorch's tensors in a graph of derivatives: what is computed here has none, and would silently cut it.
-void refuse_derivatives(std::string_view name, nb::handle object) {
+// PyTorch's tensors in a graph of derivatives: what is computed here has none, and would silently cut it. Whether it is
+// one that could be in such a graph, but for now is not.
+bool refuse_derivatives(std::string_view name, nb::handle object) {
   PyObject* const required = PyObject_GetAttrString(object.ptr(), "requires_grad");
   if (required == nullptr) {
     PyErr_Clear();
-    return;
+    return false;
   }
   const nb::object held = nb::steal(required);
   if (required != Py_True) {
-    return;
+    return false;
   }
   const nb::object library = nb::steal(PyImport_GetModule(nb::str("torch").ptr()));
   if (library.is_valid() && nb::cast<bool>(library.attr("is_grad_enabled")())) {
@@ -96,6 +97,7 @@ void refuse_derivatives(std::string_view name, nb::handle object) {
                     "its detach()",
                     name));
   }
+  return true;
 }
 
 [[noreturn]] void refuse_negated(std::string_view name) {
@@ -475,7 +477,7 @@ Tensor any_tensor(std::string_view name, nb::handle object, bool written, Caller
     tensor.library = is_cupy ? Library::cupy : Library::other;
     return tensor;
   }
-  refuse_derivatives(name, object);
+  const bool requires_derivative = refuse_derivatives(name, object);
   refuse_mask(name, object);
   const bool is_torch = is_of_torch(object);
   if (is_torch && is_negated_torch_tensor(object)) {
@@ -483,7 +485,8 @@ Tensor any_tensor(std::string_view name, nb::handle object, bool written, Caller
   }
   Tensor tensor;
   tensor.owner = nb::borrow(object);
-  tensor.array = array_of(name, object, written);
+  tensor.array =
+      array_of(name, is_torch && requires_derivative ? object.attr("detach")() : nb::borrow(object), written);
   tensor.place = place_on(name, tensor.array.device_type(), tensor.array.device_id());
   tensor.view = view_of(name, object, layout_of(tensor.array));
   if (is_torch) {

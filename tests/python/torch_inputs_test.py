@@ -45,8 +45,19 @@ def test_a_negated_view_is_refused() -> None:
         with pytest.raises(pascaline.ArgumentError, match=f"^{name}: .*(resolve_neg|negative bit)"):
             call()
     torch.testing.assert_close(ops.add(one.resolve_neg(), one.resolve_neg()), 2 * one)
-    with pytest.raises(TypeError, match="^x: an array of torch.complex64"):
+    with pytest.raises(TypeError, match="^x: .*(complex64|conjugate bit)"):
         ops.softmax(torch.randn(4, 4, dtype=torch.complex64).conj(), out=torch.zeros(4, 4))
+
+
+def test_a_class_of_ones_own_is_read_as_pytorchs() -> None:
+    x = torch.randn(4, 32, requires_grad=True).as_subclass(Own)
+    with pytest.raises(pascaline.ArgumentError, match="^x: it requires a gradient"):
+        ops.softmax(x)
+    with torch.no_grad():
+        found, out = ops.softmax(x), torch.empty(4, 32).as_subclass(Own)
+        assert type(found) is Own and ops.softmax(x, out=out) is out
+        for one in (found, out):
+            torch.testing.assert_close(one.as_subclass(torch.Tensor), x.as_subclass(torch.Tensor).softmax(1))
 
 
 # An operator, PyTorch's function and the shapes of its tensors.
