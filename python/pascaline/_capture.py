@@ -8,7 +8,7 @@ from typing import Any
 
 from . import _native
 from ._errors import ArgumentError
-from ._words import Path, path_text
+from ._words import Path, path_text, write_text
 
 
 class Capture:
@@ -45,9 +45,7 @@ class Capture:
                    for number, problem in enumerate(self.problems, 1)]
         workload = {"schema": 1, "name": stem, "description": description, "source": "pascaline.capture", "types": {},
                     "phases": [{"name": "pass", "per": "captured pass", "symbols": {}}], "entries": entries}
-        with open(name, "w", encoding="utf-8") as out:
-            json.dump(workload, out, indent=1)
-            out.write("\n")
+        write_text("file", name, json.dumps(workload, indent=1) + "\n")
 
 
 def capture() -> Capture:

@@ -22,6 +22,7 @@ from ._words import (
     texts_of,
     whole,
     words_of,
+    write_text,
 )
 
 Progress = Union[bool, Callable[[dict[str, Any]], object], None]
@@ -322,6 +323,12 @@ def _session_text(name: str, session: str | int | None) -> str:
     return plain(name, str(session))
 
 
+def _several(name: str, values: Any) -> Any:
+    if isinstance(values, str) or not isinstance(values, (Iterable, type(None))):
+        raise TypeError(f"{name}: {type(values).__name__} is not a list of them")
+    return () if values is None else values
+
+
 def workload(
     model: Path,
     file: Path | None = None,
@@ -344,12 +351,11 @@ def workload(
         "weights": weights,
         "kv_cache": kv_cache,
         "context": context,
-        "prompt_tokens": list(prompt_tokens or []),
+        "prompt_tokens": [whole("prompt_tokens", tokens, 1) for tokens in _several("prompt_tokens", prompt_tokens)],
     }
     text = _native.workload(words_of(values))
     if name:
-        with open(name, "w", encoding="utf-8") as out:
-            out.write(text)
+        write_text("file", name, text)
     shapes: dict[str, Any] = json.loads(text)
     return shapes
 

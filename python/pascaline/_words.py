@@ -18,7 +18,7 @@ def _require_main_interpreter() -> None:
 _require_main_interpreter()
 
 from . import _native
-from ._errors import ArgumentError
+from ._errors import ArgumentError, Error
 
 PREFIX = os.path.dirname(os.path.abspath(__file__))
 PROGRAM = os.path.join(PREFIX, "bin", "pascaline")
@@ -51,6 +51,17 @@ def folder_text(name: str, value: Path | None) -> str:
     if text and not os.path.isdir(text):
         raise ArgumentError(f"{name}: there is no folder {text}")
     return text
+
+
+def write_text(name: str, file: str, text: str) -> None:
+    """Writes a file that an argument named."""
+    try:
+        with open(file, "w", encoding="utf-8") as out:
+            out.write(text)
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError) as error:
+        raise ArgumentError(f"{name}: cannot write {file}: {error.strerror}") from None
+    except OSError as error:
+        raise Error(f"{name}: cannot write {file}: {error.strerror}") from None
 
 
 def flag(name: str, value: bool) -> bool:

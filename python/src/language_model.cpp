@@ -42,7 +42,11 @@ std::vector<Image> images_of(const nb::list& given) {
     std::string file;
     Pixels pixels;
     if (nb::try_cast(one, file)) {
-      images.push_back(read_image(file));
+      try {
+        images.push_back(read_image(file));
+      } catch (const Error& error) {
+        throw ArgumentError(fmt::format("images: {}", error.what()));
+      }
     } else if (nb::try_cast(one, pixels)) {
       Image image{static_cast<std::int64_t>(pixels.shape(0)), static_cast<std::int64_t>(pixels.shape(1)), {}, {}};
       image.pixels.assign(pixels.data(), pixels.data() + pixels.size());

@@ -12,6 +12,7 @@ import pytest
 import pascaline
 from pascaline import ops, packed
 
+TINY = pathlib.Path(__file__).parents[2] / "examples" / "tiny_qwen3_vl"
 OWN = pascaline.Kernel(pathlib.Path(__file__).parents[2] / "examples" / "own_kernel" / "saxpy.cu")
 
 
@@ -207,6 +208,9 @@ CALLS: list[tuple[Any, tuple[Any, ...], dict[str, Any], Any]] = [
     (pascaline.workload, ("/no/such/folder",), {}, pascaline.Error),
     (pascaline.workload, ("/no/such/folder",), {"device": "cpu"}, pascaline.ArgumentError),
     (pascaline.workload, (7,), {}, TypeError),
+    *[(pascaline.workload, (TINY,), {"device": "emulator", "prompt_tokens": tokens}, raised)
+      for tokens, raised in [("12", TypeError), (12, TypeError), ([1.5], TypeError), ([0], pascaline.ArgumentError)]],
+    *[(pascaline.workload, (TINY, file), {"device": "emulator"}, pascaline.ArgumentError) for file in ["/no/folder/w.json", "/"]],
     (pascaline.probe, (), {"seconds": 1}, ValueError),
     (pascaline.probe, (), {"seconds": "1"}, TypeError),
     (pascaline.probe, (), {"only": "memory"}, TypeError),

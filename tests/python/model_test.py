@@ -71,6 +71,9 @@ def test_streams(model: pascaline.Model) -> None:
     assert model.used == 0
     with pytest.raises(pascaline.ArgumentError):
         next(model.stream("Tell", temperature=-1))
+    for file in [TINY / "no.png", TINY / "config.json"]:
+        with pytest.raises(pascaline.ArgumentError, match="^images: "):
+            model.generate("What is this?", images=[file], **GREEDY)
 
 
 def test_what_on_text_raises_and_ctrl_c_end_an_answer(model: pascaline.Model) -> None:
