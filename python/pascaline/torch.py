@@ -152,21 +152,20 @@ def _run(name: str, by_kernel: Callable[..., Tensor], by_torch: Callable[..., Te
         return by_kernel(*arguments)
     except (DeviceLostError, OutOfMemoryError):
         raise
-    except (_Unsupported, Error, TypeError, IndexError, RuntimeError) as error:
-        failure = error
-    return _run_otherwise(name, by_kernel, by_torch, arguments, failure)
+    except (_Unsupported, Error, TypeError, IndexError) as error:
+        reason = str(error).splitlines()[0]
+    except RuntimeError:  # of PyTorch
+        if not any(map(_is_other, arguments)):
+            raise
+        reason = _OTHER
+    return _run_otherwise(name, by_kernel, by_torch, arguments, reason)
 
 
 def _run_otherwise(
-    name: str, by_kernel: Callable[..., Tensor], by_torch: Callable[..., Tensor], arguments: Sequence[Any], failure: Exception,
+    name: str, by_kernel: Callable[..., Tensor], by_torch: Callable[..., Tensor], arguments: Sequence[Any], reason: str,
 ) -> Tensor:
     """What the kernels would not compute: of tensors with a negative bit, on copies; else by PyTorch."""
-    reason = str(failure).splitlines()[0]
-    if isinstance(failure, RuntimeError):  # of PyTorch
-        if not any(map(_is_other, arguments)):
-            raise failure
-        reason = _OTHER
-    elif any(isinstance(one, Tensor) and one.is_neg() for one in arguments):
+    if reason is not _OTHER and any(isinstance(one, Tensor) and one.is_neg() for one in arguments):
         try:
             return by_kernel(*[one.resolve_neg() if isinstance(one, Tensor) else one for one in arguments])
         except (_Unsupported, ArgumentError, TypeError, IndexError) as error:
