@@ -222,6 +222,7 @@ class _Pair:
             "Arguments": [_argument(f"arguments[{i}]", value, writes[i]) for i, value in enumerate(arguments)]
             if len(arguments) == len(writes) else _wrong_number(name, len(writes), len(arguments))}
         code = signature.with_bits_for(arguments)
+        signature.require_types(arguments)
         for axis, texts, block in zip("XYZ", divisors, block_size_names):
             usual = [block] if block in values else []
             self.kernel["GridDiv" + axis] = usual if texts is None else [
@@ -297,6 +298,22 @@ class _Signature:
         for text in found[1].split(",") if found[1].strip() else []:
             self.parameters.append(_Parameter(text, begin))
             begin += len(text) + 1
+
+    def require_types(self, arguments: Sequence[Any]) -> None:
+        """Raises for what is passed as another type, of which the kernel would take the bytes: as far as the code tells the
+        type."""
+        for i, (parameter, value) in enumerate(zip(self.parameters, arguments)):
+            is_pointer, is_array, name = "*" in parameter.text or "[" in parameter.text, bool(value.shape), value.dtype.name
+            declared = re.match(r"\s*(?:const\s+)?(float|double|int)\b(?!\s+(?:long|short))", parameter.text)
+            fits = not is_pointer or is_array
+            if declared and is_array:
+                bytes_of = {"float": 4, "double": 8, "int": 4}[declared[1]]
+                fits = is_pointer and (parameter.text.count("*") > 1 or value.dtype.itemsize == bytes_of)
+            elif declared and not is_pointer:
+                fits = -2**31 <= int(value) < 2**31 if declared[1] == "int" else _TYPES[name] == declared[1]
+            if not fits:
+                raise ArgumentError(f"arguments[{i}]: {'an array' if is_array else value} of {name} is passed as "
+                                    f"'{parameter.text.strip()}', which is not that type")
 
     def with_bits_for(self, arguments: Sequence[Any]) -> str:
         """The code, in which scalars that are not whole numbers come as their bits: a search space's are whole."""

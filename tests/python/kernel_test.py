@@ -278,6 +278,11 @@ def test_scalars_and_contents_that_do_not_fit() -> None:
         kernel_tuner.run_kernel("f", source, 256, [x, y, np.float16(0.5)], {"unused": 1}, device="emulator")
     with pytest.raises(TypeError, match="run_kernel has no argument 'color'"):
         kernel_tuner.run_kernel("f", source, 256, [x, y, np.float32(2)], {"unused": 1}, device="emulator", color=1)
+    for change in [(0, np.float32(3)), (1, y.astype(np.float64)), (2, np.float64(2)), (2, np.int32(2)), (2, y), (3, np.int64(2**32)), (3, x)]:
+        given = [x, y, np.float32(2), np.int32(256)]
+        given[change[0]] = change[1]
+        with pytest.raises(pascaline.ArgumentError, match=rf"arguments\[{change[0]}\]: .* is passed as .* which is not that type"):
+            kernel_tuner.run_kernel("f", source.replace("float s)", "float s, int n)"), 256, given, {"unused": 1}, device="emulator")
     y[3] = np.nan
     with pytest.raises(pascaline.ArgumentError, match="not finite"):
         kernel_tuner.run_kernel("f", source, 256, [x, y, np.float32(2)], {"unused": 1}, device="emulator")
