@@ -43,11 +43,11 @@ free=$(($(df --output=avail -k . | tail -n 1) / 1000000))
 say "Set-up"
 scripts/setup.sh --dev --nvrtc-all
 source scripts/common.sh
-torch_setup='' dev_build=''
-trap 'stop_ticker; kill $torch_setup $dev_build 2>/dev/null || true' EXIT
+torch_setup=
 if $torch; then
   timeout 900 scripts/setup.sh --dev --torch >build/logs/setup-torch.log 2>&1 </dev/null &
   torch_setup=$!
+  trap 'stop_ticker; kill "$torch_setup" 2>/dev/null || true' EXIT
 fi
 
 # run_tests PRESET [ARGUMENT...]: shows ctest's own progress and closing lines. Many tests wait for processes that a busy
@@ -76,11 +76,6 @@ if $asan; then
   say "Build (asan)"
   build_preset asan sanitized_tests || exit 1
   rm -rf build/asan/fuzz/logs
-  # What these tests leave of the processors, a third, compiles the dev preset; it is built in earnest below.
-  if [ ${#only[@]} = 0 ] && cmake --preset dev >build/logs/configure-dev.log 2>&1; then
-    nice -n 10 ninja -C build/dev unsanitized_tests >build/logs/build-dev-beside.log 2>&1 </dev/null &
-    dev_build=$!
-  fi
   # What is labelled slow is not built, and has one entry each that says so. Two fuzzers run beside the tests.
   jobs=$((jobs + 2)) run_tests asan -LE "slow|unsanitized${gpu_label:+|$gpu_label}" -E '_NOT_BUILT$'
   for log in build/asan/fuzz/logs/*.log; do
@@ -88,7 +83,6 @@ if $asan; then
     say "  fuzz.$(basename "$log" .log): $(sed -n 's/^stat::number_of_executed_units: *//p' "$log") inputs"
   done
   if $lean && [ ${#failures[@]} = 0 ]; then rm -rf build/asan; fi
-  [ -z "$dev_build" ] || step "build (dev), what is left" build-dev-left "the build below tells more" wait "$dev_build" || true
 fi
 if [ -n "$torch_setup" ]; then
   wait "$torch_setup" && say "PyTorch is there" || warn "PyTorch did not come, what tests it is skipped: build/logs/setup-torch.log"
