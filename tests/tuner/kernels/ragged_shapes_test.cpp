@@ -20,7 +20,7 @@ class RaggedEmulatorTest : public ::testing::TestWithParam<RaggedKernel> {};
 
 TEST_P(RaggedEmulatorTest, AgreesWithTheReference) {
   const auto device = open_device("emulator");
-  RaggedSweep(*device, "", RaggedSource::shipped(GetParam()), {40, 3, 2, 3}).run();
+  RaggedSweep(*device, "", RaggedSource::shipped(GetParam()), {40, 4, 2, 3}).run();
 }
 
 INSTANTIATE_TEST_SUITE_P(Kernels, RaggedEmulatorTest,
