@@ -8,7 +8,7 @@ import sys
 
 FLOATS = "float32 or float16"
 ANY = "float32, float16 or bfloat16"
-EPSILON = ("epsilon", "float", 1e-6, "what the norm adds to the mean of squares, from 1e-9 to 1")
+EPSILON = ("epsilon", "float", 1e-6, "what the norm adds to the mean of squares, from 1e-9 to 1, a whole number of billionths")
 EPILOGUE = ("epilogue", "Epilogue", '"none"', "what is done with the sums before they are stored")
 PRODUCT_SHAPE = "(a.shape[0], b.shape[0] // (2 if epilogue == 'swiglu' else 1))"
 

@@ -132,6 +132,8 @@ def problem_texts(name: str, problems: Problem | Iterable[Problem] | None) -> li
         raise TypeError(f"{name}: {type(problems).__name__} is not a problem or a list of problems")
     one = isinstance(problems, (str, Mapping))
     texts = [problem_text(name, problem) for problem in ([problems] if one else problems)]  # type: ignore[arg-type]
+    if not texts:
+        raise ArgumentError(f"{name}: the list is empty; None stands for the kernel's example")
     if "" in texts:
         raise ArgumentError(f"{name}: one has no dimensions")
     return texts

@@ -304,13 +304,18 @@ class _Signature:
         type."""
         for i, (parameter, value) in enumerate(zip(self.parameters, arguments)):
             is_pointer, is_array, name = "*" in parameter.text or "[" in parameter.text, bool(value.shape), value.dtype.name
-            declared = re.match(r"\s*(?:const\s+)?(float|double|int)\b(?!\s+(?:long|short))", parameter.text)
+            declared = re.match(r"\s*(?:const\s+)?(float|double|int|unsigned(?:\s+int)?|(?:unsigned\s+)?long\s+long)\b"
+                                r"(?!\s+(?:int|long|short|char))", parameter.text)
             fits = not is_pointer or is_array
-            if declared and is_array:
-                bytes_of = {"float": 4, "double": 8, "int": 4}[declared[1]]
-                fits = is_pointer and (parameter.text.count("*") > 1 or value.dtype.itemsize == bytes_of)
-            elif declared and not is_pointer:
-                fits = -2**31 <= int(value) < 2**31 if declared[1] == "int" else _TYPES[name] == declared[1]
+            if declared and fits:
+                kinds, size = ("f", 4 if declared[1] == "float" else 8) if declared[1] in ("float", "double") else (
+                    "iu", 8 if "long" in declared[1] else 4)
+                fits = value.dtype.kind in kinds and is_array == is_pointer and value.dtype.itemsize == size
+                if is_array:
+                    fits = fits or (is_pointer and parameter.text.count("*") > 1)
+                elif kinds == "iu" and value.dtype.kind in kinds:  # whose lower bytes are the number, where it is in the range
+                    low = 0 if declared[1].startswith("unsigned") else -2**(8 * size - 1)
+                    fits = value.dtype.itemsize >= size and low <= int(value) < low + 2**(8 * size)
             if not fits:
                 raise ArgumentError(f"arguments[{i}]: {'an array' if is_array else value} of {name} is passed as "
                                     f"'{parameter.text.strip()}', which is not that type")
@@ -340,7 +345,7 @@ def _is_whole(value: Any) -> bool:
     if getattr(value, "shape", ()):
         return True
     number = float(value)
-    return math.isfinite(number) and number == int(number)
+    return math.isfinite(number) and number == int(number) and (number != 0 or math.copysign(1, number) > 0)
 
 
 def _plain(value: Any) -> Any:

@@ -158,7 +158,7 @@ def normed_matmul(
     residual: as for matmul.
     out: as for matmul.
     epilogue: what is done with the sums before they are stored.
-    epsilon: what the norm adds to the mean of squares, from 1e-9 to 1.
+    epsilon: what the norm adds to the mean of squares, from 1e-9 to 1, a whole number of billionths.
     """
     if out is None:
         try:
@@ -192,7 +192,7 @@ def mlp(
     gate_up: [2 · INTERMEDIATE, HIDDEN]: gate and factor in alternate rows.
     down: [HIDDEN, INTERMEDIATE], of gate_up's type.
     out: as x; may be x.
-    epsilon: what the norm adds to the mean of squares, from 1e-9 to 1.
+    epsilon: what the norm adds to the mean of squares, from 1e-9 to 1, a whole number of billionths.
     """
     if out is None:
         try:
@@ -254,7 +254,7 @@ def rmsnorm(
     weight: [WIDTH], float32.
     residual: [ROWS, WIDTH] of x's type; changed.
     out: [ROWS, WIDTH], float32 or float16.
-    epsilon: what the norm adds to the mean of squares, from 1e-9 to 1.
+    epsilon: what the norm adds to the mean of squares, from 1e-9 to 1, a whole number of billionths.
     """
     if out is None:
         try:

@@ -270,7 +270,11 @@ def _(x: Tensor, weight: Tensor, bias: Optional[Tensor] = None) -> Tensor:
     return x.new_empty(*x.shape[:-1], *weight.shape[:-1])
 
 
-_differentiable(_linear, _functional.linear)
+def _linear_of_one_type(x: Tensor, weight: Tensor, bias: Optional[Tensor]) -> Tensor:
+    return _functional.linear(x, weight.to(x.dtype), None if bias is None else bias.to(x.dtype))
+
+
+_differentiable(_linear, _linear_of_one_type)  # PyTorch's mixes no types
 
 
 def linear(x: Tensor, weight: Tensor, bias: Optional[Tensor] = None) -> Tensor:
@@ -279,7 +283,7 @@ def linear(x: Tensor, weight: Tensor, bias: Optional[Tensor] = None) -> Tensor:
         return torch.ops.pascaline.linear(x, weight, bias)  # type: ignore[no-any-return]
     if _is_plain(x, weight) if bias is None else _is_plain(x, weight, bias):
         return _run("linear", _linear_by_kernel, _linear_by_torch, x, weight, bias)
-    if _is_left("linear", x=x, weight=weight, **({} if bias is None else {"bias": bias})):
+    if _is_left("linear", x=x, weight=weight) if bias is None else _is_left("linear", x=x, weight=weight, bias=bias):
         return _functional.linear(x, weight, bias)
     return _linear(x, weight, bias)  # type: ignore[no-any-return]
 
@@ -441,7 +445,11 @@ def _(x: Tensor, weight: Tensor, bias: Tensor, epsilon: float = 1e-6) -> Tensor:
     return torch.empty_like(x, memory_format=torch.contiguous_format)
 
 
-_differentiable(_layer_norm, _layer_norm_by_torch)
+def _layer_norm_of_one_type(x: Tensor, weight: Tensor, bias: Tensor, epsilon: float) -> Tensor:
+    return _layer_norm_by_torch(x, weight.to(x.dtype), bias.to(x.dtype), epsilon)
+
+
+_differentiable(_layer_norm, _layer_norm_of_one_type)
 
 
 def layer_norm(x: Tensor, weight: Tensor, bias: Tensor, epsilon: float = 1e-6) -> Tensor:
@@ -862,8 +870,9 @@ class _FusedAttention(_Fused):
             return self._fused_products(layer, input)
         if held.input is not input or layer not in held.results or (held.version is not None and held.version != input._version):
             return None
-        result, weight, version = held.results[layer]
-        if layer._parameters.get("weight") is not weight or version != weight._version:
+        result, known = held.results[layer]
+        if any(layer._parameters.get(name) is not one or (one is not None and one._version != version)
+               for name, one, version in known):
             return None
         if torch.is_grad_enabled() and not _is_plain(input, *layer.parameters()):
             return None
@@ -885,8 +894,8 @@ class _FusedAttention(_Fused):
             parts = [part.contiguous() for part in parts]  # as those that see them expect results of a linear layer
         results = {}
         for one, part in zip(layers, parts):
-            weight = one._parameters["weight"]
-            results[one] = (part, weight, weight._version)
+            results[one] = (part, [(name, given, None if given is None else given._version)
+                                   for name, given in (("weight", one._parameters["weight"]), ("bias", one._parameters["bias"]))])
         found: Tensor = results.pop(layer)[0]
         _scope.held = _Held(input, None if uncounted else input._version, results)
         return found
@@ -1089,6 +1098,8 @@ def _replacement(module: torch.nn.Module, quantize: Optional[_packed.Format]) ->
         if type(module) is torch.nn.RMSNorm and epsilon is None:
             epsilon = torch.finfo(kind.weight.dtype).eps
         _require(isinstance(epsilon, float) and 1e-9 <= epsilon <= 1, f"its epsilon is {epsilon}, not from 1e-9 to 1")
+        _require(math.isclose(round(1e9 * epsilon), 1e9 * epsilon, rel_tol=1e-5),
+                 f"its epsilon is {epsilon:g}, not a whole number of billionths")
         _floats(kind.weight)
         _new_is_enough(module)
         _require(_computes_rms_norm(module, float(epsilon or 0)), "it computes something else than an RMSNorm with its weight")

@@ -52,7 +52,12 @@ void take(double value, bool& field) { field = value != 0; }
 void take(double value, std::int64_t& field) { field = static_cast<std::int64_t>(value); }
 void take(double value, ElementType& field) { field = static_cast<ElementType>(value); }
 void take(double value, ops::Epilogue& field) { field = static_cast<ops::Epilogue>(value); }
-void take(double value, NormEpsilon& field) { field.nano = std::llround(value * 1e9); }
+void take(double value, NormEpsilon& field) {
+  field.nano = std::llround(value * 1e9);
+  if (field.nano >= 1 && std::abs(value * 1e9 - static_cast<double>(field.nano)) > 1e-5 * static_cast<double>(field.nano)) {
+    throw ArgumentError(fmt::format("epsilon: {} is not a whole number of billionths, of which kernels take it", value));
+  }
+}
 
 // The text with a whole word replaced.
 std::string with_word(std::string text, const std::string& word, const std::string& by) {

@@ -59,7 +59,7 @@ const DlExchangeApi* exchange_of(const nb::object& tensor_class) {
 // What increment_version of torch.autograd.graph calls takes half its time; that of PyTorch 2.4 takes one tensor.
 void set_note_change(Torch& torch, const nb::object& library) {
   nb::object function = nb::getattr(library.attr("_C"), "_increment_version", nb::none());
-  const nb::tuple probe = nb::make_tuple(library.attr("empty")(0));
+  const nb::tuple probe = nb::make_tuple(library.attr("empty")(0, nb::arg("device") = "cpu"));
   const nb::object done = nb::steal(PyObject_CallOneArg(function.ptr(), probe.ptr()));
   torch.notes_several = done.is_valid();
   if (!torch.notes_several) {

@@ -156,7 +156,7 @@ CALLS: list[tuple[Any, tuple[Any, ...], dict[str, Any], Any]] = [
                           ("kernel", 7), ("kernel", ["transpose", 7])]],
     *[(pascaline.sweep, (problems,), {"kernel": "transpose"}, TypeError)
       for problems in [7, [7], [[{"ROWS": 4}]], {"ROWS": 1.5}, {7: 7}, {"ROWS": None}, {"ROWS": True}]],
-    *[(pascaline.sweep, (problems,), {"kernel": "transpose"}, ValueError) for problems in [{}, "", [{}]]],
+    *[(pascaline.sweep, (problems,), {"kernel": "transpose"}, ValueError) for problems in [{}, "", [{}], []]],
     *[(pascaline.sweep, (problems,), {"kernel": "transpose", "device": "emulator", "trials": 1}, pascaline.ArgumentError)
       for problems in [*WRONG_PROBLEMS, {"ROWS": 2**62, "COLUMNS": 2**40}]],
     *[(pascaline.explain, (problems,), {"kernel": "transpose", "device": "emulator"}, pascaline.ArgumentError)

@@ -283,6 +283,18 @@ def test_scalars_and_contents_that_do_not_fit() -> None:
         given[change[0]] = change[1]
         with pytest.raises(pascaline.ArgumentError, match=rf"arguments\[{change[0]}\]: .* is passed as .* which is not that type"):
             kernel_tuner.run_kernel("f", source.replace("float s)", "float s, int n)"), 256, given, {"unused": 1}, device="emulator")
+    for declared, value in [("int s", np.float32(3)), ("int s", np.int8(-3)), ("int s", np.bool_(True)), ("unsigned s", np.float32(3)),
+                            ("unsigned int s", np.int32(-3)), ("long long s", np.int32(-3)), ("unsigned long long s", np.int64(-3)),
+                            ("const int* s", y), ("const float* s", y.astype(np.int32)), ("const unsigned* s", y)]:
+        code = f"__global__ void f(float* x, {declared}) {{ x[threadIdx.x] = 1; }}"
+        with pytest.raises(pascaline.ArgumentError, match=r"arguments\[1\]: .* which is not that type"):
+            kernel_tuner.run_kernel("f", code, 256, [x, value], {"unused": 1}, device="emulator")
+    for declared, given_value in [("int s", np.int32(-3)), ("int s", np.int64(-3)), ("unsigned s", np.uint32(3)), ("long long s", np.int64(-3)),
+                                  ("float s", np.float32(-0.0))]:
+        code = f"__global__ void f(float* x, {declared}) {{ x[threadIdx.x] = 1.0f / (float)s; }}"
+        after = kernel_tuner.run_kernel("f", code, 256, [x, given_value], {"unused": 1}, device="emulator")
+        with np.errstate(divide="ignore"):
+            np.testing.assert_array_equal(after[0], np.float32(1) / np.float32(given_value))
     y[3] = np.nan
     with pytest.raises(pascaline.ArgumentError, match="not finite"):
         kernel_tuner.run_kernel("f", source, 256, [x, y, np.float32(2)], {"unused": 1}, device="emulator")

@@ -1,6 +1,9 @@
 """Tensors that are not plain values in memory: negated views, sparse, nested and fake ones, classes of others."""
 
 import pathlib
+import subprocess
+import sys
+import textwrap
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -210,3 +213,54 @@ def test_quantize_leaves_layers_whose_weight_their_module_reads() -> None:
     assert [name for name, _, reason in report.kept if "reads its weight" in reason] == ["linear1", "linear2"]
     with torch.no_grad():
         assert layer(torch.randn(2, 5, 64)).shape == (2, 5, 64)
+
+
+def test_an_epsilon_that_is_not_whole_in_billionths_is_not_rounded() -> None:
+    x, weight = 1e-5 * torch.randn(4, 64), torch.rand(64)
+    for epsilon in (1.5e-9, torch.finfo(torch.float32).eps):
+        with pytest.warns(pt.FallbackWarning, match="is not a whole number of billionths"):
+            pt.reset_stats()
+            found = pt.rms_norm(x, weight, epsilon)
+        expected = functional.rms_norm(x.double(), (64,), weight.double(), epsilon)
+        torch.testing.assert_close(found.double(), expected, rtol=1e-5, atol=0)
+        with pytest.raises(pascaline.ArgumentError, match="^epsilon: 1.* is not a whole number of billionths"):
+            ops.rmsnorm(x, weight, epsilon=epsilon)
+        assert "billionths" in pt.optimize(nn.Sequential(nn.RMSNorm(64, eps=epsilon))).kept[0][2]
+    found = ops.rmsnorm(x, weight, epsilon=float(torch.tensor(1e-6)))  # as a file of float32 has it
+    torch.testing.assert_close(found, functional.rms_norm(x, (64,), weight, 1e-6), rtol=1e-5, atol=0)
+
+
+def test_derivatives_of_mixed_types() -> None:
+    x, weight, bias = torch.randn(4, 32, requires_grad=True), torch.randn(8, 32).half().requires_grad_(), torch.randn(8).half()
+    pt.linear(x, weight, bias).square().sum().backward()
+    found = x.grad, weight.grad
+    x.grad = weight.grad = None
+    functional.linear(x, weight.float(), bias.float()).square().sum().backward()
+    torch.testing.assert_close(found, (x.grad, weight.grad), rtol=1e-3, atol=1e-2)
+    x.grad, half = None, torch.rand(32).half()
+    pt.layer_norm(x, half, half, 1e-6).square().sum().backward()
+    found = x.grad
+    x.grad = None
+    functional.layer_norm(x, (32,), half.float(), half.float(), 1e-6).square().sum().backward()
+    torch.testing.assert_close(found, x.grad, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_torchscript_compiles_functions() -> None:
+    x, weight = torch.randn(4, 32), torch.randn(8, 32)
+    torch.testing.assert_close(torch.jit.script(pt.linear)(x, weight), functional.linear(x, weight), rtol=1e-4, atol=1e-4)
+    for function in (pt.linear_swiglu, pt.rms_norm, pt.layer_norm, pt.swiglu, pt.linear_packed):
+        torch.jit.script(function)
+
+
+def test_a_default_device_that_is_not_there_does_not_matter() -> None:
+    code = f"""
+        import sys
+        sys.path.insert(0, {str(pathlib.Path(pascaline.__file__).parents[1])!r})
+        import numpy as np, torch
+        from pascaline import ops
+        torch.set_default_device("xpu")
+        assert (ops.add(np.ones(4, np.float32), np.ones(4, np.float32)) == 2).all()
+    """
+    ran = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=100, check=False)
+    assert ran.returncode == 0, ran.stderr

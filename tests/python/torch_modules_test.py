@@ -536,6 +536,24 @@ def test_no_result_of_an_input_that_changed_is_used(device: str) -> None:
         torch.testing.assert_close(model(x), plain(x), rtol=1e-4, atol=1e-4)
 
 
+def test_no_result_of_a_bias_that_changed_is_used(device: str) -> None:
+    def add(layer: Any) -> None:
+        layer.bias.add_(1)
+
+    def replace(layer: Any) -> None:
+        layer.bias = nn.Parameter(torch.ones_like(layer.bias))
+
+    for change in (add, replace):
+        plain, x = SelfAttention(bias=True).to(device).eval(), draw(1, 6, 64, device=device)
+        model = copy.deepcopy(plain)
+        assert pt.optimize(model).fused
+        for one in (model, plain):
+            one.between = lambda x, one=one: change(one.v_proj) is not None or x
+        with torch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore", pt.FallbackWarning)
+            torch.testing.assert_close(model(x), plain(x), rtol=1e-4, atol=1e-4)
+
+
 def test_nothing_is_kept_of_a_forward_that_fails_and_layers_can_be_called_alone(device: str) -> None:
     model, x = SelfAttention().to(device).eval(), draw(1, 6, 64, device=device)
     pt.optimize(model)
