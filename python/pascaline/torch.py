@@ -813,13 +813,16 @@ class _FusedMLP(_Fused):
         return super().forward(x)  # type: ignore[misc, no-any-return]
 
 
+_Known = list[tuple[str, Optional[Tensor], Optional[int]]]
+
+
 class _Held:
-    """What a product of this version of the input (None: it has none) gave for layers that were not called yet: results, weights
-    and their versions by the layers."""
+    """What a product of this version of the input (None: it has none) gave for layers that were not called yet: by the layers
+    their results and, of their parameters, names, tensors (None: it has none) and versions."""
 
     __slots__ = ("input", "results", "version")
 
-    def __init__(self, input: Tensor, version: Optional[int], results: dict[Any, tuple[Tensor, Tensor, int]]) -> None:
+    def __init__(self, input: Tensor, version: Optional[int], results: dict[Any, tuple[Tensor, _Known]]) -> None:
         self.input, self.version, self.results = input, version, results
 
 
@@ -892,10 +895,10 @@ class _FusedAttention(_Fused):
         parts = torch.split_with_sizes(products, together.rows, -1)
         if products.numel() != products.shape[-1]:
             parts = [part.contiguous() for part in parts]  # as those that see them expect results of a linear layer
-        results = {}
+        results: dict[Any, tuple[Tensor, _Known]] = {}
         for one, part in zip(layers, parts):
             results[one] = (part, [(name, given, None if given is None else given._version)
-                                   for name, given in (("weight", one._parameters["weight"]), ("bias", one._parameters["bias"]))])
+                                   for name, given in one._parameters.items() if name in ("weight", "bias")])
         found: Tensor = results.pop(layer)[0]
         _scope.held = _Held(input, None if uncounted else input._version, results)
         return found
@@ -1093,7 +1096,7 @@ def _replacement(module: torch.nn.Module, quantize: Optional[_packed.Format]) ->
         layer.__dict__ = module.__dict__
         return layer
     if type(module).__name__.endswith("RMSNorm") and not isinstance(module, RMSNorm):
-        epsilon = getattr(kind, "variance_epsilon", getattr(kind, "eps", None))
+        epsilon: Any = getattr(kind, "variance_epsilon", getattr(kind, "eps", None))
         _require(isinstance(getattr(kind, "weight", None), torch.nn.Parameter) and kind.weight.dim() == 1, "it has no weight")
         if type(module) is torch.nn.RMSNorm and epsilon is None:
             epsilon = torch.finfo(kind.weight.dtype).eps
@@ -1102,8 +1105,8 @@ def _replacement(module: torch.nn.Module, quantize: Optional[_packed.Format]) ->
                  f"its epsilon is {epsilon:g}, not a whole number of billionths")
         _floats(kind.weight)
         _new_is_enough(module)
-        _require(_computes_rms_norm(module, float(epsilon or 0)), "it computes something else than an RMSNorm with its weight")
-        return RMSNorm(kind.weight, float(epsilon or 0))
+        _require(_computes_rms_norm(module, float(epsilon)), "it computes something else than an RMSNorm with its weight")
+        return RMSNorm(kind.weight, float(epsilon))
     return None
 
 
