@@ -54,8 +54,10 @@ void take(double value, ElementType& field) { field = static_cast<ElementType>(v
 void take(double value, ops::Epilogue& field) { field = static_cast<ops::Epilogue>(value); }
 void take(double value, NormEpsilon& field) {
   field.nano = std::llround(value * 1e9);
-  if (field.nano >= 1 && std::abs(value * 1e9 - static_cast<double>(field.nano)) > 1e-5 * static_cast<double>(field.nano)) {
-    throw ArgumentError(fmt::format("epsilon: {} is not a whole number of billionths, of which kernels take it", value));
+  if (field.nano >= 1 &&
+      std::abs(value * 1e9 - static_cast<double>(field.nano)) > 1e-5 * static_cast<double>(field.nano)) {
+    throw ArgumentError(
+        fmt::format("epsilon: {} is not a whole number of billionths, of which kernels take it", value));
   }
 }
 
