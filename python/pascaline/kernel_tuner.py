@@ -303,21 +303,8 @@ class _Signature:
         """Raises for what is passed as another type, of which the kernel would take the bytes: as far as the code tells the
         type."""
         for i, (parameter, value) in enumerate(zip(self.parameters, arguments)):
-            is_pointer, is_array, name = "*" in parameter.text or "[" in parameter.text, bool(value.shape), value.dtype.name
-            declared = re.match(r"\s*(?:const\s+)?(float|double|int|unsigned(?:\s+int)?|(?:unsigned\s+)?long\s+long)\b"
-                                r"(?!\s+(?:int|long|short|char))", parameter.text)
-            fits = not is_pointer or is_array
-            if declared and fits:
-                kinds, size = ("f", 4 if declared[1] == "float" else 8) if declared[1] in ("float", "double") else (
-                    "iu", 8 if "long" in declared[1] else 4)
-                fits = value.dtype.kind in kinds and is_array == is_pointer and value.dtype.itemsize == size
-                if is_array:
-                    fits = fits or (is_pointer and parameter.text.count("*") > 1)
-                elif kinds == "iu" and value.dtype.kind in kinds:  # whose lower bytes are the number, where it is in the range
-                    low = 0 if declared[1].startswith("unsigned") else -2**(8 * size - 1)
-                    fits = value.dtype.itemsize >= size and low <= int(value) < low + 2**(8 * size)
-            if not fits:
-                raise ArgumentError(f"arguments[{i}]: {'an array' if is_array else value} of {name} is passed as "
+            if not _fits(parameter.text, value):
+                raise ArgumentError(f"arguments[{i}]: {'an array' if value.shape else value} of {value.dtype.name} is passed as "
                                     f"'{parameter.text.strip()}', which is not that type")
 
     def with_bits_for(self, arguments: Sequence[Any]) -> str:
@@ -338,6 +325,28 @@ class _Signature:
                       f"__longlong_as_double({hex(struct.unpack('<Q', struct.pack('<d', float(value)))[0])}ULL)")
             body = f" {found[2]} {found[3]} = {number};{body}"
         return code[:self._body] + body + code[self._body:]
+
+
+# Kinds of NumPy's types, and bytes.
+_DECLARED = {"float": ("f", 4), "double": ("f", 8), "int": ("iu", 4), "unsigned": ("iu", 4), "unsigned int": ("iu", 4),
+             "long long": ("iu", 8), "unsigned long long": ("iu", 8)}
+
+
+def _fits(parameter: str, value: Any) -> bool:
+    """Whether an argument is of the type of a kernel's parameter, as far as the parameter's text tells that."""
+    is_pointer, is_array = "*" in parameter or "[" in parameter, bool(value.shape)
+    declared = re.match(r"\s*(?:const\s+)?(float|double|int|unsigned(?:\s+int)?|(?:unsigned\s+)?long\s+long)\b"
+                        r"(?!\s+(?:int|long|short|char))", parameter)
+    if not declared or parameter.count("*") > 1:
+        return is_array or not is_pointer
+    kinds, size = _DECLARED[" ".join(declared[1].split())]
+    if is_array != is_pointer or value.dtype.kind not in kinds:
+        return False
+    if is_array or kinds == "f":
+        return bool(value.dtype.itemsize == size)
+    # Of a longer integer the lower bytes are the number, where that is in the range.
+    low = 0 if declared[1].startswith("unsigned") else -2**(8 * size - 1)
+    return bool(value.dtype.itemsize >= size) and low <= int(value) < low + 2**(8 * size)
 
 
 def _is_whole(value: Any) -> bool:
