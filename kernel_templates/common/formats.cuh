@@ -347,6 +347,12 @@ __device__ __forceinline__ long long packed_group_bytes(int columns) {
   return static_cast<long long>((columns + Form::kColumns - 1) / Form::kColumns) * Form::kChunkBytes + Form::kTailBytes;
 }
 
+// Bytes of the first `rows` rows, in whole groups.
+template <typename FORMAT>
+__device__ __forceinline__ long long packed_bytes_of_rows(int rows, int columns) {
+  return (rows + kPackedRows - 1) / kPackedRows * packed_group_bytes<FORMAT>(columns);
+}
+
 // The scale of a row that has one for all its values; 1 for all others. `group_bytes` as above.
 template <typename FORMAT>
 __device__ __forceinline__ float row_scale(const unsigned char* group, long long group_bytes, int lane) {

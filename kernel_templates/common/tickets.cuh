@@ -23,8 +23,9 @@ struct Draws {
 template <bool AHEAD>
 struct Tickets {
   int* counters;
-  int first_phase;  // items of the first phase
-  int items;        // of both, some of the second phase
+  int first_phase;       // items of the first phase, with those before
+  int items;             // of all phases, some of the second phase
+  int items_before = 0;  // that come before the first phase, whose results nobody waits for by count
 
   // The block's next item, in thread 0; the others get 0.
   __device__ __forceinline__ int draw() const { return threadIdx.x == 0 ? atomicAdd(counters, 1) : 0; }
@@ -35,6 +36,7 @@ struct Tickets {
     return threadIdx.x == 0 ? static_cast<const volatile int*>(counters)[3] : 0;
   }
 
+  __device__ __forceinline__ bool is_before(int item) const { return item < items_before; }
   __device__ __forceinline__ bool in_first(int item) const { return item < first_phase; }
   __device__ __forceinline__ bool exists(int item) const { return item < items; }
 
@@ -52,7 +54,7 @@ struct Tickets {
   __device__ __forceinline__ void wait_for_first() const {
     if (threadIdx.x == 0) {
       const volatile int* const done = counters + 1;
-      while (*done != first_phase) {
+      while (*done != first_phase - items_before) {
       }
     }
     __syncthreads();
@@ -98,27 +100,60 @@ struct Tickets {
   // `work_once(item)`: the first phase is no loop, whose invariants would take registers. A block that is through with
   // its item while others have not been drawn leaves the second phase to those that draw them, which have not begun.
   // The block of the last one does not find any, so that the second phase is always done; and as before, who waits
-  // knows that all items of the first were drawn by blocks that run.
-  template <typename Work, typename MakeSecond>
-  __device__ __forceinline__ void run_once(Draws& draws, const Work& work_once, const MakeSecond& make_second) const {
+  // knows that all items of the first were drawn by blocks that run. Items before the first phase, where there are
+  // some, are one more phase, which `make_before()` makes: `work_once` waits for what it needs of their results by
+  // these, and gets its item counted from 0.
+  template <typename MakeBefore, typename Work, typename MakeSecond>
+  __device__ __forceinline__ void run_once(Draws& draws, const MakeBefore& make_before, const Work& work_once,
+                                           const MakeSecond& make_second) const {
     int item = draws.item[0];
+    int turn = 0;
+    if (is_before(item)) {
+      auto phase = make_before();
+      phase.begin(item);
+      phase.receive();
+      do {
+        const int next = work_on(draws, phase, item, turn);
+        if (is_before(next)) {
+          phase.begin(next);
+        }
+        phase.finish(item, turn);
+        item = next;
+        turn ^= 1;
+      } while (is_before(item));
+      __syncthreads();  // a thread that waits for what another of the block hands on would keep that from it
+    }
     if (in_first(item)) {
-      work_once(item);
+      work_once(item - items_before);
       tell_done(1);
       if (threadIdx.x == 0) {
         const volatile int* const next = counters;
-        draws.item[1] = in_first(*next) ? items : draw();
+        draws.item[turn ^ 1] = in_first(*next) ? items : draw();
       }
       __syncthreads();
-      item = draws.item[1];
+      turn ^= 1;
+      item = draws.item[turn];
     }
     if (!exists(item)) {
       leave_by_count(draws.copy);
     }
-    (void)run_second<true>(draws, item, 1, make_second);
+    (void)run_second<true>(draws, item, turn, make_second);
+  }
+  template <typename Work, typename MakeSecond>
+  __device__ __forceinline__ void run_once(Draws& draws, const Work& work_once, const MakeSecond& make_second) const {
+    run_once(
+        draws, [] { return NoPhase{}; }, work_once, make_second);
   }
 
  private:
+  // Has no items.
+  struct NoPhase {
+    __device__ __forceinline__ void begin(int /*item*/) const {}
+    __device__ __forceinline__ void receive() const {}
+    __device__ __forceinline__ void work(int /*item*/, int /*turn*/) const {}
+    __device__ __forceinline__ void finish(int /*item*/, int /*turn*/) const {}
+  };
+
   __device__ __forceinline__ void clear(int copy) const {
     counters[0] = 0;
     counters[1] = 0;

@@ -21,7 +21,8 @@ struct TokenPlace {
   int length;
 };
 
-// `C` as for DecodeAttention, with kNewest, kNormed, kEpsilon and the type Storage of qkv.
+// `C` as for DecodeAttention, with kNewest, kNormed, kEpsilon and the type Storage of qkv; where that is Awaited, a
+// block waits for its heads, its first keys and values being on their way.
 template <typename C>
 struct TokenAttention {
   using Attention = DecodeAttention<C>;
@@ -75,7 +76,16 @@ struct TokenAttention {
 
     __device__ __forceinline__ void load(Pairs& pairs, int head) const {
       const int offset = head < kGroup ? head * kHeadSize : head == kGroup ? key_offset : value_offset;
-      pairs.template load<true>(qkv + offset, first, head < kGroup + 2 ? kHalf : 0);
+      const int end = head < kGroup + 2 ? kHalf : 0;
+      if constexpr (kIsAwaited<Storage>) {
+        pairs = {};
+        while (first < end && !(have_come(pairs.low[0]) && have_come(pairs.high[0]))) {
+          look_at(pairs.low[0], qkv + offset + first);
+          look_at(pairs.high[0], qkv + offset + kHalf + first);
+        }
+      } else {
+        pairs.template load<true>(qkv + offset, first, end);
+      }
     }
 
     __device__ __forceinline__ void load_weights(Pairs& weights, const float* __restrict__ q_weight,
@@ -128,7 +138,9 @@ struct TokenAttention {
     const int key_offset = (kv_heads * kGroup + kv_head - kv_head * kGroup) * kHeadSize;
     const HeadWork head_work{qkv + kv_head * kGroup * kHeadSize, key_offset, key_offset + kv_heads * kHeadSize};
     Pairs pairs;
-    head_work.load(pairs, warp);
+    if constexpr (!kIsAwaited<Storage>) {
+      head_work.load(pairs, warp);
+    }
     Pairs weights = {};
     if constexpr (kNormed) {
       head_work.load_weights(weights, q_weight, k_weight, warp);
@@ -151,8 +163,10 @@ struct TokenAttention {
       return;
     }
     for (int head = warp; head < kGroup + 2; head += Attention::kWarps) {
-      if (head != warp) {
+      if (kIsAwaited<Storage> || head != warp) {
         head_work.load(pairs, head);
+      }
+      if (head != warp) {
         if constexpr (kNormed) {
           head_work.load_weights(weights, q_weight, k_weight, head);
         }

@@ -3,6 +3,7 @@
 #include "runtime/model/place_list.hpp"
 #include "runtime/model/place_steps.hpp"
 #include "runtime/model/tensor_memory.hpp"
+#include "runtime/ops/attention_layer.hpp"
 #include "runtime/ops/attention_projected.hpp"
 
 // The places of a decoding step, and the head.
@@ -80,10 +81,42 @@ void normed_projected_attention(LinearLayers& linear, const AttentionPlace& plac
   project_token(linear, place);
 }
 
+void whole_attention(LinearLayers& linear, const AttentionPlace& place) {
+  const ops::AttentionDecodeQkv attention =
+      rotated_attention_of(place, {reshaped(place.attended, {place.q.shape[1], place.q.shape[2]}), {}});
+  linear.executor().run(ops::AttentionLayer{.x = place.hidden,
+                                            .norm = place.input_norm,
+                                            .qkv_weight = place.qkv_weight.all().front(),
+                                            .q_weight = attention.q_weight,
+                                            .k_weight = attention.k_weight,
+                                            .cosine = attention.cosine,
+                                            .sine = attention.sine,
+                                            .positions = attention.positions,
+                                            .length = attention.length,
+                                            .k_cache = attention.k_cache,
+                                            .v_cache = attention.v_cache,
+                                            .weight = place.output,
+                                            .c = place.hidden,
+                                            .k_scales = attention.k_scales,
+                                            .v_scales = attention.v_scales,
+                                            .section_h = attention.section_h,
+                                            .section_w = attention.section_w,
+                                            .epsilon = attention.epsilon});
+}
+
+// Weights of several types are several products.
+bool is_whole_attention(const PlaceKey& key) {
+  const ElementType qkv = type_of(key, "QKV");
+  return type_of(key, "K") == qkv && type_of(key, "V") == qkv &&
+         ops::AttentionLayer::takes(qkv, type_of(key, "OUTPUT"));
+}
+
 // Until the ranges of the context are joined the projection waits, about as long as a launch takes, and no reason to
 // join them as long as nothing is measured.
 double more_for_projection(const PlaceKey& /*key*/) { return 1; }
 double more_for_qkv_and_projection(const PlaceKey& key) { return more_for_qkv(key) + more_for_projection(key); }
+// Until queries, keys and values are there attention waits, too.
+double more_for_whole_attention(const PlaceKey& key) { return 1 + more_for_projection(key); }
 
 constexpr std::array kDecodeAttentions{
     Alternative<AttentionPlace>{kSingle, "each operation by itself", always, nothing_more, single_attention},
@@ -99,7 +132,9 @@ constexpr std::array kDecodeAttentions{
                                 more_for_projection, projected_attention},
     Alternative<AttentionPlace>{
         "normed_projected", "the norm by the product after it; all from norms of heads to the projection in one launch",
-        normalises_qkv, more_for_qkv_and_projection, normed_projected_attention}};
+        normalises_qkv, more_for_qkv_and_projection, normed_projected_attention},
+    Alternative<AttentionPlace>{"whole", "all from the norm to the projection in one launch", is_whole_attention,
+                                more_for_whole_attention, whole_attention}};
 
 double more_for_gate_up(const PlaceKey& key) {
   return more_for_norm(type_of(key, "GATE_UP"), 2 * dimension_of(key, "INTERMEDIATE"));

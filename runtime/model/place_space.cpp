@@ -101,7 +101,7 @@ const std::vector<PlaceKind>& place_kinds() {
   static const std::vector<PlaceKind> kinds{
       {"place_decode_attention", decode_attention, kAttentionTypes,
        with_products({"rmsnorm", "qk_norm_rope", "attention_decode", "attention_decode_qkv", "attention_projected",
-                      "attention_projected_q"}),
+                      "attention_projected_q", "attention_layer_q"}),
        kDecodeAttentionFlops, kAttentionBytes},
       {"place_decode_sparse_attention", with_choice(decode_attention), kAttentionTypes,
        with_products({"rmsnorm", "qk_norm_rope", "pool_blocks", "score_blocks", "choose_blocks",

@@ -20,18 +20,24 @@ template <typename Op>
           {"POSITIONS", given.cosine.shape[0]}};
 }
 
-/// Types and extents of the token, the cache and its length.
+/// Types and extents of the cache and its length.
 template <typename Op>
-void check_token(const Checks& check, const Op& given, const QkvSizes& of) {
+void check_cache(const Checks& check, const Op& given, const QkvSizes& of) {
   const TensorView& k = given.k_cache;
   check.dense({"k_cache", &k}, {ElementType::float32, ElementType::float16, ElementType::int8},
               {of.keys, of.heads.kv_heads, of.heads.head_dim});
   check.dense({"v_cache", &given.v_cache}, {k.type}, {of.keys, of.heads.kv_heads, of.heads.head_dim});
   check_scales(check, {"k_scales", &given.k_scales}, k, of.keys, of.heads.kv_heads);
   check_scales(check, {"v_scales", &given.v_scales}, k, of.keys, of.heads.kv_heads);
+  check.dense({"length", &given.length}, {ElementType::int32}, {{"1", 1}});
+}
+
+/// The same, and of the token.
+template <typename Op>
+void check_token(const Checks& check, const Op& given, const QkvSizes& of) {
+  check_cache(check, given, of);
   check.dense({"qkv", &given.qkv}, {ElementType::float32, ElementType::float16},
               {{"HEADS+2*KV_HEADS", of.heads.heads.value + 2 * of.heads.kv_heads.value}, of.heads.head_dim});
-  check.dense({"length", &given.length}, {ElementType::int32}, {{"1", 1}});
 }
 
 /// What attention needs of sizes, and what heads are normalised and turned with.

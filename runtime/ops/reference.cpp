@@ -10,13 +10,14 @@ namespace pascaline {
 // Each in a file NAME_reference.cpp of its own.
 using ReferenceFunction = std::remove_pointer_t<HostReference>;
 ReferenceFunction reference_advance, reference_attention_decode, reference_attention_decode_qkv,
-    reference_attention_prefill, reference_attention_projected, reference_attention_sparse_decode,
-    reference_attention_sparse_prefill, reference_choose_blocks, reference_elementwise, reference_gather,
-    reference_layernorm, reference_matmul_nt, reference_matmul_q, reference_matvec_normed, reference_matvec_q,
-    reference_mlp, reference_quantize, reference_pool_blocks, reference_position_embedding, reference_qk_norm_rope,
-    reference_rmsnorm, reference_rope_vision, reference_row_statistics, reference_sample, reference_sample_next,
-    reference_score_blocks, reference_softmax, reference_transpose;
-ReferenceFunction slack_of_attention_projected, slack_of_mlp;  // beside the references
+    reference_attention_layer, reference_attention_prefill, reference_attention_projected,
+    reference_attention_sparse_decode, reference_attention_sparse_prefill, reference_choose_blocks,
+    reference_elementwise, reference_gather, reference_layernorm, reference_matmul_nt, reference_matmul_q,
+    reference_matvec_normed, reference_matvec_q, reference_mlp, reference_quantize, reference_pool_blocks,
+    reference_position_embedding, reference_qk_norm_rope, reference_rmsnorm, reference_rope_vision,
+    reference_row_statistics, reference_sample, reference_sample_next, reference_score_blocks, reference_softmax,
+    reference_transpose;
+ReferenceFunction slack_of_attention_layer, slack_of_attention_projected, slack_of_mlp;  // beside the references
 
 namespace {
 
@@ -30,6 +31,7 @@ constexpr std::array kReferences{
     Known{"advance", reference_advance, {3, 3}},
     Known{"attention_decode", reference_attention_decode, {6, 2}},
     Known{"attention_decode_qkv", reference_attention_decode_qkv, {11, 6}},
+    Known{"attention_layer", reference_attention_layer, {14, 5}},
     Known{"attention_prefill", reference_attention_prefill, {6, 1}},
     Known{"attention_projected", reference_attention_projected, {13, 5}},
     Known{"attention_sparse_decode", reference_attention_sparse_decode, {7, 2}},
@@ -76,7 +78,10 @@ std::optional<ReferenceBuffers> host_reference_buffers(std::string_view name) no
 }
 
 HostReference find_reference_slack(std::string_view name) noexcept {
-  return name == "mlp" ? slack_of_mlp : name == "attention_projected" ? slack_of_attention_projected : nullptr;
+  return name == "mlp"                   ? slack_of_mlp
+         : name == "attention_projected" ? slack_of_attention_projected
+         : name == "attention_layer"     ? slack_of_attention_layer
+                                         : nullptr;
 }
 
 std::vector<std::vector<double>> reference_slacks(std::string_view name, const Problem& problem,

@@ -1,0 +1,316 @@
+// One token's whole attention in one launch, from the residual stream to the residual stream, with weights in packed
+// formats:
+//   qkv[(HEADS + 2·KV_HEADS)·HEAD_DIM] = int8(x · norm) · qkv_weightᵀ / √(mean(x²) + ε),
+//   attended[HEADS·HEAD_DIM] = attention of that as attention_decode_qkv.cu has it,
+//   c[HIDDEN] = x + int8(attended) · output_weightᵀ,
+// int8 being activations rounded as the kernel `quantize` does it: with a scale for each 32 columns, or one for all
+// where the format of the product's weight is int8_row.
+//
+// float32 or float16 x and c (STORAGE), caches as there (CACHE); norm[HIDDEN] is float32;
+// qkv_weight[(HEADS + 2·KV_HEADS)·HEAD_DIM, HIDDEN] (WEIGHT) and output_weight[HIDDEN, HEADS·HEAD_DIM] (BACK) are
+// packed, each in a format of its own (common/formats.cuh), their rows filled up to whole blocks. Sums, qkv and what
+// attention gives are float32; EPSILON_NANO billionths are ε. FLOPs: 2·HIDDEN·(HEADS + 2·KV_HEADS)·HEAD_DIM +
+// 4·HEADS·HEAD_DIM·length + 2·HIDDEN·HEADS·HEAD_DIM. Bytes: those of the keys and values that count, each once, and of
+// both weights. Requires: pointers aligned to 16 bytes; c may be x, other outputs overlap nothing. `qkv` of two copies
+// of (HEADS + 2·KV_HEADS)·HEAD_DIM floats, `attended` of two of HEADS·HEAD_DIM, `partials` of splits·HEADS·(HEAD_DIM +
+// 2) floats and `counters` of kTicketCounters ints, all zero before the first launch (common/awaited.cuh,
+// common/tickets.cuh). splits at most 128.
+// Launch: at least KV_HEADS·splits blocks along x, of 32·WARPS threads: BLOCKS_PER_SM · SMs of them, or as many as
+// there are items if that is less. They need not all run at the same time.
+//
+// A block draws rows of qkv_weight, then a share of attention (a key head's, of a range of the context:
+// common/token_attention.cuh), if there is one for it, then rows of output_weight (common/tickets.cuh). The keys and
+// values of its share are on their way before it waits for the share's heads, and what was drawn of output_weight
+// before it waits for the last share of attention.
+
+#include "common/awaited.cuh"
+#include "common/l2_prefetch.cuh"
+#include "common/packed_share.cuh"
+#include "common/row_squares.cuh"
+#include "common/tickets.cuh"
+#include "common/token_attention.cuh"
+#include "common/types.cuh"
+
+#ifndef WARPS
+#define WARPS 8  // warps of a block
+#endif
+#ifndef BLOCKS_PER_SM
+#define BLOCKS_PER_SM 2  // blocks for each SM: sizes the grid, and the ranges of the context
+#endif
+#ifndef KEY_LANES
+#define KEY_LANES 16  // lanes of a warp that share a key
+#endif
+#ifndef BATCH
+#define BATCH 2  // keys a lane reads at a time
+#endif
+#ifndef WARPS_K
+#define WARPS_K 8  // warps of a block that share the depth of the same rows of qkv_weight
+#endif
+#ifndef LANES_K
+#define LANES_K 2  // lanes of a warp that share the depth of the same row of qkv_weight
+#endif
+#ifndef BACK_WARPS_K
+#define BACK_WARPS_K 8  // warps of a block that share the depth of the same rows of output_weight
+#endif
+#ifndef BACK_LANES_K
+#define BACK_LANES_K 4  // lanes of a warp that share the depth of the same row of output_weight
+#endif
+#ifndef BLOCKS
+#define BLOCKS 2  // blocks of 32 values of a row that a warp takes at a time
+#endif
+#ifndef PREFETCH
+#define PREFETCH 0  // steps of BLOCKS that are on their way while one is multiplied
+#endif
+#ifndef ROW_FIRST
+#define ROW_FIRST 0  // 1: x is asked for before the first weights, not behind them
+#endif
+#ifndef L2_AHEAD
+#define L2_AHEAD 0  // brought into the L2 early: 1: the blocks' first rows; 2: keys and values; 3: output_weight, too
+#endif
+#ifndef TICKETS_AHEAD
+#define TICKETS_AHEAD 0  // 1: a block draws its next item when it begins one, not when it is through with that
+#endif
+#ifndef REDUCE_PTX
+#define REDUCE_PTX 0  // 1: reductions over lanes as inline PTX
+#endif
+#ifndef MIN_BLOCKS
+#define MIN_BLOCKS 2  // resident blocks an SM asked of the compiler
+#endif
+#ifndef HEAD_SIZE
+#define HEAD_SIZE 128  // HEAD_DIM
+#endif
+#ifndef HEADS_PER_KEY
+#define HEADS_PER_KEY 2  // HEADS / KV_HEADS
+#endif
+#ifndef VECTOR
+#define VECTOR 4  // elements of k and v a load takes: 16 bytes where a lane has so many
+#endif
+#ifndef NORMED
+#define NORMED 1  // 1: query and key heads are normalised first
+#endif
+#ifndef EPSILON_NANO
+#define EPSILON_NANO 1000  // billionths that are added to the means of squares
+#endif
+#ifndef SEGMENT_COLUMNS
+#define SEGMENT_COLUMNS 2048  // columns of x whose integers are in shared memory at a time
+#endif
+#ifndef BACK_SEGMENT_COLUMNS
+#define BACK_SEGMENT_COLUMNS 2048  // the same of attended
+#endif
+#ifndef ROWS_ALIGNED
+#define ROWS_ALIGNED 0  // 1: HIDDEN is a multiple of 4
+#endif
+#ifndef WHOLE_STEPS
+#define WHOLE_STEPS 0  // 1: BLOCKS divides the blocks of a row of qkv_weight
+#endif
+#ifndef BACK_WHOLE_STEPS
+#define BACK_WHOLE_STEPS 0  // 1: BLOCKS divides the blocks of a row of output_weight
+#endif
+#ifndef STORAGE
+#define STORAGE float32  // element type of x and c
+#endif
+#ifndef CACHE
+#define CACHE float32  // element type of the caches
+#endif
+#ifndef WEIGHT
+#define WEIGHT q8_0  // format of qkv_weight
+#endif
+#ifndef BACK
+#define BACK q8_0  // format of output_weight
+#endif
+
+namespace {
+
+constexpr int kThreads = 32 * WARPS;
+constexpr float kEpsilon = static_cast<float>(EPSILON_NANO / 1e9);
+using Order = Tickets<TICKETS_AHEAD != 0>;
+using Squares = RowSquares<1, WARPS>;
+
+struct Constants {
+  static constexpr int kWarps = WARPS;
+  static constexpr int kLanes = KEY_LANES;
+  static constexpr int kBatch = BATCH;
+  static constexpr bool kPtx = REDUCE_PTX != 0;
+  static constexpr int kHeadSize = HEAD_SIZE;
+  static constexpr int kGroup = HEADS_PER_KEY;
+  static constexpr int kVector = VECTOR;
+  static constexpr bool kAligned = true;
+  static constexpr bool kNewest = true;
+  static constexpr bool kNormed = NORMED != 0;
+  static constexpr float kEpsilon = static_cast<float>(EPSILON_NANO / 1e9);
+  using Storage = Awaited;
+  using Cache = CACHE;
+  using Output = Awaited;
+};
+using Token = TokenAttention<Constants>;
+
+struct Qkv {
+  using Weight = WEIGHT;
+  static constexpr int kM = 1;
+  static constexpr int kWarps = WARPS;
+  static constexpr int kWarpsK = WARPS_K;
+  static constexpr int kLanesK = LANES_K;
+  static constexpr int kBlocks = BLOCKS;
+  static constexpr int kPrefetch = PREFETCH > 0 ? PREFETCH : 1;
+  static constexpr bool kSteady = PREFETCH > 0;
+  static constexpr bool kDp4a = true;
+  static constexpr int kSegment = SEGMENT_COLUMNS;
+  static constexpr bool kRowsAligned = ROWS_ALIGNED != 0;
+  static constexpr bool kWholeSteps = WHOLE_STEPS != 0;
+  static constexpr bool kNormed = true;
+  static constexpr bool kRowFirst = ROW_FIRST != 0;
+};
+// HEADS·HEAD_DIM is a multiple of 16, the least head.
+struct Back {
+  using Weight = BACK;
+  static constexpr int kM = 1;
+  static constexpr int kWarps = WARPS;
+  static constexpr int kWarpsK = BACK_WARPS_K;
+  static constexpr int kLanesK = BACK_LANES_K;
+  static constexpr int kBlocks = BLOCKS;
+  static constexpr int kPrefetch = PREFETCH > 0 ? PREFETCH : 1;
+  static constexpr bool kSteady = PREFETCH > 0;
+  static constexpr bool kDp4a = true;
+  static constexpr int kSegment = BACK_SEGMENT_COLUMNS;
+  static constexpr bool kRowsAligned = true;
+  static constexpr bool kWholeSteps = BACK_WHOLE_STEPS != 0;
+  static constexpr bool kNormed = false;
+  static constexpr bool kRowFirst = false;
+};
+
+// Bytes of shared memory that a segment takes: integers, and the pairs of scales.
+constexpr int kLongest = SEGMENT_COLUMNS > BACK_SEGMENT_COLUMNS ? SEGMENT_COLUMNS : BACK_SEGMENT_COLUMNS;
+constexpr int kSegmentBytes = kLongest / 4 * 5;
+
+using First = PackedShare<Qkv, STORAGE, true>;
+using Second = PackedShare<Back, Awaited>;
+constexpr int kSumBytes = First::kSumBytes > Second::kSumBytes ? First::kSumBytes : Second::kSumBytes;
+
+static_assert(BLOCKS_PER_SM >= 1, "sizes the grid");
+static_assert(PREFETCH >= 0, "steps that are loaded ahead");
+static_assert(First::kItemRows <= kThreads && Second::kItemRows <= kThreads, "a thread finishes one row at most");
+
+// Sums of a turn in the block's memory.
+__device__ __forceinline__ float* sums_of_turn(char* memory, int turn) {
+  return reinterpret_cast<float*>(memory + kSegmentBytes + turn * kSumBytes);
+}
+
+// Rows of qkv_weight, whose sums become queries, keys and values.
+struct QkvPhase {
+  First share;
+  char* memory;
+  Squares& squares;
+  Awaited* qkv;
+  int rows;
+  int hidden;
+  bool passed = false;  // the row has passed by once
+
+  __device__ __forceinline__ void begin(int item) { share.begin(item); }
+  __device__ __forceinline__ void receive() const {}
+  __device__ __forceinline__ void work(int item, int turn) {
+    share.multiply(sums_of_turn(memory, turn), item);
+    if (!passed) {
+      share.activations.leave_squares(squares);
+      passed = true;
+    }
+  }
+  __device__ __forceinline__ void finish(int item, int turn) const {
+    const int of_item = static_cast<int>(threadIdx.x);
+    const int row = item * First::kItemRows + of_item;
+    if (of_item < First::kItemRows && row < rows) {
+      hand_on(qkv + row, First::total(sums_of_turn(memory, turn), of_item) * squares.factor(0, hidden, kEpsilon));
+    }
+  }
+};
+
+// Rows of output_weight, whose sums are added to x.
+struct BackPhase {
+  Second share;
+  char* memory;
+  const STORAGE* x;
+  STORAGE* c;
+  int hidden;
+  float residual = 0.0f;  // of the thread's row of the item
+
+  __device__ __forceinline__ bool wants(int item, int& row) const {
+    row = item * Second::kItemRows + static_cast<int>(threadIdx.x);
+    return static_cast<int>(threadIdx.x) < Second::kItemRows && row < hidden;
+  }
+  __device__ __forceinline__ void begin(int item) { share.begin(item); }
+  __device__ __forceinline__ void receive() const {}
+  __device__ __forceinline__ void work(int item, int turn) {
+    int row = 0;
+    residual = wants(item, row) ? to_float(x[row]) : 0.0f;
+    share.multiply(sums_of_turn(memory, turn), item);
+  }
+  __device__ __forceinline__ void finish(int item, int turn) const {
+    int row = 0;
+    if (wants(item, row)) {
+      c[row] = from_float<STORAGE>(residual + Second::total(sums_of_turn(memory, turn), static_cast<int>(threadIdx.x)));
+    }
+  }
+};
+
+}  // namespace
+
+extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
+    attention_layer_q(const STORAGE* x, const float* __restrict__ norm, const unsigned char* __restrict__ qkv_weight,
+                      const float* __restrict__ q_weight, const float* __restrict__ k_weight,
+                      const float* __restrict__ cosine, const float* __restrict__ sine,
+                      const int* __restrict__ positions, const int* __restrict__ length, CACHE* __restrict__ k_cache,
+                      CACHE* __restrict__ v_cache, float* __restrict__ k_scales, float* __restrict__ v_scales,
+                      const unsigned char* __restrict__ output_weight, STORAGE* c, Awaited* qkv, Awaited* attended,
+                      Awaited* partials, int* counters, int hidden, int kv_heads, int splits, int keys,
+                      int position_count, int section_h, int section_w) {
+  extern __shared__ __align__(16) char memory[];
+  __shared__ __align__(16) Token::Attention::Workplace work;
+  __shared__ Token::NewHeads heads;
+  __shared__ Squares squares;
+  __shared__ Draws draws;
+  const int width = kv_heads * Token::kGroup * Token::kHeadSize;
+  const int kv_width = kv_heads * Token::kHeadSize;
+  const int rows = width + 2 * kv_width;
+  const int row_items = (rows + First::kItemRows - 1) / First::kItemRows;
+  const int until_attended = row_items + kv_heads * splits;
+  const Order order{counters, until_attended, until_attended + (hidden + Second::kItemRows - 1) / Second::kItemRows,
+                    row_items};
+  const int copy = order.look_up_copy();
+  const int ticket = order.draw();
+  if constexpr (L2_AHEAD >= 1) {
+    const int first_rows = static_cast<int>(gridDim.x) * First::kItemRows;
+    bring_to_l2(qkv_weight, packed_bytes_of_rows<WEIGHT>(first_rows < rows ? first_rows : rows, hidden));
+  }
+  First first(qkv_weight, rows, hidden, memory, x, norm);
+  first.activations.ask(0);
+  Token token{qkv,     q_weight, k_weight,       cosine,    sine,     positions, length,
+              k_cache, v_cache,  k_scales,       v_scales,  attended, nullptr,   &partials->value,
+              nullptr, keys,     position_count, section_h, section_w};
+  const TokenPlace place = token.load_place();  // while the draw is under way
+  if (threadIdx.x == 0) {
+    draws.item[0] = ticket;
+    draws.copy = copy;
+  }
+  __syncthreads();
+  if constexpr (L2_AHEAD >= 2) {
+    const long long context = max(0, min(place.length, keys));
+    const long long bytes = context * kv_width * static_cast<long long>(sizeof(CACHE));
+    bring_to_l2(k_cache, bytes);
+    bring_to_l2(v_cache, bytes);
+  }
+  if constexpr (L2_AHEAD >= 3) {
+    bring_to_l2(output_weight, packed_bytes_of_rows<BACK>(hidden, width));
+  }
+  token.qkv = qkv + draws.copy * rows;
+  token.out = attended + draws.copy * width;
+  clear_copy(qkv + (draws.copy ^ 1) * rows, rows);
+  clear_copy(attended + (draws.copy ^ 1) * width, width);
+  Awaited* const given = qkv + draws.copy * rows;
+  order.run_once(
+      draws, [&] { return QkvPhase{first, memory, squares, given, rows, hidden}; },
+      [&](int item) {  // all key heads' shares of a range of the context, then those of the next
+        token.attend(work, heads, {item % kv_heads, kv_heads, item / kv_heads, splits}, place);
+      },
+      [&] {
+        return BackPhase{Second(output_weight, hidden, width, memory, token.out, nullptr), memory, x, c, hidden};
+      });
+}
