@@ -11,6 +11,7 @@
 #include "runtime/formats/packed_matrix.hpp"
 #include "runtime/ops/advance.hpp"
 #include "runtime/ops/attention.hpp"
+#include "runtime/ops/attention_layer.hpp"
 #include "runtime/ops/attention_projected.hpp"
 #include "runtime/ops/attention_qkv.hpp"
 #include "runtime/ops/attention_sparse.hpp"
@@ -306,6 +307,35 @@ void run_attention_projected(const CpuProblem& of) {
                                        .epsilon = {of.dimension("EPSILON")}});
 }
 
+void run_attention_layer(const CpuProblem& of) {
+  const std::int64_t heads = of.dimension("HEADS");
+  const std::int64_t kv_heads = of.dimension("KV_HEADS");
+  const std::int64_t head_dim = of.dimension("HEAD_DIM");
+  const std::int64_t hidden = of.dimension("HIDDEN");
+  const std::initializer_list<std::int64_t> table{of.dimension("POSITIONS"), head_dim / 2};
+  const std::initializer_list<std::int64_t> cache{of.dimension("KEYS"), kv_heads, head_dim};
+  const std::initializer_list<std::int64_t> cache_scales{of.dimension("KEYS"), kv_heads};
+  const bool is_normed = of.dimension("NORM") != 0;
+  ops::compute(ops::AttentionLayer{.x = of.view("x", {1, hidden}),
+                                   .norm = of.view("norm", {hidden}),
+                                   .qkv_weight = of.view("qkv_weight", {(heads + 2 * kv_heads) * head_dim, hidden}),
+                                   .q_weight = is_normed ? of.view("q_weight", {head_dim}) : TensorView(),
+                                   .k_weight = is_normed ? of.view("k_weight", {head_dim}) : TensorView(),
+                                   .cosine = of.view("cosine", table),
+                                   .sine = of.view("sine", table),
+                                   .positions = of.view("positions", {3, 1}),
+                                   .length = of.view("length", {1}),
+                                   .k_cache = of.view("k_cache", cache),
+                                   .v_cache = of.view("v_cache", cache),
+                                   .weight = of.view("output_weight", {hidden, heads * head_dim}),
+                                   .c = of.view("c", {1, hidden}),
+                                   .k_scales = of.view("k_scales", cache_scales),
+                                   .v_scales = of.view("v_scales", cache_scales),
+                                   .section_h = of.dimension("SECTION_H"),
+                                   .section_w = of.dimension("SECTION_W"),
+                                   .epsilon = {of.dimension("EPSILON")}});
+}
+
 // Of a result in int8: float32 for each row, or for each 32 columns of one.
 TensorView scales_of(const CpuProblem& of) {
   return of.view("scales", {of.dimension("BY_ROW") != 0 ? 1 : of.dimension("WIDTH") / 32, of.dimension("ROWS")});
@@ -440,6 +470,7 @@ const std::map<std::string, Run>& runners() {
   static const std::map<std::string, Run> known{{"advance", run_advance},
                                                 {"attention_decode", run_attention_decode},
                                                 {"attention_decode_qkv", run_attention_decode_qkv},
+                                                {"attention_layer_q", run_attention_layer},
                                                 {"attention_projected", run_attention_projected},
                                                 {"attention_projected_q", run_attention_projected},
                                                 {"attention_prefill", run_attention_prefill},

@@ -342,11 +342,38 @@ void projected_token(const Operands& of) {
   }
 }
 
+// The row normalised and multiplied first, which gives queries, keys and values; that projection's weight is input 13.
+void layer_of_token(const Operands& of) {
+  const std::size_t hidden = of.size("HIDDEN");
+  std::vector<float> row(hidden);
+  std::vector<float> squares(hidden);
+  for (std::size_t i = 0; i < hidden; ++i) {
+    squares[i] = of.in(0, i) * of.in(0, i);
+    row[i] = of.in(0, i) * of.in(1, i);
+  }
+  const float factor = 1.0F / std::sqrt(of.adder.add_right(squares) / static_cast<float>(hidden) + of.epsilon());
+  round_row(row);
+  Values token(of.inputs[2].size() / hidden);
+  for (std::size_t i = 0; i < token.size(); ++i) {
+    std::vector<float> terms(hidden);
+    for (std::size_t k = 0; k < hidden; ++k) {
+      terms[k] = row[k] * of.in(2, i * hidden + k);
+    }
+    token[i] = of.adder.add_right(terms) * factor;
+  }
+  std::vector<Values> left{std::move(token)};
+  left.insert(left.end(), of.inputs.begin() + 3, of.inputs.begin() + 13);
+  left.push_back(of.inputs[0]);
+  left.push_back(of.inputs[13]);
+  projected_token({of.problem, left, of.adder, of.outputs});
+}
+
 using Compute = void (*)(const Operands&);
 
 const std::map<std::string, Compute>& computations() {
   static const std::map<std::string, Compute> known{{"attention_decode", attention},
                                                     {"attention_decode_qkv", attention_of_token},
+                                                    {"attention_layer_q", layer_of_token},
                                                     {"attention_prefill", attention},
                                                     {"attention_projected", projected_token},
                                                     {"attention_projected_q", projected_token},

@@ -23,10 +23,16 @@ namespace {
 
 using Sizes = std::vector<std::pair<std::string, std::string>>;
 
+// Whether that is a token's attention with the projection after it.
+bool is_projected_token(const std::string& kernel) {
+  return kernel.starts_with("attention_projected") || kernel == "attention_layer_q";
+}
+
 // A problem whose sums have that many terms.
 Sizes problem_of(const std::string& kernel, std::int64_t terms, std::int64_t epilogue) {
   const std::string length = std::to_string(terms);
   const std::string many = terms <= 1000 ? "16" : "2";
+  const std::string width = std::to_string(std::clamp<std::int64_t>(terms, 16, 4096));
   if (kernel.starts_with("mat")) {
     return {{"M", kernel.starts_with("matvec") ? "1" : many},
             {"N", many == "16" ? "64" : "16"},
@@ -39,9 +45,9 @@ Sizes problem_of(const std::string& kernel, std::int64_t terms, std::int64_t epi
   if (kernel == "attention_decode_qkv") {
     return {{"HEADS", "1"}, {"KV_HEADS", "1"}, {"HEAD_DIM", "16"}, {"KEYS", length}, {"POSITIONS", "1"}};
   }
-  if (kernel.starts_with("attention_projected")) {
+  if (is_projected_token(kernel)) {
     return {{"HEADS", "1"},   {"KV_HEADS", "1"},  {"HEAD_DIM", "16"},
-            {"KEYS", length}, {"POSITIONS", "1"}, {"HIDDEN", "16"}};
+            {"KEYS", length}, {"POSITIONS", "1"}, {"HIDDEN", kernel == "attention_layer_q" ? width : "16"}};
   }
   if (kernel == "attention_prefill") {
     return {{"HEADS", "1"}, {"KV_HEADS", "1"}, {"HEAD_DIM", "16"}, {"QUERIES", "2"}, {"KEYS", length}, {"CAUSAL", "0"}};
@@ -73,7 +79,7 @@ std::vector<std::int64_t> lengths_of(const std::string& kernel) {
   if (kernel == "mlp_q") {  // an integer of a few that is rounded the other way is much of a sum
     return {64, 257, 1000, 4096, 12'288, 32'768, 65'536};
   }
-  if (kernel == "attention_decode_qkv" || kernel.starts_with("attention_projected")) {  // of one key no score counts
+  if (kernel == "attention_decode_qkv" || is_projected_token(kernel)) {  // of one key no score counts
     return {2, 7, 16, 64, 257, 1000, 4096, 12'288, 32'768, 65'536};
   }
   return {1, 2, 7, 16, 64, 257, 1000, 4096, 12'288, 32'768, 65'536};
@@ -172,8 +178,7 @@ class DrawnSums {
 
 // Place of the kernel's main output among the outputs.
 std::size_t main_output(const std::string& kernel) {
-  return kernel == "qk_norm_rope" || kernel == "attention_decode_qkv" || kernel.starts_with("attention_projected") ? 4
-                                                                                                                   : 0;
+  return kernel == "qk_norm_rope" || kernel == "attention_decode_qkv" || is_projected_token(kernel) ? 4 : 0;
 }
 
 /// A kernel and the type its first type variable stands for.

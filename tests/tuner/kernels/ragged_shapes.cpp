@@ -213,6 +213,24 @@ Sizes attention_projected(RaggedShapes& draw) {
   return sizes;
 }
 
+// Rows of which formats have several chunks. With two formats beside the cache's type few shapes would share code if all
+// that is compiled in were drawn freely.
+Sizes attention_layer(RaggedShapes& draw) {
+  const std::int64_t group = draw.pick({1, 2, 2, 3});
+  const std::int64_t head_dim = group == 2 ? draw.pick({16, 64}) : 32;
+  const std::int64_t kv_heads = draw.pick({1, 2, 3});
+  return {{"HEADS", kv_heads * group},
+          {"KV_HEADS", kv_heads},
+          {"HEAD_DIM", head_dim},
+          {"KEYS", draw.size(600)},
+          {"POSITIONS", draw.size(20)},
+          {"SECTION_H", draw.below(head_dim / 2 + 1)},
+          {"SECTION_W", draw.below(head_dim / 2 + 1)},
+          {"NORM", draw.below(2)},
+          {"EPSILON", draw.pick({1000, 50'000'000})},
+          {"HIDDEN", draw.below(2) == 0 ? draw.size(600) : draw.pick({64, 256, 320, 512})}};
+}
+
 Sizes norm(RaggedShapes& draw) {
   // Half of the widths are whole blocks, as int8 outputs need them.
   const std::int64_t width = draw.below(2) == 0 ? draw.size(2100) : 32 * draw.size(64);
@@ -289,6 +307,7 @@ const std::map<std::string, Draw>& draws() {
   static const std::map<std::string, Draw> known{{"advance", advance},
                                                  {"attention_decode", attention_decode},
                                                  {"attention_decode_qkv", attention_decode_qkv},
+                                                 {"attention_layer_q", attention_layer},
                                                  {"attention_prefill", attention_prefill},
                                                  {"attention_projected", attention_projected},
                                                  {"attention_projected_q", attention_projected},

@@ -98,8 +98,8 @@ TEST_F(PortfolioFileTest, EveryShippedMemberIsValidForAShape) {
       problems.push_back(space.problem(
           {{"HEADS", "16"}, {"KV_HEADS", "8"}, {"HEAD_DIM", "128"}, {"KEYS", "1024"}, {"CACHE", "float16"}}));
     }
-    if (space.kernel == "attention_projected" ||
-        space.kernel == "attention_projected_q") {  // not launched unless measured, and so in no workload
+    if (space.kernel == "attention_projected" || space.kernel == "attention_projected_q" ||
+        space.kernel == "attention_layer_q") {  // not launched unless measured, and so in no workload
       problems.push_back(space.problem({{"HEADS", "16"},
                                         {"KV_HEADS", "8"},
                                         {"HEAD_DIM", "128"},
