@@ -10,8 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "runtime/dispatch/identity.hpp"
 #include "runtime/memory/unbacked_memory.hpp"
 #include "runtime/model/model.hpp"
+#include "runtime/model/place_space.hpp"
 #include "tests/runtime/model/golden.hpp"
 
 namespace pascaline::testing {
@@ -101,6 +103,64 @@ class RoundedRowsTest : public ::testing::Test {
       norm += std::pow(double{expected[i]}, 2);
     }
     EXPECT_LT(std::sqrt(difference / norm), 5e-2) << what;
+  }
+
+  // A plan by which a token's attention is one launch wherever the model has a place for it.
+  [[nodiscard]] FusionFile whole_attention_of(const ModelOptions& options) const {
+    UnbackedMemory memory;
+    Executor executor(Executor::ObserveOnly{}, *host_, memory);
+    WeightSource source = hash_weights(config_);
+    const Model model(executor, config_, source, options);
+    FusionFile plan{"a plan of this test", device_row(host_->info()), {}};
+    for (const Problem& place : model.places()) {
+      if (place.kernel == "place_decode_attention") {
+        plan.places.push_back({place, "whole"});
+      }
+    }
+    return plan;
+  }
+
+  struct Decoded {
+    std::vector<std::vector<float>> logits;  ///< of each token of the prompt, given one by one
+    Tokens chosen;                           ///< by steps after it
+    std::set<std::string> kernels;           ///< that ran
+  };
+  [[nodiscard]] Decoded decode(Executor& executor, const ModelOptions& options) const {
+    Decoded decoded;
+    executor.observe([&](const ops::KernelProblem& problem) { decoded.kernels.insert(problem.named().kernel); });
+    WeightSource source = hash_weights(config_);
+    Model model(executor, config_, source, options);
+    for (const std::int32_t token : prompt(5)) {
+      model.append({std::span(&token, 1), {}});
+      decoded.logits.push_back(model.logits());
+    }
+    decoded.chosen.push_back(model.sample());
+    for (int i = 0; i < 6; ++i) {
+      decoded.chosen.push_back(model.step());
+    }
+    executor.observe({});
+    EXPECT_FALSE(executor.fell_back());
+    return decoded;
+  }
+  void expect_whole_attention_gives_the_same(const WeightRecipe& weights, ElementType cache) const {
+    DispatcherOptions with_cache;
+    with_cache.cache = PASCALINE_TEST_CACHE;
+    Dispatcher dispatcher(*host_, with_cache);
+    Executor kernels(dispatcher);
+    ModelOptions options = options_of(weights);
+    options.cache = cache;
+    ModelOptions single = options;
+    single.fusion = Fusion::off;
+    options.fusion_file = whole_attention_of(options);
+    const Decoded whole = decode(kernels, options);
+    const Decoded expected = decode(kernels, single);
+    EXPECT_TRUE(whole.kernels.contains("attention_layer_q"));
+    EXPECT_FALSE(whole.kernels.contains("attention_decode_qkv"));
+    EXPECT_FALSE(expected.kernels.contains("attention_layer_q"));
+    for (std::size_t i = 0; i < expected.logits.size(); ++i) {
+      expect_alike(whole.logits[i], expected.logits[i], fmt::format("{}, token {}", weights.name(), i));
+    }
+    EXPECT_EQ(whole.chosen, expected.chosen) << weights.name();
   }
 
   // With the kernels of the emulated device: in passes of any number of rows what the processor gives in one.
@@ -257,6 +317,35 @@ TEST_F(RoundedRowsTest, MixedFormatsGiveTheSame) {
       mixed({{"*o_proj*", ElementType::float16}, {"*down_proj*", ElementType::q8_0}}, ElementType::int8_row), {1, 9});
   expect_the_same_everywhere(
       mixed({{"*o_proj*", ElementType::q6_k}, {"*down_proj*", ElementType::int8_row}}, ElementType::q4_k), {1, 9});
+}
+
+// As a plan says: logits are those of single operations, token by token, and so are the tokens that steps choose, which
+// are launched as a graph.
+TEST_F(RoundedRowsTest, ATokensAttentionInOneLaunchGivesTheSame) {
+  for (const bool normalises_heads : {true, false}) {
+    config_.text.normalises_heads = normalises_heads;
+    expect_whole_attention_gives_the_same(ElementType::q4_k, ElementType::float32);
+    expect_whole_attention_gives_the_same(mixed({{"*o_proj*", ElementType::q6_k}}, ElementType::q8_0),
+                                          ElementType::int8);
+  }
+}
+
+// What makes queries, keys and values of several formats are several products; plain weights have no such kernel.
+TEST_F(RoundedRowsTest, AttentionInOneLaunchNeedsPackedWeightsOfOneFormat) {
+  EXPECT_EQ(whole_attention_of(options_of(ElementType::q4_k)).places.size(), 1U);
+  for (const WeightRecipe& weights :
+       {WeightRecipe(ElementType::float16), mixed({{"*v_proj*", ElementType::q6_k}}, ElementType::q4_k),
+        mixed({{"*o_proj*", ElementType::float16}}, ElementType::q4_k)}) {
+    const FusionFile plan = whole_attention_of(options_of(weights));
+    ASSERT_FALSE(plan.places.empty()) << weights.name();
+    for (const FusionFile::Entry& entry : plan.places) {
+      const std::vector<AlternativeFacts> ways = alternatives_of(entry.place.kernel);
+      const auto whole =
+          std::ranges::find_if(ways, [](const AlternativeFacts& way) { return std::string(way.name) == "whole"; });
+      ASSERT_NE(whole, ways.end());
+      EXPECT_FALSE(whole->fits(place_key(entry.place))) << entry.place.text();
+    }
+  }
 }
 
 TEST_F(RoundedRowsTest, RowsThatAreFilledUpGiveTheSame) {

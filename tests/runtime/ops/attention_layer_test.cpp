@@ -44,7 +44,7 @@ class AttentionLayerTest : public ::testing::TestWithParam<LayerCase> {
   static constexpr std::int64_t kHidden = 256;
   static constexpr std::int64_t kKeys = 201;
 
-  // The same numbers on every bench.
+  // Other numbers each time, the same on every bench.
   [[nodiscard]] ops::AttentionLayer drawn(OpBench& bench, double length) const {
     const LayerCase& tested = GetParam();
     const bool is_scaled = tested.cache == ElementType::int8;
@@ -126,16 +126,16 @@ class AttentionLayerTest : public ::testing::TestWithParam<LayerCase> {
 
 TEST_P(AttentionLayerTest, GivesWhatItsOperationsDoOneAfterTheOther) {
   int moved = 0;
+  OpBench chain;
+  OpBench bench;
+  // Each launch finds counters, and memory for what is handed on, as those before have left them, of other numbers.
   for (const double length : {0.0, 1.0, 77.0, 201.0, 300.0}) {
     SCOPED_TRACE(length);
-    OpBench chain;
     const ops::AttentionLayer single = drawn(chain, length);
     run_chain(chain, single);
     const std::vector<double> expected = chain.values(single.c);
-    OpBench bench;
     ops::AttentionLayer of = drawn(bench, length);
-    // The second launch finds the counters, and what was handed on, as the first left them. It is in place, as a
-    // decoder has it.
+    // The second time in place, as a decoder has it.
     for (const TensorView& c : {of.c, of.x}) {
       of.c = c;
       ops::run(bench.dispatcher(), of);

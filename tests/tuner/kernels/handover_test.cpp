@@ -64,7 +64,7 @@ TEST_P(HandoverTest, EndsHoweverFewBlocksRunAtTheSameTime) {
   const EmulatedModule code(compiled.binary.code, space.launch.function);
 
   ProblemData data(*device, bound, {});
-  data.draw(1);
+  std::uint64_t seed = 1;
   const LaunchArguments arguments(*device, bound, config, data.buffers());
   arguments.refill_scratch(*device, 0xFF);
   Geometry geometry = bound.geometry(space.launch, config);
@@ -82,6 +82,7 @@ TEST_P(HandoverTest, EndsHoweverFewBlocksRunAtTheSameTime) {
       if (any) {
         geometry.grid = {std::max(blocks, GetParam().fewest_blocks), 1, 1};
       }
+      data.draw(seed++);  // what launches before have handed on is of other numbers
       data.poison_outputs();
       ASSERT_EQ(runner.run({&code.entry(), code.shared(), geometry, arguments.pointers()}), std::nullopt);
       const ProblemData::Check check = data.check_outputs();

@@ -81,8 +81,9 @@ TEST_F(PortfolioFileTest, EveryShippedMemberIsValidForAShape) {
     }
     const Space space = Space::load(entry.path());
     std::vector<Problem> problems{space.example_problem()};
-    if (space.kernel.ends_with("_q")) {  // the same layers, with quantised weights
-      const Space plain = Space::load(folder / (space.kernel.substr(0, space.kernel.size() - 2) + ".json"));
+    const auto plain_file = folder / (space.kernel.substr(0, space.kernel.size() - 2) + ".json");
+    if (space.kernel.ends_with("_q") && exists(plain_file)) {  // the same layers, with quantised weights
+      const Space plain = Space::load(plain_file);
       for (const WorkloadProblem& each : expand(workload, plain)) {
         std::vector<std::pair<std::string, std::string>> dimensions;
         for (const auto& dimension : each.problem.dimensions) {
