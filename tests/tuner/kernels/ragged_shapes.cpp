@@ -213,8 +213,8 @@ Sizes attention_projected(RaggedShapes& draw) {
   return sizes;
 }
 
-// Rows of which formats have several chunks. With two formats beside the cache's type few shapes would share code if all
-// that is compiled in were drawn freely.
+// Rows of which formats have several chunks. With two formats beside the cache's type few shapes would share code if
+// all that is compiled in were drawn freely.
 Sizes attention_layer(RaggedShapes& draw) {
   const std::int64_t group = draw.pick({1, 2, 2, 3});
   const std::int64_t head_dim = group == 2 ? draw.pick({16, 64}) : 32;
