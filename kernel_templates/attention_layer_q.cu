@@ -61,11 +61,8 @@
 #ifndef PREFETCH
 #define PREFETCH 0  // steps of BLOCKS that are on their way while one is multiplied
 #endif
-#ifndef ROW_FIRST
-#define ROW_FIRST 0  // 1: x is asked for before the first weights, not behind them
-#endif
 #ifndef L2_AHEAD
-#define L2_AHEAD 0  // brought into the L2 early: 1: the blocks' first rows; 2: keys and values; 3: output_weight, too
+#define L2_AHEAD 0  // 1: the blocks' first rows of qkv_weight are on their way to the L2 while blocks draw them
 #endif
 #ifndef TICKETS_AHEAD
 #define TICKETS_AHEAD 0  // 1: a block draws its next item when it begins one, not when it is through with that
@@ -158,7 +155,7 @@ struct Qkv {
   static constexpr bool kRowsAligned = ROWS_ALIGNED != 0;
   static constexpr bool kWholeSteps = WHOLE_STEPS != 0;
   static constexpr bool kNormed = true;
-  static constexpr bool kRowFirst = ROW_FIRST != 0;
+  static constexpr bool kRowFirst = false;
 };
 // HEADS·HEAD_DIM is a multiple of 16, the least head.
 struct Back {
@@ -182,7 +179,7 @@ struct Back {
 constexpr int kLongest = SEGMENT_COLUMNS > BACK_SEGMENT_COLUMNS ? SEGMENT_COLUMNS : BACK_SEGMENT_COLUMNS;
 constexpr int kSegmentBytes = kLongest / 4 * 5;
 
-using First = PackedShare<Qkv, STORAGE, true>;
+using First = PackedShare<Qkv, STORAGE>;
 using Second = PackedShare<Back, Awaited>;
 constexpr int kSumBytes = First::kSumBytes > Second::kSumBytes ? First::kSumBytes : Second::kSumBytes;
 
@@ -203,22 +200,29 @@ struct QkvPhase {
   Awaited* qkv;
   int rows;
   int hidden;
-  bool passed = false;  // the row has passed by once
+  bool passed;          // the row has passed by once
+  float factor = 0.0f;  // of the row
 
   __device__ __forceinline__ void begin(int item) { share.begin(item); }
-  __device__ __forceinline__ void receive() const {}
+  __device__ __forceinline__ void receive(const Order& /*order*/) {
+    if (passed) {
+      factor = squares.factor(0, hidden, kEpsilon);
+    }
+  }
   __device__ __forceinline__ void work(int item, int turn) {
     share.multiply(sums_of_turn(memory, turn), item);
     if (!passed) {
       share.activations.leave_squares(squares);
       passed = true;
+      __syncthreads();
+      factor = squares.factor(0, hidden, kEpsilon);
     }
   }
   __device__ __forceinline__ void finish(int item, int turn) const {
     const int of_item = static_cast<int>(threadIdx.x);
     const int row = item * First::kItemRows + of_item;
     if (of_item < First::kItemRows && row < rows) {
-      hand_on(qkv + row, First::total(sums_of_turn(memory, turn), of_item) * squares.factor(0, hidden, kEpsilon));
+      hand_on(qkv + row, First::total(sums_of_turn(memory, turn), of_item) * factor);
     }
   }
 };
@@ -230,6 +234,7 @@ struct BackPhase {
   const STORAGE* x;
   STORAGE* c;
   int hidden;
+  int kv_heads;
   float residual = 0.0f;  // of the thread's row of the item
 
   __device__ __forceinline__ bool wants(int item, int& row) const {
@@ -237,7 +242,9 @@ struct BackPhase {
     return static_cast<int>(threadIdx.x) < Second::kItemRows && row < hidden;
   }
   __device__ __forceinline__ void begin(int item) { share.begin(item); }
-  __device__ __forceinline__ void receive() const {}
+  __device__ __forceinline__ void receive(const Order& /*order*/) const {
+    wait_for_parts(share.activations.values, kv_heads, Token::kGroup * Token::kHeadSize);
+  }
   __device__ __forceinline__ void work(int item, int turn) {
     int row = 0;
     residual = wants(item, row) ? to_float(x[row]) : 0.0f;
@@ -276,41 +283,33 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
                     row_items};
   const int copy = order.look_up_copy();
   const int ticket = order.draw();
-  if constexpr (L2_AHEAD >= 1) {
+  if constexpr (L2_AHEAD != 0) {
     const int first_rows = static_cast<int>(gridDim.x) * First::kItemRows;
     bring_to_l2(qkv_weight, packed_bytes_of_rows<WEIGHT>(first_rows < rows ? first_rows : rows, hidden));
   }
-  First first(qkv_weight, rows, hidden, memory, x, norm);
-  first.activations.ask(0);
   Token token{qkv,     q_weight, k_weight,       cosine,    sine,     positions, length,
               k_cache, v_cache,  k_scales,       v_scales,  attended, nullptr,   &partials->value,
               nullptr, keys,     position_count, section_h, section_w};
-  const TokenPlace place = token.load_place();  // while the draw is under way
+  const TokenPlace place = token.load_place();
+  First first(qkv_weight, rows, hidden, memory, x, norm);
+  const bool passed = first.prepare(squares);  // while the draw is under way
   if (threadIdx.x == 0) {
     draws.item[0] = ticket;
     draws.copy = copy;
   }
   __syncthreads();
-  if constexpr (L2_AHEAD >= 2) {
-    const long long context = max(0, min(place.length, keys));
-    const long long bytes = context * kv_width * static_cast<long long>(sizeof(CACHE));
-    bring_to_l2(k_cache, bytes);
-    bring_to_l2(v_cache, bytes);
-  }
-  if constexpr (L2_AHEAD >= 3) {
-    bring_to_l2(output_weight, packed_bytes_of_rows<BACK>(hidden, width));
-  }
   token.qkv = qkv + draws.copy * rows;
   token.out = attended + draws.copy * width;
   clear_copy(qkv + (draws.copy ^ 1) * rows, rows);
   clear_copy(attended + (draws.copy ^ 1) * width, width);
   Awaited* const given = qkv + draws.copy * rows;
   order.run_once(
-      draws, [&] { return QkvPhase{first, memory, squares, given, rows, hidden}; },
+      draws, [&] { return QkvPhase{first, memory, squares, given, rows, hidden, passed}; },
       [&](int item) {  // all key heads' shares of a range of the context, then those of the next
         token.attend(work, heads, {item % kv_heads, kv_heads, item / kv_heads, splits}, place);
       },
       [&] {
-        return BackPhase{Second(output_weight, hidden, width, memory, token.out, nullptr), memory, x, c, hidden};
+        return BackPhase{
+            Second(output_weight, hidden, width, memory, token.out, nullptr), memory, x, c, hidden, kv_heads};
       });
 }

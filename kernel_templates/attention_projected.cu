@@ -143,6 +143,7 @@ struct ProjectionPhase {
   const Awaited* attended;
   const STORAGE* x;
   STORAGE* c;
+  int kv_heads;
   float residual = 0.0f;  // of the thread's row of the item
 
   __device__ __forceinline__ bool wants(int item, int& row) const {
@@ -150,7 +151,8 @@ struct ProjectionPhase {
     return static_cast<int>(threadIdx.x) < Share::kItemRows && row < share.n;
   }
   __device__ __forceinline__ void begin(int item) { share.begin(item); }
-  __device__ __forceinline__ void receive() const {
+  __device__ __forceinline__ void receive(const Order& /*order*/) const {
+    wait_for_parts(attended, kv_heads, Token::kGroup * Token::kHeadSize);
     if constexpr (kStaged) {
       stage_rows<1, true, kThreads, Projection::kVector>(staged, attended, share.k);
     } else {
@@ -212,5 +214,5 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
       [&](int item) {  // all key heads' shares of a range of the context, then those of the next
         token.attend(work, heads, {item % kv_heads, kv_heads, item / kv_heads, splits}, place);
       },
-      [&] { return ProjectionPhase{Share(weight, hidden, width), sums, staged, token.out, x, c}; });
+      [&] { return ProjectionPhase{Share(weight, hidden, width), sums, staged, token.out, x, c, kv_heads}; });
 }

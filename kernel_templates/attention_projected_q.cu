@@ -143,6 +143,7 @@ struct ProjectionPhase {
   const STORAGE* x;
   STORAGE* c;
   int hidden;
+  int kv_heads;
   float residual = 0.0f;  // of the thread's row of the item
 
   __device__ __forceinline__ float* sums(int turn) const {
@@ -153,7 +154,9 @@ struct ProjectionPhase {
     return static_cast<int>(threadIdx.x) < Share::kItemRows && row < hidden;
   }
   __device__ __forceinline__ void begin(int item) { share.begin(item); }
-  __device__ __forceinline__ void receive() const {}
+  __device__ __forceinline__ void receive(const Order& /*order*/) const {
+    wait_for_parts(share.activations.values, kv_heads, Token::kGroup * Token::kHeadSize);
+  }
   __device__ __forceinline__ void work(int item, int turn) {
     int row = 0;
     residual = wants(item, row) ? to_float(x[row]) : 0.0f;
@@ -204,6 +207,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
         token.attend(work, heads, {item % kv_heads, kv_heads, item / kv_heads, splits}, place);
       },
       [&] {
-        return ProjectionPhase{Share(weight, hidden, width, memory, token.out, nullptr), memory, x, c, hidden};
+        return ProjectionPhase{
+            Share(weight, hidden, width, memory, token.out, nullptr), memory, x, c, hidden, kv_heads};
       });
 }

@@ -171,7 +171,7 @@ struct GatePhase {
   Awaited* gated;
 
   __device__ __forceinline__ void begin(int item) { share.begin(item); }
-  __device__ __forceinline__ void receive() const {
+  __device__ __forceinline__ void receive(const Order& /*order*/) const {
     if constexpr (kStaged) {
       columns.template stage<GateUp::kVector>(squares, staged);
     } else {
@@ -218,7 +218,8 @@ struct BackPhase {
     return thread < Back::kItemSums && row < share.n;
   }
   __device__ __forceinline__ void begin(int item) { share.begin(item); }
-  __device__ __forceinline__ void receive() const {
+  __device__ __forceinline__ void receive(const Order& order) const {
+    order.wait_for_first();
     if constexpr (kDownStaged) {
       stage_rows<kM, Down::kRowsAligned, kThreads, Down::kVector>(staged, gated, share.k);
     } else {

@@ -20,6 +20,7 @@
 
 #include "common/activation.cuh"
 #include "common/awaited.cuh"
+#include "common/l2_prefetch.cuh"
 #include "common/packed_share.cuh"
 #include "common/row_squares.cuh"
 #include "common/tickets.cuh"
@@ -46,8 +47,8 @@
 #ifndef PREFETCH
 #define PREFETCH 0  // steps of BLOCKS that are on their way while one is multiplied
 #endif
-#ifndef ROW_FIRST
-#define ROW_FIRST 0  // 1: x is asked for before the first weights, not behind them
+#ifndef L2_AHEAD
+#define L2_AHEAD 0  // 1: the blocks' first rows of gate_up are on their way to the L2 while blocks draw them
 #endif
 #ifndef TICKETS_AHEAD
 #define TICKETS_AHEAD 0  // 1: a block draws its next item when it begins one, not when it is through with that
@@ -118,7 +119,7 @@ struct GateUp {
   static constexpr bool kRowsAligned = ROWS_ALIGNED != 0;
   static constexpr bool kWholeSteps = WHOLE_STEPS != 0;
   static constexpr bool kNormed = true;
-  static constexpr bool kRowFirst = ROW_FIRST != 0;
+  static constexpr bool kRowFirst = false;
 };
 struct Back {
   using Weight = DOWN;
@@ -145,21 +146,21 @@ static_assert(PREFETCH >= 0, "steps that are loaded ahead");
 constexpr int kLongest = SEGMENT_COLUMNS > DOWN_SEGMENT_COLUMNS ? SEGMENT_COLUMNS : DOWN_SEGMENT_COLUMNS;
 constexpr int kSegmentBytes = kM * kLongest / 4 * 5;
 
-using First = PackedShare<GateUp, STORAGE, true>;
+using First = PackedShare<GateUp, STORAGE>;
 using Second = PackedShare<Back, Awaited>;
 constexpr int kSumBytes = First::kSumBytes > Second::kSumBytes ? First::kSumBytes : Second::kSumBytes;
 
 static_assert(First::kItemRows % 2 == 0, "a block holds gate and factor");
 
 // What comes of the sums of an item of gate_up.
-__device__ __forceinline__ void store_gated(Awaited* gated, const float* sums, const Squares& squares, int item,
-                                            int hidden, int intermediate) {
+__device__ __forceinline__ void store_gated(Awaited* gated, const float* sums, const Squares& squares,
+                                            float only_factor, int item, int hidden, int intermediate) {
   for (int i = static_cast<int>(threadIdx.x); i < First::kItemSums / 2; i += kThreads) {
     const int row = item * (First::kItemRows / 2) + i / kM;
     const int m = i % kM;
     const int index = i / kM * (2 * kM) + m;
     if (row < intermediate) {
-      const float factor = squares.factor(m, hidden, kEpsilon);
+      const float factor = kM == 1 ? only_factor : squares.factor(m, hidden, kEpsilon);
       const float gate = First::total(sums, index) * factor;
       const float other = First::total(sums, index + kM) * factor;
       hand_on(gated + static_cast<long long>(m) * intermediate + row, silu(gate) * other);
@@ -206,19 +207,28 @@ struct GatePhase {
   Awaited* gated;
   int hidden;
   int intermediate;
-  bool passed = false;  // the rows have passed by once
+  bool passed;               // the rows have passed by once
+  float only_factor = 0.0f;  // of the row, if it is the only one
 
   __device__ __forceinline__ void begin(int item) { share.begin(item); }
-  __device__ __forceinline__ void receive() const {}
+  __device__ __forceinline__ void receive(const Order& /*order*/) {
+    if (kM == 1 && passed) {
+      only_factor = squares.factor(0, hidden, kEpsilon);
+    }
+  }
   __device__ __forceinline__ void work(int item, int turn) {
     share.multiply(sums_of_turn(memory, turn), item);
     if (!passed) {
       share.activations.leave_squares(squares);
       passed = true;
+      if constexpr (kM == 1) {
+        __syncthreads();
+        only_factor = squares.factor(0, hidden, kEpsilon);
+      }
     }
   }
   __device__ __forceinline__ void finish(int item, int turn) const {
-    store_gated(gated, sums_of_turn(memory, turn), squares, item, hidden, intermediate);
+    store_gated(gated, sums_of_turn(memory, turn), squares, only_factor, item, hidden, intermediate);
   }
 };
 
@@ -230,7 +240,7 @@ struct BackPhase {
   STORAGE* c;
 
   __device__ __forceinline__ void begin(int item) { share.begin(item); }
-  __device__ __forceinline__ void receive() const {}
+  __device__ __forceinline__ void receive(const Order& order) const { order.wait_for_first(); }
   __device__ __forceinline__ void work(int item, int turn) {
     residuals.first_row = item * Second::kItemRows;
     residuals.load_first();
@@ -254,8 +264,13 @@ extern "C" __global__ void __launch_bounds__(kThreads, RESIDENT)
   const Order order{counters, first_items, first_items + (hidden + Second::kItemRows - 1) / Second::kItemRows};
   const int copy = order.look_up_copy();
   const int ticket = order.draw();
+  if constexpr (L2_AHEAD != 0) {
+    const int first_rows = static_cast<int>(gridDim.x) * First::kItemRows;
+    bring_to_l2(gate_up,
+                packed_bytes_of_rows<WEIGHT>(first_rows < 2 * intermediate ? first_rows : 2 * intermediate, hidden));
+  }
   First first(gate_up, 2 * intermediate, hidden, memory, x, norm);
-  first.activations.ask(0);
+  const bool passed = first.prepare(squares);  // while the draw is under way
   if (threadIdx.x == 0) {
     draws.item[0] = ticket;
     draws.copy = copy;
@@ -265,7 +280,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, RESIDENT)
   Awaited* const given = gated + draws.copy * values;
   clear_copy(gated + (draws.copy ^ 1) * values, values);
   order.run(
-      draws, [&] { return GatePhase{first, memory, squares, given, hidden, intermediate}; },
+      draws, [&] { return GatePhase{first, memory, squares, given, hidden, intermediate, passed}; },
       [&] {
         return BackPhase{Second(down, hidden, intermediate, memory, given, nullptr), memory, Residuals{x, 0, hidden},
                          c};

@@ -90,6 +90,18 @@ __device__ __forceinline__ void wait_for(float (&values)[N], const Awaited* from
   } while (!have_come(values));
 }
 
+// Waits for the first value of each of `count` parts of a row, `stride` values apart, by the block's first warp: few
+// looks while most of a row is not there yet. All threads must take part.
+__device__ __forceinline__ void wait_for_parts(const Awaited* row, int count, int stride) {
+  if (threadIdx.x < 32) {
+    for (int part = static_cast<int>(threadIdx.x); part < count; part += 32) {
+      float value[1];
+      wait_for(value, row + part * stride);
+    }
+  }
+  __syncthreads();
+}
+
 // Four columns of a row, as load_floats has them; those at or behind `end` are zeros. `wait_for_floats` looks again
 // where they have not come yet, which those of other rows always have. ALIGNED: rows are multiples of 4 columns.
 template <bool ALIGNED, typename T>

@@ -249,9 +249,10 @@ struct PackedProducts {
     return largest;
   }
 
-  // Rounds four neighbouring columns of a row of activations, `at` behind the segment's first, into shared memory.
+  // Rounds four neighbouring columns of a row of activations, `at` behind the segment's first, into shared memory;
+  // where the warp does not keep them, for nothing.
   static __device__ __forceinline__ void quantize_four(Segment segment, int row, int at, const float (&value)[4],
-                                                       Int8Scale scale) {
+                                                       Int8Scale scale, bool keeps) {
     if constexpr (!kRowScales) {
       int largest = 0;
 #pragma unroll
@@ -262,6 +263,10 @@ struct PackedProducts {
       scale = int8_scale(largest_of_lanes<8>(largest));
     }
     const int word = to_int8_word(value, scale.inverse);
+    const int sum = Form::kHasMin ? sum_of_lanes<8>(dot4(word, 0x01010101, 0)) : 0;
+    if (!keeps) {
+      return;
+    }
     if constexpr (kDp4a) {
       reinterpret_cast<int*>(segment.units(row))[place_of_word(at / 4)] = word;
     } else {
@@ -272,7 +277,6 @@ struct PackedProducts {
       }
       store_vector(reinterpret_cast<float*>(segment.units(row)) + at, floats);
     }
-    const int sum = Form::kHasMin ? sum_of_lanes<8>(dot4(word, 0x01010101, 0)) : 0;
     if (threadIdx.x % 8 == 0) {
       segment.scales(row)[at / 32] = {scale.scale, scale.scale * static_cast<float>(sum)};
     }
@@ -409,9 +413,11 @@ struct PackedActivations {
         }
 #pragma unroll
         for (int i = 0; i < kAtOnce; ++i) {
-          // All lanes of a warp stay together: counts are multiples of 128 columns.
-          if (begin + i * kRound < count) {
-            P::quantize_four(segment, m, begin + i * kRound, value[i], whole[m]);
+          // All lanes of a warp stay together: counts are multiples of 128 columns. Several rounds have one order of
+          // instructions, in which none waits for the one before.
+          const int at = begin + i * kRound;
+          if (kAtOnce > 1 || at < count) {
+            P::quantize_four(segment, m, at, value[i], whole[m], at < count);
           }
         }
       }

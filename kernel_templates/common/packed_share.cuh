@@ -9,8 +9,7 @@
 
 // `C` as for PackedProducts, with kSteady: kPrefetch steps of BLOCKS are on their way all the time, not one at a time.
 // Rows of T are multiplied by kItemRows of the weight's at a time; a segment of them is rounded into shared memory.
-// ASKED: `activations.ask(0)` comes before the first item.
-template <typename C, typename T, bool ASKED = false>
+template <typename C, typename T>
 struct PackedShare {
   using Products = PackedProducts<C>;
   using Weight = typename C::Weight;
@@ -19,7 +18,6 @@ struct PackedShare {
   static constexpr int kItemRows = Products::kBlockRows;
   static constexpr int kItemSums = kItemRows * kM;
   static constexpr bool kRowScales = Products::kRowScales;
-  static constexpr bool kAsked = ASKED;
   static constexpr int kSumBytes = 4 * Products::kWarpsK * kItemSums;  // of one item, before warps are added up
 
   const unsigned char* weight;
@@ -64,6 +62,22 @@ struct PackedShare {
     }
   }
 
+  // Rounds the columns of the first segment into shared memory, which takes about as long as drawing an item does, and
+  // where that is all leaves their squares; says whether it is. All threads must take part, and a barrier lie between
+  // this and the first product.
+  template <typename Squares>
+  __device__ __forceinline__ bool prepare(Squares& squares) {
+    if constexpr (kRowScales) {
+      activations.measure_rows();
+    }
+    fill(0);
+    const bool all = filled <= C::kSegment;
+    if (all) {
+      activations.leave_squares(squares);
+    }
+    return all;
+  }
+
   // Rounds the columns from `first` on into shared memory, unless they are there.
   __device__ __forceinline__ void hold(int first) {
     if (held == first) {
@@ -75,11 +89,8 @@ struct PackedShare {
       }
     }
     __syncthreads();  // the segment before was read
-    const int count = segment_end(first) - first;
-    activations.fill(segment, first, (count + Products::kDepthStep - 1) / Products::kDepthStep * Products::kDepthStep,
-                     kAsked && held < 0 && first == 0);
+    fill(first);
     __syncthreads();
-    held = first;
   }
 
   template <typename Multiply>
@@ -135,6 +146,13 @@ struct PackedShare {
         place[m] = sums[m];
       }
     }
+  }
+
+  __device__ __forceinline__ void fill(int first) {
+    const int count = segment_end(first) - first;
+    activations.fill(segment, first, (count + Products::kDepthStep - 1) / Products::kDepthStep * Products::kDepthStep,
+                     false);
+    held = first;
   }
 
   static __device__ __forceinline__ float total(const float* from, int index) {

@@ -13,10 +13,40 @@ struct Int8Scale {
 // Magnitudes as bits compare as the numbers do, and NaN is above all.
 __device__ __forceinline__ int magnitude_bits(float value) { return __float_as_int(value) & 0x7fffffff; }
 
+// Quotients are rounded as those of IEEE 754, but have no branch for rare numbers, which several of them at a time
+// would have to pass one after the other.
+
+// x / 127, of x >= 0: a product and what it leaves, of all float32 numbers the same as the quotient.
+__device__ __forceinline__ float over_127(float x) {
+#ifdef __CUDA_ARCH__
+  constexpr float kInverse = 1.0f / 127.0f;
+  const float product = __fmul_rn(x, kInverse);
+  const float quotient = fmaf(fmaf(-product, 127.0f, x), kInverse, product);
+  return __float_as_int(x) < 0x7f800000 ? quotient : x;
+#else
+  return x / 127.0f;
+#endif
+}
+
+// 1 / x, of normal x > 0 whose inverse is normal: two of Newton's steps from an approximation that is off by a unit in
+// the last place at most. They miss where all bits behind the point are ones.
+__device__ __forceinline__ float inverse_of_normal(float x) {
+#ifdef __CUDA_ARCH__
+  float inverse;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(x));
+  inverse = fmaf(inverse, fmaf(-x, inverse, 1.0f), inverse);
+  inverse = fmaf(inverse, fmaf(-x, inverse, 1.0f), inverse);
+  const int bits = __float_as_int(x);
+  return (bits & 0x7fffff) == 0x7fffff ? __int_as_float((253 - (bits >> 23)) << 23 | 1) : inverse;
+#else
+  return 1.0f / x;
+#endif
+}
+
 __device__ __forceinline__ Int8Scale int8_scale(int largest_bits) {
-  const float scale = __int_as_float(largest_bits) / 127.0f;
+  const float scale = over_127(__int_as_float(largest_bits));
   const bool normal = scale >= 1.17549435e-38f;
-  return {normal || !(scale >= 0.0f) ? scale : 0.0f, normal ? 1.0f / scale : 0.0f};
+  return {normal || !(scale >= 0.0f) ? scale : 0.0f, normal ? inverse_of_normal(scale) : 0.0f};
 }
 
 // The product is rounded by itself, not together with the addition after it.

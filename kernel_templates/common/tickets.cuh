@@ -4,8 +4,8 @@
 // that no launch needs all of its blocks to run at the same time. Blocks draw items in their order, all of the first
 // phase before any of the second. One that waits for the first phase has drawn of the second, so all items of the first
 // were drawn before, by blocks that run and wait for nobody. What the first phase gives says by itself that it is there
-// (common/awaited.cuh), so that nobody fences; that all items are done is counted so that blocks look at one number
-// until then.
+// (common/awaited.cuh), so that nobody fences; where that is much to look at, items that are done are counted, too, and
+// blocks look at one number until then.
 //
 // `counters`: kTicketCounters ints, zero before the first launch: items drawn, items of the first phase that are done,
 // blocks that are through, and which copy of what is handed on the next launch uses. The last block to leave sets all
@@ -25,7 +25,7 @@ struct Tickets {
   int* counters;
   int first_phase;       // items of the first phase, with those before
   int items;             // of all phases, some of the second phase
-  int items_before = 0;  // that come before the first phase, whose results nobody waits for by count
+  int items_before = 0;  // that come before the first phase, of a phase of their own
 
   // The block's next item, in thread 0; the others get 0.
   __device__ __forceinline__ int draw() const { return threadIdx.x == 0 ? atomicAdd(counters, 1) : 0; }
@@ -54,7 +54,7 @@ struct Tickets {
   __device__ __forceinline__ void wait_for_first() const {
     if (threadIdx.x == 0) {
       const volatile int* const done = counters + 1;
-      while (*done != first_phase - items_before) {
+      while (*done != first_phase) {
       }
     }
     __syncthreads();
@@ -64,9 +64,9 @@ struct Tickets {
   // memory.
   // `make_first()` and `make_second()` make a phase, whose `begin(item)` has an item's first loads begin their way,
   // `work(item, turn)` leaves its sums in the place of that turn, 0 or 1, and `finish(item, turn)` stores what comes of
-  // them, behind a barrier: with two places one barrier an item is enough. `receive()` follows the begin of a phase's
-  // first item, in the second phase the wait for the first, too. Items of the second phase count from 0. All threads
-  // must take part.
+  // them, behind a barrier: with two places one barrier an item is enough. `receive(order)` follows the begin of a
+  // phase's first item; in the second phase it waits for what the first gives, by wait_for_first or by looking at that.
+  // Items of the second phase count from 0. All threads must take part.
   template <typename MakeFirst, typename MakeSecond>
   __device__ __forceinline__ void run(Draws& draws, const MakeFirst& make_first, const MakeSecond& make_second) const {
     int item = draws.item[0];
@@ -74,7 +74,7 @@ struct Tickets {
     if (in_first(item)) {
       auto phase = make_first();
       phase.begin(item);
-      phase.receive();
+      phase.receive(*this);
       int done = 0;
       do {
         const int next = work_on(draws, phase, item, turn);
@@ -111,7 +111,7 @@ struct Tickets {
     if (is_before(item)) {
       auto phase = make_before();
       phase.begin(item);
-      phase.receive();
+      phase.receive(*this);
       do {
         const int next = work_on(draws, phase, item, turn);
         if (is_before(next)) {
@@ -125,7 +125,6 @@ struct Tickets {
     }
     if (in_first(item)) {
       work_once(item - items_before);
-      tell_done(1);
       if (threadIdx.x == 0) {
         const volatile int* const next = counters;
         draws.item[turn ^ 1] = in_first(*next) ? items : draw();
@@ -149,7 +148,7 @@ struct Tickets {
   // Has no items.
   struct NoPhase {
     __device__ __forceinline__ void begin(int /*item*/) const {}
-    __device__ __forceinline__ void receive() const {}
+    __device__ __forceinline__ void receive(const Tickets& /*order*/) const {}
     __device__ __forceinline__ void work(int /*item*/, int /*turn*/) const {}
     __device__ __forceinline__ void finish(int /*item*/, int /*turn*/) const {}
   };
@@ -174,8 +173,7 @@ struct Tickets {
     if (exists(item)) {
       auto phase = make_second();
       phase.begin(item - first_phase);
-      wait_for_first();
-      phase.receive();
+      phase.receive(*this);
       do {
         const int next = work_on(draws, phase, item - first_phase, turn);
         if (exists(next)) {
