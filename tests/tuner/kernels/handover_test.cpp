@@ -161,7 +161,7 @@ const Handover kHandovers[] = {
       {"POSITIONS", "300"},
       {"HIDDEN", "256"},
       {"WEIGHT", "q4_k"}},
-     {{"TICKETS_AHEAD", 1}, {"PREFETCH", 1}, {"WARPS_K", 4}, {"BACK_WARPS_K", 4}, {"ROW_FIRST", 1}, {"L2_AHEAD", 3}},
+     {{"TICKETS_AHEAD", 1}, {"PREFETCH", 1}, {"WARPS_K", 4}, {"BACK_WARPS_K", 4}, {"L2_AHEAD", 1}},
      20},
     {"AttentionLayerOfOneRange",
      "attention_layer_q",
