@@ -293,6 +293,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
   const TokenPlace place = token.load_place();
   First first(qkv_weight, rows, hidden, memory, x, norm);
   const bool passed = first.prepare(squares);  // while the draw is under way
+  const Token::Attention::Ranges ranges = token.ranges_of(place, splits);
   if (threadIdx.x == 0) {
     draws.item[0] = ticket;
     draws.copy = copy;
@@ -306,7 +307,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
   order.run_once(
       draws, [&] { return QkvPhase{first, memory, squares, given, rows, hidden, passed}; },
       [&](int item) {  // all key heads' shares of a range of the context, then those of the next
-        token.attend(work, heads, {item % kv_heads, kv_heads, item / kv_heads, splits}, place);
+        token.attend(work, heads, {item % kv_heads, kv_heads, item / kv_heads, splits}, place, &ranges);
       },
       [&] {
         return BackPhase{

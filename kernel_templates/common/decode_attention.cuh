@@ -426,21 +426,33 @@ struct DecodeAttention {
     }
   }
 
-  // The block's part of the context: of `rows` rows of the cache those from `begin` to before `end`, one of `count`
-  // such ranges. Splits behind the last range have nothing to do.
+  // How `rows` rows of the cache are dealt out to splits: in `count` ranges of as many steps.
+  struct Ranges {
+    int rows;
+    int steps;  // of a range
+    int count;
+
+    __device__ __forceinline__ Ranges(int all_rows, int splits) : rows(all_rows) {
+      const int all = (rows + kKeysPerStep - 1) / kKeysPerStep;
+      steps = (all + splits - 1) / splits;
+      count = all == 0 ? 1 : (all + steps - 1) / steps;
+    }
+  };
+
+  // The block's part of the context: rows from `begin` to before `end`. Splits behind the last range have nothing to
+  // do.
   struct Range {
     int split;
     int count;
     int begin;
     int end;
 
-    __device__ __forceinline__ Range(int rows, const AttentionShare& of) : split(of.split) {
-      const int steps = (rows + kKeysPerStep - 1) / kKeysPerStep;
-      const int share = (steps + of.splits - 1) / of.splits;  // of a split, in steps
-      count = steps == 0 ? 1 : (steps + share - 1) / share;
-      begin = split * share * kKeysPerStep;
-      end = rows - begin < share * kKeysPerStep ? rows : begin + share * kKeysPerStep;
+    __device__ __forceinline__ Range(const Ranges& all, int of_split) : split(of_split), count(all.count) {
+      const int length = all.steps * kKeysPerStep;
+      begin = split * length;
+      end = all.rows - begin < length ? all.rows : begin + length;
     }
+    __device__ __forceinline__ Range(int rows, const AttentionShare& of) : Range(Ranges(rows, of.splits), of.split) {}
     __device__ __forceinline__ bool exists() const { return split < count; }
     __device__ __forceinline__ bool is_last() const { return split == count - 1; }
   };

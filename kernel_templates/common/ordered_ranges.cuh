@@ -81,6 +81,10 @@ struct OrderedRanges {
     Awaited* const states = partials + share.splits * stride + 2 * first_head * share.splits;  // [HEADS, splits]
     const bool is_last = share.split == ranges - 1;
     A::template join_heads<A::kWarps>(work, work.states[0], A::kWarps, A::kWarps);
+    if (const int head = static_cast<int>(threadIdx.x); head < kGroup && !is_last) {
+      const float words[2] = {work.whole[head].maximum, work.whole[head].sum};
+      hand_on(states + 2 * (head * share.splits + share.split), words);
+    }
     for (int quad = static_cast<int>(threadIdx.x); quad < kQuads; quad += kThreads) {
       const int head = quad * 4 / kHeadSize;
       Quad total{};
@@ -93,10 +97,6 @@ struct OrderedRanges {
         continue;
       }
       hand_on(sums + share.split * stride + quad * 4, total.element);
-      if (quad * 4 % kHeadSize == 0) {
-        const float words[2] = {work.whole[head].maximum, work.whole[head].sum};
-        hand_on(states + 2 * (head * share.splits + share.split), words);
-      }
     }
     if (is_last) {
       typename A::Output output(out + first_head * kHeadSize, nullptr, 0, 1, kGroup * kHeadSize);

@@ -125,11 +125,20 @@ struct TokenAttention {
     return {at[0], at[1], at[2], *const_cast<const volatile int*>(length)};
   }
 
+  __device__ __forceinline__ int context_of(const TokenPlace& place) const { return max(0, min(place.length, keys)); }
+
+  // The ranges of the context, without the new row.
+  __device__ __forceinline__ typename Attention::Ranges ranges_of(const TokenPlace& place, int splits) const {
+    const int context = context_of(place);
+    return {context > 0 ? context - 1 : 0, splits};
+  }
+
   // The block's share; the results of a key head are stored by the block that comes last, or where they are Awaited and
-  // shares were drawn in their order, by that of the last range. All threads must take part, and a barrier lie between
-  // two shares.
+  // shares were drawn in their order, by that of the last range. `known`: the ranges, if they are. All threads must
+  // take part, and a barrier lie between two shares.
   __device__ __forceinline__ void attend(typename Attention::Workplace& work, NewHeads& heads,
-                                         const AttentionShare& share, const TokenPlace& place) const {
+                                         const AttentionShare& share, const TokenPlace& place,
+                                         const typename Attention::Ranges* known = nullptr) const {
     const int kv_head = share.kv_head;
     const int kv_heads = share.kv_heads;
     const int warp = static_cast<int>(threadIdx.x) / 32;
@@ -147,8 +156,8 @@ struct TokenAttention {
     }
     const HeadPosition position{clamp_row(place.t, position_count), clamp_row(place.h, position_count),
                                 clamp_row(place.w, position_count)};
-    const int context = max(0, min(place.length, keys));
-    const typename Attention::Range range(context > 0 ? context - 1 : 0, share);  // without the new row
+    const int context = context_of(place);
+    const typename Attention::Range range(known != nullptr ? *known : ranges_of(place, share.splits), share.split);
     const int kv_width = kv_heads * kHeadSize;
     typename Attention::Walk walk(k_cache + kv_head * kHeadSize, v_cache + kv_head * kHeadSize, k_scales, v_scales,
                                   kv_width, range.begin, share);
