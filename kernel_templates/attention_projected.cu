@@ -152,7 +152,7 @@ struct ProjectionPhase {
   }
   __device__ __forceinline__ void begin(int item) { share.begin(item); }
   __device__ __forceinline__ void receive(const Order& /*order*/) const {
-    wait_for_parts(attended, kv_heads, Token::kGroup * Token::kHeadSize);
+    wait_for_parts<32>(attended, kv_heads, Token::kGroup * Token::kHeadSize);
     if constexpr (kStaged) {
       stage_rows<1, true, kThreads, Projection::kVector>(staged, attended, share.k);
     } else {

@@ -155,7 +155,7 @@ struct ProjectionPhase {
   }
   __device__ __forceinline__ void begin(int item) { share.begin(item); }
   __device__ __forceinline__ void receive(const Order& /*order*/) const {
-    wait_for_parts(share.activations.values, kv_heads, Token::kGroup * Token::kHeadSize);
+    wait_for_parts<32>(share.activations.values, kv_heads, Token::kGroup * Token::kHeadSize);
   }
   __device__ __forceinline__ void work(int item, int turn) {
     int row = 0;

@@ -53,6 +53,10 @@
 #ifndef TICKETS_AHEAD
 #define TICKETS_AHEAD 0  // 1: a block draws its next item when it begins one, not when it is through with that
 #endif
+#ifndef COUNTED
+#define COUNTED \
+  1  // how down waits for gate_up: 1: for a number of items that are done; 0: for results of the last items
+#endif
 #ifndef BLOCKS_PER_SM
 #define BLOCKS_PER_SM 2  // blocks for each SM: sizes the grid
 #endif
@@ -102,7 +106,7 @@ constexpr int kM = ROWS_A;
 constexpr int kThreads = 32 * WARPS;
 constexpr bool kAhead = TICKETS_AHEAD != 0;
 constexpr float kEpsilon = static_cast<float>(EPSILON_NANO / 1e9);
-using Order = Tickets<kAhead>;
+using Order = Tickets<kAhead, COUNTED != 0>;
 using Squares = RowSquares<kM, WARPS>;
 
 struct GateUp {
@@ -240,7 +244,17 @@ struct BackPhase {
   STORAGE* c;
 
   __device__ __forceinline__ void begin(int item) { share.begin(item); }
-  __device__ __forceinline__ void receive(const Order& order) const { order.wait_for_first(); }
+  __device__ __forceinline__ void receive(const Order& order) const {
+    if constexpr (COUNTED != 0) {
+      order.wait_for_first();
+    } else {
+      // As many items as there are blocks: what was drawn before is there by then, or nearly.
+      constexpr int kValues = First::kItemRows / 2;
+      const int blocks = static_cast<int>(gridDim.x);
+      const int first = order.first_phase > blocks ? order.first_phase - blocks : 0;
+      wait_for_parts<kThreads>(share.activations.values + first * kValues, order.first_phase - first, kValues);
+    }
+  }
   __device__ __forceinline__ void work(int item, int turn) {
     residuals.first_row = item * Second::kItemRows;
     residuals.load_first();

@@ -90,11 +90,13 @@ __device__ __forceinline__ void wait_for(float (&values)[N], const Awaited* from
   } while (!have_come(values));
 }
 
-// Waits for the first value of each of `count` parts of a row, `stride` values apart, by the block's first warp: few
-// looks while most of a row is not there yet. All threads must take part.
+// Waits for the first value of each of `count` parts of a row, `stride` values apart, by the block's first THREADS: few
+// looks while most of a row is not there yet. All threads of the block must take part.
+template <int THREADS>
 __device__ __forceinline__ void wait_for_parts(const Awaited* row, int count, int stride) {
-  if (threadIdx.x < 32) {
-    for (int part = static_cast<int>(threadIdx.x); part < count; part += 32) {
+  const int thread = static_cast<int>(threadIdx.x);
+  if (thread < THREADS) {
+    for (int part = thread; part < count; part += THREADS) {
       float value[1];
       wait_for(value, row + part * stride);
     }

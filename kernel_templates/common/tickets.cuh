@@ -19,8 +19,9 @@ struct Draws {
   int copy;     // of what is handed on, 0 or 1, that this launch uses
 };
 
-// AHEAD: a block draws its next item when it begins one, else when it has read all of that.
-template <bool AHEAD>
+// AHEAD: a block draws its next item when it begins one, else when it has read all of that. COUNTS: items of the first
+// phase that are done are counted, for wait_for_first.
+template <bool AHEAD, bool COUNTS = true>
 struct Tickets {
   int* counters;
   int first_phase;       // items of the first phase, with those before
@@ -41,10 +42,10 @@ struct Tickets {
   __device__ __forceinline__ bool exists(int item) const { return item < items; }
 
   // Says that so many items of the first phase are done, whose results the block's threads have handed on; all must
-  // take part.
+  // take part, and none waits for what another of the block hands on before.
   __device__ __forceinline__ void tell_done(int count) const {
     __syncthreads();
-    if (threadIdx.x == 0) {
+    if (COUNTS && threadIdx.x == 0) {
       atomicAdd(counters + 1, count);
     }
   }

@@ -106,7 +106,7 @@ const Handover kHandovers[] = {
     {"PackedMlpWithTicketsAhead",
      "mlp_q",
      {{"M", "2"}, {"HIDDEN", "256"}, {"INTERMEDIATE", "256"}, {"WEIGHT", "q8_0"}},
-     {{"TICKETS_AHEAD", 1}, {"PREFETCH", 1}}},
+     {{"TICKETS_AHEAD", 1}, {"PREFETCH", 1}, {"COUNTED", 0}}},
     {"AttentionProjected",
      "attention_projected",
      {{"HEADS", "4"}, {"KV_HEADS", "2"}, {"HEAD_DIM", "32"}, {"KEYS", "300"}, {"POSITIONS", "300"}, {"HIDDEN", "200"}},
