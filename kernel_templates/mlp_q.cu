@@ -54,8 +54,7 @@
 #define TICKETS_AHEAD 0  // 1: a block draws its next item when it begins one, not when it is through with that
 #endif
 #ifndef COUNTED
-#define COUNTED \
-  1  // how down waits for gate_up: 1: for a number of items that are done; 0: for results of the last items
+#define COUNTED 1  // 1: down waits for a count of items of gate_up; 0: for results of the last items
 #endif
 #ifndef BLOCKS_PER_SM
 #define BLOCKS_PER_SM 2  // blocks for each SM: sizes the grid
