@@ -372,6 +372,7 @@ struct PackedActivations {
   // behind column k. Several loads are under way at once: one after the other they would take longer than a short row's
   // products. `asked`: the first columns have been asked for.
   __device__ __forceinline__ void fill(Segment segment, int first, int count, bool asked) {
+    const int end = first + count < k ? first + count : k;  // columns behind it are of the next segment
 #pragma unroll
     for (int m = 0; m < kM; ++m) {
       const T* row = values + static_cast<long long>(m) * k;
@@ -383,13 +384,13 @@ struct PackedActivations {
           if (i < kEarly && early_round) {
             take(value[i], early[i < kEarly ? i : 0], values);
           } else {
-            look_at_floats<kRowsAligned>(value[i], row, first + begin + i * kRound, k);
+            look_at_floats<kRowsAligned>(value[i], row, first + begin + i * kRound, end);
           }
         }
         if constexpr (kIsAwaited<T>) {
 #pragma unroll
           for (int i = 0; i < kAtOnce; ++i) {
-            wait_for_floats<kRowsAligned>(value[i], row, first + begin + i * kRound, k);
+            wait_for_floats<kRowsAligned>(value[i], row, first + begin + i * kRound, end);
           }
         }
         if constexpr (kNormed) {
@@ -399,7 +400,7 @@ struct PackedActivations {
             if (i < kEarly && early_round) {
               take(weight[i], early_weights[i < kEarly ? i : 0], norm);
             } else {
-              load_floats<kRowsAligned>(weight[i], norm, first + begin + i * kRound, k);
+              load_floats<kRowsAligned>(weight[i], norm, first + begin + i * kRound, end);
             }
           }
 #pragma unroll

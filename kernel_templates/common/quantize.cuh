@@ -46,7 +46,8 @@ __device__ __forceinline__ float inverse_of_normal(float x) {
 __device__ __forceinline__ Int8Scale int8_scale(int largest_bits) {
   const float scale = over_127(__int_as_float(largest_bits));
   const bool normal = scale >= 1.17549435e-38f;
-  return {normal || !(scale >= 0.0f) ? scale : 0.0f, normal ? inverse_of_normal(scale) : 0.0f};
+  const bool finite = scale <= 3.40282347e+38f;
+  return {normal || !(scale >= 0.0f) ? scale : 0.0f, normal && finite ? inverse_of_normal(scale) : 0.0f};
 }
 
 // The product is rounded by itself, not together with the addition after it.

@@ -107,6 +107,10 @@ const Handover kHandovers[] = {
      "mlp_q",
      {{"M", "2"}, {"HIDDEN", "256"}, {"INTERMEDIATE", "256"}, {"WEIGHT", "q8_0"}},
      {{"TICKETS_AHEAD", 1}, {"PREFETCH", 1}, {"COUNTED", 0}}},
+    {"PackedMlpOfSeveralSegments",  // of 2560 columns, which is no whole number of what threads take at once
+     "mlp_q",
+     {{"M", "6"}, {"HIDDEN", "3328"}, {"INTERMEDIATE", "16"}, {"WEIGHT", "q8_0"}},
+     {}},
     {"AttentionProjected",
      "attention_projected",
      {{"HEADS", "4"}, {"KV_HEADS", "2"}, {"HEAD_DIM", "32"}, {"KEYS", "300"}, {"POSITIONS", "300"}, {"HIDDEN", "200"}},
