@@ -25,6 +25,7 @@
 
 #include "common/awaited.cuh"
 #include "common/l2_prefetch.cuh"
+#include "common/packed_projection.cuh"
 #include "common/packed_share.cuh"
 #include "common/row_squares.cuh"
 #include "common/tickets.cuh"
@@ -227,36 +228,7 @@ struct QkvPhase {
   }
 };
 
-// Rows of output_weight, whose sums are added to x.
-struct BackPhase {
-  Second share;
-  char* memory;
-  const STORAGE* x;
-  STORAGE* c;
-  int hidden;
-  int kv_heads;
-  float residual = 0.0f;  // of the thread's row of the item
-
-  __device__ __forceinline__ bool wants(int item, int& row) const {
-    row = item * Second::kItemRows + static_cast<int>(threadIdx.x);
-    return static_cast<int>(threadIdx.x) < Second::kItemRows && row < hidden;
-  }
-  __device__ __forceinline__ void begin(int item) { share.begin(item); }
-  __device__ __forceinline__ void receive(const Order& /*order*/) const {
-    wait_for_parts<32>(share.activations.values, kv_heads, Token::kGroup * Token::kHeadSize);
-  }
-  __device__ __forceinline__ void work(int item, int turn) {
-    int row = 0;
-    residual = wants(item, row) ? to_float(x[row]) : 0.0f;
-    share.multiply(sums_of_turn(memory, turn), item);
-  }
-  __device__ __forceinline__ void finish(int item, int turn) const {
-    int row = 0;
-    if (wants(item, row)) {
-      c[row] = from_float<STORAGE>(residual + Second::total(sums_of_turn(memory, turn), static_cast<int>(threadIdx.x)));
-    }
-  }
-};
+using BackPhase = PackedProjection<Second, STORAGE, Token::kGroup * Token::kHeadSize, kSumBytes>;
 
 }  // namespace
 
@@ -310,7 +282,11 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
         token.attend(work, heads, {item % kv_heads, kv_heads, item / kv_heads, splits}, place, &ranges);
       },
       [&] {
-        return BackPhase{
-            Second(output_weight, hidden, width, memory, token.out, nullptr), memory, x, c, hidden, kv_heads};
+        return BackPhase{Second(output_weight, hidden, width, memory, token.out, nullptr),
+                         memory + kSegmentBytes,
+                         x,
+                         c,
+                         hidden,
+                         kv_heads};
       });
 }

@@ -20,6 +20,7 @@
 // waits for the last share of attention. What that gives is then rounded into shared memory by each block; lanes have
 // rows of the weight, and words of activations are read by all of them at once (common/packed_share.cuh).
 
+#include "common/packed_projection.cuh"
 #include "common/packed_share.cuh"
 #include "common/tickets.cuh"
 #include "common/token_attention.cuh"
@@ -136,39 +137,7 @@ static_assert(BLOCKS_PER_SM >= 1, "sizes the grid");
 static_assert(PREFETCH >= 0, "steps that are loaded ahead");
 static_assert(Share::kItemRows <= kThreads, "a thread finishes one row at most");
 
-// Rows of the weight, whose sums are added to x.
-struct ProjectionPhase {
-  Share share;
-  char* memory;
-  const STORAGE* x;
-  STORAGE* c;
-  int hidden;
-  int kv_heads;
-  float residual = 0.0f;  // of the thread's row of the item
-
-  __device__ __forceinline__ float* sums(int turn) const {
-    return reinterpret_cast<float*>(memory + kSegmentBytes + turn * Share::kSumBytes);
-  }
-  __device__ __forceinline__ bool wants(int item, int& row) const {
-    row = item * Share::kItemRows + static_cast<int>(threadIdx.x);
-    return static_cast<int>(threadIdx.x) < Share::kItemRows && row < hidden;
-  }
-  __device__ __forceinline__ void begin(int item) { share.begin(item); }
-  __device__ __forceinline__ void receive(const Order& /*order*/) const {
-    wait_for_parts<32>(share.activations.values, kv_heads, Token::kGroup * Token::kHeadSize);
-  }
-  __device__ __forceinline__ void work(int item, int turn) {
-    int row = 0;
-    residual = wants(item, row) ? to_float(x[row]) : 0.0f;
-    share.multiply(sums(turn), item);
-  }
-  __device__ __forceinline__ void finish(int item, int turn) const {
-    int row = 0;
-    if (wants(item, row)) {
-      c[row] = from_float<STORAGE>(residual + Share::total(sums(turn), static_cast<int>(threadIdx.x)));
-    }
-  }
-};
+using ProjectionPhase = PackedProjection<Share, STORAGE, Token::kGroup * Token::kHeadSize, Share::kSumBytes>;
 
 }  // namespace
 
@@ -209,6 +178,6 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
       },
       [&] {
         return ProjectionPhase{
-            Share(weight, hidden, width, memory, token.out, nullptr), memory, x, c, hidden, kv_heads};
+            Share(weight, hidden, width, memory, token.out, nullptr), memory + kSegmentBytes, x, c, hidden, kv_heads};
       });
 }

@@ -74,20 +74,7 @@ struct Tickets {
     int turn = 0;
     if (in_first(item)) {
       auto phase = make_first();
-      phase.begin(item);
-      phase.receive(*this);
-      int done = 0;
-      do {
-        const int next = work_on(draws, phase, item, turn);
-        if (in_first(next)) {
-          phase.begin(next);
-        }
-        phase.finish(item, turn);
-        item = next;
-        turn ^= 1;
-        ++done;
-      } while (in_first(item));
-      tell_done(done);
+      tell_done(work_through(draws, phase, item, turn, first_phase));
     }
     // Each block draws once what does not exist, when it waits for nothing any more: the last to do so is through with
     // the counters, as all others are.
@@ -111,19 +98,41 @@ struct Tickets {
     int turn = 0;
     if (is_before(item)) {
       auto phase = make_before();
-      phase.begin(item);
-      phase.receive(*this);
-      do {
-        const int next = work_on(draws, phase, item, turn);
-        if (is_before(next)) {
-          phase.begin(next);
-        }
-        phase.finish(item, turn);
-        item = next;
-        turn ^= 1;
-      } while (is_before(item));
+      (void)work_through(draws, phase, item, turn, items_before);
       __syncthreads();  // a thread that waits for what another of the block hands on would keep that from it
     }
+    run_from(draws, item, turn, work_once, make_second);
+  }
+  template <typename Work, typename MakeSecond>
+  __device__ __forceinline__ void run_once(Draws& draws, const Work& work_once, const MakeSecond& make_second) const {
+    run_from(draws, draws.item[0], 0, work_once, make_second);
+  }
+
+ private:
+  // Does an item and what is drawn behind it, as long as that lies before `end`; gives how many they were. `item` and
+  // `turn` are those behind then.
+  template <typename Phase>
+  __device__ __forceinline__ int work_through(Draws& draws, Phase& phase, int& item, int& turn, int end) const {
+    phase.begin(item);
+    phase.receive(*this);
+    int done = 0;
+    do {
+      const int next = work_on(draws, phase, item, turn);
+      if (next < end) {
+        phase.begin(next);
+      }
+      phase.finish(item, turn);
+      item = next;
+      turn ^= 1;
+      ++done;
+    } while (item < end);
+    return done;
+  }
+
+  // What is left of run_once in a block that has drawn that item of the first or the second phase, or none.
+  template <typename Work, typename MakeSecond>
+  __device__ __forceinline__ void run_from(Draws& draws, int item, int turn, const Work& work_once,
+                                           const MakeSecond& make_second) const {
     if (in_first(item)) {
       work_once(item - items_before);
       if (threadIdx.x == 0) {
@@ -139,20 +148,6 @@ struct Tickets {
     }
     (void)run_second<true>(draws, item, turn, make_second);
   }
-  template <typename Work, typename MakeSecond>
-  __device__ __forceinline__ void run_once(Draws& draws, const Work& work_once, const MakeSecond& make_second) const {
-    run_once(
-        draws, [] { return NoPhase{}; }, work_once, make_second);
-  }
-
- private:
-  // Has no items.
-  struct NoPhase {
-    __device__ __forceinline__ void begin(int /*item*/) const {}
-    __device__ __forceinline__ void receive(const Tickets& /*order*/) const {}
-    __device__ __forceinline__ void work(int /*item*/, int /*turn*/) const {}
-    __device__ __forceinline__ void finish(int /*item*/, int /*turn*/) const {}
-  };
 
   __device__ __forceinline__ void clear(int copy) const {
     counters[0] = 0;

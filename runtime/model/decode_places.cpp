@@ -82,26 +82,24 @@ void normed_projected_attention(LinearLayers& linear, const AttentionPlace& plac
 }
 
 void whole_attention(LinearLayers& linear, const AttentionPlace& place) {
-  const ops::AttentionDecodeQkv attention =
-      rotated_attention_of(place, {reshaped(place.attended, {place.q.shape[1], place.q.shape[2]}), {}});
   linear.executor().run(ops::AttentionLayer{.x = place.hidden,
                                             .norm = place.input_norm,
                                             .qkv_weight = place.qkv_weight.all().front(),
-                                            .q_weight = attention.q_weight,
-                                            .k_weight = attention.k_weight,
-                                            .cosine = attention.cosine,
-                                            .sine = attention.sine,
-                                            .positions = attention.positions,
-                                            .length = attention.length,
-                                            .k_cache = attention.k_cache,
-                                            .v_cache = attention.v_cache,
+                                            .q_weight = place.q_norm,
+                                            .k_weight = place.k_norm,
+                                            .cosine = place.cosine,
+                                            .sine = place.sine,
+                                            .positions = place.positions,
+                                            .length = place.length,
+                                            .k_cache = place.k_cache,
+                                            .v_cache = place.v_cache,
                                             .weight = place.output,
                                             .c = place.hidden,
-                                            .k_scales = attention.k_scales,
-                                            .v_scales = attention.v_scales,
-                                            .section_h = attention.section_h,
-                                            .section_w = attention.section_w,
-                                            .epsilon = attention.epsilon});
+                                            .k_scales = place.k_scales,
+                                            .v_scales = place.v_scales,
+                                            .section_h = place.section_h,
+                                            .section_w = place.section_w,
+                                            .epsilon = place.epsilon});
 }
 
 // Weights of several types are several products.
