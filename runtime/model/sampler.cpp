@@ -31,8 +31,8 @@ Sampler::Sampler(Executor& executor, std::int64_t vocabulary) : executor_(&execu
   top_k_ = memory.allocate_raw(sizeof(std::int32_t));
   generator_ = memory.allocate_raw(2 * sizeof(std::int64_t));
   seen_ = memory.allocate_raw(static_cast<std::size_t>(vocabulary) * sizeof(std::int32_t));
-  choice_ = memory.allocate_raw(kProbabilityOffset + sizeof(float));
-  read_ = memory.allocate_pinned(choice_.bytes());
+  choice_ = memory.allocate_pinned(kProbabilityOffset + sizeof(float));
+  std::ranges::fill(choice_.bytes(), std::byte{});
   set({}, {});
 }
 
@@ -54,7 +54,7 @@ void Sampler::set(const ops::SamplingSettings& settings, std::span<const std::in
   put_values<std::int32_t>(memory, seen_, counts);
 }
 
-TensorView Sampler::token_on_device() const { return {choice_.data(), ElementType::int32, {1}}; }
+TensorView Sampler::token_on_device() const { return {choice_.bytes().data(), ElementType::int32, {1}}; }
 
 ops::Sample Sampler::choice(const TensorView& logits) const {
   return {.logits = logits,
@@ -63,19 +63,18 @@ ops::Sample Sampler::choice(const TensorView& logits) const {
           .generator = {generator_.data(), ElementType::int64, {2}},
           .seen = {seen_.data(), ElementType::int32, {vocabulary_}},
           .token = token_on_device(),
-          .probability = {static_cast<std::byte*>(choice_.data()) + kProbabilityOffset, ElementType::float32, {1}}};
+          .probability = {choice_.bytes().data() + kProbabilityOffset, ElementType::float32, {1}}};
 }
 
 std::int32_t Sampler::token() {
   if (executor_->observes_only()) {
     return 0;  // nothing was drawn
   }
-  executor_->memory().download({}, read_.bytes(), choice_.span());
   executor_->memory().synchronize(StreamId{});
   std::int32_t token = 0;
   float probability = 0;
-  std::memcpy(&token, read_.bytes().data(), sizeof(token));
-  std::memcpy(&probability, read_.bytes().data() + kProbabilityOffset, sizeof(probability));
+  std::memcpy(&token, choice_.bytes().data(), sizeof(token));
+  std::memcpy(&probability, choice_.bytes().data() + kProbabilityOffset, sizeof(probability));
   // What is drawn has a probability above 0: only where there is nothing to draw from it is 0.
   if (!(probability > 0)) {
     throw Error(kNoNumbers);
@@ -84,8 +83,8 @@ std::int32_t Sampler::token() {
 }
 
 void Sampler::put(std::int32_t token) {
-  executor_->memory().upload({}, span_of(token_on_device()), std::as_bytes(std::span(&token, 1)));
-  executor_->memory().synchronize(StreamId{});
+  executor_->memory().synchronize(StreamId{});  // a kernel may read or write the token before
+  std::memcpy(choice_.bytes().data(), &token, sizeof(token));
 }
 
 void check_logits(std::span<const float> logits) {

@@ -28,7 +28,7 @@ class Sampler {
   [[nodiscard]] ops::Sample choice(const TensorView& logits) const;
   /// Waits, and gives the token chosen last. Throws Error if none of its logits was a number.
   [[nodiscard]] std::int32_t token();
-  /// Where that is on the device: [1], int32.
+  /// Where kernels find that: [1], int32.
   [[nodiscard]] TensorView token_on_device() const;
   /// Puts another token in its place, as if it had been chosen.
   void put(std::int32_t token);
@@ -40,8 +40,7 @@ class Sampler {
   RawBuffer top_k_;
   RawBuffer generator_;
   RawBuffer seen_;
-  RawBuffer choice_;  // a token, and its probability behind it
-  PinnedBuffer read_;
+  PinnedBuffer choice_;  // a token, and its probability behind it: a kernel writes them where the processor reads them
 };
 
 }  // namespace pascaline
