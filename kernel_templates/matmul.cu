@@ -384,6 +384,10 @@ extern "C" __global__ void MATMUL_BOUNDS matmul(const STORAGE* __restrict__ a, c
     const int depth = (slices + kSplits - 1) / kSplits * kBlockK;
     const int begin = static_cast<int>(blockIdx.y) * depth;
     const int end = k - begin < depth ? k : begin + depth;
+    const Gathering<kSplits> gathering(counters + index);
+    if constexpr (kSplits > 2) {
+      gathering.begin();
+    }
     const TileStore store{c, bias, residual, statistics, rotation, tile, place, m, n};
     float sum[kThreadM * kColumnChunks][kChunkN] = {};
     if (begin < end) {
@@ -392,7 +396,8 @@ extern "C" __global__ void MATMUL_BOUNDS matmul(const STORAGE* __restrict__ a, c
     if constexpr (kSplits == 2) {
       Sums::reduce_pair(sum, workspace + index * Sums::kTile, counters + index, store);
     } else if constexpr (kSplits > 2) {
-      Sums::reduce_parts(sum, workspace, counters, SplitParts<kSplits>{index}, store);
+      Sums::reduce_together(sum, workspace + index * kSplits * Sums::kTile, static_cast<int>(blockIdx.y), gathering,
+                            store);
     } else {
       store_tile(sum, store);
     }

@@ -572,6 +572,10 @@ extern "C" __global__ void MATMUL_Q_BOUNDS matmul_q(const signed char* __restric
   const int depth = (k / kBlockK + kSplits - 1) / kSplits * kBlockK;
   const int begin = static_cast<int>(blockIdx.y) * depth;
   const int end = k - begin < depth ? k : begin + depth;
+  const Gathering<kSplits> gathering(counters + index);
+  if constexpr (kSplits > 2) {
+    gathering.begin();
+  }
   Total sum[kThreadM * kChunksN][kChunk] = {};
   if (begin < end) {
     multiply_tile(sum, stages, a, scales_a, b, tile, place, begin, end, m, n, k);
@@ -580,7 +584,7 @@ extern "C" __global__ void MATMUL_Q_BOUNDS matmul_q(const signed char* __restric
   if constexpr (kSplits == 2) {
     Sums::reduce_pair(sum, workspace + index * Sums::kTile, counters + index, store);
   } else if constexpr (kSplits > 2) {
-    Sums::reduce_parts(sum, workspace, counters, SplitParts<kSplits>{index}, store);
+    Sums::reduce_together(sum, workspace + index * kSplits * Sums::kTile, static_cast<int>(blockIdx.y), gathering, store);
   } else if constexpr (kRounds) {
 #pragma unroll
     for (int chunk = 0; chunk < kThreadM * kChunksN; chunk += kChunksOfBlock) {

@@ -34,7 +34,7 @@ struct TileSums {
       for (int j = 0; j < CHUNK; ++j) {
         values.element[j] = bits_as_float(sum[chunk][j]);
       }
-      store_vector(tile + (chunk * THREADS + static_cast<int>(threadIdx.x)) * CHUNK, values);
+      store_written(tile + (chunk * THREADS + static_cast<int>(threadIdx.x)) * CHUNK, values);
     }
   }
 
@@ -67,6 +67,43 @@ struct TileSums {
         store(chunk, sum[chunk]);
       }
     }
+  }
+
+  // Of PARTS blocks that have a part of a tile each: all leave their sums. Then those that are still there share the
+  // chunks: each adds up all partial sums of its own in their order along the depth, so that the result does not depend
+  // on who does it, and calls `store(chunk, sums)`. `tile`: PARTS places of a whole tile.
+  template <int PARTS, typename Store>
+  static __device__ __forceinline__ void reduce_together(const SUM (&sum)[CHUNKS][CHUNK], float* tile, int part,
+                                                         Gathering<PARTS> gathering, Store store) {
+    constexpr int kAtOnce = PARTS < 16 ? 16 / PARTS : 1;  // as many loads in flight as fit registers
+    gathering.look();
+    leave(tile + part * kTile, sum);
+    int index = 0;
+    int count = 0;
+    gathering.share(index, count);
+    if (count == 0) {
+      return;
+    }
+    const float* base = tile + threadIdx.x * CHUNK;
+    const int end = CHUNKS * (index + 1) / count;
+#pragma unroll kAtOnce
+    for (int chunk = CHUNKS * index / count; chunk < end; ++chunk) {
+      Vector<float, CHUNK> values[PARTS];
+#pragma unroll
+      for (int other = 0; other < PARTS; ++other) {
+        values[other] = load_written<CHUNK>(base + other * kTile + chunk * kStride);
+      }
+      SUM total[CHUNK] = {};
+#pragma unroll
+      for (int other = 0; other < PARTS; ++other) {
+#pragma unroll
+        for (int j = 0; j < CHUNK; ++j) {
+          total[j] += float_bits_as<SUM>(values[other].element[j]);
+        }
+      }
+      store(chunk, total);
+    }
+    gathering.end(count);
   }
 
   // Writes the sums where the block that arrives last finds them. Then that one adds up all partial sums in their order

@@ -28,15 +28,6 @@ struct Deal {
 };
 
 // Where partial sums of a tile lie in the workspace, which is divided into places of a whole tile.
-template <int PARTS>
-struct SplitParts {
-  static constexpr int kBatch = PARTS;
-  int tile;
-  __device__ __forceinline__ int count() const { return PARTS; }
-  __device__ __forceinline__ int own() const { return tile * PARTS + static_cast<int>(blockIdx.y); }
-  __device__ __forceinline__ int at(int part) const { return tile * PARTS + part; }
-};
-
 // A block works on two tiles in part at most, its first and its last.
 struct DealtParts {
   static constexpr int kBatch = 4;

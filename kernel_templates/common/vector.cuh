@@ -68,6 +68,23 @@ __device__ __forceinline__ Vector<float, N> load_written(const float* address) {
   }
   return out;
 }
+// Floats that other blocks read by load_written. (What the compiler makes of a plain store of several loses its width
+// where it moves the stores of a branch.)
+template <int N>
+__device__ __forceinline__ void store_written(float* address, const Vector<float, N>& values) {
+  require_aligned<N>(address);
+#ifdef __CUDA_ARCH__
+  if constexpr (N == 4) {
+    asm volatile("st.global.cg.v4.f32 [%0], {%1, %2, %3, %4};"
+                 :
+                 : "l"(address), "f"(values.element[0]), "f"(values.element[1]), "f"(values.element[2]),
+                   "f"(values.element[3])
+                 : "memory");
+    return;
+  }
+#endif
+  *reinterpret_cast<Vector<float, N>*>(address) = values;
+}
 
 // N floats, at this place of the program: compilers move other loads down to where values are used, behind exits and
 // shuffles, and so make one latency two.
