@@ -115,9 +115,11 @@ struct OrderedRanges {
     if (share < kShares) {
       rows.look(sums + thread % kQuads * 4, stride, share, others);
     }
+    __syncthreads();  // until all have read what the warps weigh: the ranges' weights take their place
     for (int h = thread / 32; h < kGroup; h += A::kWarps) {
       const States of_ranges{states + 2 * h * splits, others, work.whole[h]};
       const OnlineSoftmax whole = join_states<A::kMaxSplits, A::kPtx>(work.weights[h], of_ranges, others + 1);
+      __syncwarp();  // until all lanes have read the state of the block's own range
       if (thread % 32 == 0) {
         work.whole[h] = whole;
       }

@@ -40,6 +40,12 @@ void BlockExecutor::Queue::push(Thread& thread) noexcept {
   last = &thread;
 }
 
+void BlockExecutor::Queue::push_first(Thread& thread) noexcept {
+  thread.next = first;
+  first = &thread;
+  last = last == nullptr ? first : last;
+}
+
 void BlockExecutor::Queue::splice(Queue& other) noexcept {
   if (other.first != nullptr) {
     (last == nullptr ? first : last->next) = other.first;
@@ -68,8 +74,9 @@ BlockExecutor& BlockExecutor::of(const pascaline_host::ThreadView& thread) noexc
   return *static_cast<Block*>(thread.block)->owner;
 }
 
-void BlockExecutor::prepare(const EmulatedLaunch& launch) {
+void BlockExecutor::prepare(const EmulatedLaunch& launch, bool backwards) {
   launch_ = &launch;
+  backwards_ = backwards;
   current_ = launch.entry->current();
   const auto [x, y, z] = launch.geometry.block;
   const auto [grid_x, grid_y, grid_z] = launch.geometry.grid;
@@ -136,7 +143,8 @@ void BlockExecutor::fiber_entry(boost::context::detail::transfer_t from) {
 void BlockExecutor::serve() noexcept {
   for (;;) {
     while (started_ < threads_.size()) {
-      Thread& thread = threads_[started_++];
+      Thread& thread = threads_[backwards_ ? threads_.size() - 1 - started_ : started_];
+      ++started_;
       thread.fiber = &switch_.running();
       thread.state = State::running;
       *current_ = &thread;
@@ -222,7 +230,12 @@ std::uint64_t BlockExecutor::collective(Thread& thread, const LaneOffer& offer) 
 void BlockExecutor::make_ready(unsigned warp, unsigned lanes, const Thread* but) {
   for (; lanes != 0; lanes &= lanes - 1) {
     Thread& thread = threads_[warp * kWarpLanes + static_cast<unsigned>(std::countr_zero(lanes))];
-    if (&thread != but) {
+    if (&thread == but) {
+      continue;
+    }
+    if (backwards_) {
+      ready_.push_first(thread);
+    } else {
       ready_.push(thread);
     }
   }

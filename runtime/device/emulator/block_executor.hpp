@@ -30,8 +30,9 @@ class BlockExecutor {
  public:
   BlockExecutor();
 
-  /// Makes ready for the blocks of a launch, on the thread that is going to run them.
-  void prepare(const EmulatedLaunch& launch);
+  /// Makes ready for the blocks of a launch, on the thread that is going to run them. `backwards`: a block's threads
+  /// begin in descending order, and a warp whose lanes have met goes on before others do, as far as the next barrier.
+  void prepare(const EmulatedLaunch& launch, bool backwards);
   /// Runs one block of the launch; returns why it failed, if it did. Threads of a failed block are abandoned: what
   /// they held is not destroyed.
   [[nodiscard]] std::optional<std::string> run(std::uint64_t block);
@@ -49,11 +50,12 @@ class BlockExecutor {
     BlockExecutor* owner = nullptr;
   };
 
-  /// Threads in the order they came, linked through `next`.
+  /// Threads in the order they go on in, linked through `next`.
   struct Queue {
     Thread* first = nullptr;
     Thread* last = nullptr;
     void push(Thread& thread) noexcept;
+    void push_first(Thread& thread) noexcept;
     void splice(Queue& other) noexcept;
     Thread* pop() noexcept;
   };
@@ -98,6 +100,7 @@ class BlockExecutor {
   std::vector<Thread> threads_;
   std::vector<Warp> warps_;
 
+  bool backwards_ = false;
   unsigned started_ = 0;
   unsigned live_ = 0;
   unsigned at_barrier_ = 0;

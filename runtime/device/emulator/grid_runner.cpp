@@ -82,7 +82,7 @@ void GridRunner::serve() {
 
 void GridRunner::work(BlockExecutor& executor) {
   std::optional<std::string> failure;
-  executor.prepare(*launch_);
+  executor.prepare(*launch_, shuffle_.has_value());
   while (!failure) {
     const std::uint64_t first = next_block_.fetch_add(chunk_);
     if (first >= blocks_) {
