@@ -20,15 +20,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string first_line(const fs::path& file) {
+std::string text_of_first_line(const fs::path& file) {
   std::ifstream in(file);
   std::string line;
   std::getline(in, line);
   return line;
 }
 
-std::optional<double> number_in(const fs::path& file) {
-  const std::string line = first_line(file);
+std::optional<double> decimal_in(const fs::path& file) {
+  const std::string line = text_of_first_line(file);
   double value = 0;
   const auto parsed = std::from_chars(line.data(), line.data() + line.size(), value);
   return parsed.ec == std::errc() ? std::optional(value) : std::nullopt;
@@ -59,11 +59,11 @@ std::optional<double> processor_temperature_c() {
   std::error_code ignored;
   std::optional<double> any;
   for (const auto& zone : fs::directory_iterator("/sys/class/thermal", ignored)) {
-    const std::optional<double> milli = number_in(zone.path() / "temp");
+    const std::optional<double> milli = decimal_in(zone.path() / "temp");
     if (!milli || !zone.path().filename().string().starts_with("thermal_zone")) {
       continue;
     }
-    const std::string type = first_line(zone.path() / "type");
+    const std::string type = text_of_first_line(zone.path() / "type");
     if (type == "x86_pkg_temp" || type.find("cpu") != std::string::npos) {
       return *milli / 1000;
     }
@@ -85,7 +85,7 @@ DeviceInfo emulated_device_info() {
     info.name = "unknown processor";
   }
   info.architecture = stored_architecture(kEmulatorName);
-  info.uuid = "HOST-" + FieldHash().add(first_line("/etc/machine-id")).add(info.name).hex();
+  info.uuid = "HOST-" + FieldHash().add(text_of_first_line("/etc/machine-id")).add(info.name).hex();
   info.memory_bytes =
       static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   info.limits = limits_of_architecture("sm_61").value_or(DeviceLimits());
@@ -97,7 +97,7 @@ DeviceInfo emulated_device_info() {
 Sensors read_host_sensors() noexcept try {
   Sensors sensors;
   sensors.temperature_c = processor_temperature_c();
-  if (const auto kilohertz = number_in("/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq")) {
+  if (const auto kilohertz = decimal_in("/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq")) {
     sensors.sm_clock_mhz = *kilohertz / 1000;
   }
   return sensors;
