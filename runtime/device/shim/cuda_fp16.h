@@ -1,7 +1,6 @@
 #pragma once
 
-#include <cmath>
-
+#include "pascaline/cmath.h"
 #include "pascaline/integer.h"
 #include "pascaline/math.h"
 #include "pascaline/narrow_floats.h"

@@ -1,12 +1,11 @@
 #pragma once
 
-#include <math.h>
-
-#include <cmath>
 #include <cstdlib>
 #include <limits>
 #include <type_traits>
+#include <utility>
 
+#include "pascaline/cmath.h"
 #include "pascaline/language.h"
 #include "pascaline/vectors.h"
 
