@@ -52,13 +52,16 @@ class CompiledKernelTest : public ::testing::TestWithParam<RaggedKernel> {
 };
 
 // Shapes that divide by little and those that divide by much choose different code. Every NVRTC compiles the default
-// configuration of the first, the newest that of the second and a drawn one.
+// configuration of the first, the newest a drawn one of the second, and the default one unless this is one of many
+// cases that differ in little but a format of weights.
 TEST_P(CompiledKernelTest, CompilesForSm61) {
   RaggedShapes draw(1);
   const BoundSpace first(space_, draw.problem(space_, GetParam(), limits_), limits_);
   const BoundSpace second(space_, draw.problem(space_, GetParam(), limits_), limits_);
   ASSERT_NO_FATAL_FAILURE(compile(first, space_.default_config(limits_), libraries_.size()));
-  ASSERT_NO_FATAL_FAILURE(compile(second, space_.default_config(limits_), 1));
+  if (!GetParam().other) {
+    ASSERT_NO_FATAL_FAILURE(compile(second, space_.default_config(limits_), 1));
+  }
   if (const auto drawn = draw.config(second)) {
     ASSERT_NO_FATAL_FAILURE(compile(second, *drawn, 1));
   }

@@ -18,9 +18,12 @@ namespace {
 /// Every kernel of this tree, found by its two files.
 class RaggedEmulatorTest : public ::testing::TestWithParam<RaggedKernel> {};
 
+// Compiling takes most of the time. A kernel that takes ten formats of weights has as many cases, which differ in
+// little but how a weight is read: each of these looks at half of the variants.
 TEST_P(RaggedEmulatorTest, AgreesWithTheReference) {
   const auto device = open_device("emulator");
-  RaggedSweep(*device, "", RaggedSource::shipped(GetParam()), {40, 4, 2, 3}).run();
+  const RaggedLimits limits = GetParam().other ? RaggedLimits{40, 2, 1, 3} : RaggedLimits{40, 4, 2, 3};
+  RaggedSweep(*device, "", RaggedSource::shipped(GetParam()), limits).run();
 }
 
 INSTANTIATE_TEST_SUITE_P(Kernels, RaggedEmulatorTest,
