@@ -87,7 +87,7 @@ json to_json(const Plan& plan, const Geometry& geometry, const std::vector<std::
   return out;
 }
 
-void print_search_plan(const Plan& plan, const Geometry& geometry, const std::vector<std::string>& taken_over) {
+void print_dispatch_plan(const Plan& plan, const Geometry& geometry, const std::vector<std::string>& taken_over) {
   fmt::print("{}\n  {}: {}\n", plan.problem.text(), name_of(plan.provenance), clean_line(plan.reason));
   fmt::print("  {}\n", clean_line(plan.config.text()));
   fmt::print("  compiled by {} {}\n", clean_line(plan.toolkit.compiler), clean_line(plan.toolkit.version));
@@ -143,7 +143,7 @@ int explain(const ExplainCommandOptions& options) {
     fmt::print("{}\n", explain_document(options.kernel, options.device, options.database).dump(2));
     return kSuccess;
   }
-  explain_each(options.kernel, options.device, options.database, print_search_plan);
+  explain_each(options.kernel, options.device, options.database, print_dispatch_plan);
   return kSuccess;
 }
 
