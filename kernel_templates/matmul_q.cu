@@ -584,7 +584,8 @@ extern "C" __global__ void MATMUL_Q_BOUNDS matmul_q(const signed char* __restric
   if constexpr (kSplits == 2) {
     Sums::reduce_pair(sum, workspace + index * Sums::kTile, counters + index, store);
   } else if constexpr (kSplits > 2) {
-    Sums::reduce_together(sum, workspace + index * kSplits * Sums::kTile, static_cast<int>(blockIdx.y), gathering, store);
+    Sums::reduce_together(sum, workspace + index * kSplits * Sums::kTile, static_cast<int>(blockIdx.y), gathering,
+                          store);
   } else if constexpr (kRounds) {
 #pragma unroll
     for (int chunk = 0; chunk < kThreadM * kChunksN; chunk += kChunksOfBlock) {
