@@ -1,5 +1,7 @@
 #include <numeric>
 
+#include "runtime/device/emulator/emulated_module.hpp"
+#include "runtime/device/emulator/grid_runner.hpp"
 #include "support.hpp"
 
 namespace pascaline::testing {
@@ -51,6 +53,25 @@ TEST(EmulatorBlock, SharedMemoryBeginsWithWhatNoKernelCanUse) {
   const std::vector<int> spoilt(50 * 33, 0x7FFFFFFF);
   EXPECT_EQ(to_host<int>(*device, in_function), spoilt);
   EXPECT_EQ(to_host<int>(*device, of_launch), spoilt);
+}
+
+// What a warp does to others without a barrier shows only where they are not side by side.
+TEST(EmulatorBlock, WarpsOfShuffledBlocksRunFarAhead) {
+  const CompileResult compiled = compile(kernel_source("block.cu"), "order_of_warps");
+  ASSERT_TRUE(compiled.ok) << compiled.log;
+  const EmulatedModule code(compiled.binary.code, "order_of_warps");
+  const auto run_with = [&](std::optional<std::uint64_t> shuffle) {
+    std::vector<int> order(4 * 3, -1);
+    int next = 0;
+    int* to_order = order.data();
+    int* to_next = &next;
+    const std::vector<void*> arguments{&to_order, &to_next};
+    EXPECT_EQ(GridRunner(1, shuffle).run({&code.entry(), code.shared(), {{1, 1, 1}, {128, 1, 1}, 0}, arguments}),
+              std::nullopt);
+    return order;
+  };
+  EXPECT_EQ(run_with(std::nullopt), (std::vector<int>{0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11}));
+  EXPECT_EQ(run_with(1), (std::vector<int>{9, 10, 11, 6, 7, 8, 3, 4, 5, 0, 1, 2}));
 }
 
 TEST(EmulatorBlock, BarriersWaitOnlyForThreadsThatHaveNotLeft) {

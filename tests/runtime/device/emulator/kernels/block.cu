@@ -48,6 +48,17 @@ extern "C" __global__ void leaving(const int* in, int* out) {
   *out = sums[0];
 }
 
+// Behind a barrier each warp meets three times; `next` counts what any of them has done.
+extern "C" __global__ void order_of_warps(int* order, int* next) {
+  __syncthreads();
+  for (int meeting = 0; meeting < 3; ++meeting) {
+    (void)__shfl_sync(0xffffffffu, meeting, 0);
+    if (threadIdx.x % 32 == 0) {
+      order[threadIdx.x / 32 * 3 + meeting] = (*next)++;
+    }
+  }
+}
+
 extern "C" __global__ void counts(int* count, int* every, int* some) {
   const int t = threadIdx.x;
   count[t] = __syncthreads_count(t % 5 == 0);
