@@ -59,7 +59,7 @@ __device__ __forceinline__ void take_over(int* counter) {
 // the one that began last is always one.
 template <int PARTS>
 struct Gathering {
-  static_assert(PARTS < 256, "a byte counts them");
+  static_assert(PARTS < 128, "a byte counts them, the upper one below its sign");
   static constexpr int kBegun = 1;
   static constexpr int kLeft = 1 << 8;
   static constexpr int kGone = 1 << 16;
@@ -96,7 +96,7 @@ struct Gathering {
       int now = atomicAdd(state, waits ? kLeft : kLeft + kGone);
       shared_index = byte(now, kLeft) - byte(now, kGone);
       now += kLeft;
-      while (waits && byte(now, kLeft) != PARTS) {
+      while (waits && byte(now, kLeft) < PARTS) {
         now = *static_cast<const volatile int*>(state);
       }
       shared_count = waits ? PARTS - byte(now, kGone) : 0;

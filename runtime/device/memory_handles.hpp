@@ -84,7 +84,8 @@ class RawBuffer {
   DeviceSpan span_;
 };
 
-/// Page-locked memory of the host, which a device copies from and to while the host goes on.
+/// Page-locked memory of the host, which a device copies from and to while the host goes on, and which kernels can read
+/// and write at the same address.
 class PinnedBuffer {
  public:
   PinnedBuffer() = default;

@@ -64,7 +64,7 @@ TextPass Model::next_pass() const {
   const DeviceSpan slots = memory.slice(DeviceMemory::kAlignment, sizeof(std::int32_t));
   const DeviceSpan positions = memory.slice(2 * DeviceMemory::kAlignment, 3 * sizeof(std::int32_t));
   TextPass pass;
-  pass.tokens = sampler_.token_on_device();
+  pass.tokens = sampler_.token_of_kernels();
   pass.length = tensor_in(memory, ElementType::int32, {1});
   pass.slots = tensor_in(slots, ElementType::int32, {1});
   pass.positions = tensor_in(positions, ElementType::int32, {3, 1});

@@ -54,7 +54,7 @@ void Sampler::set(const ops::SamplingSettings& settings, std::span<const std::in
   put_values<std::int32_t>(memory, seen_, counts);
 }
 
-TensorView Sampler::token_on_device() const { return {choice_.bytes().data(), ElementType::int32, {1}}; }
+TensorView Sampler::token_of_kernels() const { return {choice_.bytes().data(), ElementType::int32, {1}}; }
 
 ops::Sample Sampler::choice(const TensorView& logits) const {
   return {.logits = logits,
@@ -62,7 +62,7 @@ ops::Sample Sampler::choice(const TensorView& logits) const {
           .top_k = {top_k_.data(), ElementType::int32, {1}},
           .generator = {generator_.data(), ElementType::int64, {2}},
           .seen = {seen_.data(), ElementType::int32, {vocabulary_}},
-          .token = token_on_device(),
+          .token = token_of_kernels(),
           .probability = {choice_.bytes().data() + kProbabilityOffset, ElementType::float32, {1}}};
 }
 

@@ -29,7 +29,7 @@ class Sampler {
   /// Waits, and gives the token chosen last. Throws Error if none of its logits was a number.
   [[nodiscard]] std::int32_t token();
   /// Where kernels find that: [1], int32.
-  [[nodiscard]] TensorView token_on_device() const;
+  [[nodiscard]] TensorView token_of_kernels() const;
   /// Puts another token in its place, as if it had been chosen.
   void put(std::int32_t token);
 
@@ -40,7 +40,7 @@ class Sampler {
   RawBuffer top_k_;
   RawBuffer generator_;
   RawBuffer seen_;
-  PinnedBuffer choice_;  // a token, and its probability behind it: a kernel writes them where the processor reads them
+  PinnedBuffer choice_;  // a token, and its probability behind it, which kernels write where the processor reads them
 };
 
 }  // namespace pascaline

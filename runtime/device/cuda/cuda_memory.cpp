@@ -169,7 +169,7 @@ PinnedBuffer CudaMemory::allocate_pinned(std::size_t bytes) {
   const DriverApi& driver = enter("allocate page-locked memory");
   void* data = nullptr;
   driver.check(driver.host_allocate.symbol,
-               driver.host_allocate.address(&data, std::max<std::size_t>(bytes, 1), kCuHostPortable),
+               driver.host_allocate.address(&data, std::max<std::size_t>(bytes, 1), kCuHostPortable | kCuHostMapped),
                fmt::format("page-locking {} bytes of the host's memory", bytes));
   return {add(data), {static_cast<std::byte*>(data), bytes}};
 }
@@ -208,6 +208,7 @@ void CudaMemory::free(const Item& item) const noexcept {
   } else if (const CuAddress* address = std::get_if<CuAddress>(&item)) {
     driver.free.address(*address);
   } else if (void* const* pinned = std::get_if<void*>(&item)) {
+    driver.synchronize.address();  // a kernel may use it still
     driver.host_free.address(*pinned);
   } else if (const CudaRange* range = std::get_if<CudaRange>(&item)) {
     release_range(context_, *range);

@@ -100,6 +100,7 @@ inline constexpr unsigned kCuStreamNonBlocking = 1;
 inline constexpr unsigned kCuEventWithoutTime = 2;
 /// Of cuMemHostAlloc: page-locked for every context of the process.
 inline constexpr unsigned kCuHostPortable = 1;
+inline constexpr unsigned kCuHostMapped = 2;  ///< with one space of addresses kernels have it at the same address
 /// Of CUstreamCaptureMode: the capturing thread alone may make no call that would wait or synchronise.
 inline constexpr int kCuCaptureThreadLocal = 1;
 

@@ -74,9 +74,9 @@ BlockExecutor& BlockExecutor::of(const pascaline_host::ThreadView& thread) noexc
   return *static_cast<Block*>(thread.block)->owner;
 }
 
-void BlockExecutor::prepare(const EmulatedLaunch& launch, bool backwards) {
+void BlockExecutor::prepare(const EmulatedLaunch& launch, WarpOrder order) {
   launch_ = &launch;
-  backwards_ = backwards;
+  order_ = order;
   current_ = launch.entry->current();
   const auto [x, y, z] = launch.geometry.block;
   const auto [grid_x, grid_y, grid_z] = launch.geometry.grid;
@@ -143,7 +143,7 @@ void BlockExecutor::fiber_entry(boost::context::detail::transfer_t from) {
 void BlockExecutor::serve() noexcept {
   for (;;) {
     while (started_ < threads_.size()) {
-      Thread& thread = threads_[backwards_ ? threads_.size() - 1 - started_ : started_];
+      Thread& thread = threads_[order_ == WarpOrder::highest_ahead ? threads_.size() - 1 - started_ : started_];
       ++started_;
       thread.fiber = &switch_.running();
       thread.state = State::running;
@@ -233,10 +233,10 @@ void BlockExecutor::make_ready(unsigned warp, unsigned lanes, const Thread* but)
     if (&thread == but) {
       continue;
     }
-    if (backwards_) {
-      ready_.push_first(thread);
-    } else {
+    if (order_ == WarpOrder::side_by_side) {
       ready_.push(thread);
+    } else {
+      ready_.push_first(thread);
     }
   }
 }

@@ -23,6 +23,10 @@ struct EmulatedLaunch {
   std::span<void* const> arguments;
 };
 
+/// How a block's warps go on: side by side from one meeting of lanes to the next, or each as far as the next barrier
+/// before others do, the lowest or the highest first. No GPU promises any of them.
+enum class WarpOrder : std::uint8_t { side_by_side, lowest_ahead, highest_ahead };
+
 /// Runs blocks one after another on the calling thread. CUDA threads run to their end in order on one fiber; one
 /// that has to wait keeps its fiber, and the next starts on another. So a kernel that never waits is a plain loop,
 /// and a barrier costs one switch of stacks a thread.
@@ -30,9 +34,8 @@ class BlockExecutor {
  public:
   BlockExecutor();
 
-  /// Makes ready for the blocks of a launch, on the thread that is going to run them. `backwards`: a block's threads
-  /// begin in descending order, and a warp whose lanes have met goes on before others do, as far as the next barrier.
-  void prepare(const EmulatedLaunch& launch, bool backwards);
+  /// Makes ready for the blocks of a launch, on the thread that is going to run them.
+  void prepare(const EmulatedLaunch& launch, WarpOrder order);
   /// Runs one block of the launch; returns why it failed, if it did. Threads of a failed block are abandoned: what
   /// they held is not destroyed.
   [[nodiscard]] std::optional<std::string> run(std::uint64_t block);
@@ -100,7 +103,7 @@ class BlockExecutor {
   std::vector<Thread> threads_;
   std::vector<Warp> warps_;
 
-  bool backwards_ = false;
+  WarpOrder order_ = WarpOrder::side_by_side;
   unsigned started_ = 0;
   unsigned live_ = 0;
   unsigned at_barrier_ = 0;

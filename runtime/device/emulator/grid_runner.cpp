@@ -82,7 +82,9 @@ void GridRunner::serve() {
 
 void GridRunner::work(BlockExecutor& executor) {
   std::optional<std::string> failure;
-  executor.prepare(*launch_, shuffle_.has_value());
+  executor.prepare(*launch_, !shuffle_            ? WarpOrder::side_by_side
+                             : *shuffle_ % 2 == 0 ? WarpOrder::lowest_ahead
+                                                  : WarpOrder::highest_ahead);
   while (!failure) {
     const std::uint64_t first = next_block_.fetch_add(chunk_);
     if (first >= blocks_) {

@@ -18,8 +18,8 @@ namespace pascaline {
 /// hardware thread in all.
 class GridRunner {
  public:
-  /// `shuffle`: blocks begin in an order that follows from it, a block's threads in descending order, and warps run far
-  /// ahead of each other; none: blocks and threads in ascending order, which no GPU promises either.
+  /// `shuffle`: blocks begin in an order that follows from it, and a block's warps run far ahead of each other, the
+  /// lowest first if it is even, else the highest; none: blocks begin in ascending order, and warps go side by side.
   explicit GridRunner(unsigned workers, std::optional<std::uint64_t> shuffle = std::nullopt);
   GridRunner(const GridRunner&) = delete;
   GridRunner& operator=(const GridRunner&) = delete;

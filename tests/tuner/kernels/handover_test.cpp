@@ -116,6 +116,11 @@ const Handover kHandovers[] = {
      {{"HEADS", "4"}, {"KV_HEADS", "2"}, {"HEAD_DIM", "32"}, {"KEYS", "300"}, {"POSITIONS", "300"}, {"HIDDEN", "200"}},
      {},
      20},  // two heads of keys, ten ranges of the context
+    {"AttentionProjectedOfAHeadEach",
+     "attention_projected",
+     {{"HEADS", "2"}, {"KV_HEADS", "2"}, {"HEAD_DIM", "256"}, {"KEYS", "300"}, {"POSITIONS", "300"}, {"HIDDEN", "100"}},
+     {},
+     20},
     {"AttentionProjectedWithTicketsAhead",
      "attention_projected",
      {{"HEADS", "4"},

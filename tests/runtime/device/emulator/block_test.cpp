@@ -72,6 +72,7 @@ TEST(EmulatorBlock, WarpsOfShuffledBlocksRunFarAhead) {
   };
   EXPECT_EQ(run_with(std::nullopt), (std::vector<int>{0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11}));
   EXPECT_EQ(run_with(1), (std::vector<int>{9, 10, 11, 6, 7, 8, 3, 4, 5, 0, 1, 2}));
+  EXPECT_EQ(run_with(2), (std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}));
 }
 
 TEST(EmulatorBlock, BarriersWaitOnlyForThreadsThatHaveNotLeft) {
