@@ -6,17 +6,12 @@
 #include <sstream>
 #include <string>
 
+#include "core/util/first_line.hpp"
+
 namespace pascaline::cpu {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string first_line(const fs::path& file) {
-  std::ifstream stream(file);
-  std::string line;
-  std::getline(stream, line);
-  return line;
-}
 
 std::optional<double> positive(const std::string& text) {
   double value = 0;
@@ -32,7 +27,7 @@ std::optional<double> share_of(const std::string& quota, const std::string& peri
 
 // "QUOTA PERIOD" in microseconds.
 std::optional<double> quota_of_version_2(const fs::path& group) {
-  std::istringstream words(first_line(group / "cpu.max"));
+  std::istringstream words(first_line_of(group / "cpu.max"));
   std::string quota;
   std::string period;
   words >> quota >> period;
@@ -40,7 +35,7 @@ std::optional<double> quota_of_version_2(const fs::path& group) {
 }
 
 std::optional<double> quota_of_version_1(const fs::path& group) {
-  return share_of(first_line(group / "cpu.cfs_quota_us"), first_line(group / "cpu.cfs_period_us"));
+  return share_of(first_line_of(group / "cpu.cfs_quota_us"), first_line_of(group / "cpu.cfs_period_us"));
 }
 
 bool has_word(const std::string& list, const std::string& word) {

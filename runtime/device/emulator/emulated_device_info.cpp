@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "core/device/emulator_name.hpp"
+#include "core/util/first_line.hpp"
 #include "core/util/hash.hpp"
 #include "runtime/device/emulator/emulated_device.hpp"
 
@@ -20,15 +21,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string text_of_first_line(const fs::path& file) {
-  std::ifstream in(file);
-  std::string line;
-  std::getline(in, line);
-  return line;
-}
-
 std::optional<double> decimal_in(const fs::path& file) {
-  const std::string line = text_of_first_line(file);
+  const std::string line = first_line_of(file);
   double value = 0;
   const auto parsed = std::from_chars(line.data(), line.data() + line.size(), value);
   return parsed.ec == std::errc() ? std::optional(value) : std::nullopt;
@@ -63,7 +57,7 @@ std::optional<double> processor_temperature_c() {
     if (!milli || !zone.path().filename().string().starts_with("thermal_zone")) {
       continue;
     }
-    const std::string type = text_of_first_line(zone.path() / "type");
+    const std::string type = first_line_of(zone.path() / "type");
     if (type == "x86_pkg_temp" || type.find("cpu") != std::string::npos) {
       return *milli / 1000;
     }
@@ -85,7 +79,7 @@ DeviceInfo emulated_device_info() {
     info.name = "unknown processor";
   }
   info.architecture = stored_architecture(kEmulatorName);
-  info.uuid = "HOST-" + FieldHash().add(text_of_first_line("/etc/machine-id")).add(info.name).hex();
+  info.uuid = "HOST-" + FieldHash().add(first_line_of("/etc/machine-id")).add(info.name).hex();
   info.memory_bytes =
       static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   info.limits = limits_of_architecture("sm_61").value_or(DeviceLimits());
