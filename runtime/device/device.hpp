@@ -40,7 +40,7 @@ struct Sensors {
   std::optional<double> temperature_limit_c;  ///< where the card begins to slow down
   std::optional<double> sm_clock_mhz;
   std::optional<double> memory_clock_mhz;
-  std::optional<double> power_w;
+  std::optional<double> power_w;                  ///< taken now; some cards tell only an average of up to a second
   std::optional<std::uint64_t> throttle_reasons;  ///< NVML's bit mask
   std::optional<double> sm_clock_limit_mhz{};     ///< the highest that the card has
 };

@@ -169,6 +169,10 @@ void DevicePlan::recall(SweepRecorder& recorder, SweepTask& task, const std::str
   if (CodeEstimator estimator = code_estimator(info_, measured_rates_, task.search.bound())) {
     task.search.judge_by_code(std::move(estimator));
   }
+  const std::optional<DeviceRates> rates = device_rates();
+  if (rates && options_.finals.objective.objective != Objective::time) {
+    task.search.choose_thrifty(energy_estimator(task.search.bound(), *rates));
+  }
   task.search.ask_before_search(
       [this, &task](const SearchDomain& domain) { return known_before_search(task, domain); });
   task.looked_at = task.search.done() > 0;
@@ -274,6 +278,11 @@ std::vector<Prior> DevicePlan::known_before_search(const SweepTask& task, const 
     related.push_back(std::move(other));
   }
   related.insert(related.end(), task.elsewhere.begin(), task.elsewhere.end());
+  return transfer_priors(domain, device_rates(), related, options_.seed);
+}
+
+// For a static model; nothing of other devices than GPUs.
+std::optional<DeviceRates> DevicePlan::device_rates() const {
   std::optional<DeviceRates> rates;
   if (info_.kind == DeviceKind::cuda) {
     rates = typical_rates(device_row(info_).compute_capability, info_.limits);
@@ -281,7 +290,7 @@ std::vector<Prior> DevicePlan::known_before_search(const SweepTask& task, const 
       use_measured(*rates, measured_rates_);
     }
   }
-  return transfer_priors(domain, rates, related, options_.seed);
+  return rates;
 }
 
 CompileRequest DevicePlan::request(const SweepTask& task, const Config& config) const {

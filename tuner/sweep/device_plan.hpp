@@ -171,6 +171,7 @@ class DevicePlan {
   void finish_ended();
   void recall_finals(SweepRecorder& recorder, SweepTask& task, const std::string& run) const;
   [[nodiscard]] std::vector<Prior> known_before_search(const SweepTask& task, const SearchDomain& domain) const;
+  [[nodiscard]] std::optional<DeviceRates> device_rates() const;
 
   const SweepOptions& options_;
   DeviceInfo info_;

@@ -586,19 +586,45 @@ double ProblemSearch::launch_s_of(const std::string& config) const {
 std::vector<Config> ProblemSearch::found_finalists() const {
   std::vector<Config> chosen;
   const std::optional<Config> standard = baseline();
-  for (const auto& [median_us, config] : ranking_) {
-    if (static_cast<int>(chosen.size()) >= finalists_) {
-      break;
+  const auto add_fastest = [&](int most) {
+    for (const auto& [median_us, config] : ranking_) {
+      if (static_cast<int>(chosen.size()) >= most) {
+        break;
+      }
+      if (config != standard && std::find(chosen.begin(), chosen.end(), config) == chosen.end()) {
+        chosen.push_back(config);
+      }
     }
-    if (config != standard) {
-      chosen.push_back(config);
-    }
+  };
+  if (energy_) {
+    add_fastest(finalists_ - finalists_ / 2);
+    add_thrifty(chosen, standard);
   }
+  add_fastest(finalists_);
   add_of_each_compiler(chosen, standard);
   if (standard) {
     chosen.push_back(*standard);
   }
   return chosen;
+}
+
+void ProblemSearch::add_thrifty(std::vector<Config>& chosen, const std::optional<Config>& baseline) const {
+  std::multimap<double, const Config*> by_energy;
+  for (const auto& [median_us, config] : ranking_) {
+    if (median_us > kSlowestThrifty * best_us()) {
+      break;
+    }
+    const auto energy = energy_(config, median_us);
+    if (energy && config != baseline && std::find(chosen.begin(), chosen.end(), config) == chosen.end()) {
+      by_energy.emplace(*energy, &config);
+    }
+  }
+  for (const auto& [energy, config] : by_energy) {
+    if (static_cast<int>(chosen.size()) >= finalists_) {
+      break;
+    }
+    chosen.push_back(*config);
+  }
 }
 
 // Next to the best, so that they are left out last where there is little time.

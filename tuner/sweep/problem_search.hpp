@@ -16,6 +16,7 @@
 #include "tuner/compile/compile_pool.hpp"
 #include "tuner/search/searcher.hpp"
 #include "tuner/search/stop_rule.hpp"
+#include "tuner/static_model/energy_estimate.hpp"
 #include "tuner/sweep/code_judge.hpp"
 #include "tuner/sweep/compiler_axis.hpp"
 #include "tuner/sweep/sweep.hpp"
@@ -55,6 +56,12 @@ class ProblemSearch {
   /// From now on what the searcher proposed is measured in the order of what its machine code promises, and left out
   /// where it cannot win; the searcher learns what it is expected to take.
   void judge_by_code(CodeEstimator estimator) { judge_.emplace(std::move(estimator)); }
+
+  /// How many times as slow as the fastest a finalist is at most that was chosen for its energy.
+  static constexpr double kSlowestThrifty = 1.1;
+  /// From now on half of the finalists are not the fastest but, of those up to `kSlowestThrifty` times as slow, the
+  /// ones that are expected to take least energy.
+  void choose_thrifty(EnergyEstimator estimator) { energy_ = std::move(estimator); }
 
   /// The next configuration to compile; nothing if there is none to propose (any more, or within the trials allowed).
   /// Throws SpaceError if no configuration is valid.
@@ -130,9 +137,9 @@ class ProblemSearch {
 
   /// Winners of earlier finals: finalists, too, next to the best, as long as they are usable.
   void keep_comparing(std::vector<Config> winners) { standing_ = std::move(winners); }
-  /// Whom the finals compare: the best; what `keep_comparing` says; of several compilers each one's best and its
-  /// default, if they are usable; and behind them the baseline. A binary is missing if it was compiled by an earlier
-  /// process.
+  /// Whom the finals compare: the best, and such as `choose_thrifty` says; what `keep_comparing` says; of several
+  /// compilers each one's best and its default, if they are usable; and behind them the baseline. A binary is missing
+  /// if it was compiled by an earlier process.
   [[nodiscard]] std::vector<std::pair<Config, std::optional<Binary>>> finalists() const;
   /// Their configurations only.
   [[nodiscard]] std::vector<Config> finalist_configs() const;
@@ -161,6 +168,7 @@ class ProblemSearch {
   void begin_search();
   void begin_with_defaults();
   void begin_with_portfolio();
+  void add_thrifty(std::vector<Config>& chosen, const std::optional<Config>& baseline) const;
   void add_of_each_compiler(std::vector<Config>& chosen, const std::optional<Config>& baseline) const;
   [[nodiscard]] std::optional<Config> propose_stand_in();
   void lose_default(std::string why);
@@ -187,6 +195,7 @@ class ProblemSearch {
   std::unique_ptr<Searcher> searcher_;
   Knowledge knowledge_;
   std::optional<CodeJudge> judge_;
+  EnergyEstimator energy_;          ///< see `choose_thrifty`
   std::set<std::string> searched_;  ///< what the searcher proposed, where code is judged
   StopRule stop_rule_;
   bool little_left_ = false;

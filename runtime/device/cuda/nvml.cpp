@@ -19,6 +19,7 @@ constexpr int kSensorGpu = 0;
 constexpr int kThresholdSlowdown = 1;
 constexpr int kClockSm = 1;
 constexpr int kClockMemory = 2;
+constexpr unsigned kPowerInstant = 186;
 
 void explain(std::string* why, const std::string& text) {
   if (why != nullptr) {
@@ -49,6 +50,21 @@ struct Nvml::Functions {
       library.function<NvmlResult (*)(NvmlDevice, int, unsigned*)>("nvmlDeviceGetClockInfo");
   NvmlResult (*power)(NvmlDevice,
                       unsigned*) = library.function<NvmlResult (*)(NvmlDevice, unsigned*)>("nvmlDeviceGetPowerUsage");
+  // An entry of a list of values to be asked for.
+  struct FieldValue {
+    unsigned field;
+    unsigned scope;
+    long long timestamp;
+    long long latency_us;
+    int type;
+    NvmlResult result;
+    union {
+      unsigned as_unsigned;
+      unsigned long long whole;
+    } value;
+  };
+  NvmlResult (*field_values)(NvmlDevice, int, FieldValue*) =
+      reinterpret_cast<NvmlResult (*)(NvmlDevice, int, FieldValue*)>(library.find("nvmlDeviceGetFieldValues"));
   NvmlResult (*memory)(NvmlDevice, Memory*) =
       reinterpret_cast<NvmlResult (*)(NvmlDevice, Memory*)>(library.find("nvmlDeviceGetMemoryInfo"));
   // As it lies in memory since version 2 of the calls, and before.
@@ -146,6 +162,20 @@ std::optional<std::vector<GpuProcess>> Nvml::processes() const {
   return told ? std::optional(std::move(processes)) : std::nullopt;
 }
 
+// Newer cards tell an average of a second as their power, and beside it what they take now; older ones tell that as
+// their power.
+std::optional<double> Nvml::power_w() const noexcept {
+  if (functions_->field_values != nullptr) {
+    Functions::FieldValue instant{};
+    instant.field = kPowerInstant;
+    if (functions_->field_values(device_, 1, &instant) == 0 && instant.result == 0 && instant.value.as_unsigned > 0) {
+      return static_cast<double>(instant.value.as_unsigned) / 1000.0;
+    }
+  }
+  unsigned value = 0;
+  return functions_->power(device_, &value) == 0 ? std::optional(static_cast<double>(value) / 1000.0) : std::nullopt;
+}
+
 Sensors Nvml::read() const noexcept {
   Sensors sensors;
   unsigned value = 0;
@@ -164,9 +194,7 @@ Sensors Nvml::read() const noexcept {
   if (functions_->clock(device_, kClockMemory, &value) == 0) {
     sensors.memory_clock_mhz = value;
   }
-  if (functions_->power(device_, &value) == 0) {
-    sensors.power_w = static_cast<double>(value) / 1000.0;
-  }
+  sensors.power_w = power_w();
   unsigned long long reasons = 0;
   if (functions_->throttle != nullptr && functions_->throttle(device_, &reasons) == 0) {
     sensors.throttle_reasons = reasons;

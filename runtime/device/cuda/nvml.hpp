@@ -31,6 +31,7 @@ class Nvml {
  private:
   struct Functions;
   Nvml();
+  [[nodiscard]] std::optional<double> power_w() const noexcept;
 
   std::unique_ptr<Functions> functions_;
   void* device_ = nullptr;

@@ -2,6 +2,7 @@
 // years ago has them: the second version of one, and only the first of the other.
 #include "tests/runtime/device/cuda/fake_nvml.hpp"
 
+#include <array>
 #include <cstring>
 
 namespace {
@@ -17,9 +18,20 @@ struct FirstProcess {
   unsigned long long used_memory;
 };
 
+struct FieldValue {
+  unsigned field;
+  unsigned scope;
+  long long timestamp;
+  long long latency_us;
+  int type;
+  int result;
+  alignas(8) std::array<unsigned char, 8> value;
+};
+
 FakeNvmlCard card{};
 char handle = 0;
 
+constexpr unsigned kPowerInstant = 186;
 constexpr int kNotSupported = 3;
 constexpr int kNotFound = 6;
 constexpr int kInsufficientSize = 7;
@@ -61,7 +73,18 @@ int nvmlDeviceGetTemperature(void* /*device*/, int /*sensor*/, unsigned* value) 
 }
 int nvmlDeviceGetTemperatureThreshold(void* /*device*/, int /*kind*/, unsigned* /*value*/) { return kNotSupported; }
 int nvmlDeviceGetClockInfo(void* /*device*/, int /*kind*/, unsigned* /*value*/) { return kNotSupported; }
-int nvmlDeviceGetPowerUsage(void* /*device*/, unsigned* /*value*/) { return kNotSupported; }
+int nvmlDeviceGetPowerUsage(void* /*device*/, unsigned* value) {
+  *value = card.average_mw;
+  return card.average_mw > 0 ? 0 : kNotSupported;
+}
+int nvmlDeviceGetFieldValues(void* /*device*/, int count, FieldValue* values) {
+  for (int i = 0; i < count; ++i) {
+    values[i].result = values[i].field == kPowerInstant && card.instant_mw > 0 ? 0 : kNotSupported;
+    values[i].value = {};
+    std::memcpy(values[i].value.data(), &card.instant_mw, sizeof card.instant_mw);
+  }
+  return 0;
+}
 int nvmlDeviceGetComputeRunningProcesses_v2(void* /*device*/, unsigned* count, Process* processes) {
   return list(card.computing, card.computing_count, count, processes);
 }

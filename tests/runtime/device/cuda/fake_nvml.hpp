@@ -7,6 +7,8 @@ struct FakeNvmlCard {
   unsigned computing_count;
   unsigned drawing[300];
   unsigned drawing_count;
+  unsigned average_mw = 0;  ///< of power; 0: it tells none
+  unsigned instant_mw = 0;
 };
 
 inline constexpr const char* kFakeNvmlUuid = "GPU-fake";

@@ -46,6 +46,20 @@ TEST_F(NvmlTest, ACardThatDoesNotTellOfProcessesTellsNothing) {
   EXPECT_FALSE(gpu_processes_of(device_)()) << "more than anybody asks for";
 }
 
+TEST_F(NvmlTest, PowerIsWhatTheCardTakesNowIfItTellsThatAndElseWhatItTells) {
+  const auto nvml = Nvml::open(kFakeNvmlUuid, "");
+  ASSERT_TRUE(nvml);
+  card_is({});
+  EXPECT_FALSE(nvml->read().power_w);
+  FakeNvmlCard card{};
+  card.average_mw = 120'500;
+  card_is(card);
+  EXPECT_EQ(nvml->read().power_w, 120.5);
+  card.instant_mw = 250'250;
+  card_is(card);
+  EXPECT_EQ(nvml->read().power_w, 250.25);
+}
+
 TEST_F(NvmlTest, AListStaysWhenItIsCopiedAndOtherDevicesHaveNone) {
   card_is({1, {5}, 1, {}, 0});
   GpuProcessList copy;
