@@ -173,6 +173,33 @@ double student_t_p(double t, int degrees) {
   return std::clamp(1.0 - inside, 0.0, 1.0);
 }
 
+TrimmedMean trimmed_mean(std::vector<double> values) {
+  if (values.empty() || std::any_of(values.begin(), values.end(), [](double value) { return std::isnan(value); })) {
+    const double none = std::numeric_limits<double>::quiet_NaN();
+    return {none, none, 0};
+  }
+  std::sort(values.begin(), values.end());
+  const std::size_t cut = values.size() / 10;
+  const std::size_t last = values.size() - 1 - cut;
+  const auto all = static_cast<double>(values.size());
+  const auto kept = static_cast<double>(values.size() - 2 * cut);
+  TrimmedMean out;
+  double winsorized_mean = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    out.mean += i >= cut && i <= last ? values[i] / kept : 0;
+    winsorized_mean += values[std::clamp(i, cut, last)] / all;
+  }
+  double squares = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const double off = values[std::clamp(i, cut, last)] - winsorized_mean;
+    squares += off * off;
+  }
+  out.degrees = static_cast<int>(kept) - 1;
+  out.error =
+      values.size() < 2 ? std::numeric_limits<double>::infinity() : std::sqrt(squares / (all - 1) / all) * all / kept;
+  return out;
+}
+
 double moved(std::span<const double> values) {
   const std::size_t half = values.size() / 2;
   if (half == 0) {

@@ -35,6 +35,19 @@ namespace pascaline {
 /// degrees (Abramowitz and Stegun, 26.7.3 and 26.7.4); 1 for a NaN or fewer than one degree.
 [[nodiscard]] double student_t_p(double t, int degrees);
 
+/// A mean that single values far off do not move.
+struct TrimmedMean {
+  double mean = 0;
+  double error = 0;  ///< its standard error
+  int degrees = 0;   ///< of freedom that Student's t has with it
+};
+
+/// The mean without the lowest and the highest tenth of the values (rounded down, so that of fewer than ten all are
+/// in), and its standard error by their winsorized variance (Tukey and McLaughlin, Less vulnerable confidence and
+/// significance procedures for location, Sankhya A 25, 1963). NaN where a value is NaN or there is none; the error is
+/// infinite for one value.
+[[nodiscard]] TrimmedMean trimmed_mean(std::vector<double> values);
+
 /// How far values moved from the first to the last: twice the way from the earlier half's mean to the later's, so that
 /// a value that flickers between two has not moved. 0 for fewer than two.
 [[nodiscard]] double moved(std::span<const double> values);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <limits>
 #include <vector>
 
@@ -16,11 +17,39 @@ constexpr double kSteadyForS = 0.5;
 constexpr double kSteadyWithin = 0.01;
 constexpr double kMaxWaitS = 2;
 constexpr double kMostPowerW = 3000;  // of one card
+constexpr double kUsualWithin = 0.2;
 
 struct PowerReading {
   double at_s = 0;
   double power_w = 0;
 };
+
+// What was launched between two readings.
+struct Batch {
+  double span_s = 0;
+  double energy_j = 0;
+};
+
+// Energy of a batch: the mean of those that took about as long as most did. What takes longer had a pause, in which the
+// machine was busy otherwise, and what comes after that less of its own.
+double usual_energy_j(const std::vector<Batch>& batches) {
+  std::vector<double> spans;
+  for (const Batch& batch : batches) {
+    spans.push_back(batch.span_s);
+  }
+  const auto middle = spans.begin() + static_cast<std::ptrdiff_t>((spans.size() - 1) / 2);
+  std::nth_element(spans.begin(), middle, spans.end());
+  const double usual_s = *middle;
+  double sum = 0;
+  int count = 0;
+  for (const Batch& batch : batches) {
+    if (std::abs(batch.span_s - usual_s) <= kUsualWithin * usual_s) {
+      sum += batch.energy_j;
+      ++count;
+    }
+  }
+  return sum / count;
+}
 
 struct PowerSpan {
   double sum_w = 0;
@@ -82,8 +111,7 @@ EnergyWindow measure_energy_window(DeviceMonitor& monitor, const TimedWork& work
   std::optional<double> begin_s;
   double read_us = 0;
   int batch = 0;  // the same throughout the window, so that what its ends cut off is the same too
-  double energy_j = 0;
-  double launches = 0;
+  std::vector<Batch> batches;
   for (int i = 0; i < kMaxBatches; ++i) {
     // Read while the batch runs: between two readings lie as many launches as there are in one, and no pause.
     if (!begin_s) {
@@ -103,20 +131,19 @@ EnergyWindow measure_energy_window(DeviceMonitor& monitor, const TimedWork& work
     }
     if (begin_s) {
       const PowerReading& last = readings.back();
-      energy_j += 0.5 * (last.power_w + *now_w) * (now_s - last.at_s);
-      launches += batch;
+      batches.push_back({now_s - last.at_s, 0.5 * (last.power_w + *now_w) * (now_s - last.at_s)});
     }
     readings.push_back({now_s, *now_w});
     if (!begin_s && (now_s >= begun_s + kMaxWaitS || is_steady(readings))) {
       begin_s = now_s;
     }
     if (begin_s && now_s >= *begin_s + window_ms / 1000) {
-      window.whole = launches > 0;
+      window.whole = !batches.empty();
       break;
     }
   }
-  if (launches > 0) {
-    window.energy_mj = 1000 * energy_j / launches;
+  if (!batches.empty()) {
+    window.energy_mj = 1000 * usual_energy_j(batches) / batch;
     window.changed = span_of(readings, -std::numeric_limits<double>::infinity(), readings.back().at_s).changes;
   }
   return window;

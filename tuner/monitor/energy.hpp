@@ -16,8 +16,9 @@ struct EnergyWindow {
 
 /// Millijoules a launch, idle power included: runs the kernel back to back, waits until the card's power, which it may
 /// average over a second, has read the same for half a second (two seconds at most), then reads it about every 20 ms
-/// for `window_ms` and integrates it by trapezoids. Nothing if the card does not report its power. `time_us` is what a
-/// launch takes. Throws what Device::launch and Device::synchronize throw.
+/// for `window_ms` and integrates it by trapezoids. Between two readings lie as many launches each; where they took far
+/// longer or shorter than most, as where the machine was busy otherwise, they do not count. Nothing if the card does
+/// not report its power. `time_us` is what a launch takes. Throws what Device::launch and Device::synchronize throw.
 [[nodiscard]] EnergyWindow measure_energy_window(DeviceMonitor& monitor, const TimedWork& work, double time_us,
                                                  double window_ms);
 

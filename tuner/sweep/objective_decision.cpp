@@ -55,18 +55,14 @@ class Scores {
       of_times =
           std::log(trials_[contenders_[a].trial].time->median_us / trials_[contenders_[b].trial].time->median_us);
     }
-    return mean_of(differences(a, b)) + of_times;
+    return trimmed_mean(differences(a, b)).mean + of_times;
   }
   // Of the difference, relative.
   [[nodiscard]] double error(std::size_t a, std::size_t b) const {
     const std::vector<double> of_rounds = differences(a, b);
     const auto n = static_cast<double>(of_rounds.size());
-    const double mean = mean_of(of_rounds);
-    double squares = 0;
-    for (const double value : of_rounds) {
-      squares += (value - mean) * (value - mean);
-    }
-    double variance = std::max(squares / (n - 1), kLeastRelativeError * kLeastRelativeError) / n;
+    const double of_windows = std::max(trimmed_mean(of_rounds).error, kLeastRelativeError / std::sqrt(n));
+    double variance = of_windows * of_windows;
     if (edp_) {
       for (const std::size_t i : {a, b}) {
         const double of_time = log_time_error(trials_[contenders_[i].trial]);
@@ -76,8 +72,8 @@ class Scores {
     return std::sqrt(variance);
   }
   [[nodiscard]] double p(std::size_t a, std::size_t b) const {
-    const std::size_t rounds = differences(a, b).size();
-    return rounds < 2 ? 1.0 : student_t_p(difference(a, b) / error(a, b), static_cast<int>(rounds) - 1);
+    const int degrees = trimmed_mean(differences(a, b)).degrees;
+    return degrees < 1 ? 1.0 : student_t_p(difference(a, b) / error(a, b), degrees);
   }
   [[nodiscard]] bool better(std::size_t a, std::size_t b) const {
     return difference(a, b) < -tie_width_ && p(a, b) <= p_value_;
@@ -101,9 +97,6 @@ class Scores {
       logs.push_back(std::log(of_a[round] / of_b[round]));
     }
     return logs;
-  }
-  [[nodiscard]] static double mean_of(const std::vector<double>& values) {
-    return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
   }
 
   const std::vector<Contender>& contenders_;
@@ -183,11 +176,11 @@ std::vector<std::size_t> ObjectiveRounds::next() {
 }
 
 double score_of(Objective objective, const Contender& contender, const Trial& trial) {
-  double logs = 0;
+  std::vector<double> logs;
   for (const double value : contender.values) {
-    logs += std::log(value);
+    logs.push_back(std::log(value));
   }
-  const double mean = std::exp(logs / static_cast<double>(std::max<std::size_t>(1, contender.values.size())));
+  const double mean = std::exp(trimmed_mean(std::move(logs)).mean);
   return objective == Objective::edp ? mean * trial.time->median_us : mean;
 }
 

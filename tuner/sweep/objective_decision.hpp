@@ -54,7 +54,8 @@ struct ObjectiveDecision {
   std::string undecided{};   ///< why nothing is decided; empty if something is
 };
 
-/// A finalist's value by the objective: the geometric mean of its windows, for `edp` times its median time.
+/// A finalist's value by the objective: the geometric mean of its windows without the lowest and the highest tenth, for
+/// `edp` times its median time.
 [[nodiscard]] double score_of(Objective objective, const Contender& contender, const Trial& trial);
 
 /// Says whose windows are to be measured: those of all contenders, until looks find some worse than the best, and from
@@ -85,12 +86,13 @@ class ObjectiveRounds {
   int rounds_ = 0;
 };
 
-/// Decides as finals do by time, by paired t-tests on the logarithms of the windows of each round (`edp` adds the
-/// uncertainty of both median times): the tie set is the contender with the lowest score of those in all rounds, and
-/// all of these that are not significantly worse. If the baseline is in it, the winner by time wins if it is in it,
-/// too, and else the baseline. If it is not, the first of the tie set by the configuration's text does, of those
-/// significantly better than the baseline. `baseline` and `by_time`: indices into trials; a baseline that is not among
-/// the contenders leaves it undecided.
+/// Decides as finals do by time, by paired t-tests on the logarithms of the windows of each round, of which the lowest
+/// and the highest tenth do not count: a window in which the machine was busy otherwise is far off (`trimmed_mean`;
+/// `edp` adds the uncertainty of both median times): the tie set is the contender with the lowest score of those in all
+/// rounds, and all of these that are not significantly worse. If the baseline is in it, the winner by time wins if it
+/// is in it, too, and else the baseline. If it is not, the first of the tie set by the configuration's text does, of
+/// those significantly better than the baseline. `baseline` and `by_time`: indices into trials; a baseline that is not
+/// among the contenders leaves it undecided.
 void decide_objective(ObjectiveDecision& decision, const std::vector<Trial>& trials,
                       std::optional<std::size_t> baseline, const ObjectiveOptions& options,
                       std::optional<std::size_t> by_time = std::nullopt);

@@ -214,6 +214,39 @@ TEST(StudentTest, AgreesWithTables) {
   EXPECT_EQ(student_t_p(100, 0), 1);
 }
 
+TEST(TrimmedMeanTest, IsThatOfTheMiddleAndKnownByTheWinsorizedVariance) {
+  const TrimmedMean of_ten = trimmed_mean({50, 2, 4, 4, 5, 6, 7, 8, 9, 10});
+  EXPECT_DOUBLE_EQ(of_ten.mean, 6.625);
+  EXPECT_NEAR(of_ten.error, std::sqrt(54.1 / 9) / (0.8 * std::sqrt(10.0)), 1e-12);
+  EXPECT_EQ(of_ten.degrees, 7);
+  const TrimmedMean of_four = trimmed_mean({1, 3, 2, 6});
+  EXPECT_DOUBLE_EQ(of_four.mean, 3);
+  EXPECT_NEAR(of_four.error, std::sqrt(14.0 / 3 / 4), 1e-12);
+  EXPECT_EQ(of_four.degrees, 3);
+  EXPECT_EQ(trimmed_mean({7}).mean, 7);
+  EXPECT_EQ(trimmed_mean({7}).error, kInfinity);
+  EXPECT_TRUE(std::isnan(trimmed_mean({}).mean));
+  EXPECT_TRUE(std::isnan(trimmed_mean({1, kNan}).mean));
+}
+
+TEST(TrimmedMeanTest, ItsIntervalHoldsTheMeanAsOftenAsItSays) {
+  std::mt19937 random(3);
+  std::normal_distribution<double> noise(0, 1);
+  for (const int count : {6, 12, 24}) {
+    int outside = 0;
+    constexpr int kTimes = 4000;
+    for (int i = 0; i < kTimes; ++i) {
+      std::vector<double> values;
+      for (int k = 0; k < count; ++k) {
+        values.push_back(noise(random));
+      }
+      const TrimmedMean found = trimmed_mean(values);
+      outside += student_t_p(found.mean / found.error, found.degrees) <= 0.05 ? 1 : 0;
+    }
+    EXPECT_NEAR(outside / static_cast<double>(kTimes), 0.05, 0.01) << count;
+  }
+}
+
 TEST(MovedTest, IsTheWayFromBeginToEnd) {
   EXPECT_EQ(moved(std::vector<double>{}), 0);
   EXPECT_EQ(moved(std::vector<double>{5}), 0);

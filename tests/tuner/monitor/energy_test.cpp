@@ -104,6 +104,18 @@ TEST_F(EnergyTest, PowerThatNeverSettlesIsTakenAsItIsAfterAWhile) {
   EXPECT_NEAR(now_s_, 2.54, 0.03);
 }
 
+TEST_F(EnergyTest, APauseOfTheMachineDoesNotCount) {
+  power_w_ = [](double now_s) { return flicker(100, now_s); };
+  int pauses = 0;
+  device_.on_launch = [&] {
+    const bool pause = device_.launches % 150 == 0;
+    pauses += pause ? 1 : 0;
+    now_s_ += pause ? 0.1 : 0.001;
+  };
+  EXPECT_NEAR(energy_mj().value(), 100, 0.5);
+  EXPECT_GE(pauses, 4);
+}
+
 TEST_F(EnergyTest, TheKernelRunsWhileAReadingTakesLong) {
   // Launches are queued: they run while the reading is taken, and what is left of them after it.
   double done_s = 0;

@@ -81,6 +81,28 @@ TEST(ObjectiveDecisionTest, WhatDriftsForAllAlikeHidesNoDifference) {
   EXPECT_EQ(finals.decide(1).winner, 0U) << "of each round a tenth less";
 }
 
+TEST(ObjectiveDecisionTest, AWindowFarOffNeitherHidesADifferenceNorMakesOne) {
+  const auto windows = [](double energy, double odd) {
+    std::vector<double> values;
+    for (int round = 0; round < 12; ++round) {
+      values.push_back(round == 5 ? odd : energy + 0.1 * (round % 3));
+    }
+    return values;
+  };
+  MadeFinals finals(Objective::energy);
+  finals.add(10, windows(50, 95));
+  finals.add(10.2, windows(48, 48));
+  finals.add(12, windows(52, 52));
+  EXPECT_EQ(finals.decide(2, 0).winner, 1U);
+  EXPECT_NEAR(finals.decision.score, 48.1, 0.05);
+  MadeFinals alike(Objective::energy);
+  alike.add(10, windows(50, 95));
+  alike.add(10.2, windows(50, 50));
+  alike.add(12, windows(52, 52));
+  EXPECT_EQ(alike.decide(2, 0).winner, 0U);
+  EXPECT_NEAR(alike.decision.score, 50.1, 0.05);
+}
+
 TEST(ObjectiveDecisionTest, LessThanATieIsNoDifferenceHoweverClear) {
   MadeFinals finals(Objective::energy);
   finals.add(10, {100, 100, 100, 100, 100, 100, 100, 100});
