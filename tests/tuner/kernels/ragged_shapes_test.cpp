@@ -1,6 +1,7 @@
 #include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <filesystem>
 #include <ostream>
 #include <set>
@@ -9,6 +10,7 @@
 
 #include "core/util/paths.hpp"
 #include "tests/db/fixtures.hpp"
+#include "tests/share.hpp"
 #include "tests/tuner/kernels/ragged_sweep.hpp"
 
 namespace pascaline::testing {
@@ -22,7 +24,8 @@ class RaggedEmulatorTest : public ::testing::TestWithParam<RaggedKernel> {};
 // little but how a weight is read: each of these looks at half of the variants.
 TEST_P(RaggedEmulatorTest, AgreesWithTheReference) {
   const auto device = open_device("emulator");
-  const RaggedLimits limits = GetParam().other ? RaggedLimits{40, 2, 1, 3} : RaggedLimits{40, 4, 2, 3};
+  RaggedLimits limits = GetParam().other ? RaggedLimits{40, 2, 1, 3} : RaggedLimits{40, 4, 2, 3};
+  limits.shapes = static_cast<int>(shared_part(static_cast<std::size_t>(limits.shapes), "shapes"));
   RaggedSweep(*device, "", RaggedSource::shipped(GetParam()), limits).run();
 }
 
