@@ -23,6 +23,10 @@ function(pascaline_flags target)
   endif()
   if(PASCALINE_SANITIZE)
     target_compile_options(${target} PRIVATE -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+    # A fifth of the time that compiling takes goes into these. The fuzzers have them nevertheless.
+    if(PASCALINE_LEAN)
+      target_compile_options(${target} PRIVATE -fno-sanitize=alignment,null,vptr)
+    endif()
     target_link_options(${target} PUBLIC -fsanitize=address,undefined)
     # At a fixed address millions of entries in the sanitizers' tables need not be relocated at each start.
     target_link_options(${target} PUBLIC $<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>:-no-pie>)
@@ -39,14 +43,20 @@ function(pascaline_test_flags target)
   endif()
 endfunction()
 
+# See pascaline_seldom_run.
+set(seldom_run_level $<$<CONFIG:Release,RelWithDebInfo>:-O1>)
+if(PASCALINE_LEAN)
+  set(seldom_run_level $<$<CONFIG:Release,RelWithDebInfo>:-O0>)
+endif()
+
 if(PASCALINE_PRECOMPILED_HEADERS)
   pascaline_precompiled_headers(pascaline_headers DEPENDS fmt::fmt nlohmann_json::nlohmann_json)
   pascaline_flags(pascaline_headers)
-  # GCC 13 and later refuse headers that were precompiled at -O2 or above where the level is -O1.
-  if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
+  # GCC 13 and later refuse headers that were precompiled at -O2 or above where the level is -O1; all do at -O0.
+  if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND (PASCALINE_LEAN OR CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13))
     pascaline_precompiled_headers(pascaline_seldom_run_headers DEPENDS fmt::fmt nlohmann_json::nlohmann_json)
     pascaline_flags(pascaline_seldom_run_headers)
-    target_compile_options(pascaline_seldom_run_headers PRIVATE $<$<CONFIG:Release,RelWithDebInfo>:-O1>)
+    target_compile_options(pascaline_seldom_run_headers PRIVATE ${seldom_run_level})
   endif()
   if(PASCALINE_BUILD_TESTS)
     pascaline_precompiled_headers(pascaline_test_headers
@@ -69,10 +79,11 @@ function(pascaline_test_options target)
 endfunction()
 
 # pascaline_seldom_run(TARGET...): code whose time nobody waits for, as most of it goes into the database, the disk or
-# processes that it starts. Release and RelWithDebInfo compile it with -O1, which takes a third less time.
+# processes that it starts. Release and RelWithDebInfo compile it with -O1, which takes a third less time; PASCALINE_LEAN
+# with -O0.
 function(pascaline_seldom_run)
   foreach(target ${ARGN})
-    target_compile_options(${target} PRIVATE $<$<CONFIG:Release,RelWithDebInfo>:-O1>)
+    target_compile_options(${target} PRIVATE ${seldom_run_level})
     if(TARGET pascaline_seldom_run_headers)
       set_target_properties(${target} PROPERTIES PRECOMPILE_HEADERS_REUSE_FROM pascaline_seldom_run_headers)
     endif()
@@ -105,7 +116,8 @@ endfunction()
 #   own, as patterns of --gtest_filter: they start processes, change what belongs to the whole process, or take long.
 # - UNSANITIZED names cases, in the same way, that are left to presets without sanitizers: minutes there, or impossible.
 #   They get the label `unsanitized`, and entries of their own.
-# - LABELS slow: the whole program is left to them. LABELS optimised: it is run both ways, as what it tests depends on what
+# - LABELS slow: the whole program is left to them. LABELS commands: it runs the program most of the time, and is as if
+#   labelled slow with PASCALINE_LEAN. LABELS optimised: it is run both ways, as what it tests depends on what
 #   the optimiser does. LABELS gpu: it skips without a GPU.
 # - RUNS_KERNELS: it loads kernels compiled for the host; LeakSanitizer's tracer can crash at exit in such a process, so
 #   leaks are not looked for there.
@@ -113,6 +125,9 @@ endfunction()
 #   own compiler.
 function(pascaline_test name)
   cmake_parse_arguments(arg "RUNS_KERNELS;CHECKS_KERNELS;TOGETHER" "" "SOURCES;DEPENDS;LABELS;ALONE;UNSANITIZED" ${ARGN})
+  if(PASCALINE_LEAN AND arg_LABELS STREQUAL commands)
+    set(arg_LABELS slow)
+  endif()
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS} GTest::gtest_main)
   pascaline_test_options(${name})

@@ -8,7 +8,10 @@
 #     --lint  first check the format and run clang-tidy
 #     --torch fetch PyTorch (2 GB) beside the build; the tests with it run then, if it comes within 15 minutes
 #     --lean  for a clean clone: remove the sanitized build (7 GB) when its tests are done, which leaves room for the next,
-#             and compile the dev preset in larger groups, which takes less time the first time and more the next
+#             and compile the dev preset in larger groups, which takes less time the first time and more the next. All
+#             tests run, with less in them: without debug information, less optimised, without three of the checks for
+#             undefined behaviour, those labelled commands without sanitizers; where tests do much the same many times,
+#             one part of $PASCALINE_TEST_SHARE (3)
 #     --gpu   run only the tests labelled gpu
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -21,7 +24,7 @@ for argument in "$@"; do
     --torch) torch=true ;;
     --lean) lean=true ;;
     --gpu) only=(-L gpu) ;;
-    -h | --help) sed -n '2,12s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
+    -h | --help) sed -n '2,16s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
     *) die "unknown argument '$argument' (known: --asan, --lint, --torch, --lean, --gpu)" ;;
   esac
 done
@@ -44,6 +47,11 @@ free=$(($(df --output=avail -k . | tail -n 1) / 1000000))
 say "Set-up"
 scripts/setup.sh --dev --nvrtc-all
 source scripts/common.sh
+if $lean; then
+  configure_options=(-DPASCALINE_LEAN=ON)
+  export PASCALINE_TEST_SHARE=${PASCALINE_TEST_SHARE:-3}
+  say "Lean: where tests do much the same many times, one part of $PASCALINE_TEST_SHARE"
+fi
 torch_setup=
 if $torch; then
   timeout 900 scripts/setup.sh --dev --torch >build/logs/setup-torch.log 2>&1 </dev/null &
@@ -89,7 +97,7 @@ if [ -n "$torch_setup" ]; then
   wait "$torch_setup" && say "PyTorch is there" || warn "PyTorch did not come, what tests it is skipped: build/logs/setup-torch.log"
 fi
 say "Build (dev)"
-if $lean; then configure_options=(-DCMAKE_UNITY_BUILD_BATCH_SIZE=60); fi
+if $lean; then configure_options+=(-DCMAKE_UNITY_BUILD_BATCH_SIZE=60); fi
 if $asan && [ ${#only[@]} = 0 ]; then
   build_preset dev unsanitized_tests || exit 1
   # Two thirds of their time these wait.
