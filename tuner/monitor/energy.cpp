@@ -48,7 +48,14 @@ double usual_energy_j(const std::vector<Batch>& batches) {
       ++count;
     }
   }
-  return sum / count;
+  if (2 * count >= static_cast<int>(batches.size())) {
+    return sum / count;
+  }
+  double whole = 0;  // where nothing is usual
+  for (const Batch& batch : batches) {
+    whole += batch.energy_j;
+  }
+  return whole / static_cast<double>(batches.size());
 }
 
 struct PowerSpan {

@@ -15,7 +15,7 @@ namespace pascaline {
 /// configurations matters, of which those that look good are measured). `time_us`: what the launch takes.
 [[nodiscard]] double relative_energy(const Estimate& estimate, double time_us) noexcept;
 
-/// `relative_energy` of a configuration that was timed; nothing where no expression tells its work.
+/// `relative_energy` of a configuration that was timed; nothing where its work has no value or no block fits an SM.
 using EnergyEstimator = std::function<std::optional<double>(const Config&, double time_us)>;
 
 /// Of configurations of `space`, which must outlive it.

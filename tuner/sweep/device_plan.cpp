@@ -170,7 +170,7 @@ void DevicePlan::recall(SweepRecorder& recorder, SweepTask& task, const std::str
     task.search.judge_by_code(std::move(estimator));
   }
   const std::optional<DeviceRates> rates = device_rates();
-  if (rates && options_.finals.objective.objective != Objective::time) {
+  if (rates && needs_power(options_.finals.objective.objective)) {
     task.search.choose_thrifty(energy_estimator(task.search.bound(), *rates));
   }
   task.search.ask_before_search(

@@ -254,7 +254,7 @@ bool objective_is_settled(const ObjectiveDecision& decision, const std::vector<T
   const Scores scores(decision, trials, options);
   const std::vector<std::size_t> tied = scores.tie_set();
   return std::all_of(tied.begin(), tied.end(), [&](std::size_t i) {
-    return i == scores.best() || (scores.difference(i, scores.best()) <= options.tie_width &&
+    return i == scores.best() || (std::abs(scores.difference(i, scores.best())) <= options.tie_width &&
                                   scores.error(i, scores.best()) <= options.tie_width / 2);
   });
 }

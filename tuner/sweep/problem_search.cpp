@@ -488,6 +488,7 @@ void ProblemSearch::note_failure(const Trial& trial) {
 void ProblemSearch::discard(const Config& config) {
   const auto is_it = [&](const auto& ranked) { return ranked.second == config; };
   std::erase_if(ranking_, is_it);
+  ++rankings_;
   for (auto& ranked : of_compiler_) {
     std::erase_if(ranked, is_it);
   }
@@ -520,6 +521,7 @@ int ProblemSearch::remaining() const noexcept {
 
 void ProblemSearch::keep(const Config& config, double median_us, std::int64_t trial) {
   ranking_.emplace(median_us, config);
+  ++rankings_;
   rank_for_compiler(config, median_us);
   note_if_nearest(config);
   measured_[config.text()].trial = trial;
@@ -541,7 +543,7 @@ void ProblemSearch::note_if_nearest(const Config& usable) {
   }
 }
 
-// Binaries are kept for those that may be finalists; the others can be had from the cache again.
+// Binaries are kept for the fastest; those of others can be had from the cache again.
 void ProblemSearch::keep_binary(const Config& config, const Binary& binary) {
   const auto most = static_cast<std::size_t>(finalists_) + 8;
   if (binaries_.size() > 2 * most) {
@@ -597,7 +599,7 @@ std::vector<Config> ProblemSearch::found_finalists() const {
     }
   };
   if (energy_) {
-    add_fastest(finalists_ - finalists_ / 2);
+    add_fastest(std::max(std::min(finalists_, kFewestFastest), finalists_ - finalists_ / 2));
     add_thrifty(chosen, standard);
   }
   add_fastest(finalists_);
@@ -608,22 +610,32 @@ std::vector<Config> ProblemSearch::found_finalists() const {
   return chosen;
 }
 
-void ProblemSearch::add_thrifty(std::vector<Config>& chosen, const std::optional<Config>& baseline) const {
-  std::multimap<double, const Config*> by_energy;
-  for (const auto& [median_us, config] : ranking_) {
-    if (median_us > kSlowestThrifty * best_us()) {
-      break;
+// Asked for often between two changes of the ranking.
+const std::vector<Config>& ProblemSearch::by_energy() const {
+  if (thrifty_.first != rankings_) {
+    std::multimap<double, const Config*> ordered;
+    for (auto entry = ranking_.begin(); entry != ranking_.end() && entry->first <= kSlowestThrifty * best_us();
+         ++entry) {
+      if (const auto energy = energy_(entry->second, entry->first)) {
+        ordered.emplace(*energy, &entry->second);
+      }
     }
-    const auto energy = energy_(config, median_us);
-    if (energy && config != baseline && std::find(chosen.begin(), chosen.end(), config) == chosen.end()) {
-      by_energy.emplace(*energy, &config);
+    thrifty_ = {rankings_, {}};
+    for (const auto& [energy, config] : ordered) {
+      thrifty_.second.push_back(*config);
     }
   }
-  for (const auto& [energy, config] : by_energy) {
+  return thrifty_.second;
+}
+
+void ProblemSearch::add_thrifty(std::vector<Config>& chosen, const std::optional<Config>& baseline) const {
+  for (const Config& config : by_energy()) {
     if (static_cast<int>(chosen.size()) >= finalists_) {
       break;
     }
-    chosen.push_back(*config);
+    if (config != baseline && std::find(chosen.begin(), chosen.end(), config) == chosen.end()) {
+      chosen.push_back(config);
+    }
   }
 }
 

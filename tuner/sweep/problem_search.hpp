@@ -59,9 +59,14 @@ class ProblemSearch {
 
   /// How many times as slow as the fastest a finalist is at most that was chosen for its energy.
   static constexpr double kSlowestThrifty = 1.1;
-  /// From now on half of the finalists are not the fastest but, of those up to `kSlowestThrifty` times as slow, the
-  /// ones that are expected to take least energy.
-  void choose_thrifty(EnergyEstimator estimator) { energy_ = std::move(estimator); }
+  /// Fewest finalists, if there are so many, that are the fastest whatever `choose_thrifty` says.
+  static constexpr int kFewestFastest = 5;
+  /// From now on half of the finalists, of those behind the first `kFewestFastest`, are not the fastest but, of those
+  /// up to `kSlowestThrifty` times as slow, the ones that are expected to take least energy.
+  void choose_thrifty(EnergyEstimator estimator) {
+    energy_ = std::move(estimator);
+    ++rankings_;
+  }
 
   /// The next configuration to compile; nothing if there is none to propose (any more, or within the trials allowed).
   /// Throws SpaceError if no configuration is valid.
@@ -168,6 +173,7 @@ class ProblemSearch {
   void begin_search();
   void begin_with_defaults();
   void begin_with_portfolio();
+  [[nodiscard]] const std::vector<Config>& by_energy() const;
   void add_thrifty(std::vector<Config>& chosen, const std::optional<Config>& baseline) const;
   void add_of_each_compiler(std::vector<Config>& chosen, const std::optional<Config>& baseline) const;
   [[nodiscard]] std::optional<Config> propose_stand_in();
@@ -195,8 +201,10 @@ class ProblemSearch {
   std::unique_ptr<Searcher> searcher_;
   Knowledge knowledge_;
   std::optional<CodeJudge> judge_;
-  EnergyEstimator energy_;          ///< see `choose_thrifty`
-  std::set<std::string> searched_;  ///< what the searcher proposed, where code is judged
+  EnergyEstimator energy_;                               ///< see `choose_thrifty`
+  int rankings_ = 0;                                     ///< changes of `ranking_`
+  mutable std::pair<int, std::vector<Config>> thrifty_;  ///< by energy, of the ranking after so many changes
+  std::set<std::string> searched_;                       ///< what the searcher proposed, where code is judged
   StopRule stop_rule_;
   bool little_left_ = false;
   std::vector<std::pair<Config, Observation>> recalled_;  ///< for the searcher, once there is one

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstring>
 
 #include "core/error.hpp"
@@ -20,6 +21,7 @@ constexpr int kThresholdSlowdown = 1;
 constexpr int kClockSm = 1;
 constexpr int kClockMemory = 2;
 constexpr unsigned kPowerInstant = 186;
+constexpr int kUnsigned = 1;
 
 void explain(std::string* why, const std::string& text) {
   if (why != nullptr) {
@@ -63,6 +65,7 @@ struct Nvml::Functions {
       unsigned long long whole;
     } value;
   };
+  static_assert(sizeof(FieldValue) == 40 && offsetof(FieldValue, value) == 32, "as NVML has it");
   NvmlResult (*field_values)(NvmlDevice, int, FieldValue*) =
       reinterpret_cast<NvmlResult (*)(NvmlDevice, int, FieldValue*)>(library.find("nvmlDeviceGetFieldValues"));
   NvmlResult (*memory)(NvmlDevice, Memory*) =
@@ -130,6 +133,7 @@ std::unique_ptr<Nvml> Nvml::open(const std::string& uuid, const std::string& pci
     explain(why, fmt::format("NVML does not know the card {} ({})", uuid, pci_bus_id));
     return nullptr;
   }
+  nvml->tells_instant_ = nvml->instant_power_w().has_value();
   return nvml;
 }
 
@@ -162,15 +166,19 @@ std::optional<std::vector<GpuProcess>> Nvml::processes() const {
   return told ? std::optional(std::move(processes)) : std::nullopt;
 }
 
+std::optional<double> Nvml::instant_power_w() const noexcept {
+  Functions::FieldValue instant{};
+  instant.field = kPowerInstant;
+  const bool told = functions_->field_values != nullptr && functions_->field_values(device_, 1, &instant) == 0 &&
+                    instant.result == 0 && instant.type == kUnsigned && instant.value.as_unsigned > 0;
+  return told ? std::optional(static_cast<double>(instant.value.as_unsigned) / 1000.0) : std::nullopt;
+}
+
 // Newer cards tell an average of a second as their power, and beside it what they take now; older ones tell that as
-// their power.
+// their power. One reading must not be of one kind and the next of the other.
 std::optional<double> Nvml::power_w() const noexcept {
-  if (functions_->field_values != nullptr) {
-    Functions::FieldValue instant{};
-    instant.field = kPowerInstant;
-    if (functions_->field_values(device_, 1, &instant) == 0 && instant.result == 0 && instant.value.as_unsigned > 0) {
-      return static_cast<double>(instant.value.as_unsigned) / 1000.0;
-    }
+  if (tells_instant_) {
+    return instant_power_w();
   }
   unsigned value = 0;
   return functions_->power(device_, &value) == 0 ? std::optional(static_cast<double>(value) / 1000.0) : std::nullopt;

@@ -31,11 +31,13 @@ class Nvml {
  private:
   struct Functions;
   Nvml();
+  [[nodiscard]] std::optional<double> instant_power_w() const noexcept;
   [[nodiscard]] std::optional<double> power_w() const noexcept;
 
   std::unique_ptr<Functions> functions_;
   void* device_ = nullptr;
   bool initialised_ = false;
+  bool tells_instant_ = false;
 };
 
 }  // namespace pascaline

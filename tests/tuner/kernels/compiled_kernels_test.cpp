@@ -56,8 +56,8 @@ class CompiledKernelTest : public ::testing::TestWithParam<RaggedKernel> {
 
 // Shapes that divide by little and those that divide by much choose different code. Every NVRTC compiles the default
 // configuration of the first, the newest a drawn one of the second, and the default one unless this is one of many
-// cases that differ in little but a format of weights. A share of the test leaves out that one and
-// takes one NVRTC, not always the same.
+// cases that differ in little but a format of weights. A share of the test leaves out
+// that one and takes one NVRTC, which depends on the case.
 TEST_P(CompiledKernelTest, CompilesForSm61) {
   RaggedShapes draw(1);
   const BoundSpace first(space_, draw.problem(space_, GetParam(), limits_), limits_);

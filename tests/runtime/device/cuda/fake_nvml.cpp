@@ -80,6 +80,7 @@ int nvmlDeviceGetPowerUsage(void* /*device*/, unsigned* value) {
 int nvmlDeviceGetFieldValues(void* /*device*/, int count, FieldValue* values) {
   for (int i = 0; i < count; ++i) {
     values[i].result = values[i].field == kPowerInstant && card.instant_mw > 0 ? 0 : kNotSupported;
+    values[i].type = 1;
     values[i].value = {};
     std::memcpy(values[i].value.data(), &card.instant_mw, sizeof card.instant_mw);
   }

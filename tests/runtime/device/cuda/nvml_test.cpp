@@ -47,17 +47,22 @@ TEST_F(NvmlTest, ACardThatDoesNotTellOfProcessesTellsNothing) {
 }
 
 TEST_F(NvmlTest, PowerIsWhatTheCardTakesNowIfItTellsThatAndElseWhatItTells) {
-  const auto nvml = Nvml::open(kFakeNvmlUuid, "");
-  ASSERT_TRUE(nvml);
-  card_is({});
-  EXPECT_FALSE(nvml->read().power_w);
   FakeNvmlCard card{};
+  card_is(card);
+  const auto silent = Nvml::open(kFakeNvmlUuid, "");
+  ASSERT_TRUE(silent);
+  EXPECT_FALSE(silent->read().power_w);
   card.average_mw = 120'500;
   card_is(card);
-  EXPECT_EQ(nvml->read().power_w, 120.5);
+  const auto average = Nvml::open(kFakeNvmlUuid, "");
   card.instant_mw = 250'250;
   card_is(card);
-  EXPECT_EQ(nvml->read().power_w, 250.25);
+  EXPECT_EQ(average->read().power_w, 120.5) << "not now one and now the other";
+  const auto instant = Nvml::open(kFakeNvmlUuid, "");
+  EXPECT_EQ(instant->read().power_w, 250.25);
+  card.instant_mw = 0;
+  card_is(card);
+  EXPECT_FALSE(instant->read().power_w);
 }
 
 TEST_F(NvmlTest, AListStaysWhenItIsCopiedAndOtherDevicesHaveNone) {
