@@ -17,7 +17,10 @@
 //
 // A block computes a tile of BLOCK_M x BLOCK_N. Slices of BLOCK_K of A and B are staged in shared memory, transposed,
 // so that a thread reads its rows and columns as vectors. A thread owns THREAD_M x THREAD_N values in chunks of up to
-// 4 x 4, spread over its warp's tile so that a warp's shared reads fall in different banks or on the same word.
+// 4 x 4, spread over its warp's tile so that a warp's shared reads fall in different banks or on the same word. Four
+// columns of B are loaded into consecutive registers; where their sums are stored as vectors, too, the registers of a
+// column and of its sums would share a bank. SWAP 3 puts the four columns in the opposite order (2 would do for the four
+// banks of sm_61, not for the two of newer GPUs).
 // What K leaves over is the first slice, so that the loop over the others checks nothing; rows beyond the matrices
 // read the last row, and are not written. Elements of A are normalised between registers and shared memory, which is
 // one product (RMSNorm) or two multiply-adds (LayerNorm) for BLOCK_N of the tile's; the factor of a row that RMSNorm
@@ -76,6 +79,9 @@
 #ifndef ORDER
 #define ORDER 0  // of a depth's multiply-adds: 0 along rows, 1 along rows to and fro, 2 along columns to and fro
 #endif
+#ifndef SWAP
+#define SWAP 0  // column c of a slice of B lies at c ^ SWAP in shared memory
+#endif
 #ifndef UNROLL_K
 #define UNROLL_K 16  // unrolling of the loop over a slice's depth
 #endif
@@ -132,6 +138,7 @@ constexpr int kPadding = PADDING;
 constexpr int kStages = STAGES;
 constexpr int kStoreAhead = STORE_AHEAD;
 constexpr int kFragments = FRAGMENTS;
+constexpr int kSwap = SWAP;
 constexpr int kUnrollK = UNROLL_K;
 constexpr int kSplits = SPLITS;
 constexpr bool kStream = STREAM != 0;
@@ -151,6 +158,7 @@ constexpr int kColumnChunks = kThreadN / kChunkN;
 static_assert(32 % kLanesN == 0 && (!kLanePairs || kLanesM % 2 == 0), "a warp has 32 lanes");
 static_assert(kBlockM % (kLanesM * kThreadM) == 0 && kBlockN % (kLanesN * kThreadN) == 0, "warps tile the block");
 static_assert(kThreadM % kChunkM == 0 && kThreadN % kChunkN == 0, "chunks tile a thread's values");
+static_assert(kSwap >= 0 && kSwap < kChunkN, "columns are swapped within their chunk");
 static_assert(kStages == 1 || kStages == 2, "one or two shared buffers");
 static_assert(kStoreAhead >= 0 && kStoreAhead < kUnrollK && (kStages == 2 || kStoreAhead == 0),
               "only a second buffer can be stored to ahead");
@@ -163,7 +171,8 @@ static_assert(kHeadSize == 0 || kFinish == kEpilogueBias, "a bias is added befor
 static_assert(!Epilogue<kFinish>::kHalves || kThreadN % 2 == 0, "a thread holds gate and factor");
 
 using PlainOperandA = Operand<STORAGE, kThreads, kBlockM, kBlockK, kVector, kPadding, !kRowsFirst, kRowsAligned>;
-using OperandB = Operand<WEIGHT, kThreads, kBlockN, kBlockK, kVector, kPadding, !kRowsFirst, kRowsAligned>;
+using OperandB =
+    Operand<WEIGHT, kThreads, kBlockN, kBlockK, kVector, kPadding, !kRowsFirst, kRowsAligned, kSwap>;
 
 // A's rows as they are, or normalised.
 template <int NORM>
@@ -181,7 +190,7 @@ struct OperandOfA<kNormNone> : PlainOperandA {
 using OperandA = OperandOfA<kNorm>;
 
 using Fragment = Product<kThreadM, kChunkM, kLanesM * kChunkM, OperandA::kRow, kThreadN, kChunkN, kLanesN * kChunkN,
-                         OperandB::kRow, ORDER>::Fragment;
+                         OperandB::kRow, ORDER, kSwap>::Fragment;
 
 // Where a thread's values lie in the block's tile.
 struct Place {

@@ -4,15 +4,16 @@
 
 #include "vector.cuh"
 
-// Reads a thread's values of one shared row: COUNT floats in chunks CHUNK wide, STRIDE apart.
-template <int CHUNK, int STRIDE, int COUNT>
+// Reads a thread's values of one shared row: COUNT floats in chunks CHUNK wide, STRIDE apart; value i of a chunk lies
+// at i ^ SWAPPED_BY.
+template <int CHUNK, int STRIDE, int SWAPPED_BY = 0, int COUNT>
 __device__ __forceinline__ void load_fragment(float (&fragment)[COUNT], const float* shared) {
 #pragma unroll
   for (int c = 0; c < COUNT / CHUNK; ++c) {
     const auto chunk = load_vector<CHUNK>(shared + c * STRIDE);
 #pragma unroll
     for (int i = 0; i < CHUNK; ++i) {
-      fragment[c * CHUNK + i] = chunk.element[i];
+      fragment[c * CHUNK + (i ^ SWAPPED_BY)] = chunk.element[i];
     }
   }
 }
@@ -40,8 +41,10 @@ struct Sides {
 };
 
 // A thread's part of a product: M rows of the left side in chunks M_STRIDE apart, N columns of the right side in chunks
-// N_STRIDE apart. Rows of shared memory, a depth each, are LEFT_ROW and RIGHT_ROW floats long. ORDERING is Walk's.
-template <int M, int M_CHUNK, int M_STRIDE, int LEFT_ROW, int N, int N_CHUNK, int N_STRIDE, int RIGHT_ROW, int ORDERING>
+// N_STRIDE apart. Rows of shared memory, a depth each, are LEFT_ROW and RIGHT_ROW floats long. ORDERING is Walk's. In
+// chunks of the right side, column j lies at j ^ N_SWAP.
+template <int M, int M_CHUNK, int M_STRIDE, int LEFT_ROW, int N, int N_CHUNK, int N_STRIDE, int RIGHT_ROW, int ORDERING,
+          int N_SWAP = 0>
 struct Product {
   struct Fragment {
     float a[M];
@@ -49,7 +52,7 @@ struct Product {
 
     __device__ __forceinline__ void load(Sides sides, int depth) {
       load_fragment<M_CHUNK, M_STRIDE>(a, sides.left + depth * LEFT_ROW);
-      load_fragment<N_CHUNK, N_STRIDE>(b, sides.right + depth * RIGHT_ROW);
+      load_fragment<N_CHUNK, N_STRIDE, N_SWAP>(b, sides.right + depth * RIGHT_ROW);
     }
     __device__ __forceinline__ void multiply(float (&sum)[M][N]) const {
       using Order = Walk<ORDERING, M, N>;

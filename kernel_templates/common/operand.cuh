@@ -7,8 +7,9 @@
 // One operand of a matrix product on its way from global to shared memory: BLOCK rows of a row-major matrix
 // [rows, depth] of T, a slice of DEPTH columns at a time, loaded by THREADS threads as vectors. ALONG_ROWS:
 // neighbouring threads load along a row as far as the slice goes; else they load different rows. ALIGNED: rows begin at
-// whole vectors.
-template <typename T, int THREADS, int BLOCK, int DEPTH, int VECTOR_SIZE, int PADDED_BY, bool ALONG_ROWS, bool ALIGNED>
+// whole vectors. Row r lies in column r ^ SWAPPED_BY of shared memory, as load_fragment expects it.
+template <typename T, int THREADS, int BLOCK, int DEPTH, int VECTOR_SIZE, int PADDED_BY, bool ALONG_ROWS, bool ALIGNED,
+          int SWAPPED_BY = 0>
 struct Operand {
   static constexpr int kRow = BLOCK + PADDED_BY;  // floats of a row in shared memory
   static constexpr int kLoads = BLOCK * DEPTH / VECTOR_SIZE / THREADS;
@@ -70,7 +71,7 @@ struct Operand {
     for (int i = 0; i < kLoads; ++i) {
 #pragma unroll
       for (int v = 0; v < VECTOR_SIZE; ++v) {
-        shared[(k_of(i) + v) * kRow + row_of(i)] = matrix(staged[i], v);
+        shared[(k_of(i) + v) * kRow + (row_of(i) ^ SWAPPED_BY)] = matrix(staged[i], v);
       }
     }
   }

@@ -62,9 +62,14 @@ struct PrefillAttention {
   using SliceOfQ = Slice<Storage, kThreads, kBlockQ, kSliceD, kVector, C::kQAligned>;
   using SliceOfK = Slice<Cache, kThreads, kBlockK, kSliceD, kVector, C::kKvAligned>;
   using SliceOfV = Slice<Cache, kThreads, kSliceK, kHeadSize, kVector, C::kKvAligned>;
-  using ProductQk = Product<kThreadQ, kChunkQ, kGroups * kChunkQ, kRowQ, kThreadK, kChunkK, kLanes * kChunkK, kRowK, 1>;
-  using ProductPv =
-      Product<kThreadQ, kChunkQ, kGroups * kChunkQ, kRowQ, kThreadD, kChunkD, kLanes * kChunkD, kHeadSize, 1>;
+  // A depth's multiply-adds go along the shorter side of a thread's tile: so the compiler finds the most registers in
+  // different banks.
+  template <int COLUMNS>
+  static constexpr int kOrder = kThreadQ <= COLUMNS ? 2 : 1;
+  using ProductQk = Product<kThreadQ, kChunkQ, kGroups * kChunkQ, kRowQ, kThreadK, kChunkK, kLanes * kChunkK, kRowK,
+                            kOrder<kThreadK>>;
+  using ProductPv = Product<kThreadQ, kChunkQ, kGroups * kChunkQ, kRowQ, kThreadD, kChunkD, kLanes * kChunkD,
+                            kHeadSize, kOrder<kThreadD>>;
 
   // Where a thread's values lie in the block's tile. Neighbouring lanes have different queries, so that half a warp
   // reads few words of each operand at once.
@@ -372,7 +377,7 @@ struct PrefillAttention {
       state[i] = {states.maximum[place.row_of(i)], states.sum[place.row_of(i)]};
     }
     if constexpr (KEYS > 0) {
-      using Split = SplitSoftmax<kThreads, kBlockQ, kThreadQ, kThreadD, kChunkD>;
+      using Split = SplitSoftmax<kThreads, kBlockQ, kThreadQ, kThreadD>;
       const long long tile = static_cast<long long>(blockIdx.y) * gridDim.x + blockIdx.x;
       if (splits > 1 &&
           !Split::combine(sum, state, rows, place.lane == 0, of.partials + tile * gridDim.z * Split::kFloats,

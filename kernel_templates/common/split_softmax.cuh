@@ -7,12 +7,10 @@
 #include "split.cuh"
 #include "vector.cuh"
 
-// Floats that one block of THREADS, with ROWS x COLUMNS sums a thread and BLOCK_ROWS rows, leaves for the others: sums
-// thread after thread in chunks of CHUNK, then the maxima, then the sums of weights.
-template <int THREADS, int BLOCK_ROWS, int ROWS, int COLUMNS, int CHUNK>
+// Floats that one block of THREADS, with ROWS x COLUMNS sums a thread and BLOCK_ROWS rows, leaves for the others: sums,
+// each of all threads side by side (as in tile_sums.cuh), then the maxima, then the sums of weights.
+template <int THREADS, int BLOCK_ROWS, int ROWS, int COLUMNS>
 struct SplitSoftmax {
-  static constexpr int kChunks = COLUMNS / CHUNK;  // of a row
-  static constexpr int kStride = THREADS * CHUNK;  // from one chunk of a thread to the next
   static constexpr int kStates = THREADS * ROWS * COLUMNS;
   static constexpr int kFloats = kStates + 2 * BLOCK_ROWS;
 
@@ -46,13 +44,8 @@ struct SplitSoftmax {
 #pragma unroll
     for (int i = 0; i < ROWS; ++i) {
 #pragma unroll
-      for (int c = 0; c < kChunks; ++c) {
-        Vector<float, CHUNK> values;
-#pragma unroll
-        for (int e = 0; e < CHUNK; ++e) {
-          values.element[e] = sum[i][c * CHUNK + e];
-        }
-        store_vector(own + threadIdx.x * CHUNK + (i * kChunks + c) * kStride, values);
+      for (int j = 0; j < COLUMNS; ++j) {
+        own[(i * COLUMNS + j) * THREADS + threadIdx.x] = sum[i][j];
       }
       if (leads) {
         own[kStates + rows[i]] = state[i].maximum;
@@ -72,17 +65,17 @@ struct SplitSoftmax {
     }
 #pragma unroll
     for (int i = 0; i < ROWS; ++i) {
-      Vector<float, CHUNK> parts[kChunks];
+      float parts[COLUMNS];
 #pragma unroll
-      for (int c = 0; c < kChunks; ++c) {
-        parts[c] = load_written<CHUNK>(other + threadIdx.x * CHUNK + (i * kChunks + c) * kStride);
+      for (int j = 0; j < COLUMNS; ++j) {
+        parts[j] = load_written<1>(other + (i * COLUMNS + j) * THREADS + threadIdx.x).element[0];
       }
       const float factor = state[i].raise(maximum[i]);
       const float scale = power_of_2(maximum[i] - state[i].maximum);
       state[i].sum += weight[i] * scale;
 #pragma unroll
       for (int j = 0; j < COLUMNS; ++j) {
-        sum[i][j] = sum[i][j] * factor + scale * parts[j / CHUNK].element[j % CHUNK];
+        sum[i][j] = sum[i][j] * factor + scale * parts[j];
       }
     }
   }

@@ -1,7 +1,8 @@
 #pragma once
 
 // Sums of a tile that several blocks have a part of, and how they come together. A thread has CHUNKS times CHUNK sums
-// in registers; chunks of all threads lie side by side in the workspace.
+// in registers. Those of all threads lie side by side in the workspace, not a thread's: stores of vectors would ask for
+// sums in consecutive registers, in the same banks as the operands that they are summed from.
 
 #include "split.cuh"
 #include "tiles.cuh"
@@ -29,13 +30,22 @@ struct TileSums {
   static __device__ __forceinline__ void leave(float* tile, const SUM (&sum)[CHUNKS][CHUNK]) {
 #pragma unroll
     for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-      Vector<float, CHUNK> values;
 #pragma unroll
       for (int j = 0; j < CHUNK; ++j) {
-        values.element[j] = bits_as_float(sum[chunk][j]);
+        store_written(tile + (chunk * CHUNK + j) * THREADS + threadIdx.x,
+                      Vector<float, 1>{{bits_as_float(sum[chunk][j])}});
       }
-      store_written(tile + (chunk * THREADS + static_cast<int>(threadIdx.x)) * CHUNK, values);
     }
+  }
+
+  // A chunk of another block's sums of the same thread; `place`: of the first.
+  static __device__ __forceinline__ Vector<float, CHUNK> chunk_at(const float* place) {
+    Vector<float, CHUNK> values;
+#pragma unroll
+    for (int j = 0; j < CHUNK; ++j) {
+      values.element[j] = load_written<1>(place + j * THREADS).element[0];
+    }
+    return values;
   }
 
   // Of two blocks that have a part of a tile each, the first to arrive leaves its sums, the second adds them to its own
@@ -50,13 +60,13 @@ struct TileSums {
     }
     take_over(counter);
     constexpr int kAtOnce = (CHUNKS + 1) / 2;  // loads in flight: all would not fit the registers
-    const float* other = workspace + threadIdx.x * CHUNK;
+    const float* other = workspace + threadIdx.x;
 #pragma unroll
     for (int first = 0; first < CHUNKS; first += kAtOnce) {
       Vector<float, CHUNK> values[kAtOnce];
 #pragma unroll
       for (int chunk = 0; chunk < kAtOnce && first + chunk < CHUNKS; ++chunk) {
-        values[chunk] = load_written<CHUNK>(other + (first + chunk) * kStride);
+        values[chunk] = chunk_at(other + (first + chunk) * kStride);
       }
 #pragma unroll
       for (int chunk = first; chunk < first + kAtOnce && chunk < CHUNKS; ++chunk) {
@@ -84,14 +94,14 @@ struct TileSums {
     if (count == 0) {
       return;
     }
-    const float* base = tile + threadIdx.x * CHUNK;
+    const float* base = tile + threadIdx.x;
     const int end = CHUNKS * (index + 1) / count;
 #pragma unroll kAtOnce
     for (int chunk = CHUNKS * index / count; chunk < end; ++chunk) {
       Vector<float, CHUNK> values[PARTS];
 #pragma unroll
       for (int other = 0; other < PARTS; ++other) {
-        values[other] = load_written<CHUNK>(base + other * kTile + chunk * kStride);
+        values[other] = chunk_at(base + other * kTile + chunk * kStride);
       }
       SUM total[CHUNK] = {};
 #pragma unroll
@@ -113,7 +123,7 @@ struct TileSums {
                                                       Parts parts, Store store) {
     constexpr int kAtOnce = Parts::kBatch < 16 ? 16 / Parts::kBatch : 1;  // as many loads in flight as fit registers
     leave(workspace + parts.own() * kTile, sum);
-    const float* base = workspace + threadIdx.x * CHUNK;
+    const float* base = workspace + threadIdx.x;
     const int count = parts.count();
     if (!arrived_last(counters + parts.tile, count)) {
       return;
@@ -127,7 +137,7 @@ struct TileSums {
 #pragma unroll
         for (int part = 0; part < Parts::kBatch; ++part) {
           const int index = first + part < count ? first + part : count - 1;
-          values[part] = load_written<CHUNK>(base + parts.at(index) * kTile + chunk * kStride);
+          values[part] = chunk_at(base + parts.at(index) * kTile + chunk * kStride);
         }
 #pragma unroll
         for (int part = 0; part < Parts::kBatch; ++part) {
