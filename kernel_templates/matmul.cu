@@ -11,20 +11,20 @@
 // columns each, and the epilogue, a bias, turns those of queries and keys in pairs of neighbours by positions[2, M], as
 // rope_vision does. FLOPs: 2·M·N·K. Bytes: (M·K + M·N) · sizeof(STORAGE) + N·K · sizeof(WEIGHT), and the operands of
 // epilogue and norm. Requires: buffers aligned to 16 bytes; M, N, K >= 1, of any value. C may be the residual, element
-// for element. With SPLITS > 1 or STREAM: `workspace` of SPLITS tiles of floats a tile, or two a block, and `counters`
-// of one int a tile, zero before the first launch (each launch leaves them zero). Launch: grid (ceil(M / BLOCK_M) ·
-// ceil(N / BLOCK_N), SPLITS), or (any number) with STREAM, block (BLOCK_M / THREAD_M) · (BLOCK_N / THREAD_N).
+// for element. With SPLITS > 1 or STREAM: `workspace` of SPLITS tiles of floats a split tile, or two a block, and
+// `counters` of one int a split tile, zero before the first launch (each launch leaves them zero). Launch: grid (tiles,
+// SPLITS) for ceil(M / BLOCK_M) · ceil(N / BLOCK_N) tiles, (whole tiles + SPLITS · split tiles) with WAVE, or (any
+// number) with STREAM; block (BLOCK_M / THREAD_M) · (BLOCK_N / THREAD_N).
 //
 // A block computes a tile of BLOCK_M x BLOCK_N. Slices of BLOCK_K of A and B are staged in shared memory, transposed,
 // so that a thread reads its rows and columns as vectors. A thread owns THREAD_M x THREAD_N values in chunks of up to
 // 4 x 4, spread over its warp's tile so that a warp's shared reads fall in different banks or on the same word. Four
 // columns of B are loaded into consecutive registers; where their sums are stored as vectors, too, the registers of a
-// column and of its sums would share a bank. SWAP 3 puts the four columns in the opposite order (2 would do for the four
-// banks of sm_61, not for the two of newer GPUs).
-// What K leaves over is the first slice, so that the loop over the others checks nothing; rows beyond the matrices
-// read the last row, and are not written. Elements of A are normalised between registers and shared memory, which is
-// one product (RMSNorm) or two multiply-adds (LayerNorm) for BLOCK_N of the tile's; the factor of a row that RMSNorm
-// has is left for the sums.
+// column and of its sums would share a bank. SWAP 3 puts the four columns in the opposite order (2 would do for the
+// four banks of sm_61, not for the two of newer GPUs). What K leaves over is the first slice, so that the loop over the
+// others checks nothing; rows beyond the matrices read the last row, and are not written. Elements of A are normalised
+// between registers and shared memory, which is one product (RMSNorm) or two multiply-adds (LayerNorm) for BLOCK_N of
+// the tile's; the factor of a row that RMSNorm has is left for the sums.
 
 #include "common/epilogue.cuh"
 #include "common/fragment.cuh"
@@ -91,6 +91,9 @@
 #ifndef SPLITS
 #define SPLITS 1  // SPLIT_K, or the number that it leaves open
 #endif
+#ifndef WAVE
+#define WAVE 0  // > 0: only tiles that are left over behind full waves of so many blocks are split
+#endif
 #ifndef STREAM
 #define STREAM 0  // blocks an SM that share the depths of all tiles evenly; 0: a block has one tile, or a part of it
 #endif
@@ -141,6 +144,7 @@ constexpr int kFragments = FRAGMENTS;
 constexpr int kSwap = SWAP;
 constexpr int kUnrollK = UNROLL_K;
 constexpr int kSplits = SPLITS;
+constexpr int kWave = WAVE;
 constexpr bool kStream = STREAM != 0;
 constexpr int kGroupM = GROUP_M;
 constexpr bool kRowsAligned = ROWS_ALIGNED != 0;
@@ -166,13 +170,13 @@ static_assert(kFragments == 1 || kFragments == 2, "one or two register buffers")
 static_assert(kBlockK % kUnrollK == 0 && kUnrollK % kFragments == 0, "unrolled steps tile a slice");
 static_assert(kSplits >= 1 && kGroupM >= 1 && (SPLIT_K == 0 || SPLIT_K == kSplits), "counts");
 static_assert(!kStream || kSplits == 1, "depths are either streamed or split");
+static_assert(kWave == 0 || kSplits > 1, "tiles left over are split");
 static_assert(kNorm >= kNormNone && kNorm <= kNormQuarters, "a known norm");
 static_assert(kHeadSize == 0 || kFinish == kEpilogueBias, "a bias is added before heads are turned");
 static_assert(!Epilogue<kFinish>::kHalves || kThreadN % 2 == 0, "a thread holds gate and factor");
 
 using PlainOperandA = Operand<STORAGE, kThreads, kBlockM, kBlockK, kVector, kPadding, !kRowsFirst, kRowsAligned>;
-using OperandB =
-    Operand<WEIGHT, kThreads, kBlockN, kBlockK, kVector, kPadding, !kRowsFirst, kRowsAligned, kSwap>;
+using OperandB = Operand<WEIGHT, kThreads, kBlockN, kBlockK, kVector, kPadding, !kRowsFirst, kRowsAligned, kSwap>;
 
 // A's rows as they are, or normalised.
 template <int NORM>
@@ -211,6 +215,29 @@ struct Place {
 };
 
 using Tile = TileOf<kBlockM, kBlockN, kGroupM>;
+
+// What of the product a block computes.
+struct Part {
+  int tile;   // its number
+  int split;  // its number among those that are split; -1: it is whole
+  int index;  // of the part
+
+  __device__ __forceinline__ Part(int m, int n) : tile(static_cast<int>(blockIdx.x)), split(tile), index(0) {
+    if constexpr (kWave > 0) {
+      const int tiles = (m + kBlockM - 1) / kBlockM * ((n + kBlockN - 1) / kBlockN);
+      const int whole = tiles - tiles % kWave;
+      split = -1;
+      if (tile >= whole) {
+        split = (tile - whole) / kSplits;
+        index = (tile - whole) % kSplits;
+        tile = whole + split;
+      }
+    } else if constexpr (kSplits > 1) {
+      index = static_cast<int>(blockIdx.y);
+    }
+  }
+  __device__ __forceinline__ bool whole() const { return kSplits == 1 || (kWave > 0 && split < 0); }
+};
 
 // Multiplies the depths of the slice in shared memory. Before the one with STORE_AHEAD more after it, it calls `store`,
 // which writes the next slice to shared memory; before the last one `publish`, which reads that one's first fragment.
@@ -388,27 +415,28 @@ extern "C" __global__ void MATMUL_BOUNDS matmul(const STORAGE* __restrict__ a, c
       __syncthreads();  // the next tile's slices overwrite this one's
     }
   } else {
-    const int index = static_cast<int>(blockIdx.x);
-    const Tile tile(index, m, n);
-    const int depth = (slices + kSplits - 1) / kSplits * kBlockK;
-    const int begin = static_cast<int>(blockIdx.y) * depth;
+    const Part part(m, n);
+    const Tile tile(part.tile, m, n);
+    const int depth = part.whole() ? k : (slices + kSplits - 1) / kSplits * kBlockK;
+    const int begin = part.index * depth;
     const int end = k - begin < depth ? k : begin + depth;
-    const Gathering<kSplits> gathering(counters + index);
+    const Gathering<kSplits> gathering(counters + part.split);
     if constexpr (kSplits > 2) {
-      gathering.begin();
+      if (!part.whole()) {
+        gathering.begin();
+      }
     }
     const TileStore store{c, bias, residual, statistics, rotation, tile, place, m, n};
     float sum[kThreadM * kColumnChunks][kChunkN] = {};
     if (begin < end) {
       multiply_tile(sum, a, matrix_b, row_norm, tile, place, begin, end, m, n, k);
     }
-    if constexpr (kSplits == 2) {
-      Sums::reduce_pair(sum, workspace + index * Sums::kTile, counters + index, store);
-    } else if constexpr (kSplits > 2) {
-      Sums::reduce_together(sum, workspace + index * kSplits * Sums::kTile, static_cast<int>(blockIdx.y), gathering,
-                            store);
-    } else {
+    if (part.whole()) {
       store_tile(sum, store);
+    } else if constexpr (kSplits == 2) {
+      Sums::reduce_pair(sum, workspace + part.split * Sums::kTile, counters + part.split, store);
+    } else if constexpr (kSplits > 2) {
+      Sums::reduce_together(sum, workspace + part.split * kSplits * Sums::kTile, part.index, gathering, store);
     }
   }
 }

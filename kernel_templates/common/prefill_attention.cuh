@@ -68,8 +68,8 @@ struct PrefillAttention {
   static constexpr int kOrder = kThreadQ <= COLUMNS ? 2 : 1;
   using ProductQk = Product<kThreadQ, kChunkQ, kGroups * kChunkQ, kRowQ, kThreadK, kChunkK, kLanes * kChunkK, kRowK,
                             kOrder<kThreadK>>;
-  using ProductPv = Product<kThreadQ, kChunkQ, kGroups * kChunkQ, kRowQ, kThreadD, kChunkD, kLanes * kChunkD,
-                            kHeadSize, kOrder<kThreadD>>;
+  using ProductPv = Product<kThreadQ, kChunkQ, kGroups * kChunkQ, kRowQ, kThreadD, kChunkD, kLanes * kChunkD, kHeadSize,
+                            kOrder<kThreadD>>;
 
   // Where a thread's values lie in the block's tile. Neighbouring lanes have different queries, so that half a warp
   // reads few words of each operand at once.

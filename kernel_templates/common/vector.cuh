@@ -62,6 +62,10 @@ __device__ __forceinline__ Vector<float, N> load_written(const float* address) {
                  : "memory");
     return out;
   }
+  if constexpr (N == 1) {
+    asm volatile("ld.global.cg.f32 %0, [%1];" : "=f"(out.element[0]) : "l"(address) : "memory");
+    return out;
+  }
 #endif
   for (int i = 0; i < N; ++i) {
     out.element[i] = static_cast<const volatile float*>(address)[i];
@@ -80,6 +84,10 @@ __device__ __forceinline__ void store_written(float* address, const Vector<float
                  : "l"(address), "f"(values.element[0]), "f"(values.element[1]), "f"(values.element[2]),
                    "f"(values.element[3])
                  : "memory");
+    return;
+  }
+  if constexpr (N == 1) {
+    asm volatile("st.global.cg.f32 [%0], %1;" : : "l"(address), "f"(values.element[0]) : "memory");
     return;
   }
 #endif
