@@ -91,8 +91,11 @@
 #ifndef SPLITS
 #define SPLITS 1  // SPLIT_K, or the number that it leaves open
 #endif
+#ifndef SPLIT_TAIL
+#define SPLIT_TAIL 0  // 1: only tiles that are left over behind full waves of blocks are split
+#endif
 #ifndef WAVE
-#define WAVE 0  // > 0: only tiles that are left over behind full waves of so many blocks are split
+#define WAVE 0  // with SPLIT_TAIL the blocks of a wave
 #endif
 #ifndef STREAM
 #define STREAM 0  // blocks an SM that share the depths of all tiles evenly; 0: a block has one tile, or a part of it
@@ -170,7 +173,7 @@ static_assert(kFragments == 1 || kFragments == 2, "one or two register buffers")
 static_assert(kBlockK % kUnrollK == 0 && kUnrollK % kFragments == 0, "unrolled steps tile a slice");
 static_assert(kSplits >= 1 && kGroupM >= 1 && (SPLIT_K == 0 || SPLIT_K == kSplits), "counts");
 static_assert(!kStream || kSplits == 1, "depths are either streamed or split");
-static_assert(kWave == 0 || kSplits > 1, "tiles left over are split");
+static_assert((SPLIT_TAIL != 0) == (kWave > 0) && (kWave == 0 || kSplits > 1), "tiles left over are split");
 static_assert(kNorm >= kNormNone && kNorm <= kNormQuarters, "a known norm");
 static_assert(kHeadSize == 0 || kFinish == kEpilogueBias, "a bias is added before heads are turned");
 static_assert(!Epilogue<kFinish>::kHalves || kThreadN % 2 == 0, "a thread holds gate and factor");
