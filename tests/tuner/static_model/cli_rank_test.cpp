@@ -267,9 +267,9 @@ TEST_F(CliRankTest, AMeasuredConflictReplacesTheRange) {
       values.push_back({ProbeQuantity::conflict_slots, *conflict, *conflict, *conflict, 0, 9, true});
     }
     store_probe(file, card, values);
-    return rank({"--kernel", "matmul", "--problem", "M=512,N=2048,K=2048", "--set", "ORDER=0", "--compile", "1",
-                 "--cache", PASCALINE_TEST_CACHE, "--db", file, "--device-name", "Probed card",
-                 as_json ? "--json" : "--top=1"});
+    return rank({"--kernel", "matmul", "--problem", "M=512,N=2048,K=2048", "--set",
+                 "ORDER=2,SWAP=0,SPLIT_K=1,BLOCK_N=128,THREAD_M=8", "--compile", "1", "--cache", PASCALINE_TEST_CACHE,
+                 "--db", file, "--device-name", "Probed card", as_json ? "--json" : "--top=1"});
   };
   const auto code = [&](std::optional<double> conflict) {
     return json_of(ranked(conflict, true))["problems"].at(0)["best"].at(0)["code"];
