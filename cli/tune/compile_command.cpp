@@ -194,13 +194,16 @@ void emit(const std::filesystem::path& folder, const CompiledVariant& variant, b
 
 class Printer {
  public:
-  Printer(const CompileCommandOptions& options, const KernelSource& source, const Problem& problem)
+  /// `first`: of several problems; what is true of them all is told once.
+  Printer(const CompileCommandOptions& options, const KernelSource& source, const Problem& problem, bool first)
       : options_(options),
         source_(source),
+        problem_(problem.text()),
+        first_(first),
         emit_folder_(emit_folder(options, problem)),
         sm_(sm_of_architecture(options.architecture)) {}
 
-  void begin(const VariantPlan& plan, const BoundSpace& bound) {
+  void begin(const VariantPlan& plan) {
     if (!emit_folder_.empty()) {
       make_output_folder(emit_folder_, "give another folder with --emit");
     }
@@ -209,11 +212,13 @@ class Printer {
       compilers_ += (compilers_.empty() ? "" : " and ") + compiler.text();
       widest_ = std::max(widest_, compiler.text().size());
     }
-    tell_left_out();
+    if (first_) {
+      tell_left_out();
+    }
     if (options_.as_json) {
       return;
     }
-    fmt::print("{} for {}: {} with {}\n", bound.problem().text(), shown_architecture(options_.architecture),
+    fmt::print("{} for {}: {} with {}\n", problem_, shown_architecture(options_.architecture),
                counted(plan.variants, "variant"), compilers_);
     const bool read = sm61::reads_architecture(sm_);
     fmt::print("{}{:<14} {:>4} {:>6} {:>6} {:>9} {:>6} {:>6} {:>6}{}  {}\n", column("compiler"), "status", "regs",
@@ -237,6 +242,7 @@ class Printer {
   int end() {
     if (options_.as_json) {
       fmt::print("{}\n", json{{"kernel", options_.kernel.kernel},
+                              {"problem", problem_},
                               {"source", source_.hash},
                               {"architecture", shown_architecture(options_.architecture)},
                               {"compiler", plan_.compilers.found.front().compiler},
@@ -288,6 +294,8 @@ class Printer {
 
   const CompileCommandOptions& options_;
   const KernelSource& source_;
+  std::string problem_;
+  bool first_;
   std::filesystem::path emit_folder_;
   int sm_;  ///< 0 on the emulated device
   VariantPlan plan_;
@@ -306,7 +314,7 @@ void compile_one(const BoundSpace& bound, const KernelSource& source, const Comp
         fmt::format("the configuration {} is not valid for {}: {}", config.text(), bound.problem().text(), *why));
   }
   const CompilerChoice compilers = variant_compilers(options.architecture, options.variants.nvrtc);
-  printer.begin({compilers, compilers.found.size()}, bound);
+  printer.begin({compilers, compilers.found.size()});
   const BinaryKind kind = is_emulator_name(options.architecture) ? BinaryKind::host_object : BinaryKind::cubin;
   const CompileRequest request = compile_request(bound, config, source, kind, options.architecture);
   const Geometry geometry = bound.geometry(bound.space().launch, config);
@@ -347,10 +355,10 @@ int compile(CompileCommandOptions options) {
   int code = kSuccess;
   for (const Problem& problem : problems) {
     const BoundSpace bound(space, problem, limits);
-    Printer printer(options, source, problem);
+    Printer printer(options, source, problem, &problem == &problems.front());
     if (options.kernel.settings.empty()) {
       compile_variants(
-          bound, options.variants, [&](const VariantPlan& plan) { printer.begin(plan, bound); },
+          bound, options.variants, [&](const VariantPlan& plan) { printer.begin(plan); },
           [&](const CompiledVariant& variant) { printer.each(variant); }, interrupted());
     } else {
       compile_one(bound, source, options, printer);

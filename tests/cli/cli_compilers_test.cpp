@@ -79,6 +79,23 @@ TEST_F(CliCompilersTest, ABundleHoldsCodeOfBothCompilersAndRunsWithoutEither) {
   EXPECT_EQ(encode_bundle(bundle), bytes_of(file));
 }
 
+TEST_F(CliCompilersTest, CompileOfSeveralProblemsTellsThemApartAndWhatHoldsForAllOnce) {
+  const ProgramResult result = run(
+      on_toy("compile", {"--arch", "emulator", "--nvrtc", "all", "--json", "--problem", "N=100", "--problem", "N=200"}),
+      with(usual_.program));
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  const std::size_t second = result.out.find("\n{") + 1;
+  ASSERT_NE(second, 0U) << result.out;
+  const auto problem = [](const std::string& document) {
+    return nlohmann::json::parse(document).at("problem").get<std::string>();
+  };
+  EXPECT_EQ(problem(result.out.substr(0, second)), "toy N=100");
+  EXPECT_EQ(problem(result.out.substr(second)), "toy N=200");
+  const std::string note = "there is one compiler to use here";
+  EXPECT_NE(result.error.find(note), std::string::npos) << result.error;
+  EXPECT_EQ(result.error.find(note), result.error.rfind(note)) << result.error;
+}
+
 TEST_F(CliCompilersTest, CompileShowsBothResultsAndWhichCompilerGaveThem) {
   const nlohmann::json json =
       json_of(run(on_toy("compile", {"--arch", "emulator", "--nvrtc", "all", "--json"}), both()));
