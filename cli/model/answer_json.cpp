@@ -19,6 +19,7 @@ json answer_json(const Answer& answer, const Session& session, std::int64_t dept
           {"decode_ms", answer.decode_ms},
           {"tokens_per_s", answer.tokens_per_second()},
           {"launches_per_token", launches > 0 ? json(launches) : json(nullptr)},
+          {"attention", session.model().options().attention.name()},
           {"llama_bench", answer_tests(answer, depth)},
           {"thermal", thermal_json(session)},
           {"device", session.device_name()}};

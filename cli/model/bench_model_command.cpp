@@ -210,14 +210,19 @@ std::string peak_text(const PeakRates& rates) {
 
 void print_all(Session& session, const std::vector<BenchRow>& rows, const PeakRates& rates, bool as_json) {
   const ModelMemory memory = session.model().memory();
+  const AttentionChoice& attention = session.model().options().attention;
   if (as_json) {
     json all = json::array();
     for (const BenchRow& row : rows) {
       all.push_back(to_json(row, rates));
     }
-    json out{{"device", session.device_name()},         {"copy_gb_per_s", 1e-9 * rates.bandwidth},
-             {"weights_bytes", memory.weights},         {"cache_bytes", memory.cache},
-             {"activations_bytes", memory.activations}, {"passes", all},
+    json out{{"device", session.device_name()},
+             {"copy_gb_per_s", 1e-9 * rates.bandwidth},
+             {"weights_bytes", memory.weights},
+             {"cache_bytes", memory.cache},
+             {"activations_bytes", memory.activations},
+             {"attention", attention.name()},
+             {"passes", all},
              {"thermal", thermal_json(session)}};
     if (rates.flops) {
       out["peak_tflops"] = 1e-12 * *rates.flops;
@@ -232,6 +237,10 @@ void print_all(Session& session, const std::vector<BenchRow>& rows, const PeakRa
   fmt::print("{}; copying: {:.0f} GB/s{}; weights {} MiB, cache {} MiB, activations {} MiB\n", session.device_name(),
              1e-9 * rates.bandwidth, peak_text(rates), memory.weights >> 20, memory.cache >> 20,
              memory.activations >> 20);
+  if (!attention.is_dense()) {
+    fmt::print("attention {}, which leaves something out of {} tokens or more\n", attention.name(),
+               shortest_sparse(attention));
+  }
   fmt::print("{:<48} {:>10} {:>10} {:>8} {:>10}  {}\n", "", "ms", "untuned", "speedup", "tokens/s", "");
   for (const BenchRow& row : rows) {
     print_row(row, rates);

@@ -58,6 +58,13 @@ ModelCommandOptions in_float32(const ModelCommandOptions& options, const std::st
   }
   result.weights = result.kv_cache = "float32";
   result.attention = "dense";
+  // Files are for the model as it was asked for, which tells what is wrong with them.
+  if (result.fusion != "off") {
+    result.fusion = "auto";
+  }
+  if (result.thermal != "off") {
+    result.thermal = "auto";
+  }
   if (!device.empty()) {
     result.device = device;
     result.memory_limit.clear();
@@ -67,6 +74,8 @@ ModelCommandOptions in_float32(const ModelCommandOptions& options, const std::st
                                 &result.kernels_folder, &result.spaces_folder}) {
       option->clear();
     }
+    result.sensors.clear();
+    result.fusion = result.thermal = "auto";
     result.gpu_layers = result.vision = result.offload = "auto";
   }
   return result;

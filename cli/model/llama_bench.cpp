@@ -60,7 +60,9 @@ std::string model_text(Session& session) {
   const std::string size = parameters < 1e6   ? fmt::format("{:.0f}K", parameters / 1e3)
                            : parameters < 1e9 ? fmt::format("{:.0f}M", parameters / 1e6)
                                               : fmt::format("{:.1f}B", parameters / 1e9);
-  return fmt::format("{} {} {}", traits_of(session.config().family).model_type, size, weights_text(session));
+  const AttentionChoice& attention = session.model().options().attention;
+  return fmt::format("{} {} {}{}", traits_of(session.config().family).model_type, size, weights_text(session),
+                     attention.is_dense() ? "" : ", attention " + attention.name());
 }
 
 // Of the decoder, those that a GPU runs from its own memory.

@@ -57,6 +57,9 @@ std::vector<std::string_view> useless_options(const ModelCommandOptions& options
   if (options.thermal != "auto") {
     given.emplace_back("--thermal");
   }
+  if (options.fusion != "auto") {
+    given.emplace_back("--fusion");
+  }
   return given;
 }
 
@@ -220,7 +223,7 @@ void ModelCommandOptions::add_cache_to(CLI::App& command) {
       .add_option("--attention", attention,
                   "Tokens that a token attends to: all before it (dense), the last N and the first M "
                   "(window=N,sinks=M), besides the last N also every K-th block (strided=K,window=N), or the likeliest "
-                  "part of the blocks (topk=25%); all but dense changes answers")
+                  "part of the blocks (topk=25%); block=B says how long blocks are; all but dense changes answers")
       ->check(CLI::Validator(
           [](std::string& text) {
             try {

@@ -133,8 +133,11 @@ int profile(const ProfileCommandOptions& given) {
     }
   }
   if (options.as_json) {
-    fmt::print("{}\n",
-               json{{"device", session->device_name()}, {"passes", all}, {"thermal", thermal_json(*session)}}.dump(2));
+    fmt::print("{}\n", json{{"device", session->device_name()},
+                            {"attention", model.options().attention.name()},
+                            {"passes", all},
+                            {"thermal", thermal_json(*session)}}
+                           .dump(2));
   } else {
     tell_thermal_events(*session);
   }

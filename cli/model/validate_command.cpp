@@ -89,14 +89,26 @@ std::int64_t window_of(const ValidateCommandOptions& options, std::int64_t conte
 }
 
 // In shorter windows the mask would leave nothing out, and the comparison show nothing of it.
-void require_sparse(const ValidateCommandOptions& options, std::int64_t window) {
+void require_sparse(const ValidateCommandOptions& options, std::int64_t window, const char* larger) {
   const AttentionChoice attention = parse_attention(options.model.attention);
   if (const std::int64_t shortest = shortest_sparse(attention); shortest > window) {
     throw Error(
-        fmt::format("--attention {} leaves nothing out of windows of {} tokens, only of {} or more: give a larger "
-                    "--window, or a mask that leaves out more",
-                    attention.name(), window, shortest));
+        fmt::format("--attention {} leaves nothing out of windows of {} tokens, only of {} or more: give a {}, or a "
+                    "mask that leaves out more",
+                    attention.name(), window, shortest, larger));
   }
+}
+
+// The same of texts that do not fill a window.
+void require_sparse(const ValidateCommandOptions& options, const Passages& passages, std::int64_t window) {
+  std::int64_t longest = 0;
+  for (const TextWindow& part : windows_of(passages, window)) {
+    longest = std::max(longest, static_cast<std::int64_t>(part.tokens.size()));
+  }
+  require_sparse(options, longest,
+                 longest == window      ? "larger --window"
+                 : options.text.empty() ? "longer text with --text"
+                                        : "longer --text, or more of it with --tokens");
 }
 
 bool is_within(const Float32Comparison& result, const ValidateCommandOptions& options) {
@@ -164,7 +176,7 @@ int validate_by_float32(const ValidateCommandOptions& options) {
     context = std::min(context, float32.prompt_limits(*reference).context);
   }
   const std::int64_t window = window_of(options, context);
-  require_sparse(options, window);
+  require_sparse(options, window, "larger --window");
   if (options.model.plan) {
     options.model.show_plan(folder, {.tokens = window, .all_logits = true, .is_all = true}, options.as_json);
     return kSuccess;
@@ -172,6 +184,7 @@ int validate_by_float32(const ValidateCommandOptions& options) {
   const ModelFolder text(folder.location(), ModelParts::words);
   const Passages passages =
       options.text.empty() ? usual_passages(text) : read_passage(text, options.text, options.tokens);
+  require_sparse(options, passages, window);
   if (reference) {
     check_reference_model(folder, text.tokenizer(), *reference);
   } else if (!options.model.random_weights) {

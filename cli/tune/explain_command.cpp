@@ -173,8 +173,8 @@ void add_explain_command(CLI::App& app, Action& action) {
   options->model.add_types_to(*command);
   options->model.add_fusion_to(*command);
   options->sizes.add_to(*command);
-  for (const char* const of_model :
-       {"--mmproj", "--weights", "--kv-cache", "--context", "--chunk", "--fusion", "--prompt-tokens", "--image-size"}) {
+  for (const char* const of_model : {"--mmproj", "--weights", "--kv-cache", "--context", "--chunk", "--attention",
+                                     "--fusion", "--prompt-tokens", "--image-size"}) {
     command->get_option(of_model)->needs(folder);
   }
   command->add_flag("--json", options->as_json, "Print JSON; with --model a plan for --fusion FILE");

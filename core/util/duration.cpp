@@ -16,6 +16,7 @@ namespace {
 using SystemClock = std::chrono::system_clock;
 
 constexpr double kLongest = 10 * 365.25 * 24 * 3600;
+constexpr const char* kTooFarAhead = "is more than ten years ahead";
 
 [[noreturn]] void fail_duration(std::string_view text, std::string_view problem) {
   throw Error(
@@ -169,20 +170,27 @@ SystemClock::time_point parse_time_of_day(std::string_view text, SystemClock::ti
   if (!wanted) {
     fail_time(text, "is not a time");
   }
+  const std::time_t now_s = SystemClock::to_time_t(now);
+  std::tm today{};
+  if (::localtime_r(&now_s, &today) == nullptr) {
+    throw Error("cannot get the local time; check the machine's clock");
+  }
   if (wanted->has_date) {
     if (!is_calendar_day(wanted->fields)) {
       fail_time(text, "is not a date in the calendar");
+    }
+    // Before a moment is made of it, which the clock's 64 bits may not hold.
+    if (wanted->fields.tm_year > today.tm_year + 10) {
+      fail_time(text, kTooFarAhead);
     }
     const auto moment = first_after(wanted->fields, now);
     if (!moment) {
       fail_time(text, "is in the past");
     }
+    if (std::difftime(*moment, now_s) > kLongest) {
+      fail_time(text, kTooFarAhead);
+    }
     return SystemClock::from_time_t(*moment);
-  }
-  const std::time_t now_s = SystemClock::to_time_t(now);
-  std::tm today{};
-  if (::localtime_r(&now_s, &today) == nullptr) {
-    throw Error("cannot get the local time; check the machine's clock");
   }
   for (int days = 0; days < 3; ++days) {  // a day may lack the time, and be short itself
     if (const auto moment = first_after(on_day(today, days, wanted->fields), now)) {

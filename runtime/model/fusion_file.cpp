@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
+#include "core/util/json_reader.hpp"
 #include "core/util/paths.hpp"
 #include "core/util/shown_text.hpp"
 #include "runtime/model/place_space.hpp"
@@ -95,7 +96,7 @@ nlohmann::ordered_json fusion_device_json(const DeviceRow& device) {
 }
 
 FusionFile parse_fusion(std::string_view text, const std::string& name) {
-  const json document = json::parse(text, nullptr, false);
+  const json document = parse_json(text, name);
   if (!document.is_object() || !document.contains("device") || !document.contains("places") ||
       !document.at("places").is_array()) {
     throw Error(

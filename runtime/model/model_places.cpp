@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/util/counted.hpp"
 #include "core/util/shown_text.hpp"
 #include "runtime/dispatch/identity.hpp"
 #include "runtime/model/place_space.hpp"
@@ -93,6 +94,18 @@ void add_tower(std::vector<Problem>& places, const VisionConfig& config, const V
   add_merger(places, config, weights.merger, false);
 }
 
+// With what tells it from a namesake, where there is one.
+std::string named(const DeviceRow& device, bool has_namesake) {
+  const std::string name = clean_line(device.name);
+  if (!has_namesake) {
+    return name;
+  }
+  const std::string& capability = device.compute_capability;
+  return fmt::format("{} ({}{}, {})", name, clean_line(device.kind),
+                     capability.empty() ? "" : ", compute capability " + clean_line(capability),
+                     counted(device.sm_count, "multiprocessor"));
+}
+
 }  // namespace
 
 std::vector<Problem> places_of_model(const ModelConfig& config, const ModelWeights& weights, ElementType cache,
@@ -105,16 +118,20 @@ std::vector<Problem> places_of_model(const ModelConfig& config, const ModelWeigh
   return places;
 }
 
-FusionFile plan_for_model(FusionFile file, const DeviceRow& device, const std::vector<Problem>& places,
-                          const std::function<void(const std::string&)>& warn) {
-  if (file.name.empty()) {
+FusionFile plan_for_device(FusionFile file, const DeviceRow& device,
+                           const std::function<void(const std::string&)>& warn) {
+  if (file.name.empty() || same_identity(file.device, device)) {
     return file;
   }
-  if (!same_identity(file.device, device)) {
-    warn(fmt::format("{} is a plan for {}, not for {}: nothing of it is used", file.name, clean_line(file.device.name),
-                     device.name));
-    return {};
-  }
+  const bool is_namesake = file.device.name == device.name;
+  warn(fmt::format("{} is a plan for {}, not for {}: nothing of it is used", file.name, named(file.device, is_namesake),
+                   named(device, is_namesake)));
+  return {};
+}
+
+FusionFile plan_for_model(FusionFile file, const DeviceRow& device, const std::vector<Problem>& places,
+                          const std::function<void(const std::string&)>& warn) {
+  file = plan_for_device(std::move(file), device, warn);
   for (const FusionFile::Entry& entry : file.places) {
     if (std::ranges::none_of(places, [&](const Problem& place) { return same_but_for_sizes(place, entry.place); })) {
       warn(

@@ -17,6 +17,10 @@ namespace pascaline {
 [[nodiscard]] std::vector<Problem> places_of_model(const ModelConfig& config, const ModelWeights& weights,
                                                    ElementType cache, const AttentionChoice& attention);
 
+/// The plan if it is one for this device; one of another is told to `warn` in a line and left out.
+[[nodiscard]] FusionFile plan_for_device(FusionFile file, const DeviceRow& device,
+                                         const std::function<void(const std::string&)>& warn);
+
 /// The plan if it is one for this model on this device. One of another device, or with a place that this model does not
 /// have, is told to `warn` in a line and left out as a whole.
 [[nodiscard]] FusionFile plan_for_model(FusionFile file, const DeviceRow& device, const std::vector<Problem>& places,

@@ -15,9 +15,11 @@
 #include "core/util/shown_text.hpp"
 #include "runtime/checkpoint/gguf/gguf_file.hpp"
 #include "runtime/device/device_names.hpp"
+#include "runtime/dispatch/identity.hpp"
 #include "runtime/memory/unbacked_memory.hpp"
 #include "runtime/model/filled_rows.hpp"
 #include "runtime/model/memory_plan.hpp"
+#include "runtime/model/model_places.hpp"
 #include "runtime/model/requirements.hpp"
 #include "runtime/session/foreign_database.hpp"
 #include "runtime/session/prompt.hpp"
@@ -86,14 +88,16 @@ void check_database(const std::filesystem::path& database, const std::string& id
 }
 
 // Throws as opening it does if it is not there.
-std::string name_of_device(const std::string& id, DevicesHere& here) {
+DeviceInfo info_of_device(const std::string& id, DevicesHere& here) {
   for (const DeviceInfo& device : here.all()) {
     if (device.id == id) {
-      return fmt::format("{}, {}", id, device.name);
+      return device;
     }
   }
-  return fmt::format("{}, {}", id, pascaline::open_device(id)->info().name);
+  return pascaline::open_device(id)->info();
 }
+
+void warn(const std::string& text) { fmt::print(stderr, "pascaline: warning: {}\n", text); }
 
 WeightSource open_weights(const ModelFolder& folder, const SessionOptions& options) {
   if (options.observe_only) {
@@ -222,10 +226,15 @@ Session::Session(ModelFolder folder, const SessionOptions& options) : folder_(st
     check_bundle(options.dispatcher);
   }
   WeightSource weights = open_weights(folder_, options);
-  if (options.observe_only) {
-    name_ = name_of_device(device, here);
-  }
   open_device(device, options);
+  if (options.observe_only) {  // on the emulated device, as if on the one that is meant
+    const DeviceInfo meant = info_of_device(device, here);
+    name_ = fmt::format("{}, {}", device, meant.name);
+    decided.fusion_file = plan_for_device(std::move(decided.fusion_file), device_row(meant), warn);
+    if (!decided.fusion_file.name.empty()) {
+      decided.fusion_file.device = device_row(device_->info());
+    }
+  }
   if (!options.weight_choices.empty()) {
     decided.weights = fitting_weights(*memory_, config(), decided, options.weight_choices);
   }
@@ -235,6 +244,9 @@ Session::Session(ModelFolder folder, const SessionOptions& options) : folder_(st
     fmt::print(stderr, "pascaline: {}\n", *note);
   }
   model_ = std::make_unique<Model>(*executor_, config(), weights, decided);
+  if (options.observe_only) {  // whose executor tells nothing
+    (void)plan_for_model(decided.fusion_file, decided.fusion_file.device, model_->places(), warn);
+  }
 }
 
 Session::~Session() = default;

@@ -91,7 +91,7 @@ void ThermalMonitor::judge_processor(double at_s, const ThermalReading& reading)
   witness.says =
       between_marks(*temperature, *critical - thresholds_.processor_margin_c,
                     *critical - std::max(thresholds_.processor_resume_c, thresholds_.processor_margin_c), witness.says);
-  witness.reason = fmt::format("the processor is at {:.0f} C, critical are {:.0f} C", *temperature, *critical);
+  witness.reason = fmt::format("the processor is at {:.0f} C, {:.0f} C are critical", *temperature, *critical);
 }
 
 // Of those that were heard lately; null if there are none.

@@ -602,11 +602,24 @@ TEST_F(CliModelTest, SweepOfAModelMeasuresItsPlaces) {
   for (const json& pass : forced["passes"]) {
     EXPECT_EQ(pass["launches"], pass["single_launches"]) << pass;
   }
+  const auto launched = [&](const std::string& fusion) {
+    const std::string workload = (folder_ / "launched.json").string();
+    const ProgramResult result = run({"workload"}, {"--fusion", fusion, "--output", workload});
+    EXPECT_EQ(result.exit_code, 0) << result.error;
+    return std::pair(json::parse(std::ifstream(workload))["entries"], result.error);
+  };
+  const auto [by_plan, nothing_told] = launched(file);
+  EXPECT_EQ(by_plan, launched("off").first);
+  EXPECT_NE(by_plan, launched("auto").first);
+  EXPECT_EQ(nothing_told.find("warning"), std::string::npos) << nothing_told;
   plan["device"]["name"] = "another";
   std::ofstream(file) << plan.dump();
   const ProgramResult foreign = run({"explain"}, {"--fusion", file, "--json"});
   EXPECT_EQ(foreign.exit_code, 0) << foreign.error;
   EXPECT_NE(foreign.error.find("is a plan for another, not for"), std::string::npos) << foreign.error;
+  const auto [by_none, told] = launched(file);
+  EXPECT_EQ(by_none, launched("auto").first);
+  EXPECT_NE(told.find("is a plan for another, not for"), std::string::npos) << told;
   plan["places"][0]["alternative"] = "doubled";
   std::ofstream(file) << plan.dump();
   expect_fault(run({"explain"}, {"--fusion", file}), 1, {"plan.json: /places/0", "no alternative 'doubled'"});

@@ -128,6 +128,13 @@ TEST_F(CliValidateTest, AttentionToSomeOfTheTokensIsToldByItsDistance) {
   EXPECT_EQ(short_windows.error,
             "pascaline: --attention window=30,sinks=2 leaves nothing out of windows of 32 tokens, only of 33 or more: "
             "give a larger --window, or a mask that leaves out more\n");
+  // A window that the text does not fill.
+  const ProgramResult short_text = on_cpu(
+      "validate", {"--text", file, "--tokens", "20", "--window", "40", "--attention", "window=30", "--max-kl", "0"});
+  EXPECT_EQ(short_text.exit_code, 1);
+  EXPECT_EQ(short_text.error,
+            "pascaline: --attention window=30 leaves nothing out of windows of 20 tokens, only of 31 or more: give a "
+            "longer --text, or more of it with --tokens, or a mask that leaves out more\n");
   const ProgramResult short_context = on_cpu("generate", {"--prompt", "a", "--attention", "window=256"});
   EXPECT_EQ(short_context.exit_code, 1);
   EXPECT_NE(short_context.error.find("it leaves nothing out of a context of 256 tokens, only of 257 or more"),

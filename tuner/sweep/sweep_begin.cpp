@@ -347,9 +347,9 @@ void SweepRun::tell_plan() {
         ids.push_back(scheduled.scheduler->device());
       }
     }
-    recorder_.note(fmt::format("{} ({}), {} for {}, {} compile workers", plan->info().name, fmt::join(ids, ", "),
+    recorder_.note(fmt::format("{} ({}), {} for {}, {}", plan->info().name, fmt::join(ids, ", "),
                                fmt::join(compilers, " and "), shown_architecture(plan->target().architecture),
-                               plan->pool().workers()));
+                               counted(plan->pool().workers(), "compile worker")));
   }
   const bool limited = options_.trials < kUnlimitedTrials;
   const auto left_s = deadline_.left_s();

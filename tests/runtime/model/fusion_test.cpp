@@ -88,8 +88,10 @@ TEST(PlaceSpaceTest, EveryKindOfPlaceIsASpaceOfItsAlternatives) {
 
 TEST(FusionFileTest, SaysWhatIsWrong) {
   EXPECT_EQ(fault_of(plan_text(kMlp, "normed")), "");
-  EXPECT_NE(fault_of("{").find("plan.json: is not a plan of fusion"), std::string::npos);
+  EXPECT_NE(fault_of("{").find("plan.json: not valid JSON"), std::string::npos) << fault_of("{");
   const std::string plan = plan_text(kMlp, "normed");
+  EXPECT_NE(fault_of(plan.substr(0, plan.rfind('}')) + R"(, "places": []})").find("this key is a duplicate"),
+            std::string::npos);
   EXPECT_EQ(fault_of(R"({"schema": 1, )" + plan.substr(1)), "");
   for (const std::string schema : {"2", "0", "\"1\"", "null"}) {
     const std::string fault = fault_of(R"({"schema": )" + schema + ", " + plan.substr(1));
@@ -125,7 +127,10 @@ TEST(FusionFileTest, OfAnotherModelOrDeviceIsIgnoredAsAWhole) {
   other.sm_count = 20;
   EXPECT_TRUE(plan_for_model(file, other, places, warn).places.empty());
   ASSERT_EQ(told.size(), 1U);
-  EXPECT_NE(told[0].find("plan.json is a plan for x, not for x: nothing of it is used"), std::string::npos) << told[0];
+  EXPECT_NE(told[0].find("plan.json is a plan for x (host, 1 multiprocessor), not for x (host, 20 multiprocessors): "
+                         "nothing of it is used"),
+            std::string::npos)
+      << told[0];
   EXPECT_TRUE(plan_for_model(file, file.device, {place(kFloatMlp)}, warn).places.empty());
   ASSERT_EQ(told.size(), 2U);
   EXPECT_NE(told[1].find("plan for another model"), std::string::npos) << told[1];
