@@ -626,6 +626,13 @@ TEST_F(CliModelTest, SweepOfAModelMeasuresItsPlaces) {
   expect_fault(run({"explain"}, {"--fusion", (folder_ / "nosuch.json").string()}), 2, {"nosuch.json"});
 }
 
+TEST_F(CliModelTest, OptionsAboutKernelsAreOfNoUseOnTheProcessorAndSaidToBe) {
+  const ProgramResult result =
+      on_cpu("generate", {"--prompt", "a", "--max-tokens", "1", "--greedy", "--fusion", "off", "--thermal", "off"});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_NE(result.error.find("without kernels: --thermal, --fusion are ignored"), std::string::npos) << result.error;
+}
+
 // What is launched does not depend on what the weights hold.
 TEST_F(CliModelTest, SweepOfAModelNeedsNoWeights) {
   remove_weights();
