@@ -96,7 +96,7 @@ void add_tower(std::vector<Problem>& places, const VisionConfig& config, const V
 
 // With what tells it from a namesake, where there is one.
 std::string named(const DeviceRow& device, bool has_namesake) {
-  const std::string name = clean_line(device.name);
+  std::string name = clean_line(device.name);
   if (!has_namesake) {
     return name;
   }
