@@ -71,10 +71,9 @@ ModelCommandOptions in_float32(const ModelCommandOptions& options, const std::st
   }
   if (result.on_processor()) {  // where options about kernels are of no use
     for (std::string* option : {&result.bundle, &result.database, &result.target, &result.nvrtc, &result.kernel_cache,
-                                &result.kernels_folder, &result.spaces_folder}) {
+                                &result.kernels_folder, &result.spaces_folder, &result.sensors}) {
       option->clear();
     }
-    result.sensors.clear();
     result.fusion = result.thermal = "auto";
     result.gpu_layers = result.vision = result.offload = "auto";
   }

@@ -46,6 +46,8 @@ std::vector<PatchView> views_of(std::span<const Patches> images) {
   return views;
 }
 
+void warn(const std::string& text) { fmt::print(stderr, "pascaline: warning: {}\n", text); }
+
 // The devices of this machine, asked for once, and only if somebody wants to know.
 class DevicesHere {
  public:
@@ -82,7 +84,7 @@ void check_database(const std::filesystem::path& database, const std::string& id
       throw Error(reason);
     }
     if (!reason.empty()) {
-      fmt::print(stderr, "pascaline: warning: {}; default configurations are used\n", clean_line(reason));
+      warn(fmt::format("{}; default configurations are used", clean_line(reason)));
     }
   }
 }
@@ -96,8 +98,6 @@ DeviceInfo info_of_device(const std::string& id, DevicesHere& here) {
   }
   return pascaline::open_device(id)->info();
 }
-
-void warn(const std::string& text) { fmt::print(stderr, "pascaline: warning: {}\n", text); }
 
 WeightSource open_weights(const ModelFolder& folder, const SessionOptions& options) {
   if (options.observe_only) {
@@ -153,7 +153,7 @@ std::map<ElementType, std::size_t> quantized_again(const WeightSource& source, c
 // Rounding rounded values again costs accuracy that the original does not lose.
 void warn_of_formats(const WeightSource& source, const ModelConfig& config, const WeightRecipe& wanted) {
   if (const auto hidden = wanted.hidden_patterns(source.tensors()); !hidden.empty()) {
-    fmt::print(stderr, "pascaline: warning: {}\n", hidden_patterns_text(wanted.name(), hidden));
+    warn(hidden_patterns_text(wanted.name(), hidden));
   }
   std::size_t again = 0;
   ElementType stored{};
@@ -162,10 +162,10 @@ void warn_of_formats(const WeightSource& source, const ModelConfig& config, cons
     stored = format;
   }
   if (again > 0) {
-    fmt::print(stderr,
-               "pascaline: warning: {} stored in another format ({}) than {} asks for: quantizing twice "
-               "loses accuracy; leave out --weights, or quantize the original model\n",
-               again == 1 ? "1 matrix is" : fmt::format("{} matrices are", again), name_of(stored), wanted.name());
+    warn(fmt::format(
+        "{} stored in another format ({}) than {} asks for: quantizing twice loses accuracy; leave out "
+        "--weights, or quantize the original model",
+        again == 1 ? "1 matrix is" : fmt::format("{} matrices are", again), name_of(stored), wanted.name()));
   }
 }
 
@@ -362,11 +362,10 @@ Answer Session::answer(std::vector<TokenId> tokens, std::span<const Patches> ima
 
 void Session::warn_of_no_end() {
   if (folder_.generation().eos_tokens.empty() && !std::exchange(warned_of_no_end_, true)) {
-    fmt::print(stderr,
-               "pascaline: warning: {} names no token that ends an answer ({}); every answer continues to its limit\n",
-               folder_.path().string(),
-               is_gguf_path(folder_.path()) ? "tokenizer.ggml.eos_token_id, eot_token_id or eom_token_id"
-                                            : "eos_token_id in generation_config.json or config.json");
+    warn(fmt::format("{} names no token that ends an answer ({}); every answer continues to its limit",
+                     folder_.path().string(),
+                     is_gguf_path(folder_.path()) ? "tokenizer.ggml.eos_token_id, eot_token_id or eom_token_id"
+                                                  : "eos_token_id in generation_config.json or config.json"));
   }
 }
 
