@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Compares Pascaline with Hugging Face Transformers on the same GPU: a Qwen3-VL model of random weights.
 
-Writes a checkpoint (bfloat16) of the configuration, runs it in Transformers in float32 without TF32, records logits
-with and without an image and of steps after them, has `pascaline validate` compare its own, and times prompts, decoding
-steps and the vision tower of both in one run. Times are medians of wall time around a synchronised pass.
+Has Transformers save a model (bfloat16) of the configuration, runs it in Transformers in float32 without TF32, records
+logits with and without an image and of steps after them, has `pascaline validate` compare its own, and times prompts,
+decoding steps and the vision tower of both in one run. Times are medians of wall time around a synchronised pass. With
+--tokenizer and --template, Transformers saves the processor too, so that the folder serves for `generate`.
 
   bench/compare_transformers.py --build build/release/bin --db gpu.db --target sm_61 [--folder /tmp/model] [--skip-speed]
 """
@@ -50,13 +51,19 @@ def make_model(folder):
             is_norm_weight = "norm" in name.rsplit(".", 2)[-2] and name.endswith("weight")
             parameter.copy_((values + 1 if is_norm_weight else values).to(torch.bfloat16))
     model.tie_weights()
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "config.json").write_text(json.dumps(CONFIG))
-    names = {id(parameter): name for name, parameter in model.named_parameters()}
-    weights = {name: parameter.detach().to(torch.bfloat16).contiguous() for name, parameter in model.named_parameters()
-               if names[id(parameter)] == name and name != "lm_head.weight"}
-    save_file(weights, str(folder / "model.safetensors"))
-    return model
+    model.to(torch.bfloat16).save_pretrained(folder)
+    return model.float()
+
+
+def save_processor(tokenizer, template, folder):
+    """The tokenizer's and the image processor's files, from a tokenizer.json and a chat template of Qwen3-VL's."""
+    transformers.Qwen3VLProcessor(
+        image_processor=transformers.Qwen2VLImageProcessor(
+            size={"shortest_edge": 65536, "longest_edge": 16777216}, patch_size=16, merge_size=2,
+            image_mean=[0.5] * 3, image_std=[0.5] * 3),
+        tokenizer=transformers.Qwen2Tokenizer(tokenizer_file=str(tokenizer)),
+        video_processor=transformers.Qwen3VLVideoProcessor(),
+        chat_template=template.read_text()).save_pretrained(folder)
 
 
 def image_input(rows, columns):
@@ -201,6 +208,8 @@ def main():
     parser.add_argument("--db", default="", help="tuned database; without one the defaults run")
     parser.add_argument("--target", default="")
     parser.add_argument("--folder", type=pathlib.Path, default=pathlib.Path("/tmp/pascaline-random-2b"))
+    parser.add_argument("--tokenizer", type=pathlib.Path, help="a tokenizer.json of Qwen3-VL")
+    parser.add_argument("--template", type=pathlib.Path, help="its chat template, as text")
     parser.add_argument("--image", type=int, default=1024, help="edge of the image that is timed, in pixels")
     parser.add_argument("--skip-accuracy", action="store_true")
     parser.add_argument("--skip-speed", action="store_true")
@@ -212,6 +221,8 @@ def main():
           f"float32 without TF32, SDPA; target {options.target or 'native'}")
     begin = time.perf_counter()
     model = make_model(options.folder)
+    if options.tokenizer:
+        save_processor(options.tokenizer, options.template, options.folder)
     print(f"made and wrote the model in {time.perf_counter() - begin:.1f} s")
     sys.stdout.flush()
     pascaline = Pascaline(options)
