@@ -5,7 +5,9 @@
 
 #include <algorithm>
 
+#include "cli/text.hpp"
 #include "core/error.hpp"
+#include "core/util/shown_text.hpp"
 #include "core/util/suggestion.hpp"
 
 namespace pascaline::cli {
@@ -26,6 +28,25 @@ std::string_view batch_template() {
 # Each task of the array is a shard. exec: signals for the script are for the program.
 exec {{command}}
 )";
+}
+
+std::string batch_word(const std::string& path) {
+  const bool has_control =
+      std::ranges::any_of(path, [](unsigned char letter) { return letter < 0x20 || letter == 0x7F; });
+  if (has_control || path.find('\\') != std::string::npos) {
+    throw Error(fmt::format("Slurm cannot be told of the folder {}: its name has {}; give the folder another name",
+                            clean_line(path),
+                            has_control ? "a line break or another control character" : "a backslash"));
+  }
+  if (shell_word(path) == path) {
+    return path;
+  }
+  std::string quoted = "\"";  // within these both take a backslash away and keep what it stands before
+  for (const char letter : path) {
+    quoted += std::string_view("\"$`").find(letter) == std::string_view::npos ? "" : "\\";
+    quoted += letter;
+  }
+  return quoted + "\"";
 }
 
 std::string filled_template(std::string_view text, const std::string& name,

@@ -1,19 +1,48 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 
 #include "cli/fleet/fleet_commands.hpp"
+#include "cli/text.hpp"
+#include "cli/tune/plan_options.hpp"
 #include "core/error.hpp"
 #include "core/util/duration.hpp"
 #include "tuner/fleet/attempts.hpp"
 
 namespace pascaline::cli {
 
+namespace {
+
+constexpr std::array<std::string_view, 6> kWithPath{"--kernels", "--spaces",    "--nvrtc",
+                                                    "--cache",   "--portfolio", "--sensors"};
+
+}  // namespace
+
 void add_fleet_folder(CLI::App& command, std::string& folder) {
   command.add_option("folder", folder, "Folder of the fleet: plan, databases and logs of its shards")
       ->required()
       ->check(not_empty());
+}
+
+void add_path_options(CLI::App& command, SweepCommandOptions& options) {
+  CLI::App all;
+  SweepCommandOptions unused;
+  add_sweep_options(all, unused);
+  add_sweep_options(command, options);
+  for (const CLI::Option* option : all.get_options()) {
+    const std::string name = option->get_name();
+    if (std::ranges::find(kWithPath, name) == kWithPath.end() && name != "--help") {
+      command.remove_option(command.get_option(name));
+    }
+  }
+}
+
+std::string fleet_words(std::string_view command, const std::string& folder, const OptionWords& paths) {
+  return fmt::format("pascaline fleet {} {}{}{}", command, shell_word(folder), paths.empty() ? "" : " ",
+                     options_text(paths));
 }
 
 Fleet fleet_of(std::string& folder) {

@@ -2,10 +2,13 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 
 #include <CLI/CLI.hpp>
 
 #include "cli/command.hpp"
+#include "cli/tune/sweep_options.hpp"
+#include "core/file_words.hpp"
 #include "tuner/fleet/fleet_file.hpp"
 
 namespace pascaline::cli {
@@ -19,6 +22,12 @@ void add_fleet_gather_command(CLI::App& fleet, Action& action);
 
 /// The folder that all of them take.
 void add_fleet_folder(CLI::App& command, std::string& folder);
+
+/// The options of `sweep` that name a path: they come from the command line of whoever runs shards.
+void add_path_options(CLI::App& command, SweepCommandOptions& options);
+
+/// "pascaline fleet run FOLDER --kernels …": for a shell.
+[[nodiscard]] std::string fleet_words(std::string_view command, const std::string& folder, const OptionWords& paths);
 
 /// The fleet of a folder, which is made absolute; throws Error saying how to plan one if there is none.
 [[nodiscard]] Fleet fleet_of(std::string& folder);

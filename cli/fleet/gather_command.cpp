@@ -33,6 +33,7 @@ struct FleetGatherOptions {
   std::string database;
   std::vector<std::string> files;
   std::vector<std::string> accept;
+  FleetSources sources;
   std::string report;
   bool as_json = false;
 };
@@ -60,9 +61,13 @@ void require_none_of_fleet(const fs::path& file, const char* option, const Fleet
 }
 
 // Each host's into a folder of its own, as several may have had the same shard.
-void fetch(const std::string& folder, std::vector<std::string>& notes) {
-  for (const HostShards& host : load_submissions(folder).hosts) {
-    const fs::path into = fs::path(folder) / ("from-" + fs::path(host.folder).filename().string());
+void fetch(const FleetGatherOptions& options, const Fleet& fleet, std::vector<std::string>& notes) {
+  require_hosts_named(options.folder, fleet, options.sources);
+  for (const HostShards& host : load_submissions(options.folder, fleet).hosts) {
+    if (!options.sources.asks(host)) {
+      continue;
+    }
+    const fs::path into = fs::path(options.folder) / ("from-" + fs::path(host.folder).filename().string());
     if (const std::string fault = fetch_from_host(host, into); !fault.empty()) {
       notes.push_back(fmt::format("{} could not be fetched from: {}", host.host, fault));
     }
@@ -72,7 +77,7 @@ void fetch(const std::string& folder, std::vector<std::string>& notes) {
 std::vector<fs::path> databases_in(const fs::path& folder) {
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(folder)) {
-    if (entry.is_directory() && entry.path().filename().string().starts_with("from-")) {
+    if (fs::is_directory(entry.symlink_status()) && entry.path().filename().string().starts_with("from-")) {
       const std::vector<fs::path> more = databases_in(entry.path());
       files.insert(files.end(), more.begin(), more.end());
     } else if (entry.path().extension() == ".db") {
@@ -108,7 +113,7 @@ void add(MergeCounts& sum, const MergeCounts& counts) {
 
 Gathered look(const FleetGatherOptions& options, const Fleet& fleet, const fs::path& target) {
   Gathered gathered;
-  fetch(options.folder, gathered.notes);
+  fetch(options, fleet, gathered.notes);
   std::vector<fs::path> files = databases_in(options.folder);
   for (const std::string& file : options.files) {
     files.emplace_back(file);
@@ -122,7 +127,7 @@ Gathered look(const FleetGatherOptions& options, const Fleet& fleet, const fs::p
   }
   keep_fullest(gathered.databases);
   std::vector<std::string> unused;
-  const std::vector<ShardStatus> stands = fleet_status(options.folder, fleet, true, unused);
+  const std::vector<ShardStatus> stands = fleet_status(options.folder, fleet, {.local = true, .hosts = {}}, unused);
   for (int shard = 1; shard <= fleet.count(); ++shard) {
     const auto found = std::ranges::find_if(
         gathered.databases, [&](const ShardDatabase& one) { return one.shard == shard && one.refusal.empty(); });
@@ -199,15 +204,15 @@ void write_fleet_report(const std::string& file, const fs::path& target) {
 
 void print_text(const Gathered& gathered, const Fleet& fleet, const fs::path& target) {
   for (const std::string& note : gathered.notes) {
-    fmt::print("{}\n", note);
+    fmt::print("{}\n", clean_line(note));
   }
   for (const ShardDatabase& one : gathered.databases) {
     if (!one.refusal.empty()) {
-      fmt::print("left out: {}: {}\n", one.file.string(), clean_line(one.refusal));
+      fmt::print("left out: {}\n", clean_line(one.file.string() + ": " + one.refusal));
     }
   }
   for (const auto& [shard, why] : gathered.missing) {
-    fmt::print("incomplete: shard {}: {}\n", Shard{shard, fleet.count()}.text(), why);
+    fmt::print("incomplete: shard {}: {}\n", Shard{shard, fleet.count()}.text(), clean_line(why));
   }
   const auto complete = static_cast<std::size_t>(fleet.count()) - gathered.missing.size();
   fmt::print("{} of {} whole; new in {}: {}, {}, {}\n", complete, counted(fleet.count(), "shard"), target.string(),
@@ -273,6 +278,7 @@ void add_fleet_gather_command(CLI::App& fleet, Action& action) {
   add_database_option(*command, options->database, "Database to merge into; created if missing");
   command->add_option("--from", options->files, "A shard's database that lies elsewhere (repeatable)")
       ->check(CLI::ExistingFile);
+  add_source_options(*command, options->sources);
   command
       ->add_option("--accept", options->accept,
                    "Take databases all the same whose clock is hours off, or of another version of program or kernels "
@@ -285,6 +291,7 @@ void add_fleet_gather_command(CLI::App& fleet, Action& action) {
       "Of a shard that was run more than once, what holds most is taken and the rest is told. It can be called while\n"
       "shards run, and again. Exit codes: 0 every shard is whole; 3 some are not: it says which.\n\nExamples:\n"
       "  pascaline fleet gather night --db tuned.db\n"
+      "  pascaline fleet gather night --db tuned.db --ssh alpha,beta\n"
       "  pascaline fleet gather night --db tuned.db --report night.html");
   command->callback([&action, options] { action = [options] { return gather(*options); }; });
 }

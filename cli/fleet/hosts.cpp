@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
@@ -17,6 +18,7 @@
 #include "cli/output_folder.hpp"
 #include "cli/text.hpp"
 #include "core/error.hpp"
+#include "core/file_words.hpp"
 #include "core/util/duration.hpp"
 #include "core/util/paths.hpp"
 #include "core/util/process.hpp"
@@ -116,6 +118,29 @@ std::string program_there(const std::string& there) {
 
 bool counts_more(const std::string& there, const std::string& here) { return there == "done" || here != "done"; }
 
+// How a host says that its shards stand; nothing, with why, if it is not to be asked or does not say.
+nlohmann::json asked(const HostShards& host, bool is_named, std::string& fault) {
+  if (!is_named) {
+    fault = "hosts are asked only if the command line names them (--ssh)";
+    return {};
+  }
+  try {
+    const ProcessResult result =
+        on_host(host.host, program_there(host.folder) + "bin/pascaline fleet status fleet --local --json");
+    nlohmann::json answer = nlohmann::json::parse(result.output, nullptr, false);
+    fault = answer.is_object() && answer.contains("shards") ? "" : fault_of(result);
+    return answer;
+  } catch (const Error& error) {
+    fault = error.what();
+    return {};
+  }
+}
+
+bool is_state(std::string_view state) {
+  constexpr std::array<std::string_view, 6> kStates{"waiting", "running", "done", "interrupted", "failed", "lost"};
+  return std::ranges::find(kStates, state) != kStates.end();
+}
+
 }  // namespace
 
 std::string clean_note(std::string_view text) {
@@ -125,12 +150,17 @@ std::string clean_note(std::string_view text) {
   return clean_line(text.substr(0, 400));
 }
 
+CLI::Option* add_hosts_option(CLI::App& command, std::vector<std::string>& hosts, const std::string& help) {
+  const auto check = [](const std::string& name) {
+    const auto why = why_no_host(name);
+    return why ? fmt::format("'{}' {}", name, *why) : std::string();
+  };
+  return command.add_option("--ssh", hosts, help)->delimiter(',')->check(check);
+}
+
 void require_hosts(const std::vector<std::string>& hosts) {
   std::vector<std::future<std::string>> asked;
   for (const std::string& host : hosts) {
-    if (host.empty() || host.front() == '-') {
-      throw UsageError(fmt::format("'{}' is not the name of a host", host));
-    }
     asked.push_back(std::async(std::launch::async, fault_of_host, host));
   }
   std::vector<std::string> faults;
@@ -190,7 +220,7 @@ void start_on_host(const HostShards& host) {
   }
 }
 
-void add_hosts(const std::vector<HostShards>& hosts, std::vector<ShardStatus>& shards,
+void add_hosts(const std::vector<HostShards>& hosts, const FleetSources& sources, std::vector<ShardStatus>& shards,
                std::vector<std::string>& notes) {
   for (const HostShards& host : hosts) {
     const auto each = [&](const auto& change) {
@@ -202,15 +232,7 @@ void add_hosts(const std::vector<HostShards>& hosts, std::vector<ShardStatus>& s
       }
     };
     std::string fault;
-    nlohmann::json answer;
-    try {
-      const ProcessResult result =
-          on_host(host.host, program_there(host.folder) + "bin/pascaline fleet status fleet --local --json");
-      answer = nlohmann::json::parse(result.output, nullptr, false);
-      fault = answer.is_object() && answer.contains("shards") ? "" : fault_of(result);
-    } catch (const Error& error) {
-      fault = error.what();
-    }
+    const nlohmann::json answer = asked(host, sources.asks(host), fault);
     if (!fault.empty()) {
       notes.push_back(fmt::format("{} could not be asked: {}", host.host, fault));
       each([&](ShardStatus& shard) {
@@ -222,14 +244,16 @@ void add_hosts(const std::vector<HostShards>& hosts, std::vector<ShardStatus>& s
       continue;
     }
     each([&](ShardStatus& shard) {
-      for (const nlohmann::json& there : answer["shards"]) {
+      for (const nlohmann::json& there : answer.at("shards")) {
         try {
           if (there.at("shard").get<int>() != shard.shard || !counts_more(there.at("state"), shard.state)) {
             continue;
           }
           // What is waiting there has been given out, and is begun once the one before it is done.
           const auto state = there.at("state").get<std::string>();
-          shard.state = state == "waiting" && answer.value("working", false) ? "queued" : state;
+          shard.state = !is_state(state)                                       ? "unknown"
+                        : state == "waiting" && answer.value("working", false) ? "queued"
+                                                                               : state;
           shard.where = fmt::format("{} over ssh", host.host);
           shard.note = there.at("note");
           shard.attempts = there.at("attempts");
@@ -243,6 +267,7 @@ void add_hosts(const std::vector<HostShards>& hosts, std::vector<ShardStatus>& s
 }
 
 std::string fetch_from_host(const HostShards& host, const std::filesystem::path& into) {
+  require_own_folder(into);
   make_output_folder(into, "the shards of a host are copied there");
   std::vector<std::string> patterns;
   for (const int shard : host.shards) {

@@ -43,10 +43,14 @@ std::vector<std::pair<std::string, std::string>> shard_options(const SweepPlan& 
     return option.first == "--devices" || (option.first == "--jobs" && !jobs_given);
   });
   options.emplace_back("--devices", given.device.device.empty() ? "cuda:0" : given.device.device);
-  for (auto& path : paths_of(given)) {
-    options.push_back(std::move(path));
-  }
   return options;
+}
+
+// Those that a file may give are options of the plan, the others are kept to be shown.
+void add_paths(const SweepCommandOptions& given, Fleet& fleet) {
+  for (const auto& path : paths_of(given)) {
+    (why_no_file_option(path.first, path.second) ? fleet.paths : fleet.options).push_back(path);
+  }
 }
 
 // "12", or "12 (of one 1/2 of its space)" where it shares one with other shards.
@@ -80,10 +84,9 @@ void print_plan(const Fleet& fleet, const std::string& folder, const std::vector
     rows.push_back({std::to_string(shard), problems_text(part, problems), std::to_string(between),
                     duration_text(part.expected_s), fleet.budget_s > 0 ? duration_text(fleet.budget_s) : "-"});
   }
-  fmt::print(
-      "{}\nfleet {} in {}; next: pascaline fleet submit {} --slurm, or --ssh HOSTS; or on each machine: "
-      "pascaline fleet run {}\n",
-      aligned_columns(rows), fleet.id, folder, shell_word(folder), shell_word(folder));
+  fmt::print("{}\nfleet {} in {}; next: {} --slurm{}; or on each machine: {}\n", aligned_columns(rows), fleet.id,
+             folder, fleet_words("submit", folder, fleet.paths), fleet.paths.empty() ? ", or --ssh HOSTS" : "",
+             fleet_words("run", folder, fleet.paths));
 }
 
 int plan(FleetPlanOptions options, bool jobs_given) {
@@ -110,11 +113,12 @@ int plan(FleetPlanOptions options, bool jobs_given) {
   fleet.kernels = whole.kernels;
   fleet.options = shard_options(whole, given, jobs_given);
   std::erase_if(fleet.options, [](const auto& option) { return option.first == "--kernel"; });
+  add_paths(given, fleet);
   for (std::size_t shard = 0; shard < divided.shards.size(); ++shard) {
     fleet.shards.push_back({divided.expected_s[shard], plan_of({}, divided.shards[shard], given.sweep).problems});
   }
   make_output_folder(options.folder, "give another folder for the fleet");
-  write_file_atomically(fleet_file(options.folder), fleet_text(fleet));
+  replace_file(fleet_file(options.folder), fleet_text(fleet));
   print_plan(fleet, options.folder, work.notes);
   return kSuccess;
 }

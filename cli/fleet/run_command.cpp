@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <set>
@@ -14,10 +16,13 @@
 #include "cli/fleet/fleet_commands.hpp"
 #include "cli/fleet/rank.hpp"
 #include "cli/fleet/shard_process.hpp"
+#include "cli/tune/plan_options.hpp"
 #include "cli/tune/run_status.hpp"
+#include "cli/tune/sweep_shard.hpp"
 #include "core/device/emulator_name.hpp"
 #include "core/error.hpp"
 #include "core/util/counted.hpp"
+#include "core/util/shown_text.hpp"
 #include "core/version.hpp"
 #include "db/store.hpp"
 #include "tuner/fleet/attempts.hpp"
@@ -37,6 +42,7 @@ struct FleetRunOptions {
   std::string folder;
   std::vector<int> shards;  ///< empty: all
   std::string device;
+  OptionWords paths;  ///< of the command line, for every shard
   bool mpi = false;
   double lost_after_s = kLostAfterS;
 };
@@ -84,6 +90,18 @@ bool is_finished(const std::filesystem::path& database, const ShardIdentity& sha
   });
 }
 
+// Killed from outside, a process says nothing itself.
+std::string reason_of(int exit_code, const std::string& last_line) {
+  constexpr int kSignalled = 128;
+  if (exit_code <= kSignalled) {
+    return last_line.empty() ? "it ended without a word" : last_line;
+  }
+  const int signal = exit_code - kSignalled;
+  return fmt::format("its process was ended by signal {} ({}){}{}", signal, ::strsignal(signal),
+                     signal == SIGKILL ? ", as the system does where memory runs out" : "",
+                     last_line.empty() ? "" : "; it last said: " + last_line);
+}
+
 /// Works on shards of a fleet, one after the other.
 class FleetRunner {
  public:
@@ -109,7 +127,7 @@ class FleetRunner {
 
  private:
   void say(int shard, const std::string& text) const {
-    fmt::print("shard {}: {}\n", Shard{shard, fleet_.count()}.text(), text);
+    fmt::print("shard {}: {}\n", Shard{shard, fleet_.count()}.text(), clean_line(text));
     std::fflush(stdout);
   }
 
@@ -149,6 +167,7 @@ class FleetRunner {
     const auto database = shard_database(options_.folder, shard);
     try {
       const bool exists = std::filesystem::exists(database);
+      require_own_files(options_.folder, shard);
       if (exists && !wait_for_writers(claim, database)) {
         return {AttemptState::interrupted, "ended by a signal before it began"};
       }
@@ -161,6 +180,8 @@ class FleetRunner {
     } catch (const StoreBusyError& error) {
       return {AttemptState::failed, error.what()};
     } catch (const StoreError& error) {
+      return {AttemptState::failed, error.what(), true};
+    } catch (const ForeignFileError& error) {
       return {AttemptState::failed, error.what(), true};
     } catch (const Error& error) {
       return {AttemptState::failed, error.what()};
@@ -227,7 +248,8 @@ class FleetRunner {
         return {AttemptState::interrupted, "ended by a signal; what was measured is stored"};
       default:
         return {AttemptState::failed,
-                fmt::format("{} (exit code {}; {})", last_line_of(output), process.exit_code(), output.string()),
+                fmt::format("{} (exit code {}; {})", reason_of(process.exit_code(), last_line_of(output)),
+                            process.exit_code(), output.string()),
                 is_refusal(process.exit_code(), database, process.process_id())};
     }
   }
@@ -255,6 +277,9 @@ class FleetRunner {
     if (!options_.device.empty()) {
       words.insert(words.end(), {"--device", options_.device});
     }
+    for (const auto& path : options_.paths) {
+      words.push_back(word_of(path));
+    }
     if (resume) {
       words.emplace_back("--resume");
     }
@@ -263,17 +288,20 @@ class FleetRunner {
 
   [[nodiscard]] int verdict() const {
     std::vector<std::string> failed;
+    std::string again;
     int done = 0;
     const std::vector<Attempt> attempts = read_attempts(options_.folder);
     for (const int shard : wanted_) {
       const auto last = newest_attempt(attempts, shard);
       done += last && last->state == AttemptState::done ? 1 : 0;
       if (last && last->state == AttemptState::failed) {
-        failed.push_back(fmt::format("shard {} failed: {}", shard, last->note));
+        failed.push_back(fmt::format("shard {} failed in attempt {}: {}", shard, last->number, last->note));
+        again += fmt::format(" --shard {}", shard);
       }
     }
     if (!failed.empty()) {
-      throw Error(fmt::format("{}", fmt::join(failed, "; ")));
+      throw Error(fmt::format("{}; once the cause is removed, try again: {}{}", fmt::join(failed, "; "),
+                              fleet_words("run", options_.folder, options_.paths), again));
     }
     if (!options_.shards.empty() && done < static_cast<int>(wanted_.size())) {
       throw Error(taken_);
@@ -310,6 +338,7 @@ int run(FleetRunOptions options) {
                     "machine, or plan again",
                     options.folder, fleet.program, kVersion));
   }
+  require_paths(fleet, options.paths, fleet_words("run", options.folder, options.paths));
   require_same_clock(options.folder, fleet);
   if (options.mpi) {
     const auto rank = rank_here();
@@ -332,6 +361,8 @@ void add_fleet_run_command(CLI::App& fleet, Action& action) {
   CLI::App* command =
       fleet.add_subcommand("run", "Work on shards that nobody has, one after the other, until none is left");
   const auto options = std::make_shared<FleetRunOptions>();
+  const auto sweep = std::make_shared<SweepCommandOptions>();
+  add_path_options(*command, *sweep);
   add_fleet_folder(*command, options->folder);
   command->add_option("--shard", options->shards, "Only this shard (repeatable)")
       ->transform(whole_number(1, kMostShards));
@@ -348,13 +379,17 @@ void add_fleet_run_command(CLI::App& fleet, Action& action) {
       ->check(number_within(2, 86400));
   command->footer(
       "What a shard has measured stays: whoever takes it up resumes it. A signal (Ctrl-C, SIGTERM) ends it "
-      "properly.\n\n"
+      "properly.\n"
+      "No path is taken from the plan: what the fleet was planned with (--kernels, ...) is given here again.\n\n"
       "Examples:\n"
       "  pascaline fleet run night\n"
       "  pascaline fleet run night --shard 3\n"
       "  mpirun -n 4 pascaline fleet run night --mpi\n"
       "  srun --ntasks 8 --gpus-per-task 1 pascaline fleet run night --mpi");
-  command->callback([&action, options] { action = [options] { return run(*options); }; });
+  command->callback([&action, options, sweep] {
+    options->paths = given_paths(*sweep);
+    action = [options] { return run(*options); };
+  });
 }
 
 }  // namespace pascaline::cli

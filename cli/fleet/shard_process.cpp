@@ -17,7 +17,7 @@
 namespace pascaline::cli {
 
 ShardProcess::ShardProcess(const std::vector<std::string>& command, const std::filesystem::path& output) {
-  const int to = ::open(output.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  const int to = ::open(output.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
   const int from = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   if (to < 0 || from < 0) {
     throw Error(fmt::format("cannot write {}: {}", output.string(), std::strerror(errno)), errno);

@@ -62,6 +62,9 @@ std::vector<SlurmTask> tasks_in_slurm(const std::vector<std::string>& jobs, std:
 }
 
 std::string end_in_slurm(const std::string& job_task) {
+  if (job_task.find_first_not_of("0123456789_") != std::string::npos) {
+    return "";  // no job's number, whoever wrote the attempt
+  }
   try {
     const ProcessResult result =
         run_process({"sacct", "--noheader", "--allocations", "--parsable2", "--format=State", "--jobs=" + job_task},

@@ -19,7 +19,7 @@ namespace {
 
 struct FleetStatusOptions {
   std::string folder;
-  bool local = false;
+  FleetSources sources;
   bool as_json = false;
 };
 
@@ -63,7 +63,10 @@ void print_table(const std::vector<ShardStatus>& shards, const std::vector<std::
     }
   }
   for (const std::string& note : notes) {
-    fmt::print("{}\n", note);
+    fmt::print("{}\n", clean_line(note));
+  }
+  if (std::ranges::any_of(shards, [](const ShardStatus& shard) { return shard.state == "failed"; })) {
+    fmt::print("`fleet run FOLDER --shard N` tries a failed shard again, however often it failed\n");
   }
   std::string summary;
   for (const auto& [state, count] : counts) {
@@ -75,7 +78,8 @@ void print_table(const std::vector<ShardStatus>& shards, const std::vector<std::
 int status(FleetStatusOptions options) {
   const Fleet fleet = fleet_of(options.folder);
   std::vector<std::string> notes;
-  const std::vector<ShardStatus> shards = fleet_status(options.folder, fleet, options.local, notes);
+  require_hosts_named(options.folder, fleet, options.sources);
+  const std::vector<ShardStatus> shards = fleet_status(options.folder, fleet, options.sources, notes);
   if (options.as_json) {
     print_json(options, fleet, shards, notes);
   } else {
@@ -91,14 +95,15 @@ void add_fleet_status_command(CLI::App& fleet, Action& action) {
   CLI::App* command = fleet.add_subcommand("status", "Show how all shards stand");
   const auto options = std::make_shared<FleetStatusOptions>();
   add_fleet_folder(*command, options->folder);
-  command->add_flag("--local", options->local, "Only what the folder itself tells: ask neither Slurm nor hosts");
+  add_source_options(*command, options->sources);
   command->add_flag("--json", options->as_json, "Print JSON");
   command->footer(
       "waiting: nobody has begun it. queued: Slurm, or a host, has it to begin. lost: its process is gone. "
       "interrupted,\n"
       "failed: it ended so; the note says why. unknown: its host does not answer.\n"
       "Exit codes: 0 all are done, or some are under way; 3 neither: `pascaline fleet submit` gives out the rest.\n\n"
-      "Examples:\n  pascaline fleet status night\n  pascaline fleet status night --json");
+      "Examples:\n  pascaline fleet status night\n  pascaline fleet status night --ssh alpha,beta\n"
+      "  pascaline fleet status night --json");
   command->callback([&action, options] { action = [options] { return status(*options); }; });
 }
 

@@ -1,18 +1,23 @@
 #include "cli/fleet/submissions.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdint>
 
 #include <nlohmann/json.hpp>
 
 #include "cli/fleet/hosts.hpp"
 #include "core/error.hpp"
+#include "core/file_words.hpp"
 #include "core/util/json_reader.hpp"
 #include "core/util/paths.hpp"
 
 namespace pascaline::cli {
 namespace {
+
+constexpr std::size_t kLargestFile = 16U << 20U;
 
 std::filesystem::path submissions_file(const std::filesystem::path& folder) { return folder / "submissions.json"; }
 
@@ -30,8 +35,11 @@ ShardStatus from_attempts(int shard, const std::vector<Attempt>& attempts) {
                                          : fmt::format("{}, Slurm job {}", last->host, last->slurm_job);
   status.note = last->note;
   status.age_s = last->age_s;
-  if (status.state == "lost" && !last->slurm_job.empty()) {
-    status.note = end_in_slurm(last->slurm_job);
+  if (status.state == "lost") {
+    status.note = last->slurm_job.empty() ? "" : end_in_slurm(last->slurm_job);
+    status.note = status.note.empty() ? "its process is gone without a word: it was killed, as the system does where "
+                                        "memory runs out, or its machine went down"
+                                      : status.note;
   }
   return status;
 }
@@ -50,28 +58,77 @@ void add_slurm(const std::vector<SlurmTask>& tasks, std::vector<ShardStatus>& sh
   }
 }
 
+std::string job_from(const JsonNode& node) {
+  std::string job = node.name();
+  if (job.find_first_not_of("0123456789") != std::string::npos) {
+    node.fail(fmt::format("'{}' is not the number of a job of Slurm", job));
+  }
+  return job;
+}
+
+HostShards host_from(const JsonNode& node, const Fleet& fleet) {
+  const std::string name = node.at("host").name();
+  if (const auto why = why_no_host(name)) {
+    node.at("host").fail(fmt::format("'{}' {}", name, *why));
+  }
+  HostShards host{name, folder_on_host(fleet, name), {}};
+  const JsonNode shards = node.at("shards");
+  for (std::size_t i = 0; i < shards.array_size(); ++i) {
+    const std::int64_t shard = shards.at(i).integer();
+    if (shard < 1 || shard > fleet.count()) {
+      shards.at(i).fail(fmt::format("there is no shard {}: the fleet has {}", shard, fleet.count()));
+    }
+    host.shards.push_back(static_cast<int>(shard));
+  }
+  return host;
+}
+
 }  // namespace
 
-Submissions load_submissions(const std::filesystem::path& folder) {
+bool FleetSources::asks(const HostShards& host) const {
+  return !local && std::ranges::find(hosts, host.host) != hosts.end();
+}
+
+void add_source_options(CLI::App& command, FleetSources& sources) {
+  add_hosts_option(command, sources.hosts, "Hosts that were given shards, by commas, as for `fleet submit`")
+      ->envname("PASCALINE_FLEET_HOSTS");
+  command.add_flag("--local", sources.local, "Only what is in the folder itself: ask neither Slurm nor hosts");
+}
+
+void require_hosts_named(const std::string& folder, const Fleet& fleet, const FleetSources& sources) {
+  if (sources.local) {
+    return;
+  }
+  std::vector<std::string> given_to;
+  bool all_named = true;
+  for (const HostShards& host : load_submissions(folder, fleet).hosts) {
+    all_named = all_named && sources.asks(host);
+    if (std::ranges::find(given_to, host.host) == given_to.end()) {
+      given_to.push_back(host.host);
+    }
+  }
+  if (!all_named) {
+    throw Error(fmt::format(
+        "shards of the fleet in {} were given to hosts over ssh, and hosts are asked only if you name them: "
+        "give --ssh {} if these are yours, or --local to look at the folder alone",
+        folder, fmt::join(given_to, ",")));
+  }
+}
+
+Submissions load_submissions(const std::filesystem::path& folder, const Fleet& fleet) {
   Submissions submissions;
   std::error_code unseen;
   if (!std::filesystem::exists(submissions_file(folder), unseen)) {
     return submissions;
   }
   const std::string name = submissions_file(folder).string();
-  const nlohmann::json json = parse_json(read_file(submissions_file(folder)), name);
+  const nlohmann::json json = parse_json(read_file(submissions_file(folder), kLargestFile), name);
   const JsonNode node(json, name);
   for (std::size_t i = 0; i < node.at("slurm").array_size(); ++i) {
-    submissions.slurm_jobs.push_back(node.at("slurm").at(i).name());
+    submissions.slurm_jobs.push_back(job_from(node.at("slurm").at(i)));
   }
   for (std::size_t i = 0; i < node.at("hosts").array_size(); ++i) {
-    const JsonNode host = node.at("hosts").at(i);
-    HostShards& read = submissions.hosts.emplace_back();
-    read.host = host.at("host").name();
-    read.folder = host.at("folder").name();
-    for (std::size_t j = 0; j < host.at("shards").array_size(); ++j) {
-      read.shards.push_back(static_cast<int>(host.at("shards").at(j).integer()));
-    }
+    submissions.hosts.push_back(host_from(node.at("hosts").at(i), fleet));
   }
   return submissions;
 }
@@ -79,28 +136,28 @@ Submissions load_submissions(const std::filesystem::path& folder) {
 void save_submissions(const std::filesystem::path& folder, const Submissions& submissions) {
   nlohmann::ordered_json json{{"slurm", submissions.slurm_jobs}, {"hosts", nlohmann::ordered_json::array()}};
   for (const HostShards& host : submissions.hosts) {
-    json["hosts"].push_back({{"host", host.host}, {"folder", host.folder}, {"shards", host.shards}});
+    json["hosts"].push_back({{"host", host.host}, {"shards", host.shards}});
   }
-  write_file_atomically(submissions_file(folder), json.dump(1) + "\n");
+  replace_file(submissions_file(folder), json.dump(1) + "\n");
 }
 
-std::vector<ShardStatus> fleet_status(const std::string& folder, const Fleet& fleet, bool local,
+std::vector<ShardStatus> fleet_status(const std::string& folder, const Fleet& fleet, const FleetSources& sources,
                                       std::vector<std::string>& notes) {
   std::vector<ShardStatus> shards;
   const std::vector<Attempt> attempts = read_attempts(folder);
   for (int shard = 1; shard <= fleet.count(); ++shard) {
     shards.push_back(from_attempts(shard, attempts));
   }
-  if (local) {
+  if (sources.local) {
     return shards;
   }
-  const Submissions submissions = load_submissions(folder);
+  const Submissions submissions = load_submissions(folder, fleet);
   std::string fault;
   add_slurm(tasks_in_slurm(submissions.slurm_jobs, fault), shards);
   if (!fault.empty()) {
     notes.push_back(fmt::format("Slurm could not be asked: {}", clean_note(fault)));
   }
-  add_hosts(submissions.hosts, shards, notes);
+  add_hosts(submissions.hosts, sources, shards, notes);
   return shards;
 }
 

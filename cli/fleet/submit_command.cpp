@@ -12,10 +12,13 @@
 #include "cli/fleet/hosts.hpp"
 #include "cli/fleet/submissions.hpp"
 #include "cli/text.hpp"
+#include "cli/tune/plan_options.hpp"
+#include "cli/tune/sweep_shard.hpp"
 #include "core/error.hpp"
 #include "core/util/counted.hpp"
 #include "core/util/duration.hpp"
 #include "core/util/paths.hpp"
+#include "core/util/shown_text.hpp"
 
 namespace pascaline::cli {
 namespace {
@@ -27,6 +30,7 @@ struct FleetSubmitOptions {
   std::string folder;
   bool slurm = false;
   std::vector<std::string> hosts;
+  OptionWords paths;  ///< of the command line, for every shard
   std::vector<int> shards;
   std::string template_file;
   bool print_template = false;
@@ -48,6 +52,24 @@ std::string time_limit(const Fleet& fleet, const FleetSubmitOptions& options) {
   return std::to_string(static_cast<std::int64_t>(std::ceil(seconds / 60)));  // Slurm counts in minutes
 }
 
+// Slurm puts something in place of %A; a percent sign of the folder's own is doubled.
+std::string slurm_output(const std::string& folder) {
+  std::string pattern;
+  for (const char letter : folder) {
+    pattern += letter == '%' ? std::string("%%") : std::string(1, letter);
+  }
+  return batch_word(pattern + "/slurm-%A_%a.out");
+}
+
+std::string command_of_task(const std::string& program, const FleetSubmitOptions& options) {
+  std::string command =
+      fmt::format("{} fleet run {} --shard \"$SLURM_ARRAY_TASK_ID\"", shell_word(program), shell_word(options.folder));
+  for (const auto& [option, value] : options.paths) {
+    command += fmt::format(" {} {}", option, shell_word(value));
+  }
+  return command;
+}
+
 std::string batch_script(const Fleet& fleet, const FleetSubmitOptions& options, const std::vector<int>& shards) {
   const std::string name = options.template_file.empty() ? "the template" : options.template_file;
   const std::string text =
@@ -56,26 +78,26 @@ std::string batch_script(const Fleet& fleet, const FleetSubmitOptions& options, 
   return filled_template(text, name,
                          {{"name", "pascaline-" + fleet.id},
                           {"fleet", fleet.id},
-                          {"folder", options.folder},
+                          {"folder", batch_word(options.folder)},
                           {"array", ranges_text(shards)},
                           {"gres", options.gres},
                           {"time", time_limit(fleet, options)},
-                          {"output", options.folder + "/slurm-%A_%a.out"},
-                          {"command", fmt::format("{} fleet run {} --shard \"$SLURM_ARRAY_TASK_ID\"",
-                                                  shell_word(program), shell_word(options.folder))}},
+                          {"output", slurm_output(options.folder)},
+                          {"command", command_of_task(program, options)}},
                          {"array", "time", "command"});
 }
 
 int submit_slurm(const Fleet& fleet, const FleetSubmitOptions& options, const std::vector<int>& shards) {
+  require_paths(fleet, options.paths, fleet_words("submit", options.folder, options.paths) + " --slurm");
   const std::string script = batch_script(fleet, options, shards);
   if (options.dry_run) {
     fmt::print("{}", script);
     return kSuccess;
   }
   const std::string file = options.folder + "/batch.sh";
-  write_file_atomically(file, script);
+  replace_file(file, script);
   const std::string job = submit_to_slurm(file, options.sbatch);
-  Submissions submissions = load_submissions(options.folder);
+  Submissions submissions = load_submissions(options.folder, fleet);
   submissions.slurm_jobs.push_back(job);
   save_submissions(options.folder, submissions);
   fmt::print("Slurm has {} as job {} (shards {}); next: pascaline fleet status {}\n", counted(shards.size(), "shard"),
@@ -84,14 +106,13 @@ int submit_slurm(const Fleet& fleet, const FleetSubmitOptions& options, const st
 }
 
 // Paths of this machine mean nothing on others.
-void require_no_paths(const Fleet& fleet) {
-  for (const auto& [option, value] : fleet.options) {
-    if (value.starts_with('/')) {
-      throw Error(
-          fmt::format("the fleet was planned with {} {}, which is a path of this machine: over ssh only the "
-                      "program's own kernels are copied; plan without it, or use a folder that all machines see",
-                      option, value));
-    }
+void require_no_paths(const Fleet& fleet, const OptionWords& given) {
+  const OptionWords& paths = given.empty() ? fleet.paths : given;
+  if (!paths.empty()) {
+    throw Error(
+        fmt::format("{} is a path of this machine: over ssh only the program's own kernels are copied; plan without "
+                    "it, or use a folder that all machines see",
+                    options_text({paths.front()})));
   }
 }
 
@@ -109,7 +130,7 @@ std::vector<HostShards> share_out(const Fleet& fleet, const std::vector<std::str
 }
 
 int submit_ssh(const Fleet& fleet, const FleetSubmitOptions& options, const std::vector<int>& shards) {
-  require_no_paths(fleet);
+  require_no_paths(fleet, options.paths);
   require_hosts(options.hosts);
   const std::vector<HostShards> shared = share_out(fleet, options.hosts, shards);
   for (const HostShards& host : shared) {
@@ -122,7 +143,7 @@ int submit_ssh(const Fleet& fleet, const FleetSubmitOptions& options, const std:
   if (options.dry_run) {
     return kSuccess;
   }
-  Submissions submissions = load_submissions(options.folder);
+  Submissions submissions = load_submissions(options.folder, fleet);
   for (const HostShards& host : shared) {
     start_on_host(host);
     submissions.hosts.push_back(host);
@@ -130,7 +151,7 @@ int submit_ssh(const Fleet& fleet, const FleetSubmitOptions& options, const std:
     fmt::print("{}: shards {} started in {}\n", host.host, ranges_text(host.shards), host.folder);
     std::fflush(stdout);
   }
-  fmt::print("next: pascaline fleet status {}\n", shell_word(options.folder));
+  fmt::print("next: pascaline fleet status {} --ssh {}\n", shell_word(options.folder), fmt::join(options.hosts, ","));
   return kSuccess;
 }
 
@@ -164,10 +185,10 @@ int submit(FleetSubmitOptions options) {
     }
   }
   if (shards.empty()) {
-    shards = shards_to_give_out(fleet_status(options.folder, fleet, false, notes));
+    shards = shards_to_give_out(fleet_status(options.folder, fleet, {.local = false, .hosts = options.hosts}, notes));
   }
   for (const std::string& note : notes) {
-    fmt::print(stderr, "{}\n", note);
+    fmt::print(stderr, "{}\n", clean_line(note));
   }
   if (shards.empty()) {
     fmt::print("nothing to give out: every shard is done, running or queued; `pascaline fleet status {}` shows them\n",
@@ -183,12 +204,12 @@ void add_fleet_submit_command(CLI::App& fleet, Action& action) {
   CLI::App* command =
       fleet.add_subcommand("submit", "Give out the shards that are neither done nor under way: to Slurm, or over ssh");
   const auto options = std::make_shared<FleetSubmitOptions>();
+  const auto sweep = std::make_shared<SweepCommandOptions>();
+  add_path_options(*command, *sweep);
   command->add_option("folder", options->folder, "Folder of the fleet")->check(not_empty());
   command->add_flag("--slurm", options->slurm, "As an array job: the folder must be one that the nodes see");
-  command
-      ->add_option("--ssh", options->hosts,
-                   "To these hosts, by commas: with your own ssh and keys, nothing installed there")
-      ->delimiter(',');
+  add_hosts_option(*command, options->hosts,
+                   "To these hosts, by commas: with your own ssh and keys, nothing installed there");
   command->add_option("--shard", options->shards, "Only this shard, however it stands (repeatable)")
       ->transform(whole_number(1, kMostShards));
   command->add_option("--template", options->template_file, "Batch script with placeholders, in place of the usual one")
@@ -207,7 +228,10 @@ void add_fleet_submit_command(CLI::App& fleet, Action& action) {
       "  pascaline fleet submit night --slurm\n"
       "  pascaline fleet submit night --slurm --sbatch=--partition=gpu --dry-run\n"
       "  pascaline fleet submit night --ssh alpha,beta");
-  command->callback([&action, options] { action = [options] { return submit(*options); }; });
+  command->callback([&action, options, sweep] {
+    options->paths = given_paths(*sweep);
+    action = [options] { return submit(*options); };
+  });
 }
 
 }  // namespace pascaline::cli

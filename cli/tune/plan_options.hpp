@@ -2,16 +2,13 @@
 
 #include <string>
 #include <utility>
-#include <vector>
 
+#include "core/file_words.hpp"
 #include "db/sweep_plan.hpp"
 
 namespace pascaline::cli {
 
-/// Options with their values; a value is empty for one that takes none.
-using OptionWords = std::vector<std::pair<std::string, std::string>>;
-
-/// The plan as options of `pascaline sweep`. No path is among them, and texts are names that their options check.
+/// The plan as options of `pascaline sweep`. Of one that was read from a file they are to be checked (FileOptions).
 [[nodiscard]] OptionWords options_of(const SweepPlan& plan);
 
 /// "--option=value", or "--option" without one.

@@ -68,6 +68,14 @@ std::vector<std::string> given_words(const CLI::App& command) {
   return words;
 }
 
+FileOptions file_options(const StoredRun& run, const OptionWords& words) {
+  try {
+    return FileOptions(words);
+  } catch (const Error& error) {
+    refuse_run(run, error.what());
+  }
+}
+
 bool has_kernel(const SweepPlan& plan, const std::string& kernel) {
   return std::any_of(plan.kernels.begin(), plan.kernels.end(),
                      [&](const PlannedKernel& known) { return known.name == kernel; });
@@ -125,7 +133,8 @@ SweepCommandOptions planned_options(const StoredRun& run, const OptionWords& pla
     given.insert("--kernel");  // another plan: all of its kernels
   }
   std::vector<std::string> words;
-  for (const auto& option : planned) {
+  const FileOptions of_file = file_options(run, planned);
+  for (const auto& option : of_file.words()) {
     if (!given.contains(option.first)) {
       words.push_back(word_of(option));
     }
@@ -143,6 +152,9 @@ SweepCommandOptions planned_options(const StoredRun& run, const OptionWords& pla
   }
   options.trials_given = app.count("--trials") > 0;
   options.finalists_given = app.count("--finalists") > 0;
+  if (!given.contains("--jobs")) {
+    options.sweep.jobs = std::min(options.sweep.jobs, default_jobs());  // more would only be in each other's way here
+  }
   return options;
 }
 

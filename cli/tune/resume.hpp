@@ -11,14 +11,14 @@
 
 namespace pascaline::cli {
 
-/// The options that resume the run: those of its plan, but for what `command`, the resuming one as parsed, gives
-/// itself, all checked as a command line is. Paths come from `command` and `more` alone, which are options that the
-/// plan need not have. Throws Error naming what is wrong.
+/// The options that resume the run: those of its plan and, where it has none, of `more`, but for what `command`, the
+/// resuming one as parsed, gives itself, all checked as a command line is. Paths come from `command` alone. Throws
+/// Error naming what is wrong.
 [[nodiscard]] SweepCommandOptions resumed_options(const StoredRun& run, const OptionWords& more,
                                                   const CLI::App& command);
 
-/// The options given by `planned`, but for what `command` gives itself, all checked as a command line is; faults are
-/// told as those of `run`.
+/// The options that a file gives, but for what `command` gives itself, all checked as a command line is. Throws Error,
+/// as a fault of `run`, if one is not such as a file may give (FileOptions).
 [[nodiscard]] SweepCommandOptions planned_options(const StoredRun& run, const OptionWords& planned,
                                                   const CLI::App& command);
 

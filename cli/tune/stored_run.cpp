@@ -135,8 +135,6 @@ StoredRun run_to_resume(const std::filesystem::path& database, bool finished_too
   run.shard = shard_of_options(found->options_json);
   check_names(run);
   check_values(run);
-  // More would only be in each other's way here, whatever the plan says.
-  run.plan.jobs = std::min<std::int64_t>(run.plan.jobs, static_cast<std::int64_t>(default_jobs()));
   return run;
 }
 

@@ -7,16 +7,22 @@
 #include <set>
 #include <utility>
 
+#include "cli/text.hpp"
+#include "cli/tune/plan_options.hpp"
 #include "cli/tune/resume.hpp"
 #include "cli/tune/sweep_settings.hpp"
 #include "core/error.hpp"
 #include "core/util/counted.hpp"
 #include "core/version.hpp"
+#include "runtime/device/compilers.hpp"
 #include "runtime/model/place_space.hpp"
 #include "tuner/fleet/partition.hpp"
 
 namespace pascaline::cli {
 namespace {
+
+// A cache is each machine's own, and a log each process's.
+const std::set<std::string> kNeededPaths{"--kernels", "--spaces", "--nvrtc", "--portfolio", "--sensors"};
 
 std::string part_text(const Fleet& fleet, const Shard& shard) {
   return fmt::format("shard {} of fleet {}", shard.text(), fleet.id);
@@ -47,6 +53,30 @@ SweepCommandOptions fleet_options(const Fleet& fleet, const CLI::App& command) {
   return planned_options(run, fleet.options, command);
 }
 
+OptionWords given_paths(const SweepCommandOptions& options) {
+  OptionWords given = paths_of(options);
+  if (is_compiler_wish(options.device.nvrtc)) {
+    given.emplace_back("--nvrtc", options.device.nvrtc);
+  }
+  return given;
+}
+
+void require_paths(const Fleet& fleet, const OptionWords& given, const std::string& command) {
+  OptionWords missing;
+  for (const auto& path : fleet.paths) {
+    const bool is_given = std::ranges::any_of(given, [&](const auto& one) { return one.first == path.first; });
+    if (kNeededPaths.contains(path.first) && !is_given) {
+      missing.push_back(path);
+    }
+  }
+  if (!missing.empty()) {
+    throw Error(
+        fmt::format("fleet {} was planned with {}, and no path is ever taken from a file; if you trust what is there, "
+                    "give it yourself: {} {}",
+                    fleet.id, options_text(missing), command, options_text(missing)));
+  }
+}
+
 SweepWork fleet_work(const Fleet& fleet, SweepCommandOptions& options) {
   const Shard shard = parse_shard(options.shard);
   if (fleet.program != kVersion) {
@@ -55,6 +85,8 @@ SweepWork fleet_work(const Fleet& fleet, SweepCommandOptions& options) {
                     "machine, or plan again",
                     part_text(fleet, shard), fleet.program, kVersion));
   }
+  require_paths(fleet, given_paths(options),
+                fmt::format("pascaline sweep --fleet {} --shard {}", shell_word(options.fleet), shard.text()));
   set_sweep(options, options.sweep);
   options.sweep.shard = fleet.identity(shard.index);
   StoredRun run;

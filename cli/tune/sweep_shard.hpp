@@ -18,6 +18,13 @@ void require_shard_of(const Fleet& fleet, const SweepCommandOptions& options);
 /// The options of the fleet's plan, but for what `command` gives itself.
 [[nodiscard]] SweepCommandOptions fleet_options(const Fleet& fleet, const CLI::App& command);
 
+/// The options with a path, as given on a command line: absolute, and such as a version of NVRTC as they are.
+[[nodiscard]] OptionWords given_paths(const SweepCommandOptions& options);
+
+/// Throws Error, saying what to give, if the fleet was planned with paths that `given` has none for: they are never
+/// taken from its file. `command`: the one to be run again, without them.
+void require_paths(const Fleet& fleet, const OptionWords& given, const std::string& command);
+
 /// The work of the shard that the options ask for, which they are completed for. Throws Error if this is another
 /// version of the program than planned the fleet, or a problem does not fit its space.
 [[nodiscard]] SweepWork fleet_work(const Fleet& fleet, SweepCommandOptions& options);

@@ -218,8 +218,12 @@ void write_file_atomically(const fs::path& given, std::string_view bytes) {
   const fs::path file = behind_links(given);
   if (fs::exists(file, ignored) && !fs::is_regular_file(file, ignored)) {
     write_through(file, bytes);
-    return;
+  } else {
+    replace_file(file, bytes);
   }
+}
+
+void replace_file(const fs::path& file, std::string_view bytes) {
   std::string temporary = file.string() + ".XXXXXX";
   Descriptor descriptor(::mkostemp(temporary.data(), O_CLOEXEC));
   if (descriptor.get() < 0) {

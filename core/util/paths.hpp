@@ -37,4 +37,8 @@ void set_installation_prefix(const std::filesystem::path& prefix);
 /// Throws Error naming the file and the cause (disk full among them).
 void write_file_atomically(const std::filesystem::path& file, std::string_view bytes);
 
+/// The same for files in a folder that anyone may have made: whatever has that name, such as a symbolic link to another
+/// file, is replaced and never written through.
+void replace_file(const std::filesystem::path& file, std::string_view bytes);
+
 }  // namespace pascaline

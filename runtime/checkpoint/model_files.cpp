@@ -8,6 +8,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "core/file_words.hpp"
 #include "core/util/json_reader.hpp"
 #include "runtime/checkpoint/model_error.hpp"
 
@@ -29,8 +30,7 @@ bool is_there(const fs::path& file) {
 }
 
 void check_shard_name(const JsonNode& node, const std::string& name) {
-  if (name.find('/') != std::string::npos || name.find('\\') != std::string::npos ||
-      name.find('\0') != std::string::npos || name.starts_with('.') || !name.ends_with(kSuffix)) {
+  if (why_no_neighbour(name) || !name.ends_with(kSuffix)) {
     node.fail(fmt::format("{} is not the name of a safetensors file in this folder", quoted_name(name)));
   }
 }

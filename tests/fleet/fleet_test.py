@@ -2,6 +2,7 @@
 import contextlib
 import json
 import os
+import shlex
 import signal
 import sqlite3
 import subprocess
@@ -38,7 +39,7 @@ class PlainFleetTest(FleetTest):
         table = self.plan(3).stdout
         self.assertRegex(table, r"shard +problems")
         self.assertEqual({shard["state"] for shard in self.status().values()}, {"waiting"})
-        self.run_program("fleet", "run", self.fleet, "--shard", 2)
+        self.run_program("fleet", "run", self.fleet, *self.own_paths(), "--shard", 2)
         self.assertEqual([shard["state"] for shard in self.status().values()], ["waiting", "done", "waiting"])
         gathered = self.gather(code=3)
         self.assertEqual([one["shard"] for one in gathered["incomplete"]], [1, 3])
@@ -47,7 +48,7 @@ class PlainFleetTest(FleetTest):
         self.assertEqual(gathered["incomplete"] + gathered["left_out"], [])
         self.assertIn("<!doctype html", (self.folder / "night.html").read_text()[:100].lower())
         self.expect_whole(self.folder / "all.db")
-        self.assertIn("done", self.run_program("fleet", "run", self.fleet, "--shard", 2).stdout)
+        self.assertIn("done", self.run_program("fleet", "run", self.fleet, *self.own_paths(), "--shard", 2).stdout)
         self.assertEqual(self.gather()["new"], {"sessions": 0, "trials": 0, "winners": 0})
 
     def test_shards_share_the_space_of_one_problem(self):
@@ -65,8 +66,8 @@ class PlainFleetTest(FleetTest):
         self.wait_for("a trial", lambda: self.trials_so_far(database) >= 3)
         running.kill()
         running.wait()
-        self.run_program("sweep", "--resume", "--db", database, "--quiet", "--kernels", self.kernels, "--spaces", self.kernels)
-        self.run_program("fleet", "run", self.fleet, "--shard", 2)
+        self.run_program("sweep", "--resume", "--db", database, "--quiet", *self.own_paths())
+        self.run_program("fleet", "run", self.fleet, *self.own_paths(), "--shard", 2)
         self.run_program("merge", database, self.fleet / "shard-0002.db", "--db", self.folder / "all.db")
         tried = Counter(json.loads(config)["REPEAT"] for _, config in self.searched(self.folder / "all.db"))
         self.assertEqual(tried, Counter({repeat: 2 if repeat == 8192 else 1 for repeat in repeats}))
@@ -89,9 +90,9 @@ class PlainFleetTest(FleetTest):
 
     def test_what_was_searched_otherwise_than_planned_is_left_out(self):
         self.plan(2)
-        self.run_program("fleet", "run", self.fleet, "--shard", 2)
+        self.run_program("fleet", "run", self.fleet, *self.own_paths(), "--shard", 2)
         self.run_program("sweep", "--fleet", self.fleet / "fleet.json", "--shard", "1/2", "--trials", 3, "--quiet",
-                         "--db", self.folder / "few.db", "--kernels", self.kernels, "--spaces", self.kernels)
+                         "--db", self.folder / "few.db", *self.own_paths())
         gathered = self.gather("--from", self.folder / "few.db", code=3)
         self.assertEqual([one["reason"] for one in gathered["left_out"]],
                          ["it was searched with --trials 3, and the plan has none"])
@@ -100,18 +101,18 @@ class PlainFleetTest(FleetTest):
     def test_an_interrupted_shard_is_resumed(self):
         self.plan(1)
         database = self.fleet / "shard-0001.db"
-        running = subprocess.Popen([PROGRAM, "fleet", "run", self.fleet], env=self.environment, stdout=subprocess.DEVNULL)
+        running = subprocess.Popen([PROGRAM, "fleet", "run", self.fleet, *self.own_paths()], env=self.environment, stdout=subprocess.DEVNULL)
         self.wait_for("a trial", lambda: self.trials_so_far(database) >= 3)
-        refused = self.run_program("fleet", "run", self.fleet, "--shard", 1, code=1).stderr
+        refused = self.run_program("fleet", "run", self.fleet, *self.own_paths(), "--shard", 1, code=1).stderr
         self.assertIn("is worked on by process", refused)
         refused = self.run_program("sweep", "--fleet", self.fleet / "fleet.json", "--shard", "1/1", "--db", database,
-                                   "--kernels", self.kernels, "--spaces", self.kernels, code=1).stderr
+                                   *self.own_paths(), code=1).stderr
         self.assertIn("shard 1/1 is being measured into", refused)
         running.send_signal(signal.SIGTERM)
         self.assertEqual(running.wait(30), 130)
         self.assertEqual(self.status()[1]["state"], "interrupted")
         self.assertIn("so far", self.gather(code=3)["incomplete"][0]["reason"])
-        killed = subprocess.Popen([PROGRAM, "fleet", "run", self.fleet], env=self.environment, stdout=subprocess.DEVNULL,
+        killed = subprocess.Popen([PROGRAM, "fleet", "run", self.fleet, *self.own_paths()], env=self.environment, stdout=subprocess.DEVNULL,
                                   start_new_session=True)
         before = self.trials_so_far(database)
         self.wait_for("a trial more", lambda: self.trials_so_far(database) > before)
@@ -126,7 +127,7 @@ class PlainFleetTest(FleetTest):
         # As Slurm sends it when it preempts a job: to the workers, too.
         self.plan(1)
         database = self.fleet / "shard-0001.db"
-        running = subprocess.Popen([PROGRAM, "fleet", "run", self.fleet], env=self.environment, stdout=subprocess.DEVNULL)
+        running = subprocess.Popen([PROGRAM, "fleet", "run", self.fleet, *self.own_paths()], env=self.environment, stdout=subprocess.DEVNULL)
         self.wait_for("a trial", lambda: self.trials_so_far(database) >= 2)
         processes = descendants(running.pid)
         self.assertGreaterEqual(len(processes), 4, "fleet run, sweep and its two kinds of workers")
@@ -142,7 +143,8 @@ class PlainFleetTest(FleetTest):
         self.plan(2)
         self.run_program("fleet", "run", self.fleet)
         again = self.fleet / "again.db"
-        self.run_program("sweep", "--fleet", self.fleet / "fleet.json", "--shard", "1/2", "--db", again, "--quiet")
+        self.run_program("sweep", "--fleet", self.fleet / "fleet.json", "--shard", "1/2", "--db", again, "--quiet",
+                         *self.own_paths())
         other = self.fleet / "other.db"
         self.run_program("sweep", "--shard", "1/3", "--db", other, "--quiet", *self.what_to_tune())
         another = self.fleet / "another.db"
@@ -188,7 +190,7 @@ class PlainFleetTest(FleetTest):
         gathered = self.gather(code=3)
         self.assertEqual(gathered["incomplete"], [{"shard": 1, "reason": "it is running: gather again"}])
         self.assertEqual([one["shard"] for one in gathered["taken"]], [2])
-        self.assertIn("elsewhere", self.run_program("fleet", "run", self.fleet, "--shard", 1, code=1).stderr)
+        self.assertIn("elsewhere", self.run_program("fleet", "run", self.fleet, *self.own_paths(), "--shard", 1, code=1).stderr)
         os.utime(file, (1, 1))
         self.assertEqual(self.status()[1]["state"], "lost")
 
@@ -213,28 +215,29 @@ class PlainFleetTest(FleetTest):
     def test_other_kernels_clocks_and_versions_are_refused_before_anything_runs(self):
         self.plan(2)
         (self.kernels / "crawl.cu").write_text((self.kernels / "crawl.cu").read_text() + "// changed\n")
-        failed = self.run_program("sweep", "--fleet", self.fleet / "fleet.json", "--shard", "1/2", "--db", "x.db", code=1)
+        failed = self.run_program("sweep", "--fleet", self.fleet / "fleet.json", "--shard", "1/2", "--db", "x.db",
+                                  *self.own_paths(), code=1)
         self.assertIn("the source of kernel 'crawl' here is not that of fleet", failed.stderr)
         self.assertFalse((self.folder / "x.db").exists())
         plan = json.loads((self.fleet / "fleet.json").read_text())
         for change, said in (({"program": "9.9.9"}, "planned by pascaline 9.9.9"),
                              ({"planned_unix_ms": plan["planned_unix_ms"] + 5 * 3600000}, "set the clocks")):
             (self.fleet / "fleet.json").write_text(json.dumps({**plan, **change}))
-            self.assertIn(said, self.run_program("fleet", "run", self.fleet, code=1).stderr)
+            self.assertIn(said, self.run_program("fleet", "run", self.fleet, *self.own_paths(), code=1).stderr)
         self.assertEqual(self.status()[1]["attempts"], 0)
 
     def test_what_is_refused_is_told_once(self):
         self.plan(2)
         sound = (self.kernels / "crawl.cu").read_text()
         (self.kernels / "crawl.cu").write_text(sound + "// changed\n")
-        refused = self.run_program("fleet", "run", self.fleet, code=1)
+        refused = self.run_program("fleet", "run", self.fleet, *self.own_paths(), code=1)
         self.assertEqual(refused.stdout.count("attempt 1 begins"), 2)
         self.assertNotIn("attempt 2", refused.stdout)
         self.assertEqual(refused.stdout.count("the source of kernel 'crawl' here is not that of fleet"), 2)
         self.assertEqual({shard["attempts"] for shard in self.status().values()}, {1})
         (self.kernels / "crawl.cu").write_text(sound)
         (self.fleet / "shard-0001.db").write_bytes(b"no database" * 100)
-        refused = self.run_program("fleet", "run", self.fleet, code=1)
+        refused = self.run_program("fleet", "run", self.fleet, *self.own_paths(), code=1)
         self.assertEqual(refused.stdout.count("not an SQLite database"), 1)
         states = self.status()
         self.assertEqual([states[shard]["state"] for shard in (1, 2)], ["failed", "done"])
@@ -243,7 +246,7 @@ class PlainFleetTest(FleetTest):
     def test_a_shard_whose_process_is_killed_is_tried_again(self):
         self.plan(1)
         database = self.fleet / "shard-0001.db"
-        running = subprocess.Popen([PROGRAM, "fleet", "run", self.fleet], env=self.environment, stdout=subprocess.DEVNULL)
+        running = subprocess.Popen([PROGRAM, "fleet", "run", self.fleet, *self.own_paths()], env=self.environment, stdout=subprocess.DEVNULL)
         self.wait_for("a trial", lambda: self.trials_so_far(database) >= 2)
         os.kill(descendants(running.pid)[1], signal.SIGKILL)
         self.assertEqual(running.wait(60), 0)
@@ -263,7 +266,7 @@ class PlainFleetTest(FleetTest):
         self.plan(2)
         self.assertIn("has a fleet already", self.run_program(
             "fleet", "plan", self.fleet, "--shards", "2", *self.what_to_tune(), code=1).stderr)
-        self.assertIn("has 2 shards", self.run_program("fleet", "run", self.fleet, "--shard", "3", code=1).stderr)
+        self.assertIn("has 2 shards", self.run_program("fleet", "run", self.fleet, *self.own_paths(), "--shard", "3", code=1).stderr)
         self.assertIn("has 2 shards", self.run_program("sweep", "--fleet", self.fleet / "fleet.json", "--shard", "1/4",
                                                        code=2).stderr)
         self.assertIn("with --shard", self.run_program("sweep", "--fleet", self.fleet / "fleet.json", code=2).stderr)
@@ -277,35 +280,55 @@ class PlainFleetTest(FleetTest):
         running.wait()
         refused = self.run_program("sweep", "--resume", "--shard", "1/2", *words, code=1).stderr
         self.assertIn("it is shard 2/2, not shard 1/2", refused)
-        self.run_program("sweep", "--resume", *words, "--kernels", self.kernels, "--spaces", self.kernels)
+        self.run_program("sweep", "--resume", *words, *self.own_paths())
         found = self.searched(self.folder / "part.db")
         self.assertEqual(len(found), len(set(found)))
         self.assertEqual(len(found), len(self.sizes) // 2 * len(REPEATS))
 
     def test_batch_scripts_come_from_templates(self):
         self.plan(4, "--budget", "2h")
-        script = self.run_program("fleet", "submit", self.fleet, "--slurm", "--dry-run").stdout
+        script = self.run_program("fleet", "submit", self.fleet, *self.own_paths(), "--slurm", "--dry-run").stdout
         for line in ("#SBATCH --array=1-4", "#SBATCH --time=130", "#SBATCH --gres=gpu:1", "#SBATCH --requeue"):
             self.assertIn(line, script)
         usual = self.run_program("fleet", "submit", "--print-template").stdout
         template = self.folder / "mine.sh"
         template.write_text(usual.replace("--gres={{gres}}", "--gres=gpu:p40:1"))
-        mine = self.run_program("fleet", "submit", self.fleet, "--slurm", "--dry-run", "--template", template).stdout
+        mine = self.run_program("fleet", "submit", self.fleet, *self.own_paths(), "--slurm", "--dry-run", "--template", template).stdout
         self.assertIn("gpu:p40:1", mine)
         for placeholder in ("array", "time", "command"):
             template.write_text(usual.replace("{{" + placeholder + "}}", "1"))
-            failed = self.run_program("fleet", "submit", self.fleet, "--slurm", "--dry-run", "--template", template, code=1)
+            failed = self.run_program("fleet", "submit", self.fleet, *self.own_paths(), "--slurm", "--dry-run", "--template", template, code=1)
             self.assertIn("lacks the placeholder {{" + placeholder + "}}", failed.stderr)
         template.write_text(usual + "{{tiem}}")
-        failed = self.run_program("fleet", "submit", self.fleet, "--slurm", "--dry-run", "--template", template, code=1)
+        failed = self.run_program("fleet", "submit", self.fleet, *self.own_paths(), "--slurm", "--dry-run", "--template", template, code=1)
         self.assertIn("no placeholder {{tiem}} (did you mean 'time'?)", failed.stderr)
         self.assertIn("say where", self.run_program("fleet", "submit", self.fleet, code=2).stderr)
+
+    def test_folders_whose_names_mean_something_to_a_shell(self):
+        self.plan(4, "--budget", "2h")
+        for name in ("two words", "it's", 'say "so"', "50% #1", "a$HOME`id`"):
+            folder = self.folder / name
+            self.fleet.rename(folder)
+            script = self.run_program("fleet", "submit", folder, *self.own_paths(), "--slurm", "--dry-run").stdout
+            self.fleet = folder
+            output = next(line for line in script.splitlines() if line.startswith("#SBATCH --output="))
+            pattern = shlex.split(output.removeprefix("#SBATCH "), posix=True)  # Slurm reads quotes and backslashes alike
+            self.assertEqual([word.replace("\\$", "$").replace("\\`", "`") for word in pattern],
+                             [f"--output={folder}/slurm-%A_%a.out".replace("50%", "50%%")])
+            command = script.splitlines()[-1].removeprefix("exec ").replace('"$SLURM_ARRAY_TASK_ID"', "1")
+            self.assertEqual(shlex.split(command)[1:4], ["fleet", "run", str(folder)])
+        for name, said in (("line\nbreak", "a line break or another control character"), ("back\\slash", "a backslash")):
+            folder = self.folder / name
+            self.fleet.rename(folder)
+            refused = self.run_program("fleet", "submit", folder, *self.own_paths(), "--slurm", "--dry-run", code=1).stderr
+            self.fleet = folder
+            self.assertIn(f"its name has {said}", refused)
 
     def test_mpi_wants_to_be_started_so(self):
         self.plan(2)
         for name in ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"):
             self.environment.pop(name, None)
-        self.assertIn("start it with mpirun or srun", self.run_program("fleet", "run", self.fleet, "--mpi", code=2).stderr)
+        self.assertIn("start it with mpirun or srun", self.run_program("fleet", "run", self.fleet, *self.own_paths(), "--mpi", code=2).stderr)
 
 
 if __name__ == "__main__":

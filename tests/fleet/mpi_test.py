@@ -13,7 +13,7 @@ class MpiFleetTest(FleetTest):
         self.plan(len(SIZES))
         # Without this mpirun ends all ranks when one of them dies.
         command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--enable-recovery", "-n", "4", PROGRAM, "fleet", "run",
-                   str(self.fleet), "--mpi"]
+                   str(self.fleet), *map(str, self.own_paths()), "--mpi"]
         with open(self.folder / "mpirun.out", "w", encoding="utf-8") as output:
             ranks = subprocess.Popen(command, env=self.environment, stdout=output, stderr=subprocess.STDOUT)
             self.wait_for("trials of shard 1", lambda: self.trials_so_far(self.fleet / "shard-0001.db") >= 1)

@@ -23,6 +23,7 @@ class SlurmFleetTest(FleetTest):
         started = self.cluster("start", "4", check=False)
         if started.returncode != 0:  # a container may forbid what Slurm does
             self.skipTest(f"no Slurm can be started here: {started.stderr}")
+        self.fleet = self.folder / "a fleet's 100% \"#1\""  # script, output and command all have to bear it
         self.environment["SLURM_CONF"] = str(self.folder / "slurm" / "slurm.conf")
 
     def node_of(self, job, shard):
@@ -37,9 +38,10 @@ class SlurmFleetTest(FleetTest):
 
     def test_nothing_is_lost_and_nothing_counts_twice(self):
         self.plan(4)
-        refused = self.run_program("fleet", "submit", self.fleet, "--slurm", code=2).stderr
+        refused = self.run_program("fleet", "submit", self.fleet, *self.own_paths(), "--slurm", code=2).stderr
         self.assertIn("give the jobs one with --time", refused)
-        self.run_program("fleet", "submit", self.fleet, "--slurm", "--time", "10m")
+        self.run_program("fleet", "submit", self.fleet, "--slurm", "--time", "10m",
+                         *self.own_paths())
         job = json.loads((self.fleet / "submissions.json").read_text())["slurm"][0]
         self.wait_for("trials of shards 1 and 2", lambda: self.has_begun(1) and self.has_begun(2))
         # A job of a partition that goes first, on the node of shard 2.
@@ -54,16 +56,18 @@ class SlurmFleetTest(FleetTest):
         self.slurm("scontrol", "update", f"nodename={lost}", "state=down", "reason=killed")
 
         self.wait_for("the preemption", lambda: self.status()[2]["state"] in ("interrupted", "queued"))
-        self.assertIn("nothing to give out", self.run_program("fleet", "submit", self.fleet, "--slurm", "--time", "10m").stdout)
+        self.assertIn("nothing to give out", self.run_program("fleet", "submit", self.fleet, "--slurm", "--time", "10m",
+                         *self.own_paths()).stdout)
 
         # A shard that somebody also runs elsewhere.
         self.run_program("sweep", "--fleet", self.fleet / "fleet.json", "--shard", "3/4", "--quiet", "--db",
-                         self.fleet / "twice.db")
+                         self.fleet / "twice.db", *self.own_paths())
         self.wait_for("all shards", lambda: {shard["state"] for shard in self.status().values()} == {"done"}, 90)
         attempts = [shard["attempts"] for shard in self.status().values()]
         self.assertGreaterEqual(attempts[0], 2)
         self.assertGreaterEqual(attempts[1], 2)
 
+        self.assertEqual(len(list(self.fleet.glob("slurm-*_*.out"))), 4)
         gathered = json.loads(self.run_program("fleet", "gather", self.fleet, "--db", self.folder / "all.db", "--json").stdout)
         self.assertEqual([os.path.basename(one["file"]) for one in gathered["left_out"]], ["twice.db"])
         self.assertEqual(gathered["incomplete"], [])

@@ -75,6 +75,7 @@ class SshFleetTest(FleetTest):
         self.assertEqual(there, ["alpha", "beta"])
         # Kernels are compiled for the emulator, which takes a busy machine minutes; a shard that fails is told at once.
         states = set()
+        self.environment["PASCALINE_FLEET_HOSTS"] = "alpha,beta"
 
         def have_ended():
             states.clear()

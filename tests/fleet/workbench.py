@@ -103,8 +103,12 @@ class FleetTest(unittest.TestCase):
         self.assertEqual(result.returncode, code, f"{words}\n{result.stdout}{result.stderr}")
         return result
 
+    def own_paths(self):
+        """Only whoever runs something says where its code lies."""
+        return ["--kernels", self.kernels, "--spaces", self.kernels]
+
     def what_to_tune(self, sizes=None):
-        words = ["--kernels", self.kernels, "--spaces", self.kernels, "--kernel", "crawl", *MEASURING]
+        words = [*self.own_paths(), "--kernel", "crawl", *MEASURING]
         for size in sizes or self.sizes:
             words += ["--problem", f"N={size}"]
         return words

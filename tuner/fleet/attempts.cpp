@@ -132,7 +132,7 @@ std::string_view name_of(AttemptState state) {
 
 std::int64_t folder_clock_unix_ms(const std::filesystem::path& folder) {
   const auto file = folder / fmt::format(".clock-{}-{}", host_name(), ::getpid());
-  write_file_atomically(file, "");
+  replace_file(file, "");
   struct stat status {};
   const int fault = ::stat(file.c_str(), &status) == 0 ? 0 : errno;
   std::error_code ignored;
@@ -156,7 +156,8 @@ std::vector<Attempt> read_attempts(const std::filesystem::path& folder) {
     const std::string file = entry.path().filename().string();
     std::smatch match;
     struct stat status {};
-    if (!std::regex_match(file, match, name) || ::stat(entry.path().c_str(), &status) != 0) {
+    if (!std::regex_match(file, match, name) || ::lstat(entry.path().c_str(), &status) != 0 ||
+        !S_ISREG(status.st_mode)) {
       continue;
     }
     std::string text;
@@ -238,7 +239,7 @@ ShardClaim::ShardClaim(const std::filesystem::path& folder, int shard, double lo
   // Whole from its first moment, and only where there is none: link does both, on network file systems, too.
   const auto file = attempt_file(folder, shard, attempt_.number);
   const auto draft = folder / fmt::format(".claim-{}-{}-{}", attempt_.host, attempt_.process.process_id, shard);
-  write_file_atomically(draft, attempt_text(attempt_));
+  replace_file(draft, attempt_text(attempt_));
   const int fault = ::link(draft.c_str(), file.c_str()) == 0 ? 0 : errno;
   std::error_code ignored;
   std::filesystem::remove(draft, ignored);
@@ -256,7 +257,7 @@ bool ShardClaim::is_ours() const {
 }
 
 void ShardClaim::write() const {
-  write_file_atomically(attempt_file(folder_, attempt_.shard, attempt_.number), attempt_text(attempt_));
+  replace_file(attempt_file(folder_, attempt_.shard, attempt_.number), attempt_text(attempt_));
 }
 
 bool ShardClaim::beat() {

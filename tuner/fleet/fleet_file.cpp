@@ -3,18 +3,66 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <map>
 
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
+#include "core/space/code_words.hpp"
 #include "core/util/json_reader.hpp"
 #include "core/util/paths.hpp"
+#include "tuner/sweep/sweep.hpp"
 
 namespace pascaline {
 namespace {
 
 constexpr int kFleetFormat = 1;
+
+nlohmann::ordered_json options_json(const OptionWords& options) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (const auto& [option, value] : options) {
+    json.push_back({option, value});
+  }
+  return json;
+}
+
+// Pairs of an option's name and its value.
+OptionWords options_from(const JsonNode& node) {
+  OptionWords options;
+  for (std::size_t i = 0; i < node.array_size(); ++i) {
+    const JsonNode option = node.at(i);
+    if (option.array_size() != 2 || !option.at(0).text().starts_with("--")) {
+      option.fail("an option is a pair of its name, with --, and its value");
+    }
+    options.emplace_back(option.at(0).text(), option.at(1).text());
+  }
+  return options;
+}
+
+void require_file_options(const JsonNode& node, const OptionWords& options) {
+  for (std::size_t i = 0; i < options.size(); ++i) {
+    if (const auto why = why_no_file_option(options[i].first, options[i].second)) {
+      node.at(i).fail(fmt::format("{} {}", options[i].first, *why));
+    }
+  }
+}
+
+std::string hash_from(const JsonNode& node) {
+  std::string text = node.name();
+  if (const auto why = why_no_hash(text)) {
+    node.fail(fmt::format("'{}' {}", text, *why));
+  }
+  return text;
+}
+
+std::string kernel_from(const JsonNode& node) {
+  std::string name = node.name();
+  if (const auto why = why_no_kernel_name(name)) {
+    node.fail(fmt::format("'{}' {}", name, *why));
+  }
+  return name;
+}
 
 nlohmann::ordered_json problem_json(const PlannedProblem& planned) {
   nlohmann::ordered_json json;
@@ -53,7 +101,7 @@ SpacePart part_from(const JsonNode& node) {
 PlannedProblem problem_from(const JsonNode& node, const nlohmann::ordered_json& in_order) {
   node.only_keys({"kernel", "dimensions", "types", "calls", "part", "label", "phases"});
   PlannedProblem planned;
-  planned.problem.kernel = node.at("kernel").name();
+  planned.problem.kernel = kernel_from(node.at("kernel"));
   const JsonNode dimensions = node.at("dimensions");
   (void)dimensions.keys();
   for (const auto& [name, value] : in_order.at("dimensions").items()) {
@@ -129,12 +177,103 @@ void check_parts(const JsonNode& node, const Fleet& fleet) {
   }
 }
 
+void require_own_file(const std::filesystem::path& file) {
+  std::error_code unseen;
+  const auto status = std::filesystem::symlink_status(file, unseen);
+  if (!std::filesystem::exists(status)) {
+    return;
+  }
+  const bool is_plain = std::filesystem::is_regular_file(status);
+  if (!is_plain || std::filesystem::hard_link_count(file, unseen) > 1) {
+    throw ForeignFileError(
+        fmt::format("{} is {}, and what is written there would change another file: remove it, then run this again",
+                    file.string(), is_plain ? "a file that has another name, too" : "a link, or no plain file"));
+  }
+}
+
+// The option's value, or the usual one.
+std::string value_or(const OptionWords& options, std::string_view option, std::string usual) {
+  const auto found = std::ranges::find(options, option, [](const auto& one) { return std::string_view(one.first); });
+  return found == options.end() ? std::move(usual) : found->second;
+}
+
+template <typename T>
+T number_or(const OptionWords& options, std::string_view option, T usual) {
+  const std::string text = value_or(options, option, std::to_string(usual));
+  T value{};
+  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (fault != std::errc{} || end != text.data() + text.size()) {
+    throw Error(fmt::format("{} has the value '{}', which is not a whole number", option, text));
+  }
+  return value;
+}
+
+// As a sweep with these options makes them.
+int trials_of(const OptionWords& options) {
+  const SweepOptions usual;
+  const bool has_no_end =
+      !value_or(options, "--budget", "").empty() || value_or(options, "--searcher", usual.searcher) == kNoSearcher;
+  return number_or(options, "--trials", has_no_end ? kUnlimitedTrials : usual.trials);
+}
+
+void require_own_id(const JsonNode& node, const Fleet& fleet) {
+  std::string own;
+  try {
+    own = id_of(fleet);
+  } catch (const Error& error) {
+    node.at("options").fail(error.what());
+  }
+  if (own != fleet.id) {
+    node.at("fleet").fail(
+        fmt::format("the id is not that of this plan, which is {}: the file was changed after `fleet plan` wrote it; "
+                    "get it anew, or plan again in another folder",
+                    own));
+  }
+}
+
 }  // namespace
+
+std::string id_of(const Fleet& fleet) {
+  const SweepOptions usual;
+  FleetWhole whole{value_or(fleet.options, "--searcher", usual.searcher),
+                   number_or<std::uint64_t>(fleet.options, "--seed", 1), trials_of(fleet.options),
+                   value_or(fleet.options, "--objective", std::string(name_of(Objective::time))), fleet.count()};
+  for (const FleetShard& shard : fleet.shards) {
+    for (const PlannedProblem& planned : shard.problems) {
+      if (planned.count > 0) {
+        whole.add(planned.problem.text(), planned.count);
+      }
+    }
+  }
+  return whole.id();
+}
 
 std::filesystem::path fleet_file(const std::filesystem::path& folder) { return folder / "fleet.json"; }
 
 std::filesystem::path shard_database(const std::filesystem::path& folder, int shard) {
   return folder / fmt::format("shard-{:04}.db", shard);
+}
+
+void require_own_files(const std::filesystem::path& folder, int shard) {
+  const std::filesystem::path database = shard_database(folder, shard);
+  for (const char* const ending : {".db", ".db-wal", ".db-shm", ".db-journal", ".log", ".out"}) {
+    auto file = database;
+    require_own_file(file.replace_extension(ending));
+  }
+}
+
+void require_own_folder(const std::filesystem::path& folder) {
+  std::error_code unseen;
+  const auto status = std::filesystem::symlink_status(folder, unseen);
+  if (!std::filesystem::exists(status)) {
+    return;
+  }
+  if (!std::filesystem::is_directory(status)) {
+    throw ForeignFileError(fmt::format("{} is not a folder: remove it, then run this again", folder.string()));
+  }
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    require_own_file(entry.path());
+  }
 }
 
 std::string fleet_text(const Fleet& fleet) {
@@ -144,9 +283,9 @@ std::string fleet_text(const Fleet& fleet) {
   json["planned_unix_ms"] = fleet.planned_unix_ms;
   json["program"] = fleet.program;
   json["budget_s"] = fleet.budget_s;
-  json["options"] = nlohmann::ordered_json::array();
-  for (const auto& [option, value] : fleet.options) {
-    json["options"].push_back({option, value});
+  json["options"] = options_json(fleet.options);
+  if (!fleet.paths.empty()) {
+    json["paths"] = options_json(fleet.paths);
   }
   json["kernels"] = nlohmann::ordered_json::array();
   for (const PlannedKernel& kernel : fleet.kernels) {
@@ -179,28 +318,25 @@ Fleet load_fleet(const std::filesystem::path& file) {
     node.at("format").fail(
         fmt::format("this program reads fleets of format {}: use the one that planned it", kFleetFormat));
   }
-  node.only_keys({"format", "fleet", "planned_unix_ms", "program", "budget_s", "options", "kernels", "shards"});
+  node.only_keys(
+      {"format", "fleet", "planned_unix_ms", "program", "budget_s", "options", "paths", "kernels", "shards"});
   Fleet fleet;
-  fleet.id = node.at("fleet").name();
+  fleet.id = hash_from(node.at("fleet"));
   fleet.planned_unix_ms = node.at("planned_unix_ms").integer();
   fleet.program = node.at("program").name();
   fleet.budget_s = node.at("budget_s").real();
-  const JsonNode options = node.at("options");
-  for (std::size_t i = 0; i < options.array_size(); ++i) {
-    const JsonNode option = options.at(i);
-    if (option.array_size() != 2 || !option.at(0).text().starts_with("--")) {
-      option.fail("an option is a pair of its name, with --, and its value");
-    }
-    fleet.options.emplace_back(option.at(0).text(), option.at(1).text());
-  }
+  fleet.options = options_from(node.at("options"));
+  require_file_options(node.at("options"), fleet.options);
+  fleet.paths = node.has("paths") ? options_from(node.at("paths")) : OptionWords{};
   const JsonNode kernels = node.at("kernels");
   for (std::size_t i = 0; i < kernels.array_size(); ++i) {
     const JsonNode kernel = kernels.at(i);
     fleet.kernels.push_back(
-        {kernel.at("kernel").name(), kernel.at("source_hash").name(), kernel.at("space_hash").name()});
+        {kernel_from(kernel.at("kernel")), hash_from(kernel.at("source_hash")), hash_from(kernel.at("space_hash"))});
   }
   read_shards(node, in_order, fleet);
   check_parts(node.at("shards"), fleet);
+  require_own_id(node, fleet);
   return fleet;
 }
 

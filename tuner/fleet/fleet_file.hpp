@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/error.hpp"
+#include "core/file_words.hpp"
 #include "db/sweep_plan.hpp"
 #include "tuner/fleet/shard.hpp"
 
@@ -21,10 +23,11 @@ struct FleetShard {
 struct Fleet {
   std::string id;
   std::int64_t planned_unix_ms = 0;
-  std::string program;                                       ///< version that planned it
-  std::vector<std::pair<std::string, std::string>> options;  ///< of `pascaline sweep`; an empty value: it takes none
-  double budget_s = 0;                                       ///< of a card; 0: no limit
-  std::vector<PlannedKernel> kernels;                        ///< as their files were
+  std::string program;                 ///< version that planned it
+  OptionWords options;                 ///< of `pascaline sweep`; such as a file may give (FileOptions)
+  OptionWords paths{};                 ///< options with paths that it was planned with: to be shown, never opened
+  double budget_s = 0;                 ///< of a card; 0: no limit
+  std::vector<PlannedKernel> kernels;  ///< as their files were
   std::vector<FleetShard> shards;
 
   [[nodiscard]] int count() const noexcept { return static_cast<int>(shards.size()); }
@@ -36,8 +39,23 @@ struct Fleet {
 /// Database of a shard, beside it: shard-0001.db.
 [[nodiscard]] std::filesystem::path shard_database(const std::filesystem::path& folder, int shard);
 
+/// A file of a fleet's folder is none of its own.
+class ForeignFileError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// Throws ForeignFileError if one of the shard's files (database, log, output) is anything but a plain file of the
+/// folder, or not there yet: a link in a stranger's folder would have another file written over.
+void require_own_files(const std::filesystem::path& folder, int shard);
+/// The same of everything in a folder with what was fetched, and of the folder itself.
+void require_own_folder(const std::filesystem::path& folder);
+
+/// The id that the plan's problems, shards and options give it.
+[[nodiscard]] std::string id_of(const Fleet& fleet);
+
 [[nodiscard]] std::string fleet_text(const Fleet& fleet);
-/// Reads and checks a file; throws SpaceError naming it and the place in it.
+/// Reads a file and checks it as what a stranger may have written; throws SpaceError naming it and the place in it.
 [[nodiscard]] Fleet load_fleet(const std::filesystem::path& file);
 
 }  // namespace pascaline

@@ -11,7 +11,7 @@
 
 #include "core/error.hpp"
 #include "core/util/counted.hpp"
-#include "core/util/hash.hpp"
+#include "tuner/fleet/shard.hpp"
 
 namespace pascaline {
 namespace {
@@ -153,15 +153,14 @@ std::vector<std::vector<std::size_t>> partition(std::span<const double> costs, i
 }
 
 std::string fleet_id(std::span<const SweepProblem> problems, const SweepOptions& options, int count) {
-  FieldHash hash;
-  hash.add("fleet").add(std::to_string(count)).add(options.searcher).add(std::to_string(options.seed));
-  hash.add(std::to_string(options.trials)).add(name_of(options.finals.objective.objective));
+  FleetWhole whole{options.searcher, options.seed, options.trials,
+                   std::string(name_of(options.finals.objective.objective)), count};
   for (const SweepProblem& problem : problems) {
     if (!problem.between) {
-      hash.add(problem.problem.text()).add(fmt::format("{}", problem.count));
+      whole.add(problem.problem.text(), problem.count);
     }
   }
-  return hash.hex().substr(0, 16);
+  return whole.id();
 }
 
 DividedWork divide(std::span<const SweepProblem> problems, const std::vector<Space>& spaces,

@@ -24,9 +24,7 @@ namespace pascaline {
 [[nodiscard]] std::vector<std::vector<std::size_t>> partition(std::span<const double> costs, int count,
                                                               std::span<const std::size_t> groups = {});
 
-/// The fleet's name: a hash of what is divided (problems with their calls, shapes in between left out), into how many
-/// shards, and how each is searched (searcher, seed, trials, objective). Two machines that were given the same compute
-/// the same.
+/// The fleet's name (FleetWhole::id), of the problems without shapes in between.
 [[nodiscard]] std::string fleet_id(std::span<const SweepProblem> problems, const SweepOptions& options, int count);
 
 /// A search of fewer trials learns too little for what dividing it saves.

@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
+#include "core/file_words.hpp"
+#include "core/util/hash.hpp"
 
 namespace pascaline {
 namespace {
@@ -40,6 +42,19 @@ Shard parse_shard(std::string_view text) {
   return {static_cast<int>(*index), static_cast<int>(*count)};
 }
 
+void FleetWhole::add(std::string_view problem, double calls) { problems.insert(fmt::format("{}, {}", problem, calls)); }
+
+std::string FleetWhole::id() const {
+  constexpr std::size_t kDigits = 16;
+  FieldHash hash;
+  hash.add("fleet").add(std::to_string(count)).add(searcher).add(std::to_string(seed));
+  hash.add(std::to_string(trials)).add(objective);
+  for (const std::string& problem : problems) {
+    hash.add(problem);
+  }
+  return hash.hex().substr(0, kDigits);
+}
+
 std::optional<ShardIdentity> shard_of_options(const std::string& options_json) {
   const nlohmann::json options = nlohmann::json::parse(options_json, nullptr, false);
   const auto shard = options.is_object() ? options.find("shard") : options.end();
@@ -49,8 +64,8 @@ std::optional<ShardIdentity> shard_of_options(const std::string& options_json) {
   const auto fleet = shard->find("fleet");
   const auto index = shard->find("index");
   const auto count = shard->find("count");
-  if (fleet == shard->end() || !fleet->is_string() || index == shard->end() || !index->is_number_integer() ||
-      count == shard->end() || !count->is_number_integer()) {
+  if (fleet == shard->end() || !fleet->is_string() || why_no_hash(fleet->get_ref<const std::string&>()) ||
+      index == shard->end() || !index->is_number_integer() || count == shard->end() || !count->is_number_integer()) {
     return std::nullopt;
   }
   const auto of = count->get<std::int64_t>();

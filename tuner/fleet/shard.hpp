@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -23,10 +24,24 @@ struct Shard {
 /// The shard "2/4"; throws Error naming what is wrong with the text.
 [[nodiscard]] Shard parse_shard(std::string_view text);
 
+/// What a fleet is: what is divided, into how many shards, and how each is searched.
+struct FleetWhole {
+  std::string searcher;
+  std::uint64_t seed = 1;
+  int trials = 0;
+  std::string objective;
+  int count = 1;
+  std::set<std::string> problems{};  ///< each with its calls, as `add` puts them
+
+  void add(std::string_view problem, double calls);
+  /// A hash of all of it, which names the fleet: two machines that were given the same compute the same.
+  [[nodiscard]] std::string id() const;
+};
+
 /// A shard, and the fleet that it belongs to: what a session keeps of it, so that parts of different wholes are never
 /// put together.
 struct ShardIdentity {
-  std::string fleet;  ///< see `fleet_id`
+  std::string fleet;  ///< see FleetWhole::id
   Shard shard;
   friend bool operator==(const ShardIdentity&, const ShardIdentity&) = default;
 };

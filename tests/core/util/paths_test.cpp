@@ -72,6 +72,15 @@ TEST_F(PathsTest, LinksAndDevicesStayWhatTheyAre) {
   EXPECT_THROW(write_file_atomically(folder_, "a folder"), Error);
 }
 
+TEST_F(PathsTest, LinksAreReplacedWhereAnybodyMayHaveMadeThem) {
+  write_file_atomically(folder_ / "mine", "mine");
+  std::filesystem::create_symlink(folder_ / "mine", folder_ / "link");
+  replace_file(folder_ / "link", "theirs");
+  EXPECT_TRUE(std::filesystem::is_regular_file(std::filesystem::symlink_status(folder_ / "link")));
+  EXPECT_EQ(read_file(folder_ / "link"), "theirs");
+  EXPECT_EQ(read_file(folder_ / "mine"), "mine");
+}
+
 TEST_F(PathsTest, ReadingEndsAtALimit) {
   write_file_atomically(folder_ / "f", "123456");
   EXPECT_EQ(read_file(folder_ / "f", 6), "123456");

@@ -30,6 +30,23 @@ void make_foreign(const fs::path& file, std::chrono::seconds silent) {
   fs::last_write_time(file, fs::file_time_type::clock::now() - silent);
 }
 
+TEST(AttemptsTest, NothingIsReadOrWrittenThroughLinks) {
+  const TemporaryFolder folder;
+  const fs::path mine = folder.path() / "mine";
+  {
+    const ShardClaim claim(folder.path(), 2);
+    fs::rename(attempt_path(folder, 2, 1), mine);
+  }
+  fs::create_symlink(mine, attempt_path(folder, 2, 1));
+  EXPECT_TRUE(read_attempts(folder.path()).empty());
+  ShardClaim claim(folder.path(), 1);
+  fs::remove(attempt_path(folder, 1, 1));
+  fs::create_symlink(mine, attempt_path(folder, 1, 1));
+  const std::string kept = read_file(mine);
+  EXPECT_TRUE(claim.beat());
+  EXPECT_EQ(read_file(mine), kept);
+}
+
 TEST(AttemptsTest, AShardIsClaimedOnce) {
   const TemporaryFolder folder;
   ShardClaim claim(folder.path(), 1);

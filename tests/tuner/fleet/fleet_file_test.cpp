@@ -1,6 +1,9 @@
 #include "tuner/fleet/fleet_file.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <filesystem>
 
 #include "core/error.hpp"
 #include "tests/db/fixtures.hpp"
@@ -10,16 +13,17 @@ namespace {
 
 Fleet small_fleet() {
   Fleet fleet;
-  fleet.id = "0123456789abcdef";
   fleet.planned_unix_ms = 1'700'000'000'000;
   fleet.program = "0.1.0";
   fleet.options = {{"--seed", "7"}, {"--polite", ""}};
+  fleet.paths = {{"--kernels", "/home/me/kernels"}};
   fleet.budget_s = 3600;
   fleet.kernels = {{"matmul", "aa", "bb"}};
   // In the space's order, which is not the alphabet's.
   const Problem problem{"matmul", {{"M", 8}, {"N", 16}, {"K", 4}}, {{"STORAGE", ElementType::float32}}};
   fleet.shards = {{12.5, {{problem, 3, "q_proj", {{"prompt", 2}, {"token", 1}}, {1, 2}}}},
                   {1, {{problem, 0, "", {}}, {problem, 3, "q_proj", {}, {2, 2}}}}};
+  fleet.id = id_of(fleet);
   return fleet;
 }
 
@@ -47,6 +51,7 @@ TEST(FleetFileTest, IsReadAsItWasWritten) {
   EXPECT_EQ(read.planned_unix_ms, fleet.planned_unix_ms);
   EXPECT_EQ(read.program, fleet.program);
   EXPECT_EQ(read.options, fleet.options);
+  EXPECT_EQ(read.paths, fleet.paths);
   EXPECT_EQ(read.budget_s, fleet.budget_s);
   EXPECT_EQ(read.kernels, fleet.kernels);
   ASSERT_EQ(read.count(), 2);
@@ -70,6 +75,62 @@ TEST(FleetFileTest, FaultsAreNamedByTheirPlace) {
   EXPECT_NE(fault_with("\"--seed\"", "\"seed\"").find("/options/0: an option is a pair"), std::string::npos);
   EXPECT_NE(fault_with("\"fleet\":", "\"flet\":").find("fleet"), std::string::npos);
   EXPECT_NE(fault_with("{", "").find("fleet.json"), std::string::npos);
+}
+
+TEST(FleetFileTest, NoOptionOfAFileChoosesCodeOrPaths) {
+  for (const char* const option : {"--kernels", "--spaces", "--cache", "--log", "--sensors", "--model", "--db"}) {
+    const std::string fault = fault_with("\"--seed\"", fmt::format("\"{}\"", option));
+    EXPECT_NE(fault.find(fmt::format("/options/0: {} is an option that no file can give", option)), std::string::npos)
+        << fault;
+  }
+  const std::string fault = fault_with("\"--seed\",\n   \"7\"", "\"--nvrtc\",\n   \"./evil.so\"");
+  EXPECT_NE(fault.find("/options/0: --nvrtc has the value './evil.so'"), std::string::npos) << fault;
+}
+
+TEST(FleetFileTest, NamesBecomeNoPaths) {
+  EXPECT_NE(fault_with("\"kernel\": \"matmul\",\n   \"source", "\"kernel\": \"../matmul\",\n   \"source")
+                .find("/kernels/0/kernel: '../matmul' is not a kernel's name"),
+            std::string::npos);
+  EXPECT_NE(fault_with("\"kernel\": \"matmul\",\n     \"dim", "\"kernel\": \"/tmp/matmul\",\n     \"dim")
+                .find("/shards/0/problems/0/kernel: '/tmp/matmul' is not a kernel's name"),
+            std::string::npos);
+  EXPECT_NE(fault_with("\"aa\"", "\"../aa\"").find("/kernels/0/source_hash: '../aa' is not a hash"), std::string::npos);
+}
+
+TEST(FleetFileTest, TheIdIsThatOfThePlan) {
+  const std::string id = small_fleet().id;
+  EXPECT_EQ(id.size(), 16U);
+  for (const char* const other : {"../../x", "ab\\ncd", "AB", "\\u001b[31m"}) {
+    EXPECT_NE(fault_with(id, other).find("/fleet: '"), std::string::npos) << other;
+  }
+  EXPECT_NE(fault_with(id, "0123456789abcdef").find("/fleet: the id is not that of this plan, which is " + id),
+            std::string::npos);
+  EXPECT_NE(fault_with("\"7\"", "\"8\"").find("/fleet: the id is not that of this plan"), std::string::npos);
+  EXPECT_NE(fault_with("\"7\"", "\"1.5\"").find("/options: --seed has the value '1.5'"), std::string::npos);
+}
+
+TEST(FleetFileTest, FilesOfAShardAreItsOwn) {
+  const TemporaryFolder folder;
+  require_own_files(folder.path(), 1);
+  const auto elsewhere = folder.path() / "elsewhere";
+  write_bytes(elsewhere, "mine");
+  write_bytes(folder.path() / "shard-0001.db", "");
+  require_own_files(folder.path(), 1);
+  for (const char* const ending : {"db-wal", "log", "out"}) {
+    const auto file = folder.path() / fmt::format("shard-0001.{}", ending);
+    std::filesystem::create_symlink(elsewhere, file);
+    EXPECT_THROW(require_own_files(folder.path(), 1), ForeignFileError) << ending;
+    std::filesystem::remove(file);
+    std::filesystem::create_symlink(folder.path() / "missing", file);
+    EXPECT_THROW(require_own_files(folder.path(), 1), ForeignFileError) << ending << ", dangling";
+    std::filesystem::remove(file);
+    std::filesystem::create_hard_link(elsewhere, file);
+    EXPECT_THROW(require_own_files(folder.path(), 1), ForeignFileError) << ending << ", another name";
+    std::filesystem::remove(file);
+  }
+  const auto linked = folder.path() / "from-host";
+  std::filesystem::create_directory_symlink(folder.path(), linked);
+  EXPECT_THROW(require_own_folder(linked), ForeignFileError);
 }
 
 }  // namespace
