@@ -43,7 +43,7 @@ class PlainFleetTest(FleetTest):
         self.assertEqual([shard["state"] for shard in self.status().values()], ["waiting", "done", "waiting"])
         gathered = self.gather(code=3)
         self.assertEqual([one["shard"] for one in gathered["incomplete"]], [1, 3])
-        self.run_program("fleet", "run", self.fleet)
+        self.run_program("fleet", "run", self.fleet, *self.own_paths())
         gathered = self.gather("--report", self.folder / "night.html")
         self.assertEqual(gathered["incomplete"] + gathered["left_out"], [])
         self.assertIn("<!doctype html", (self.folder / "night.html").read_text()[:100].lower())
@@ -77,7 +77,7 @@ class PlainFleetTest(FleetTest):
 
     def test_files_of_the_fleet_are_not_written_over(self):
         self.plan(2)
-        self.run_program("fleet", "run", self.fleet)
+        self.run_program("fleet", "run", self.fleet, *self.own_paths())
         kept = (self.fleet / "fleet.json").read_bytes()
         for words in (["--db", self.fleet / "shard-0001.db"],
                       ["--db", self.folder / "all.db", "--report", self.fleet / "fleet.json"],
@@ -119,7 +119,7 @@ class PlainFleetTest(FleetTest):
         killed.kill()
         killed.wait()
         self.assertEqual(self.status()[1]["state"], "lost")
-        self.run_program("fleet", "run", self.fleet)
+        self.run_program("fleet", "run", self.fleet, *self.own_paths())
         self.gather()
         self.expect_whole(self.folder / "all.db")
 
@@ -141,7 +141,7 @@ class PlainFleetTest(FleetTest):
 
     def test_what_is_left_out_is_told(self):
         self.plan(2)
-        self.run_program("fleet", "run", self.fleet)
+        self.run_program("fleet", "run", self.fleet, *self.own_paths())
         again = self.fleet / "again.db"
         self.run_program("sweep", "--fleet", self.fleet / "fleet.json", "--shard", "1/2", "--db", again, "--quiet",
                          *self.own_paths())
@@ -164,7 +164,7 @@ class PlainFleetTest(FleetTest):
     def test_a_shard_that_is_damaged_inside_is_left_out(self):
         # What looks at shards reads nothing of it; what merges does.
         self.plan(3)
-        self.run_program("fleet", "run", self.fleet)
+        self.run_program("fleet", "run", self.fleet, *self.own_paths())
         damaged = self.fleet / "shard-0002.db"
         with sqlite3.connect(damaged) as connection:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -183,7 +183,7 @@ class PlainFleetTest(FleetTest):
 
     def test_what_another_machine_is_writing_is_not_opened(self):
         self.plan(2)
-        self.run_program("fleet", "run", self.fleet)
+        self.run_program("fleet", "run", self.fleet, *self.own_paths())
         file = self.fleet / "shard-0001.attempt-1.json"
         attempt = json.loads(file.read_text())
         file.write_text(json.dumps({**attempt, "state": "running", "host": "elsewhere", "boot": "another"}))
@@ -200,7 +200,7 @@ class PlainFleetTest(FleetTest):
 
     def test_clocks_and_versions_are_checked_at_gather(self):
         self.plan(3)
-        self.run_program("fleet", "run", self.fleet)
+        self.run_program("fleet", "run", self.fleet, *self.own_paths())
         self.change(self.fleet / "shard-0001.db", "UPDATE sessions SET started_unix_ms = started_unix_ms - 4 * 3600000")
         self.change(self.fleet / "shard-0002.db", "UPDATE sessions SET program_version = '0.0.1'")
         self.change(self.fleet / "shard-0003.db", "UPDATE kernels SET source_hash = 'other'")
