@@ -2,6 +2,7 @@
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 from pathlib import Path
 
@@ -70,6 +71,13 @@ class ForeignFleetTest(FleetTest):
         self.kernels.rename(moved)
         self.run_program("fleet", "run", self.fleet, "--kernels", "moved", "--spaces", moved)
         self.assertEqual({shard["state"] for shard in self.status().values()}, {"done"})
+
+    def test_a_file_does_not_start_more_workers_than_there_are_processors(self):
+        options = [[name, "1000" if name == "--jobs" else value] for name, value in self.sound["options"]]
+        self.change(options=options)
+        self.run_program("fleet", "run", self.fleet, "--shard", 1, *self.own_paths())
+        with sqlite3.connect(self.fleet / "shard-0001.db") as connection:
+            self.assertLessEqual(connection.execute("SELECT max(jobs) FROM plans").fetchone()[0], os.cpu_count())
 
     def test_ids_are_those_of_the_plan(self):
         for other in ("0123456789abcdef", "../../escaped", "ab\n#SBATCH --wrap=evil", "\x1b[31m", "", self.sound["fleet"] + "0"):

@@ -40,8 +40,7 @@ class SlurmFleetTest(FleetTest):
         self.plan(4)
         refused = self.run_program("fleet", "submit", self.fleet, *self.own_paths(), "--slurm", code=2).stderr
         self.assertIn("give the jobs one with --time", refused)
-        self.run_program("fleet", "submit", self.fleet, "--slurm", "--time", "10m",
-                         *self.own_paths())
+        self.run_program("fleet", "submit", self.fleet, "--slurm", "--time", "10m", *self.own_paths())
         job = json.loads((self.fleet / "submissions.json").read_text())["slurm"][0]
         self.wait_for("trials of shards 1 and 2", lambda: self.has_begun(1) and self.has_begun(2))
         # A job of a partition that goes first, on the node of shard 2.
@@ -57,7 +56,7 @@ class SlurmFleetTest(FleetTest):
 
         self.wait_for("the preemption", lambda: self.status()[2]["state"] in ("interrupted", "queued"))
         self.assertIn("nothing to give out", self.run_program("fleet", "submit", self.fleet, "--slurm", "--time", "10m",
-                         *self.own_paths()).stdout)
+                                                              *self.own_paths()).stdout)
 
         # A shard that somebody also runs elsewhere.
         self.run_program("sweep", "--fleet", self.fleet / "fleet.json", "--shard", "3/4", "--quiet", "--db",

@@ -10,6 +10,7 @@ import time
 import unittest
 from collections import Counter
 from pathlib import Path
+from urllib.parse import quote
 
 PROGRAM = os.environ["PASCALINE_PROGRAM"]
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
@@ -135,7 +136,7 @@ class FleetTest(unittest.TestCase):
     def trials_so_far(database):
         """Of a database that is being written."""
         try:
-            with sqlite3.connect(f"file:{database}?mode=ro", uri=True) as connection:
+            with sqlite3.connect(f"file:{quote(str(database))}?mode=ro", uri=True) as connection:
                 return connection.execute("SELECT count(*) FROM trials").fetchone()[0]
         except sqlite3.OperationalError:
             return 0
