@@ -192,9 +192,9 @@ void require_own_file(const std::filesystem::path& file) {
 }
 
 // The option's value, or the usual one.
-std::string value_or(const OptionWords& options, std::string_view option, std::string usual) {
+std::string value_or(const OptionWords& options, std::string_view option, const std::string& usual) {
   const auto found = std::ranges::find(options, option, [](const auto& one) { return std::string_view(one.first); });
-  return found == options.end() ? std::move(usual) : found->second;
+  return found == options.end() ? usual : found->second;
 }
 
 template <typename T>
