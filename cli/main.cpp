@@ -17,6 +17,7 @@
 #include "cli/help_layout.hpp"
 #include "cli/output_folder.hpp"
 #include "core/error.hpp"
+#include "core/util/draft_folder.hpp"
 #include "core/util/shown_text.hpp"
 #include "core/version.hpp"
 
@@ -100,6 +101,7 @@ int run(int argc, char** argv) {
     }
     return usage_fault(app, words, error.what());
   }
+  remove_abandoned(temporary_files());  // by processes that were killed
   try {
     return action();
   } catch (const UsageError& error) {

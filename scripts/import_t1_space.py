@@ -1026,7 +1026,9 @@ def written_beside(file, text):
     handle, name = tempfile.mkstemp(dir=file.parent, prefix=".import_t1.")
     with os.fdopen(handle, "w", encoding="utf-8", errors="surrogateescape") as out:
         out.write(text)
-    os.chmod(name, 0o644)
+    mask = os.umask(0o077)
+    os.umask(mask)
+    os.chmod(name, 0o666 & ~mask)
     return name
 
 

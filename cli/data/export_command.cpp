@@ -11,6 +11,7 @@
 #include "cli/command.hpp"
 #include "cli/data/known_names.hpp"
 #include "core/error.hpp"
+#include "core/util/file_draft.hpp"
 #include "core/util/paths.hpp"
 #include "db/exchange/store_spaces.hpp"
 #include "db/exchange/write.hpp"
@@ -76,41 +77,33 @@ void write_spaces(const ExportCommandOptions& options, const std::vector<Recorde
   }
 }
 
-// As it comes, since it can be larger than memory; a file appears when it is whole.
-void write_rows(const Store& store, const std::string& output) {
-  const bool to_file = !output.empty() && output != "-";
-  const std::string part = output + ".part";
+// As it comes, since it can be larger than memory.
+void write_lines(const Store& store, std::FILE* out, const std::string& name) {
   const auto fail = [&] {
     const int code = errno;
-    throw Error(
-        fmt::format("cannot write {}: {}", to_file ? output : "standard output", std::generic_category().message(code)),
-        code);
+    throw Error(fmt::format("cannot write {}: {}", name, std::generic_category().message(code)), code);
   };
-  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(to_file ? std::fopen(part.c_str(), "wb") : nullptr, std::fclose);
-  if (to_file && !file) {
-    fail();
-  }
-  std::FILE* const out = to_file ? file.get() : stdout;
-  try {
-    store.for_each_line([&](std::string_view line) {
-      if (std::fwrite(line.data(), 1, line.size(), out) != line.size() || std::fputc('\n', out) == EOF) {
-        fail();
-      }
-    });
-    if (std::fflush(out) != 0) {
+  store.for_each_line([&](std::string_view line) {
+    if (std::fwrite(line.data(), 1, line.size(), out) != line.size() || std::fputc('\n', out) == EOF) {
       fail();
     }
-    if (to_file) {
-      fs::rename(part, output);
-      fmt::print(stderr, "wrote {}\n", output);
-    }
-  } catch (...) {
-    std::error_code kept;
-    if (to_file) {
-      fs::remove(part, kept);
-    }
-    throw;
+  });
+  if (std::fflush(out) != 0) {
+    fail();
   }
+}
+
+void write_rows(const Store& store, const std::string& output) {
+  if (output.empty() || output == "-") {
+    write_lines(store, stdout, "standard output");
+    return;
+  }
+  FileDraft draft(output);
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(::fdopen(draft.open().release(), "wb"), std::fclose);
+  write_lines(store, file.get(), output);
+  file.reset();
+  draft.complete();
+  fmt::print(stderr, "wrote {}\n", output);
 }
 
 int export_database(ExportCommandOptions options, const std::string& problem) {

@@ -19,6 +19,7 @@
 #include "cli/text.hpp"
 #include "core/error.hpp"
 #include "core/file_words.hpp"
+#include "core/util/draft_folder.hpp"
 #include "core/util/duration.hpp"
 #include "core/util/paths.hpp"
 #include "core/util/process.hpp"
@@ -97,7 +98,6 @@ std::vector<std::filesystem::path> libraries_of(const std::filesystem::path& pro
 // As an installed tree: the program finds its data beside itself.
 void stage(const std::string& folder, const std::filesystem::path& stage) {
   namespace fs = std::filesystem;
-  fs::remove_all(stage);
   for (const char* const part : {"bin", "lib", "share/pascaline", "fleet"}) {
     fs::create_directories(stage / part);
   }
@@ -187,19 +187,17 @@ void bring_program(const std::string& host, const std::string& there, const std:
   const auto fail = [&](const char* what, const ProcessResult& result) {
     throw Error(fmt::format("{}: cannot {} {}: {}; nothing was started there", host, what, there, fault_of(result)));
   };
-  const std::filesystem::path bundle = std::filesystem::path(folder) / ".bundle";
-  stage(folder, bundle);
+  const DraftFolder bundle(std::filesystem::path(folder) / ".bundle");
+  stage(folder, bundle.path());
   if (const ProcessResult made = on_host(host, fmt::format("mkdir -p {}", shell_word(there))); made.exit_code != 0) {
     fail("make", made);
   }
   std::vector<std::string> words;
   for (const char* const part : {"bin", "lib", "share", "fleet"}) {
-    words.push_back((bundle / part).string());
+    words.push_back((bundle.path() / part).string());
   }
   words.push_back(fmt::format("{}:{}/", host, there));
   const ProcessResult copied = copy(words);
-  std::error_code ignored;
-  std::filesystem::remove_all(bundle, ignored);
   if (copied.exit_code != 0) {
     fail("copy into", copied);
   }

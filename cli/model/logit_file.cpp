@@ -5,37 +5,25 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
 
 #include "core/error.hpp"
+#include "core/util/draft_folder.hpp"
 
 namespace pascaline::cli {
-namespace {
-
-std::string temporary_folder() {
-  std::error_code unseen;
-  const std::filesystem::path folder = std::filesystem::temp_directory_path(unseen);
-  if (!unseen) {
-    return folder.string();
-  }
-  const char* const named = std::getenv("TMPDIR");
-  return named != nullptr ? named : "/tmp";  // opening a file there says what is wrong
-}
-
-}  // namespace
-
 LogitFile::LogitFile(std::int64_t rows, std::int64_t vocabulary)
     : row_bytes_(vocabulary * static_cast<std::int64_t>(sizeof(float))),
       bytes_(rows * row_bytes_),
-      folder_(temporary_folder()) {
-  std::string name = (std::filesystem::path(folder_) / "pascaline-XXXXXX").string();
-  file_ = ::mkostemp(name.data(), O_CLOEXEC);
+      folder_(temporary_files().string()) {
+  try {
+    const DraftFolder made(temporary_files() / "pascaline");
+    file_ = ::open((made.path() / "logits").c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  } catch (const Error& error) {
+    fail("keep", error.code());
+  }
   if (file_ < 0) {
     fail("keep", errno);
   }
-  ::unlink(name.c_str());
   int reason = EINTR;
   while (reason == EINTR) {
     reason = ::posix_fallocate(file_, 0, bytes_);

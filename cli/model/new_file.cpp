@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -25,16 +24,14 @@ NewFile::NewFile(std::filesystem::path place, bool replace) : place_(std::move(p
       throw Error(fmt::format("{}: this is not a file, so it is not replaced; name another one", place_.string()));
     }
   }
-  part_ = place_;
-  part_.replace_filename(fmt::format("{}.{}.part{}", place_.stem().string(), ::getpid(), place_.extension().string()));
-  std::filesystem::remove(part_, ignored);
-}
-
-NewFile::~NewFile() {
-  if (!part_.empty()) {
-    std::error_code ignored;
-    std::filesystem::remove(part_, ignored);
+  try {
+    folder_.emplace(place_);
+  } catch (const Error& error) {
+    throw Error(fmt::format("cannot write {}: {}; does the folder it is to be in exist, and may you write there?",
+                            place_.string(), std::strerror(error.code())),
+                error.code());
   }
+  part_ = folder_->path() / place_.filename();
 }
 
 void NewFile::complete() {
@@ -46,7 +43,7 @@ void NewFile::complete() {
     const int code = errno;
     throw Error(fmt::format("cannot put the file in its place, {}: {}", place_.string(), std::strerror(code)), code);
   }
-  part_.clear();
+  folder_.reset();
 }
 
 }  // namespace pascaline::cli

@@ -1,6 +1,9 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
+
+#include "core/util/draft_folder.hpp"
 
 namespace pascaline::cli {
 
@@ -12,16 +15,16 @@ class NewFile {
   NewFile(std::filesystem::path place, bool replace);
   NewFile(const NewFile&) = delete;
   NewFile& operator=(const NewFile&) = delete;
-  ~NewFile();
 
   [[nodiscard]] const std::filesystem::path& place() const noexcept { return place_; }
-  /// Where it is to be written: of the same ending, and not there yet.
+  /// Where it is to be written: of the same name in a folder of its own, and not there yet.
   [[nodiscard]] const std::filesystem::path& path() const noexcept { return part_; }
   /// Puts it in its place. Throws Error if there is something by now, unless it may be replaced.
   void complete();
 
  private:
   std::filesystem::path place_;
+  std::optional<DraftFolder> folder_;
   std::filesystem::path part_;
   bool replace_;
 };

@@ -2,16 +2,12 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <system_error>
-#include <utility>
 
 #include "core/error.hpp"
 
@@ -68,51 +64,37 @@ NewFolder::NewFolder(const fs::path& place, bool replace) : place_(without_slash
     }
     require_replaceable(place_);
   }
-  std::string name = place_.string() + ".XXXXXX";
-  if (::mkdtemp(name.data()) == nullptr) {
-    fail_to_create(place_, errno);
-  }
-  part_ = name;
-  if (::chmod(name.c_str(), 0755) != 0) {
-    const int code = errno;
-    std::error_code ignored;
-    fs::remove(part_, ignored);
-    fail_to_create(place_, code);
-  }
-}
-
-NewFolder::~NewFolder() {
-  if (!part_.empty()) {
-    std::error_code ignored;
-    fs::remove_all(part_, ignored);
+  try {
+    part_.emplace(place_, 0777);
+  } catch (const Error& error) {
+    fail_to_create(place_, error.code());
   }
 }
 
 void NewFolder::complete() {
   // One of the two is always in the place; where the file system cannot exchange them, the old one is moved away first.
-  if (::renameat2(AT_FDCWD, part_.c_str(), AT_FDCWD, place_.c_str(), RENAME_NOREPLACE) == 0) {
-    part_.clear();
+  const fs::path part = part_->path();
+  if (::renameat2(AT_FDCWD, part.c_str(), AT_FDCWD, place_.c_str(), RENAME_NOREPLACE) == 0) {
+    part_->release();
     return;
   }
   if (errno == EEXIST && replace_) {
     require_replaceable(place_);
-    if (::renameat2(AT_FDCWD, part_.c_str(), AT_FDCWD, place_.c_str(), RENAME_EXCHANGE) == 0) {
-      std::error_code ignored;
-      fs::remove_all(part_, ignored);
-      part_.clear();
+    if (::renameat2(AT_FDCWD, part.c_str(), AT_FDCWD, place_.c_str(), RENAME_EXCHANGE) == 0) {
+      part_.reset();  // with the old one in it
       return;
     }
   }
   if (errno == EINVAL || errno == ENOSYS) {
     std::error_code error;
-    const fs::path old = fs::path(part_) += ".old";
+    const fs::path old = fs::path(part) += ".old";
     if (is_taken(place_) && replace_) {
       fs::rename(place_, old, error);
     }
     if (!error && !is_taken(place_)) {
-      fs::rename(part_, place_, error);
+      fs::rename(part, place_, error);
       if (!error) {
-        part_.clear();
+        part_->release();
         fs::remove_all(old, error);
         return;
       }

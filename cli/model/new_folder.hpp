@@ -1,6 +1,9 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
+
+#include "core/util/draft_folder.hpp"
 
 namespace pascaline::cli {
 
@@ -13,17 +16,16 @@ class NewFolder {
   NewFolder(const std::filesystem::path& place, bool replace);
   NewFolder(const NewFolder&) = delete;
   NewFolder& operator=(const NewFolder&) = delete;
-  ~NewFolder();
 
   /// Where to write.
-  [[nodiscard]] const std::filesystem::path& path() const noexcept { return part_; }
+  [[nodiscard]] const std::filesystem::path& path() const noexcept { return part_->path(); }
   /// Puts it in its place; what was there is removed. Throws Error if that cannot be, for example as something is there
   /// by now.
   void complete();
 
  private:
   std::filesystem::path place_;
-  std::filesystem::path part_;  // empty when there is none
+  std::optional<DraftFolder> part_;
   bool replace_;
 };
 

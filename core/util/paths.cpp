@@ -15,31 +15,13 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/util/descriptor.hpp"
+#include "core/util/file_draft.hpp"
 
 namespace pascaline {
 namespace {
 
 namespace fs = std::filesystem;
-
-fs::path g_prefix;  // empty: the program's
-
-// An open file, closed once.
-class Descriptor {
- public:
-  explicit Descriptor(int value) noexcept : value_(value) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (value_ >= 0) {
-      ::close(value_);
-    }
-  }
-  [[nodiscard]] int get() const noexcept { return value_; }
-  int release() noexcept { return std::exchange(value_, -1); }
-
- private:
-  int value_;
-};
 
 const char* environment(const char* name) {
   const char* value = std::getenv(name);
@@ -93,42 +75,6 @@ void write_all(int descriptor, std::string_view bytes) {
 
 }  // namespace
 
-void set_installation_prefix(const fs::path& prefix) { g_prefix = prefix; }
-
-std::optional<fs::path> installation_prefix() {
-  if (!g_prefix.empty()) {
-    return g_prefix;
-  }
-  std::error_code unknown;
-  const fs::path program = fs::read_symlink("/proc/self/exe", unknown);
-  return unknown ? std::nullopt : std::optional(program.parent_path().parent_path());
-}
-
-fs::path data_folder(std::string_view name) {
-  std::vector<fs::path> places;
-  if (const char* folder = environment("PASCALINE_DATA_DIR")) {
-    places.push_back(fs::path(folder) / name);
-  } else {
-    if (const auto prefix = installation_prefix()) {
-      places.push_back(*prefix / "share" / "pascaline" / name);
-    }
-    places.push_back(fs::path(PASCALINE_SOURCE_DIR) / name);
-    places.push_back(fs::path(PASCALINE_SOURCE_DIR) / "runtime" / "device" / name);
-    places.push_back(fs::path(PASCALINE_INSTALL_DATA_DIR) / name);
-  }
-  std::string tried;
-  for (const fs::path& place : places) {
-    std::error_code ignored;
-    if (fs::is_directory(place, ignored)) {
-      return place;
-    }
-    tried += (tried.empty() ? "" : ", ") + place.string();
-  }
-  throw Error(fmt::format(
-      "cannot find Pascaline's folder '{}' (looked at {}); set PASCALINE_DATA_DIR to the folder that holds it", name,
-      tried));
-}
-
 fs::path cache_folder() {
   if (const char* folder = environment("PASCALINE_CACHE_DIR")) {
     return folder;
@@ -168,6 +114,10 @@ std::string read_file(const fs::path& file, std::size_t most) {
   if (descriptor.get() < 0) {
     throw Error(fmt::format("cannot open {}: {}", file.string(), std::strerror(errno)), errno);
   }
+  return read_file(descriptor, file, most);
+}
+
+std::string read_file(const Descriptor& descriptor, const fs::path& file, std::size_t most) {
   std::string bytes;
   char block[1 << 16];
   for (;;) {
@@ -186,64 +136,28 @@ std::string read_file(const fs::path& file, std::size_t most) {
   }
 }
 
-namespace {
-
-// Where symbolic links lead, be there a file or not.
-fs::path behind_links(fs::path file) {
-  constexpr int kMaxLinks = 40;
-  std::error_code ignored;
-  for (int i = 0; i < kMaxLinks && fs::is_symlink(file, ignored); ++i) {
-    file = file.parent_path() / fs::read_symlink(file, ignored);  // an absolute one takes the place of all
-  }
-  return file;
-}
-
-// Into what is there and must stay what it is: a device, a pipe.
-void write_through(const fs::path& file, std::string_view bytes) {
-  Descriptor descriptor(::open(file.c_str(), O_WRONLY | O_CLOEXEC));
-  if (descriptor.get() < 0) {
-    throw Error(fmt::format("cannot write {}: {}", file.string(), std::strerror(errno)), errno);
-  }
+void write_file_atomically(const fs::path& file, std::string_view bytes, mode_t mode) {
+  FileDraft draft(file, mode);
   try {
+    Descriptor descriptor = draft.open();
     write_all(descriptor.get(), bytes);
+    // Some file systems let the rename reach the disk before the bytes do. Not everything can wait for a disk.
+    if ((::fdatasync(descriptor.get()) != 0 && errno != EINVAL && errno != EROFS) ||
+        ::close(descriptor.release()) != 0) {
+      throw Error(std::strerror(errno), errno);
+    }
   } catch (const Error& error) {
-    throw Error(fmt::format("cannot write {}: {}", file.string(), error.what()), error.code());
+    draft.fail(error.code());
   }
-}
-
-}  // namespace
-
-void write_file_atomically(const fs::path& given, std::string_view bytes) {
-  std::error_code ignored;
-  const fs::path file = behind_links(given);
-  if (fs::exists(file, ignored) && !fs::is_regular_file(file, ignored)) {
-    write_through(file, bytes);
-  } else {
-    replace_file(file, bytes);
-  }
+  draft.complete();
 }
 
 void replace_file(const fs::path& file, std::string_view bytes) {
-  std::string temporary = file.string() + ".XXXXXX";
-  Descriptor descriptor(::mkostemp(temporary.data(), O_CLOEXEC));
-  if (descriptor.get() < 0) {
+  const DraftFolder made(file);
+  const fs::path draft = made.path() / file.filename();
+  write_file_atomically(draft, bytes);
+  if (std::rename(draft.c_str(), file.c_str()) != 0) {
     throw Error(fmt::format("cannot write {}: {}", file.string(), std::strerror(errno)), errno);
-  }
-  const auto require = [](int code) {
-    if (code != 0) {
-      throw Error(std::strerror(errno), errno);
-    }
-  };
-  try {
-    write_all(descriptor.get(), bytes);
-    require(::fchmod(descriptor.get(), 0644));
-    // Some file systems let the rename reach the disk before the bytes do.
-    require(::fdatasync(descriptor.get()));
-    require(::close(descriptor.release()));
-    require(std::rename(temporary.c_str(), file.c_str()));
-  } catch (const Error& error) {
-    ::unlink(temporary.c_str());
-    throw Error(fmt::format("cannot write {}: {}", file.string(), error.what()), error.code());
   }
 }
 

@@ -13,13 +13,12 @@ import math
 import os
 import re
 import struct
-import tempfile
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from types import CodeType
 from typing import Any, Union
 
-from . import _t1_space
+from . import _native, _t1_space
 from ._commands import Progress, trials
 from ._errors import ArgumentError, Error
 from ._kernel import Kernel
@@ -189,18 +188,17 @@ class _Folder:
 
     def __init__(self, folder: Path | None) -> None:
         self._given = path_text("into", folder)
-        self._made: tempfile.TemporaryDirectory[str] | None = None
+        self._made: _native.DraftFolder | None = None
 
     def __enter__(self) -> str:
         if self._given:
             os.makedirs(self._given, exist_ok=True)
             return self._given
-        self._made = tempfile.TemporaryDirectory(prefix="pascaline.")
-        return self._made.name
+        self._made = _native.DraftFolder()
+        return self._made.path
 
     def __exit__(self, *_: object) -> None:
-        if self._made:
-            self._made.cleanup()
+        self._made = None
 
 
 class _Pair:

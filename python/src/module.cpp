@@ -3,6 +3,7 @@
 
 #include <csignal>
 
+#include "core/util/draft_folder.hpp"
 #include "core/util/paths.hpp"
 #include "core/version.hpp"
 #include "python/src/commands.hpp"
@@ -18,6 +19,14 @@ NB_MODULE(_native, module) {
   module.def(
       "set_installation_prefix", [](const std::string& prefix) { pascaline::set_installation_prefix(prefix); },
       nanobind::arg("prefix"), "Folder with bin/pascaline and share/pascaline.");
+  nanobind::class_<pascaline::DraftFolder>(module, "DraftFolder",
+                                           "A folder in that for temporary files, gone with the object or, if the "
+                                           "process is killed, at the next start.")
+      .def("__init__",
+           [](pascaline::DraftFolder* made) {
+             new (made) pascaline::DraftFolder(pascaline::temporary_files() / "pascaline");
+           })
+      .def_prop_ro("path", [](const pascaline::DraftFolder& made) { return made.path().string(); });
   py::add_errors(module);
   py::add_end(module);
   py::add_commands(module);

@@ -1,15 +1,13 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <fstream>
 #include <numeric>
-#include <system_error>
 
 #include <nlohmann/json.hpp>
 
+#include "core/util/file_draft.hpp"
 #include "runtime/checkpoint/model_error.hpp"
 #include "runtime/checkpoint/safetensors.hpp"
 #include "runtime/checkpoint/weight_table.hpp"
@@ -71,22 +69,6 @@ std::string header_text(std::span<const StoredTensor> tensors, const std::vector
   }
 }
 
-// Removes a file that was not finished.
-class Unfinished {
- public:
-  explicit Unfinished(fs::path file) : file_(std::move(file)) {}
-  Unfinished(const Unfinished&) = delete;
-  Unfinished& operator=(const Unfinished&) = delete;
-  ~Unfinished() {
-    std::error_code ignored;
-    fs::remove(file_, ignored);
-  }
-  [[nodiscard]] const fs::path& path() const noexcept { return file_; }
-
- private:
-  fs::path file_;
-};
-
 }  // namespace
 
 void write_safetensors(const fs::path& file, std::span<const StoredTensor> tensors,
@@ -98,9 +80,9 @@ void write_safetensors(const fs::path& file, std::span<const StoredTensor> tenso
   }
   const std::vector<std::size_t> order = writing_order(tensors);
   const std::string header = header_text(tensors, order, metadata, file);
-  const Unfinished part(fs::path(file) += fmt::format(".{}.part", ::getpid()));
+  FileDraft draft(file);
   errno = 0;
-  std::ofstream out(part.path(), std::ios::binary | std::ios::trunc);
+  std::ofstream out(draft.path(), std::ios::binary | std::ios::trunc);
   const std::uint64_t length = header.size();
   out.write(reinterpret_cast<const char*>(&length), sizeof length);
   out.write(header.data(), static_cast<std::streamsize>(header.size()));
@@ -109,16 +91,10 @@ void write_safetensors(const fs::path& file, std::span<const StoredTensor> tenso
               static_cast<std::streamsize>(tensors[i].bytes.size()));
   }
   out.close();
-  std::error_code error;
-  if (out) {
-    fs::rename(part.path(), file, error);
+  if (!out) {
+    draft.fail(errno);
   }
-  if (!out || error) {
-    const int code = error ? error.value() : errno;
-    throw Error(fmt::format("cannot write {}: {}; does the folder exist, and has it free space?", file.string(),
-                            std::strerror(code)),
-                code);
-  }
+  draft.complete();
 }
 
 SafetensorsStream::SafetensorsStream(const fs::path& file, std::span<const StoredTensor> tensors,

@@ -13,7 +13,7 @@
 namespace pascaline {
 
 SizedFile::SizedFile(std::filesystem::path file, std::uint64_t bytes) : file_(std::move(file)), bytes_(bytes) {
-  descriptor_ = ::open(file_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  descriptor_ = ::open(file_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (descriptor_ < 0) {
     fail(errno);
   }

@@ -13,6 +13,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/util/draft_folder.hpp"
 #include "core/util/paths.hpp"
 #include "core/version.hpp"
 
@@ -131,14 +132,10 @@ std::string_view name_of(AttemptState state) {
 }
 
 std::int64_t folder_clock_unix_ms(const std::filesystem::path& folder) {
-  const auto file = folder / fmt::format(".clock-{}-{}", host_name(), ::getpid());
-  replace_file(file, "");
+  const DraftFolder made(folder / ".clock");
   struct stat status {};
-  const int fault = ::stat(file.c_str(), &status) == 0 ? 0 : errno;
-  std::error_code ignored;
-  std::filesystem::remove(file, ignored);
-  if (fault != 0) {
-    throw Error(fmt::format("cannot look at {}: {}", file.string(), std::strerror(fault)), fault);
+  if (::stat(made.path().c_str(), &status) != 0) {
+    throw Error(fmt::format("cannot look at {}: {}", made.path().string(), std::strerror(errno)), errno);
   }
   return stamp_unix_ms(status);
 }
@@ -238,11 +235,10 @@ ShardClaim::ShardClaim(const std::filesystem::path& folder, int shard, double lo
   attempt_.program = kVersion;
   // Whole from its first moment, and only where there is none: link does both, on network file systems, too.
   const auto file = attempt_file(folder, shard, attempt_.number);
-  const auto draft = folder / fmt::format(".claim-{}-{}-{}", attempt_.host, attempt_.process.process_id, shard);
-  replace_file(draft, attempt_text(attempt_));
+  const DraftFolder made(folder / ".claim");
+  const auto draft = made.path() / "attempt";
+  write_file_atomically(draft, attempt_text(attempt_));
   const int fault = ::link(draft.c_str(), file.c_str()) == 0 ? 0 : errno;
-  std::error_code ignored;
-  std::filesystem::remove(draft, ignored);
   if (fault == EEXIST) {
     throw ShardTakenError(fmt::format("shard {} was just taken by another process", shard));
   }

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <initializer_list>
+#include <memory>
 #include <optional>
 #include <regex>
 #include <span>
@@ -17,6 +18,7 @@
 #include "core/device/emulator_name.hpp"
 #include "core/error.hpp"
 #include "core/space/code_words.hpp"
+#include "core/util/draft_folder.hpp"
 #include "core/util/hash.hpp"
 #include "core/util/paths.hpp"
 #include "core/util/process.hpp"
@@ -57,40 +59,6 @@ constexpr const char* kFastFlags[] = {"-O2"};
 constexpr const char* kSanitizerFlags[] = {"-O1", "-g", "-fsanitize=address", "-fno-omit-frame-pointer",
                                            "-DPASCALINE_ADDRESS_SANITIZER=1"};
 
-/// A folder for one compilation, removed with all it holds.
-class ScratchFolder {
- public:
-  ScratchFolder() {
-    std::error_code unseen;
-    const fs::path parent = fs::temp_directory_path(unseen);
-    if (unseen) {
-      const char* named = std::getenv("TMPDIR");
-      throw EmulatorError(
-          fmt::format("cannot make a folder for the compiler: the folder for temporary files, {}, is not a folder; set "
-                      "TMPDIR to one with free space",
-                      named != nullptr ? named : "/tmp"),
-          unseen.value());
-    }
-    std::string pattern = (parent / "pascaline-XXXXXX").string();
-    if (::mkdtemp(pattern.data()) == nullptr) {
-      throw EmulatorError(fmt::format("cannot make a folder for the compiler in {}; set TMPDIR to one with free space",
-                                      parent.string()),
-                          errno);
-    }
-    path_ = pattern;
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-  ~ScratchFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  [[nodiscard]] const fs::path& path() const noexcept { return path_; }
-
- private:
-  fs::path path_;
-};
-
 // The entries of PATH. An empty or relative one would be a place in whatever folder this was started in.
 std::vector<std::string> absolute_path_entries() {
   const char* variable = std::getenv("PATH");
@@ -107,11 +75,15 @@ std::vector<std::string> absolute_path_entries() {
 }
 
 // A preloaded AddressSanitizer is meant for this process, not for the compiler. The compiler looks for its assembler
-// and linker along PATH, where an empty variable would mean the working directory.
-Environment compiler_environment() {
+// and linker along PATH, where an empty variable would mean the working directory. Its own temporary files go into the
+// folder of the compilation, as they would stay if it were killed.
+Environment compiler_environment(const fs::path& scratch = {}) {
   const std::vector<std::string> folders = absolute_path_entries();
   Environment environment{{"LC_ALL", "C"},
                           {"PATH", folders.empty() ? "/usr/bin:/bin" : fmt::format("{}", fmt::join(folders, ":"))}};
+  if (!scratch.empty()) {
+    environment.emplace_back("TMPDIR", scratch.string());
+  }
   if (sanitizer_hooks().present()) {
     environment.emplace_back("LD_PRELOAD", "");
   }
@@ -351,14 +323,32 @@ HostCompiler HostCompiler::open(const std::string& name) {
   return std::move(*compiler);
 }
 
+namespace {
+
+// A folder for one compilation.
+std::unique_ptr<DraftFolder> scratch_folder() {
+  const fs::path parent = temporary_files();
+  try {
+    return std::make_unique<DraftFolder>(parent / "pascaline");
+  } catch (const Error& error) {
+    throw EmulatorError(
+        fmt::format("cannot make a folder for the compiler in {}: {}; set TMPDIR to one with free space",
+                    parent.string(), std::strerror(error.code())),
+        error.code());
+  }
+}
+
+}  // namespace
+
 CompileResult compile_for_emulator(const HostCompiler& compiler, const CompileRequest& request) {
   require_harmless(request);
-  const ScratchFolder scratch;
-  const fs::path object = scratch.path() / "kernel.so";
-  const fs::path unit = write_sources(scratch.path(), request);
+  const auto made = scratch_folder();
+  const fs::path& scratch = made->path();
+  const fs::path object = scratch / "kernel.so";
+  const fs::path unit = write_sources(scratch, request);
   const auto begin = std::chrono::steady_clock::now();
   const ProcessResult run =
-      run_process(command_for(compiler, request, unit, object), kCompileDeadline, compiler_environment());
+      run_process(command_for(compiler, request, unit, object), kCompileDeadline, compiler_environment(scratch));
   if (run.timed_out) {
     return crashed(fmt::format("the compiler took longer than {} minutes", kCompileDeadline.count()), run.output);
   }
