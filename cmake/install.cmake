@@ -15,6 +15,11 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/kernel_templates DESTINATION ${CMAKE_INS
   FILES_MATCHING PATTERN "*.cu" PATTERN "*.cuh" PATTERN "*.h" PATTERN "*.hpp")
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/runtime/device/shim DESTINATION ${CMAKE_INSTALL_DATADIR}/pascaline OPTIONAL)
 
+# What scripts/setup.sh brought, so that an installation does not need this tree.
+install(CODE "file(GLOB_RECURSE libraries ${PROJECT_SOURCE_DIR}/.toolkit/1*/libnvrtc*.so.* ${PROJECT_SOURCE_DIR}/.toolkit/jit_link/libnvJitLink.so.*)
+list(FILTER libraries EXCLUDE REGEX [.]alt[.])
+file(INSTALL \${libraries} DESTINATION \${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}/pascaline/toolkit)")
+
 if(TARGET pascaline)
   install(TARGETS pascaline RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   install(FILES ${PROJECT_BINARY_DIR}/completion.bash

@@ -6,6 +6,7 @@
 
 #include "core/device/emulator_name.hpp"
 #include "core/error.hpp"
+#include "core/util/installation.hpp"
 #include "runtime/device/cuda/nvrtc.hpp"
 #include "runtime/device/emulator/emulated_device.hpp"
 
@@ -231,11 +232,11 @@ std::string how_to_get(std::string_view compiler, std::string_view version) {
   if (compiler != kNvrtc) {
     return fmt::format("install {} {}, or name it in PASCALINE_HOST_CXX", compiler, version);
   }
-  if (version.starts_with("11.8")) {
-    return "./scripts/setup.sh --nvrtc-11.8 brings it";
-  }
-  if (version.starts_with("12.9")) {
-    return "./scripts/setup.sh --nvrtc-12.9 brings it";
+  for (const std::string_view brought : {"11.8", "12.9"}) {
+    if (const std::string setup = setup_command(fmt::format("--nvrtc-{}", brought));
+        version.starts_with(brought) && !setup.empty()) {
+      return setup + " brings it";
+    }
   }
   return fmt::format("install the NVRTC of CUDA {}", version);
 }

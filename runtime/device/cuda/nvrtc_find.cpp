@@ -3,11 +3,12 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
 #include <set>
 #include <string_view>
 
 #include "core/error.hpp"
-#include "core/util/paths.hpp"
+#include "core/util/installation.hpp"
 #include "runtime/device/cuda/nvrtc.hpp"
 
 namespace pascaline {
@@ -45,19 +46,11 @@ class Candidates {
     }
   }
   void add_folder(const fs::path& folder, int depth = 0) {
-    std::error_code error;
-    std::vector<fs::path> entries;
-    for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-      entries.push_back(entry->path());
-    }
-    std::sort(entries.begin(), entries.end());
-    for (const fs::path& entry : entries) {
-      if (library_.is_name(entry.filename().string())) {
-        add_file(entry);
-      } else if (depth > 0 && fs::is_directory(entry, error)) {
-        add_folder(entry, depth - 1);
-      }
-    }
+    walk(folder, depth, [](const fs::path&) { return true; });
+  }
+  // One beside the program. What somebody can change who cannot change the program is left out.
+  void add_own_folder(const fs::path& folder, int depth) {
+    walk(folder, depth, [](const fs::path& place) { return why_not_the_programs(place).empty(); });
   }
   // A toolkit's root, whose libraries lie in one of a few folders.
   void add_toolkit(const fs::path& root) {
@@ -77,6 +70,27 @@ class Candidates {
   [[nodiscard]] std::vector<std::string> take() { return std::move(found_); }
 
  private:
+  void walk(const fs::path& folder, int depth, const std::function<bool(const fs::path&)>& may_use) {
+    if (!may_use(folder)) {
+      return;
+    }
+    std::error_code error;
+    std::vector<fs::path> entries;
+    for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+      entries.push_back(entry->path());
+    }
+    std::sort(entries.begin(), entries.end());
+    for (const fs::path& entry : entries) {
+      if (!library_.is_name(entry.filename().string())) {
+        if (depth > 0 && fs::is_directory(entry, error)) {
+          walk(entry, depth - 1, may_use);
+        }
+      } else if (may_use(entry)) {
+        add_file(entry);
+      }
+    }
+  }
+
   Soname library_;
   std::vector<std::string> found_;
   std::set<std::string> seen_;
@@ -93,10 +107,8 @@ void add_wish(Candidates& candidates, const fs::path& wish) {
 
 // Only where the program itself lies: whoever starts it may stand in a folder with files of others.
 void add_local_toolkits(Candidates& candidates) {
-  candidates.add_folder(fs::path(PASCALINE_SOURCE_DIR) / ".toolkit", kMaxDepth);
-  if (const auto prefix = installation_prefix()) {
-    candidates.add_folder(*prefix / ".toolkit", kMaxDepth);
-    candidates.add_folder(*prefix / "share" / "pascaline" / "toolkit", kMaxDepth);
+  for (const fs::path& folder : toolkit_folders()) {
+    candidates.add_own_folder(folder, kMaxDepth);
   }
 }
 
@@ -173,10 +185,12 @@ int compare_versions(const std::string& a, const std::string& b) {
 }
 
 void throw_no_nvrtc(const std::string& architecture, const std::string& wish, const std::vector<NvrtcInfo>& found) {
+  const std::string setup = setup_command();
   throw NvrtcError(fmt::format(
-      "no NVRTC{} compiles for {}; {}. Run ./scripts/setup.sh, or install libnvrtc11.2 or CUDA 12.9 or older (CUDA 13 "
-      "dropped everything before sm_75), or set PASCALINE_NVRTC to a library or its folder",
-      wish.empty() ? std::string() : fmt::format(" that is '{}'", wish), architecture, describe(found)));
+      "no NVRTC{} compiles for {}; {}. {}nstall libnvrtc11.2 or CUDA 12.9 or older (CUDA 13 dropped everything before "
+      "sm_75), or set PASCALINE_NVRTC to a library or its folder",
+      wish.empty() ? std::string() : fmt::format(" that is '{}'", wish), architecture, describe(found),
+      setup.empty() ? "I" : fmt::format("Run {}, or i", setup)));
 }
 
 bool is_nvrtc_version(const std::string& wish) {

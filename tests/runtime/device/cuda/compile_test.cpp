@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "core/error.hpp"
 #include "runtime/device/cuda/nvrtc.hpp"
 #include "tests/runtime/device/cuda/support.hpp"
@@ -76,6 +78,27 @@ TEST(Nvrtc, CandidatesAreNamedWithTheirFullPath) {
   for (const std::string& candidate : found) {
     EXPECT_EQ(candidate.find(folder.path().string()), std::string::npos) << candidate;
   }
+}
+
+// Those of the program's own folders are looked at without being asked for.
+TEST(Nvrtc, ToolkitsThatOthersCanChangeAreLeftOut) {
+  const TemporaryFolder prefix;
+  const std::filesystem::path library = prefix.write("share/pascaline/toolkit/12.9/libnvrtc.so.12", "no library");
+  set_installation_prefix(prefix.path());
+  const auto is_found = [&] {
+    const std::vector<std::string> found = nvrtc_candidates({});
+    return std::find(found.begin(), found.end(), library.string()) != found.end();
+  };
+  EXPECT_TRUE(is_found());
+  for (const std::filesystem::path& path : {library, library.parent_path(), library.parent_path().parent_path()}) {
+    const std::filesystem::perms before = std::filesystem::status(path).permissions();
+    std::filesystem::permissions(path, before | std::filesystem::perms::others_write);
+    EXPECT_FALSE(is_found()) << path;
+    std::filesystem::permissions(path, before);
+    EXPECT_TRUE(is_found());
+  }
+  set_installation_prefix({});
+  EXPECT_FALSE(is_found());
 }
 
 TEST(Nvrtc, AnyOtherLibraryIsRefused) {
