@@ -110,6 +110,12 @@ Verdict judge(const SanitizedRun& run, Config config) {
     verdict.text = "did not finish in time";
     return verdict;
   }
+  constexpr std::string_view kFaultLine = "pascaline: ";
+  const std::size_t fault = run.output.rfind(kFaultLine);
+  if (run.exit_code == kFault && fault != std::string::npos) {  // nothing was checked
+    const std::size_t begin = fault + kFaultLine.size();
+    throw Error(run.output.substr(begin, run.output.find('\n', begin) - begin));
+  }
   const std::size_t start = run.output.rfind("{\"reason\"");
   const json reply = start == std::string::npos ? json() : json::parse(run.output.substr(start), nullptr, false);
   if (reply.is_object()) {

@@ -1,16 +1,21 @@
 #include "runtime/device/cubin_cache.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <cctype>
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 
 #include "core/error.hpp"
+#include "core/util/descriptor.hpp"
 #include "core/util/hash.hpp"
+#include "core/util/ownership.hpp"
 #include "core/util/paths.hpp"
 
 namespace pascaline {
@@ -133,14 +138,37 @@ fs::path entry_file(const fs::path& folder, const std::string& key) {
   return folder / key.substr(0, 2) / key.substr(2);
 }
 
+// For the user only, whatever the umask: code is loaded from it. The folders that it is in are as the umask has them.
 void make_folder(const fs::path& folder) {
   std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) {
+  if (folder.has_parent_path()) {
+    fs::create_directories(folder.parent_path(), error);
+  }
+  const bool made = !error && ::mkdir(folder.c_str(), 0700) == 0;
+  const int code = error ? error.value() : made ? 0 : errno;
+  if (made ? ::chmod(folder.c_str(), 0700) != 0 : code != EEXIST || !fs::is_directory(folder, error)) {
+    const int reason = made ? errno : code;
     throw Error(fmt::format("cannot create the folder {} of the kernel cache: {}; set PASCALINE_CACHE_DIR to one that "
                             "can be written",
-                            folder.string(), error.message()),
-                error.value());
+                            folder.string(), std::strerror(reason)),
+                reason);
+  }
+}
+
+// Code of others is not loaded, nor is anything put where they could exchange it. What is not there is nobody's.
+void require_own(const fs::path& path, const struct ::stat& status) {
+  if (const std::string foreign = why_foreign(status); !foreign.empty()) {
+    throw Error(
+        fmt::format("cannot use {} of the kernel cache, as code is loaded from there and {}; remove it, or set "
+                    "PASCALINE_CACHE_DIR to a folder that only you can write",
+                    path.string(), foreign));
+  }
+}
+
+void require_own_folder(const fs::path& folder) {
+  struct ::stat status {};
+  if (::stat(folder.c_str(), &status) == 0) {
+    require_own(folder, status);
   }
 }
 
@@ -153,22 +181,31 @@ void warn_once(const Error& error) {
 
 }  // namespace
 
-CubinCache::CubinCache(fs::path folder) : folder_(std::move(folder)) { make_folder(folder_); }
+CubinCache::CubinCache(fs::path folder) : folder_(std::move(folder)) {
+  folder_ = folder_.has_filename() ? folder_ : folder_.parent_path();  // "a/" is "a"
+  require_own_folder(folder_);
+}
 
 std::optional<CompileResult> CubinCache::find(const std::string& key) const {
   const fs::path file = entry_file(folder_, key);
-  std::error_code ignored;
-  if (!fs::is_regular_file(file, ignored)) {
+  const Descriptor entry(::open(file.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  struct ::stat status {};
+  if (entry.get() < 0 || ::fstat(entry.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
     return std::nullopt;
   }
-  std::string entry;
+  for (const fs::path& folder : {folder_, file.parent_path()}) {
+    require_own_folder(folder);
+  }
+  require_own(file, status);
+  std::string bytes;
   try {
-    entry = read_file(file);
+    bytes = read_file(entry, file);
   } catch (const Error&) {
     return std::nullopt;
   }
-  std::optional<CompileResult> result = decode(entry);
+  std::optional<CompileResult> result = decode(bytes);
   if (!result) {
+    std::error_code ignored;
     fs::remove(file, ignored);
   }
   return result;
@@ -176,8 +213,11 @@ std::optional<CompileResult> CubinCache::find(const std::string& key) const {
 
 void CubinCache::store(const std::string& key, const CompileResult& result) const {
   const fs::path file = entry_file(folder_, key);
-  make_folder(file.parent_path());
-  write_file_atomically(file, encode(result));
+  for (const fs::path& folder : {folder_, file.parent_path()}) {
+    make_folder(folder);
+    require_own_folder(folder);
+  }
+  write_file_atomically(file, encode(result), 0600);
 }
 
 CompileResult CubinCache::get(const Toolchain& toolchain, const CompileRequest& request) const {

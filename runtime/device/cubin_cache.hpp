@@ -9,10 +9,11 @@
 namespace pascaline {
 
 /// Compiled kernels on disk, shared by processes and nights. An entry is written to a temporary file and renamed,
-/// carries a checksum, and is rebuilt if damaged. Kernels that do not compile are cached too.
+/// carries a checksum, and is rebuilt if damaged. Kernels that do not compile are cached too. Only the user can read
+/// the folder; one, or an entry, that others than the user and root can change is refused with an Error.
 class CubinCache {
  public:
-  /// Uses (and creates) `folder`; throws Error if it cannot.
+  /// Uses `folder`, which is created when something is to be stored.
   explicit CubinCache(std::filesystem::path folder);
 
   /// The entry, or nothing if there is none or it is damaged (a damaged one is removed).

@@ -107,16 +107,41 @@ TEST(CubinCache, KeysThatAreNoFileNamesAreRefused) {
 }
 
 // A file where a folder must be is an obstacle for root as well.
-TEST(CubinCache, FolderThatCannotBeMadeIsNamed) {
+TEST(CubinCache, FolderThatCannotBeMadeIsNamedWhenSomethingIsStored) {
   const TemporaryFolder folder;
   const fs::path obstacle = folder.write("file", "");
+  const CubinCache cache(obstacle / "cache");
+  EXPECT_FALSE(cache.find(kKey));
   try {
-    const CubinCache cache(obstacle / "cache");
+    cache.store(kKey, sample());
     FAIL() << "no error";
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find(obstacle.string()), std::string::npos);
     EXPECT_NE(std::string(error.what()).find("PASCALINE_CACHE_DIR"), std::string::npos);
   }
+}
+
+TEST(CubinCache, WhatOthersCanChangeIsNotLoaded) {
+  const TemporaryFolder folder;
+  const fs::path place = folder.path() / "cache/";
+  const CubinCache cache(place);
+  cache.store(kKey, sample());
+  const fs::path file = only_file(place);
+  for (const fs::path& path : {file, file.parent_path(), cache.folder()}) {
+    const fs::perms before = fs::status(path).permissions();
+    fs::permissions(path, before | fs::perms::group_write);
+    try {
+      (void)cache.find(kKey);
+      ADD_FAILURE() << "loaded from " << path;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("cannot use " + path.string()), std::string::npos) << error.what();
+    }
+    fs::permissions(path, before);
+    EXPECT_TRUE(cache.find(kKey));
+  }
+  fs::rename(file, folder.path() / "entry");
+  fs::create_symlink(folder.path() / "entry", file);
+  EXPECT_FALSE(cache.find(kKey)) << "a link";
 }
 
 TEST(CubinCache, CompilesOnceAndSurvivesADiskThatRefuses) {
