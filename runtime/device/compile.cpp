@@ -16,6 +16,7 @@
 #include "runtime/device/cuda/jit_link.hpp"
 #include "runtime/device/cuda/nvrtc.hpp"
 #include "runtime/device/emulator/emulated_device.hpp"
+#include "runtime/device/parameter_order.hpp"
 
 namespace pascaline {
 namespace {
@@ -189,10 +190,34 @@ const std::string& Toolchain::compiler() const noexcept { return impl_->compiler
 const std::string& Toolchain::version() const noexcept { return impl_->version; }
 const std::string& Toolchain::path() const noexcept { return impl_->path; }
 
+// A function that the check does not find is left to the compilation without it, which tells what there is instead.
 CompileResult Toolchain::compile(const CompileRequest& request) const {
   if (request.source == nullptr) {
     throw Error("cannot compile without a source");
   }
+  if (!request.arguments) {
+    return compile_unchecked(request);
+  }
+  KernelSource checked = *request.source;
+  checked.text += signature_check(request.function, *request.arguments);
+  CompileRequest with_check = request;
+  with_check.source = &checked;
+  CompileResult result = compile_unchecked(with_check);
+  if (!result.ok && !is_of_signature_check(result.reason)) {
+    return result;
+  }
+  const auto fault = result.ok ? parameter_order_fault(request.source->text, request.function, *request.arguments)
+                               : signature_fault(result.reason, request.function, *request.arguments);
+  if (fault) {
+    CompileResult refused;
+    refused.reason = fmt::format("{}: error: {}", request.source->file.filename().string(), *fault);
+    refused.log = std::move(result.log);
+    return refused;
+  }
+  return result.ok ? result : compile_unchecked(request);
+}
+
+CompileResult Toolchain::compile_unchecked(const CompileRequest& request) const {
   if (const HostCompiler* host = std::get_if<HostCompiler>(&impl_->tool)) {
     return compile_for_emulator(*host, request);
   }
@@ -222,6 +247,12 @@ std::string Toolchain::cache_key(const CompileRequest& request) const {
   }
   if (!request.translation.architecture.empty()) {
     hash.add(request.translation.architecture).add(request.translation.version);
+  }
+  if (request.arguments) {
+    hash.add(signature_check(request.function, *request.arguments));
+    for (const LaunchedArgument& argument : *request.arguments) {
+      hash.add(argument.name);
+    }
   }
   return hash.hex();
 }

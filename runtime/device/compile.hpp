@@ -8,6 +8,7 @@
 
 #include "core/binary.hpp"
 #include "runtime/device/device.hpp"
+#include "runtime/device/signature.hpp"
 
 namespace pascaline {
 
@@ -43,6 +44,8 @@ struct CompileRequest {
   /// Path of the compiler, for a pool of workers that may use several; empty: its first. A Toolchain takes no notice.
   std::string compiler{};
   Translation translation{};  ///< of PTX; where it fails, the binary has none and the driver says why
+  /// Of the launches; a function that cannot take them does not compile. Nothing: any function does.
+  std::optional<std::vector<LaunchedArgument>> arguments{};
 };
 
 /// A compiler for one target architecture: an NVRTC library or the system's C++ compiler.
@@ -74,6 +77,7 @@ class Toolchain {
  private:
   struct Impl;
   explicit Toolchain(std::unique_ptr<Impl> impl);
+  [[nodiscard]] CompileResult compile_unchecked(const CompileRequest& request) const;
   std::unique_ptr<Impl> impl_;
 };
 

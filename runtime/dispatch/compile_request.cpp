@@ -1,6 +1,22 @@
 #include "runtime/dispatch/compile_request.hpp"
 
 namespace pascaline {
+namespace {
+
+std::vector<LaunchedArgument> arguments_of(const BoundSpace& bound) {
+  std::vector<LaunchedArgument> arguments;
+  for (const Argument& argument : bound.space().arguments) {
+    using Role = LaunchedArgument::Role;
+    const Role role = argument.kind == ArgumentKind::scalar ? Role::scalar
+                      : argument.access == Access::scratch  ? Role::scratch
+                      : is_output(argument)                 ? Role::output
+                                                            : Role::input;
+    arguments.push_back({argument.name, role, bound.type_of(argument)});
+  }
+  return arguments;
+}
+
+}  // namespace
 
 CompileRequest compile_request(const BoundSpace& bound, const Config& config, const KernelSource& source,
                                BinaryKind kind, const std::string& architecture) {
@@ -11,6 +27,7 @@ CompileRequest compile_request(const BoundSpace& bound, const Config& config, co
   request.options = bound.options(config);
   request.kind = kind;
   request.architecture = architecture;
+  request.arguments = arguments_of(bound);
   return request;
 }
 

@@ -212,10 +212,7 @@ Compiled ToyBench::compile(const CompileRequest& request) const {
 Compiled ToyBench::compile(const Config& config) const { return compile(request(config)); }
 
 Binary ToyBench::reference() const {
-  CompileRequest naive = request(space_.general_default());
-  naive.function = space_.reference.kernel->function;
-  naive.defines.emplace_back("PASCALINE_REFERENCE=1");
-  Compiled compiled = compile(naive);
+  Compiled compiled = compile(reference_request_of(space_, request(space_.general_default())));
   EXPECT_EQ(compiled.status, TrialStatus::ok) << compiled.result.log;
   return std::move(compiled.result.binary);
 }

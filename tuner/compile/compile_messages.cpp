@@ -23,6 +23,34 @@ KernelSource source_of(const json& message) {
   return source;
 }
 
+namespace {
+
+json arguments_message(const std::optional<std::vector<LaunchedArgument>>& arguments) {
+  if (!arguments) {
+    return nullptr;
+  }
+  json message = json::array();
+  for (const LaunchedArgument& argument : *arguments) {
+    message.push_back({argument.name, static_cast<int>(argument.role), static_cast<int>(argument.type)});
+  }
+  return message;
+}
+
+std::optional<std::vector<LaunchedArgument>> arguments_of(const json& message) {
+  if (message.is_null()) {
+    return std::nullopt;
+  }
+  std::vector<LaunchedArgument> arguments;
+  for (const json& argument : message) {
+    arguments.push_back({argument.at(0).get<std::string>(),
+                         static_cast<LaunchedArgument::Role>(argument.at(1).get<int>()),
+                         static_cast<ElementType>(argument.at(2).get<int>())});
+  }
+  return arguments;
+}
+
+}  // namespace
+
 json request_message(std::uint64_t id, const CompileRequest& request) {
   return {{"do", "compile"},
           {"id", id},
@@ -36,7 +64,8 @@ json request_message(std::uint64_t id, const CompileRequest& request) {
           {"address_sanitizer", request.address_sanitizer},
           {"translate_for", request.translation.architecture},
           {"translator", request.translation.library},
-          {"translator_version", request.translation.version}};
+          {"translator_version", request.translation.version},
+          {"arguments", arguments_message(request.arguments)}};
 }
 
 CompileRequest request_of(const json& message) {
@@ -51,6 +80,7 @@ CompileRequest request_of(const json& message) {
   message.at("translate_for").get_to(request.translation.architecture);
   message.at("translator").get_to(request.translation.library);
   message.at("translator_version").get_to(request.translation.version);
+  request.arguments = arguments_of(message.at("arguments"));
   return request;
 }
 

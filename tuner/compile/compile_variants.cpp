@@ -126,6 +126,10 @@ CompileRequest reference_request_of(const Space& space, CompileRequest default_r
   if (space.reference.kernel) {
     default_request.function = space.reference.kernel->function;
     default_request.defines.emplace_back("PASCALINE_REFERENCE=1");
+    for (LaunchedArgument& argument : default_request.arguments.value()) {
+      const bool output = argument.role == LaunchedArgument::Role::output;
+      argument.type = output ? ElementType::float64 : argument.type;
+    }
   }
   return default_request;
 }

@@ -58,7 +58,7 @@ void compile_variants(const BoundSpace& bound, const VariantOptions& options, co
 /// Whether results are compared with what code of the kernel's file gives, not with a host reference.
 [[nodiscard]] bool needs_reference_code(const Reference& reference, bool on_host) noexcept;
 
-/// The request that compiles that code, from the one of the default configuration.
+/// The request that compiles that code, from the `compile_request` of the baseline.
 [[nodiscard]] CompileRequest reference_request_of(const Space& space, CompileRequest default_request);
 
 }  // namespace pascaline

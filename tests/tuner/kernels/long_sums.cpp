@@ -5,6 +5,7 @@
 #include "core/util/hash.hpp"
 #include "core/util/paths.hpp"
 #include "tests/tuner/toy_kernel.hpp"
+#include "tuner/compile/compile_variants.hpp"
 #include "tuner/measure/trial_runner.hpp"
 #include "tuner/measure/trial_setup.hpp"
 
@@ -44,9 +45,8 @@ std::vector<Trial> LongSums::run(const Sizes& sizes, std::size_t drawn) {
   }
   std::optional<Binary> naive;
   if (plan_.architecture != "host") {
-    CompileRequest request = compile_request(bound, configs[0], source_, plan_.kind, plan_.architecture);
-    request.function = space_.reference.kernel->function;
-    request.defines.emplace_back("PASCALINE_REFERENCE=1");
+    const CompileRequest request =
+        reference_request_of(space_, compile_request(bound, configs[0], source_, plan_.kind, plan_.architecture));
     const CompileResult compiled = cache_.get(toolchain_, request);
     EXPECT_TRUE(compiled.ok) << compiled.reason;
     naive = compiled.binary;

@@ -208,14 +208,13 @@ TEST_F(GpuSweepTest, ReferenceKernelAgreesWithTheHostReference) {
   for (const char* type : {"float32", "float16"}) {
     const BoundSpace bound(space, space.problem({{"M", "65"}, {"N", "70"}, {"K", "301"}, {"STORAGE", type}}),
                            plan.limits);
-    CompileRequest request = compile_request(bound, space.general_default(), source, plan.kind, plan.architecture);
+    const CompileRequest request =
+        compile_request(bound, space.general_default(), source, plan.kind, plan.architecture);
     const Toolchain toolchain = Toolchain::find(plan.architecture);
     Compiled compiled;
     compiled.result = toolchain.compile(request);
     ASSERT_TRUE(compiled.result.ok) << compiled.result.log;
-    request.function = space.reference.kernel->function;
-    request.defines.emplace_back("PASCALINE_REFERENCE=1");
-    const CompileResult naive = toolchain.compile(request);
+    const CompileResult naive = toolchain.compile(reference_request_of(space, request));
     ASSERT_TRUE(naive.ok) << naive.log;
     DeviceMonitor monitor(*device, {.passive = true});
     TrialRunner by_kernel(monitor, bound, naive.binary, quick_measure(), 3);
