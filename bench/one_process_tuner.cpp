@@ -20,6 +20,7 @@
 #include "core/space/code_words.hpp"
 #include "core/util/paths.hpp"
 #include "runtime/device/compile.hpp"
+#include "runtime/dispatch/planner.hpp"
 #include "tuner/compile/compile_variants.hpp"
 #include "tuner/measure/trial_runner.hpp"
 #include "tuner/monitor/device_monitor.hpp"
@@ -59,9 +60,7 @@ int run(const Options& options) {
   const auto request = [&](const Config& config) {
     return compile_request(bound, config, source, target.kind, target.architecture);
   };
-  CompileRequest naive = request(bound.default_config());
-  naive.function = space.reference.kernel->function;
-  naive.defines.emplace_back("PASCALINE_REFERENCE=1");
+  const CompileRequest naive = reference_request_of(space, request(untuned_config(bound)));
   DeviceMonitor monitor(*device, {.passive = true});
   TrialRunner runner(monitor, bound, compile(toolchain, naive).result.binary, {}, options.seed);
 

@@ -1,7 +1,11 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -14,6 +18,7 @@
 #include "runtime/device/emulator/sanitized_run.hpp"
 #include "runtime/dispatch/planner.hpp"
 #include "tuner/compile/compile_variants.hpp"
+#include "tuner/measure/agreement.hpp"
 #include "tuner/measure/trial_runner.hpp"
 #include "tuner/search/searcher.hpp"
 
@@ -27,13 +32,40 @@ struct CheckCommandOptions {
   std::uint64_t limit = 0;
   std::uint64_t seed = 1;
   bool as_json = false;
+  std::vector<std::string> wrong;  ///< JSON of configurations with wrong results, for the child
 };
 
 struct Verdict {
   Config config;
   bool good = false;
   std::string text;
+  TrialStatus status = TrialStatus::crashed;
+  std::string agrees_with{};  ///< text of the first configuration with the same wrong result
 };
+
+// Compiles for the emulated device with AddressSanitizer.
+Compiled compile_sanitized(const std::string& architecture, CompileRequest request) {
+  request.address_sanitizer = true;
+  Compiled compiled;
+  compiled.result = CubinCache(cache_folder()).get(Toolchain::find(architecture), request);
+  compiled.status = compiled.result.ok ? TrialStatus::ok : TrialStatus::compile_failed;
+  return compiled;
+}
+
+// Of the configurations that are known to be wrong, the one that gives the same as the last one of `runner`, or that
+// one itself; nothing if it is not wrong, or incomparably so.
+std::optional<Config> agreement(TrialRunner& runner, const std::vector<std::string>& wrong,
+                                const std::function<Compiled(const Config&)>& compile) {
+  std::optional<Config> own = runner.agrees_with();
+  for (const std::string& text : own ? wrong : std::vector<std::string>()) {
+    const Config other = Config::from_json(json::parse(text));
+    (void)runner.run(other, compile(other), 0);
+    if (runner.agrees_with() == own) {
+      return other;
+    }
+  }
+  return own;
+}
 
 // Runs in the child: one configuration, compiled with AddressSanitizer and verified on the emulated device.
 int check_one(const CheckCommandOptions& options) {
@@ -43,22 +75,21 @@ int check_one(const CheckCommandOptions& options) {
   const BoundSpace bound(space, options.kernel.load_problems(space).front(), info.limits);
   const Config config = options.kernel.load_config(bound);
   const KernelSource source = KernelSource::load(kernel_file(options.kernel.kernels(), space.kernel, ".cu"));
-  CompileRequest request = compile_request(bound, config, source, BinaryKind::host_object, info.architecture);
-  request.address_sanitizer = true;
-  Compiled compiled;
-  compiled.result = CubinCache(cache_folder()).get(Toolchain::find(info.architecture), request);
-  compiled.status = compiled.result.ok ? TrialStatus::ok : TrialStatus::compile_failed;
+  const auto request = [&](const Config& of) {
+    return compile_request(bound, of, source, BinaryKind::host_object, info.architecture);
+  };
+  const auto compile = [&](const Config& of) { return compile_sanitized(info.architecture, request(of)); };
+  Compiled compiled = compile(config);
   std::optional<Binary> reference;
-  if (needs_reference_code(space.reference, true)) {
-    CompileRequest plain =
-        compile_request(bound, bound.default_config(), source, BinaryKind::host_object, info.architecture);
-    plain.address_sanitizer = true;
-    const CompileRequest naive = reference_request_of(space, std::move(plain));
-    CompileResult result = CubinCache(cache_folder()).get(Toolchain::find(info.architecture), naive);
-    if (!result.ok) {
-      throw Error(fmt::format("the reference kernel '{}' does not compile: {}", naive.function, result.reason));
+  if (compiled.status == TrialStatus::ok && needs_reference_code(space.reference, true)) {
+    const CompileRequest naive = reference_request_of(space, request(untuned_config(bound)));
+    Compiled result = compile_sanitized(info.architecture, naive);
+    if (result.status != TrialStatus::ok) {
+      compiled.status = TrialStatus::rejected;
+      compiled.result.reason =
+          fmt::format("the reference kernel '{}' does not compile: {}", naive.function, result.result.reason);
     }
-    reference = std::move(result.binary);
+    reference = std::move(result.result.binary);
   }
   MeasureOptions once;
   once.warm_up = 0;
@@ -68,13 +99,16 @@ int check_one(const CheckCommandOptions& options) {
   DeviceMonitor monitor(*device, {.passive = true});
   TrialRunner runner(monitor, bound, std::move(reference), once, options.seed);
   const Trial trial = runner.run(config, compiled, 0);
-  fmt::print("{}\n", json{{"status", name_of(trial.status)}, {"reason", trial.reason}}.dump(
-                         -1, ' ', false, json::error_handler_t::replace));
+  const std::optional<Config> alike = agreement(runner, options.wrong, compile);
+  fmt::print(
+      "{}\n",
+      json{{"agrees_with", alike ? alike->text() : ""}, {"reason", trial.reason}, {"status", name_of(trial.status)}}
+          .dump(-1, ' ', false, json::error_handler_t::replace));
   return trial.status == TrialStatus::ok ? kSuccess : kNegative;
 }
 
-std::vector<std::string> child_command(const CheckCommandOptions& options, const Problem& problem,
-                                       const Config& config) {
+std::vector<std::string> child_command(const CheckCommandOptions& options, const Problem& problem, const Config& config,
+                                       const std::vector<Config>& wrong) {
   std::vector<std::string> command{"/proc/self/exe",      "check-worker", "--kernel",
                                    options.kernel.kernel, "--seed",       std::to_string(options.seed)};
   if (!options.kernel.kernels_folder.empty()) {
@@ -96,11 +130,14 @@ std::vector<std::string> child_command(const CheckCommandOptions& options, const
   for (const auto& [name, value] : config.settings()) {
     command.insert(command.end(), {"--set", name + "=" + to_text(value)});
   }
+  for (const Config& other : wrong) {
+    command.insert(command.end(), {"--wrong", other.json().dump()});
+  }
   return command;
 }
 
 Verdict judge(const SanitizedRun& run, Config config) {
-  Verdict verdict{std::move(config), false, {}};
+  Verdict verdict{.config = std::move(config), .text = {}};
   if (run.report) {
     verdict.text = fmt::format("{}: {} at {} in {}", run.report->kind, run.report->access, run.report->location,
                                run.report->function);
@@ -116,10 +153,12 @@ Verdict judge(const SanitizedRun& run, Config config) {
     const std::size_t begin = fault + kFaultLine.size();
     throw Error(run.output.substr(begin, run.output.find('\n', begin) - begin));
   }
-  const std::size_t start = run.output.rfind("{\"reason\"");
+  const std::size_t start = run.output.rfind("{\"agrees_with\"");
   const json reply = start == std::string::npos ? json() : json::parse(run.output.substr(start), nullptr, false);
   if (reply.is_object()) {
     verdict.good = reply.value("status", "") == "ok";
+    verdict.status = trial_status_from(reply.value("status", "")).value_or(verdict.status);
+    verdict.agrees_with = reply.value("agrees_with", "");
     verdict.text = verdict.good ? "ok" : reply.value("status", "") + ": " + reply.value("reason", "");
   } else {
     verdict.text =
@@ -167,12 +206,19 @@ int check_problem(const CheckCommandOptions& options, const HostCompiler& compil
                clean_line(first.reason));
   }
   int bad = 0;
+  Agreement agreement;
+  std::vector<Config> wrong;  // the first with each result that is not the reference's
   for (const Config& config : configurations(options, bound, first.config)) {
     if (interrupted()) {
       return bad;
     }
-    const Verdict verdict = judge(run_sanitized(compiler, child_command(options, bound.problem(), config)), config);
+    const Verdict verdict =
+        judge(run_sanitized(compiler, child_command(options, bound.problem(), config, wrong)), config);
     bad += verdict.good ? 0 : 1;
+    agreement.add(verdict.status, verdict.agrees_with);
+    if (verdict.agrees_with == config.text() && wrong.size() < kMostWrongResults) {
+      wrong.push_back(config);
+    }
     if (!options.as_json) {
       fmt::print("{}  {}\n    {}\n", bound.problem().text(), config.text(), clean_lines(verdict.text));
       std::fflush(stdout);
@@ -185,6 +231,9 @@ int check_problem(const CheckCommandOptions& options, const HostCompiler& compil
     if (fallback && config == first.config) {
       rows.back()["reason"] = first.reason;
     }
+  }
+  if (const std::string doubt = agreement.doubt(bound.space().reference); !doubt.empty()) {
+    fmt::print(options.as_json ? stderr : stdout, "{}: {}\n", bound.problem().text(), clean_line(doubt));
   }
   return bad;
 }
@@ -238,6 +287,7 @@ void add_check_command(CLI::App& app, Action& action) {
   inner->kernel.add_problems_to(*worker);
   inner->kernel.add_settings_to(*worker);
   worker->add_option("--seed", inner->seed)->transform(any_unsigned());
+  worker->add_option("--wrong", inner->wrong)->allow_extra_args(false);
   worker->callback([&action, inner] { action = [inner] { return check_one(*inner); }; });
 }
 

@@ -168,6 +168,9 @@ void Progress::summary(const SweepSummary& summary, const SweepOptions& options)
                   summary.dropped > 0 ? fmt::format(", {} of them dropped early as slower", summary.dropped) : "",
                   summary.duplicates, summary.problems_done, summary.problems_done == 1 ? "" : "s",
                   clock_text(summary.wall_s), options.database.string()));
+  for (const std::string& doubt : summary.doubts) {
+    view_.line(doubt);
+  }
   if (const std::string times = trial_times_text(summary.trial_times); !times.empty()) {
     view_.line(times);
   }

@@ -202,6 +202,7 @@ nlohmann::json summary_document(const SweepSummary& summary, const SweepOptions&
                         {"problems_exhausted", summary.problems_exhausted},
                         {"not_reached", summary.not_reached},
                         {"left_out", summary.left_out},
+                        {"doubts", summary.doubts},
                         {"phases", phases_json(summary.phases)},
                         {"expected_s", summary.expected_s ? nlohmann::json(*summary.expected_s) : nlohmann::json()},
                         {"deepening", deepening_json(summary.deepening)},

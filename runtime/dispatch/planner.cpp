@@ -366,12 +366,14 @@ Plan plan_untuned(const BoundSpace& space, std::span<const Config> failed, std::
   }
   auto config = closest_valid(space, failed);
   if (!config) {
-    throw Error(fmt::format("found no valid configuration for {} on this device ({}); widen the values in {}",
-                            plan.problem.text(), plan.reason, space.space().file));
+    throw NoConfigError(fmt::format("found no valid configuration for {} on this device ({}); widen the values in {}",
+                                    plan.problem.text(), plan.reason, space.space().file));
   }
   plan.config = std::move(*config);
   plan.provenance = Provenance::fallback;
   return plan;
 }
+
+Config untuned_config(const BoundSpace& space) { return plan_untuned(space, {}, {}).config; }
 
 }  // namespace pascaline

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/error.hpp"
 #include "core/space/space.hpp"
 #include "db/store.hpp"
 #include "runtime/device/compile.hpp"
@@ -59,8 +60,18 @@ struct TunedKernel {
 [[nodiscard]] std::vector<std::string> missing_compilers(const std::vector<Winner>& winners,
                                                          const std::vector<ToolkitRow>& here);
 
+/// No configuration is valid for a problem on a device, as far as was looked.
+class NoConfigError : public Error {
+ public:
+  using Error::Error;
+};
+
 /// The plan without any winner: the default, or the valid configuration closest to it, none of `failed`. `because`
-/// says why no winner is used and is extended. Its toolkit is left to the caller. Throws Error if there is none.
+/// says why no winner is used and is extended. Its toolkit is left to the caller. Throws NoConfigError if there is
+/// none.
 [[nodiscard]] Plan plan_untuned(const BoundSpace& space, std::span<const Config> failed, std::string reason);
+
+/// The configuration of that plan: the reference is launched with it. Throws likewise.
+[[nodiscard]] Config untuned_config(const BoundSpace& space);
 
 }  // namespace pascaline

@@ -108,7 +108,7 @@ void MeasureClient::cut_trial(const json& message, std::vector<MeasureEvent>& ev
 void MeasureClient::finish_trial(const json& message, std::vector<MeasureEvent>& events) {
   expect_trial(message);
   const auto id = message.at("id").get<std::uint64_t>();
-  TrialDone done{id, message.at("trial").get<Trial>()};
+  TrialDone done{id, message.at("trial").get<Trial>(), message.at("agrees_with").get<std::string>()};
   done.trial.problem = trials_.front().blank.problem;
   trials_.pop_front();
   note_answer(message);

@@ -62,6 +62,7 @@ struct FinalsJob {
 struct TrialDone {
   std::uint64_t id = 0;
   Trial trial;
+  std::string agrees_with{};  ///< the first configuration with the same wrong result; empty: none is known
 };
 struct TrialCut {  ///< the time was up before there was a result
   TrialJob job;

@@ -157,6 +157,10 @@ void MeasureServer::problem(const json& message) {
     writer_.send({{"is", "refused"}, {"reason", error.what()}});
     runner_.reset();
     return;
+  } catch (const ReferenceError& error) {
+    writer_.send({{"is", "refused"}, {"reason", error.what()}});
+    runner_.reset();
+    return;
   } catch (const Error& error) {
     if (!is_place(space_->kernel)) {
       throw;
@@ -184,8 +188,13 @@ void MeasureServer::trial(const json& message) {
   } else if (runner_->gave_up()) {
     writer_.send({{"is", "gave_up"}, {"reason", monitor_->reason()}});
   } else {
-    writer_.send(
-        {{"is", "trial"}, {"id", job_id_}, {"trial", trial}, {"busy_ms", ms_since(start)}, {"waited_ms", waited_ms()}});
+    const std::optional<Config>& alike = runner_->agrees_with();
+    writer_.send({{"is", "trial"},
+                  {"id", job_id_},
+                  {"trial", trial},
+                  {"agrees_with", alike ? alike->text() : ""},
+                  {"busy_ms", ms_since(start)},
+                  {"waited_ms", waited_ms()}});
   }
   look_at_device();
 }

@@ -19,7 +19,8 @@ namespace pascaline {
 ///   prepared  busy_ms: buffers, inputs and reference results of the problem are there
 ///   refused   reason: the problem does not fit the device
 ///   phase     id, phase: what it begins to do, so that the parent can tell whom to blame and how long to wait
-///   trial     id, trial, busy_ms, waited_ms: of it for the card to be steady
+///   trial     id, trial, agrees_with (text of the first configuration with the same wrong result, or empty), busy_ms,
+///             waited_ms: of it for the card to be steady
 ///   cut       id, busy_ms, waited_ms: the time was up before the trial came to anything
 ///   finals    id, result or null, busy_ms, waited_ms
 ///   telemetry sensors, state, reason, canary_us, unix_ms: twice a second and more

@@ -2,19 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <utility>
 
 #include "core/elements.hpp"
 #include "core/error.hpp"
+#include "runtime/dispatch/planner.hpp"
 #include "runtime/formats/packed_matrix.hpp"
 #include "runtime/ops/reference.hpp"
 
 namespace pascaline {
 namespace {
-
-constexpr std::uint8_t kPoison = 0xFF;  // NaN in float16, bfloat16, float32 and float64; -1 in integers
 
 // Of a device's memory, what stays free for scratch buffers and code when expected outputs are kept there.
 constexpr std::uint64_t kPartLeftFree = 4;
@@ -40,14 +40,30 @@ void check_host_reference(const Space& space) {
   }
 }
 
+// The number that an element is whose bytes all are poison.
+double poisoned_value(ElementType type, std::uint8_t poison) {
+  return widen(type, std::vector<std::byte>(size_of(type), std::byte{poison})).front();
+}
+
+bool is_poisoned(double value, double poison) { return value == poison || (std::isnan(value) && std::isnan(poison)); }
+
+// Whether an element may be poison, or computed from poison.
+bool has_poison(const std::vector<double>& values, double poison) {
+  return std::any_of(values.begin(), values.end(),
+                     [&](double value) { return std::isnan(value) || is_poisoned(value, poison); });
+}
+
 }  // namespace
 
 ProblemData::ProblemData(Device& device, const BoundSpace& space, Kernel reference)
-    : device_(&device), space_(&space), reference_(std::move(reference)), readback_(device) {
+    : device_(&device),
+      space_(&space),
+      reference_(std::move(reference)),
+      baseline_(untuned_config(space)),
+      readback_(device) {
   if (!reference_) {
     check_host_reference(space.space());
   }
-  const Config config = space.default_config();
   for (const Argument& argument : space.space().arguments) {
     if (argument.kind != ArgumentKind::buffer || argument.access == Access::scratch) {
       continue;
@@ -55,9 +71,9 @@ ProblemData::ProblemData(Device& device, const BoundSpace& space, Kernel referen
     Slot slot;
     slot.argument = &argument;
     slot.type = space.type_of(argument);
-    slot.count = static_cast<std::size_t>(space.value(argument, config));
-    slot.columns = space.columns(argument, config);
-    slot.buffer = device.allocate(space.buffer_bytes(argument, config));
+    slot.count = static_cast<std::size_t>(space.value(argument, baseline_));
+    slot.columns = space.columns(argument, baseline_);
+    slot.buffer = device.allocate(space.buffer_bytes(argument, baseline_));
     named_.push_back({argument.name, slot.buffer.data()});
     slots_.push_back(std::move(slot));
   }
@@ -80,59 +96,162 @@ void ProblemData::draw(std::uint64_t seed) {
   } else {
     reference_on_host();
   }
+  poison_may_pass_ = false;
   for (Slot& slot : slots_) {
     if (is_output(*slot.argument)) {
       slot.bound.emplace(*space_, slot.type, slot.expected, std::move(slot.slack));
-      keep_expected(slot, reference_ && !space_->space().reference.by_default);
+      keep_expected(slot, reference_ && !reference_is_itself());
+      poison_may_pass_ = poison_may_pass_ || accepts(slot, poisoned_value(slot.type, kPoisons.front()));
     }
   }
   draw_ms_ = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }
 
-// The naive kernel takes the same arguments, with its outputs, and what it adds to, in float64. The kernel itself,
-// where its default configuration is the reference, takes them as they are.
+bool ProblemData::accepts(const Slot& slot, double value) {
+  if (std::isnan(value)) {
+    return std::any_of(slot.expected.begin(), slot.expected.end(),
+                       [](double expected) { return std::isnan(expected); });
+  }
+  std::size_t at = 0;
+  return std::any_of(slot.expected.begin(), slot.expected.end(), [&](double expected) {
+    const double error = slot.bound->error(value, expected);
+    return error <= slot.bound->tolerance(value, expected, at++);
+  });
+}
+
+// The naive kernel has its outputs, and what it adds to, in float64. The kernel itself, where it is the reference, has
+// them as they are.
+ElementType ProblemData::result_type(const Slot& slot) const {
+  return reference_is_itself() ? slot.type : ElementType::float64;
+}
+
+ProblemData::Results ProblemData::launch_reference(LaunchArguments& arguments, std::vector<Buffer>& results,
+                                                   std::uint8_t poison) {
+  std::size_t next = 0;
+  for (const Slot& slot : slots_) {
+    if (!is_output(*slot.argument)) {
+      continue;
+    }
+    const Buffer& result = results[next++];
+    if (!is_input(*slot.argument)) {
+      device_->fill(result, poison);
+    } else if (reference_is_itself()) {
+      device_->upload(result, slot.initial);
+    } else {
+      const std::vector<double> initial = widen(slot.type, slot.initial);
+      device_->upload(result, std::as_bytes(std::span(initial)));
+    }
+  }
+  arguments.refill_scratch(*device_, poison);
+  const Space& space = space_->space();
+  const Launch& launch = reference_is_itself() ? space.launch : *space.reference.kernel;
+  device_->launch(reference_, space_->geometry(launch, baseline_), arguments.pointers());
+  device_->synchronize();
+  Results found;
+  for (const Slot& slot : slots_) {
+    if (is_output(*slot.argument)) {
+      std::vector<std::byte> bytes(bytes_of(result_type(slot), slot.count));
+      device_->download(bytes, results[found.size()]);
+      found.push_back(widen(result_type(slot), bytes));
+    }
+  }
+  return found;
+}
+
 void ProblemData::reference_on_device() {
-  const bool itself = space_->space().reference.by_default;
-  const Config config = space_->default_config();
   std::vector<Buffer> results;
   std::vector<NamedPointer> named;
   for (Slot& slot : slots_) {
     void* data = slot.buffer.data();
     if (is_output(*slot.argument)) {
-      if (slot.expected_there && !itself) {
+      if (slot.expected_there && !reference_is_itself()) {
         results.push_back(std::move(*slot.expected_there));
         slot.expected_there.reset();
       } else {
-        results.push_back(device_->allocate(slot.count * (itself ? size_of(slot.type) : sizeof(double))));
-      }
-      if (is_input(*slot.argument) && itself) {
-        device_->upload(results.back(), slot.initial);
-      } else if (is_input(*slot.argument)) {
-        const std::vector<double> initial = widen(slot.type, slot.initial);
-        device_->upload(results.back(), std::as_bytes(std::span(initial)));
-      } else {
-        device_->fill(results.back(), kPoison);
+        results.push_back(device_->allocate(slot.count * size_of(result_type(slot))));
       }
       data = results.back().data();
     }
     named.push_back({slot.argument->name, data});
   }
-  LaunchArguments arguments(*device_, *space_, config, named);
-  const Launch& launch = itself ? space_->space().launch : *space_->space().reference.kernel;
-  device_->launch(reference_, space_->geometry(launch, config), arguments.pointers());
-  device_->synchronize();
+  LaunchArguments arguments(*device_, *space_, baseline_, named);
+  Results found = launch_reference(arguments, results, kPoisons.front());
   std::size_t next = 0;
+  const bool suspicious = std::any_of(slots_.begin(), slots_.end(), [&](const Slot& slot) {
+    const bool output = is_output(*slot.argument);
+    return output && has_poison(found[next++], poisoned_value(result_type(slot), kPoisons.front()));
+  });
+  if (suspicious) {
+    Results again = launch_reference(arguments, results, kPoisons.back());
+    require_written(found, again);
+    found = std::move(again);
+  }
+  next = 0;
   for (Slot& slot : slots_) {
-    if (is_output(*slot.argument) && itself) {
-      std::vector<std::byte> bytes(bytes_of(slot.type, slot.count));
-      device_->download(bytes, results[next++]);
-      slot.expected = widen(slot.type, bytes);
-    } else if (is_output(*slot.argument)) {
-      slot.expected.resize(slot.count);
-      device_->download(std::as_writable_bytes(std::span(slot.expected)), results[next]);
-      slot.expected_there = std::move(results[next++]);
+    if (is_output(*slot.argument)) {
+      slot.expected = std::move(found[next]);
+      if (!reference_is_itself()) {
+        slot.expected_there = std::move(results[next]);
+      }
+      ++next;
     }
   }
+  if (reference_is_itself()) {
+    require_changes();
+  }
+}
+
+void ProblemData::require_written(const Results& first, const Results& second) const {
+  std::size_t next = 0;
+  for (const Slot& slot : slots_) {
+    if (!is_output(*slot.argument)) {
+      continue;
+    }
+    const double poison = poisoned_value(result_type(slot), kPoisons.front());
+    const double other_poison = poisoned_value(result_type(slot), kPoisons.back());
+    const std::vector<double>& before = first[next];
+    const std::vector<double>& after = second[next++];
+    for (std::size_t i = 0; i < before.size(); ++i) {
+      const bool unwritten = !is_input(*slot.argument) && is_poisoned(before[i], poison) && after[i] == other_poison;
+      if (unwritten) {
+        throw ReferenceError(fmt::format(
+            "{} does not write {}[{}], so that nothing can be compared with it; make it write every element, or give "
+            "the buffer access inout",
+            reference_text(), slot.argument->name, i));
+      }
+      if (std::isnan(before[i]) && !std::isnan(after[i])) {
+        throw ReferenceError(
+            fmt::format("{} computes {}[{}] from memory that nothing has written, so that nothing can "
+                        "be compared with it",
+                        reference_text(), slot.argument->name, i));
+      }
+    }
+  }
+}
+
+// Where all outputs are also inputs, a kernel that does nothing would agree with a reference that does nothing.
+void ProblemData::require_changes() const {
+  bool any = false;
+  for (const Slot& slot : slots_) {
+    if (is_output(*slot.argument)) {
+      if (!is_input(*slot.argument) || slot.expected != widen(slot.type, slot.initial)) {
+        return;
+      }
+      any = any || slot.count > 0;
+    }
+  }
+  if (any) {
+    throw ReferenceError(
+        fmt::format("{} leaves every output as it was, so that nothing can be compared with it; is an input filled "
+                    "with values that "
+                    "change nothing?",
+                    reference_text()));
+  }
+}
+
+std::string ProblemData::reference_text() const {
+  return reference_is_itself() ? fmt::format("the reference, the kernel with {},", baseline_.text())
+                               : fmt::format("the reference kernel '{}'", space_->space().reference.kernel->function);
 }
 
 void ProblemData::reference_on_host() {
@@ -159,12 +278,12 @@ void ProblemData::reference_on_host() {
   }
 }
 
-void ProblemData::poison_outputs() {
+void ProblemData::poison_outputs(std::uint8_t poison) {
   for (const Slot& slot : slots_) {
     if (slot.argument->access == Access::inout) {
       device_->upload(slot.buffer, slot.initial);
     } else if (is_output(*slot.argument)) {
-      device_->fill(slot.buffer, kPoison);
+      device_->fill(slot.buffer, poison);
     }
   }
 }
@@ -198,6 +317,30 @@ ProblemData::Check ProblemData::check_outputs() {
     }
   }
   return check;
+}
+
+ProblemData::Results ProblemData::outputs() {
+  Results found;
+  for (const Slot& slot : slots_) {
+    if (is_output(*slot.argument)) {
+      std::vector<std::byte> bytes(bytes_of(slot.type, slot.count));
+      device_->download(bytes, slot.buffer);
+      found.push_back(widen(slot.type, bytes));
+    }
+  }
+  return found;
+}
+
+bool ProblemData::agrees_with(const Results& others) {
+  const Results own = outputs();
+  std::size_t next = 0;
+  return std::all_of(slots_.begin(), slots_.end(), [&](const Slot& slot) {
+    if (!is_output(*slot.argument)) {
+      return true;
+    }
+    const std::vector<double>& other = others[next];
+    return ErrorBound(*space_, slot.type, other).compare(own[next++], other).within;
+  });
 }
 
 ErrorBound::Verdict ProblemData::compare(const Slot& slot) {

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "core/error.hpp"
 #include "core/error_bound.hpp"
 #include "core/space/space.hpp"
 #include "runtime/device/device.hpp"
@@ -12,6 +14,16 @@
 #include "tuner/measure/readback.hpp"
 
 namespace pascaline {
+
+/// The reference of a problem gives nothing to compare results with.
+class ReferenceError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// Bytes that fill outputs and scratch before a launch. The first is NaN in every floating-point type, but may be an
+/// integer's right value, as NaN may be: what still passes is launched again with the second.
+inline constexpr std::array<std::uint8_t, 2> kPoisons{0xFF, 0x3C};
 
 /// Buffers of one problem on a device, its drawn inputs, and what the outputs must be (in float64).
 class ProblemData {
@@ -21,13 +33,16 @@ class ProblemData {
   /// if memory is short.
   ProblemData(Device& device, const BoundSpace& space, Kernel reference);
 
-  /// Draws fresh inputs and computes the reference again.
+  /// Draws fresh inputs and computes the reference again. Throws ReferenceError if that leaves an element of an `out`
+  /// buffer unwritten, computes one from memory that was never written, or changes no output at all.
   void draw(std::uint64_t seed);
   /// How long the last `draw` took.
   [[nodiscard]] double draw_ms() const noexcept { return draw_ms_; }
 
-  /// Fills every output with bytes that are NaN in every float type, and refills `inout` buffers with their inputs.
-  void poison_outputs();
+  /// Fills every output with that byte, and refills `inout` buffers with their inputs.
+  void poison_outputs(std::uint8_t poison = kPoisons.front());
+  /// Whether an element that still holds the first poison could be taken for a right one.
+  [[nodiscard]] bool poison_may_pass() const noexcept { return poison_may_pass_; }
   /// Uploads the drawn contents of the inputs again.
   void restore_inputs();
   /// The largest error where all elements are within their bounds, or that of the element furthest beyond its own;
@@ -42,6 +57,11 @@ class ProblemData {
     [[nodiscard]] bool passed() const noexcept { return within; }
   };
   [[nodiscard]] Check check_outputs();
+  /// Elements of each output, in the order of the arguments.
+  using Results = std::vector<std::vector<double>>;
+  [[nodiscard]] Results outputs();
+  /// Whether the outputs are as near to these as they would have to be to a reference's.
+  [[nodiscard]] bool agrees_with(const Results& others);
   /// Frees what was kept on the device to compare outputs with, and keeps no more of it; false if there was none.
   bool free_expected();
   /// Name of a buffer whose guard band was written to, or what its results are compared with on the device, which is
@@ -71,13 +91,23 @@ class ProblemData {
 
   void keep_expected(Slot& slot, bool is_there);
   [[nodiscard]] ErrorBound::Verdict compare(const Slot& slot);
+  // What it leaves in the outputs, which `results` stand for, where they and scratch held that poison.
+  [[nodiscard]] Results launch_reference(LaunchArguments& arguments, std::vector<Buffer>& results, std::uint8_t poison);
+  void require_written(const Results& first, const Results& second) const;
+  void require_changes() const;
+  [[nodiscard]] std::string reference_text() const;
+  [[nodiscard]] static bool accepts(const Slot& slot, double value);
   void reference_on_device();
   void reference_on_host();
+  [[nodiscard]] ElementType result_type(const Slot& slot) const;
+  [[nodiscard]] bool reference_is_itself() const noexcept { return space_->space().reference.by_default; }
 
   Device* device_;
   const BoundSpace* space_;
   Kernel reference_;
+  Config baseline_;  ///< which the reference is launched with
   std::vector<Slot> slots_;
+  bool poison_may_pass_ = false;
   std::vector<NamedPointer> named_;
   Readback readback_;
   bool keeps_expected_ = true;

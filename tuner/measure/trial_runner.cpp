@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <cmath>
 
 #include "core/error.hpp"
 #include "core/util/hash.hpp"
 #include "core/util/statistics.hpp"
 #include "runtime/model/place_space.hpp"
+#include "tuner/measure/agreement.hpp"
 #include "tuner/measure/trial_setup.hpp"
 
 namespace pascaline {
@@ -65,7 +67,12 @@ void TrialRunner::prepare() {
     return;
   }
   data_.emplace(*device_, *space_, reference_ ? device_->load(*reference_) : Kernel());
-  data_->draw(seed_);
+  try {
+    data_->draw(seed_);
+  } catch (const ReferenceError&) {
+    data_.reset();
+    throw;
+  }
   draws_ms_ += data_->draw_ms();
 }
 
@@ -112,25 +119,42 @@ Trial TrialRunner::run(const Config& config, const Compiled& compiled, double be
   Trial trial = blank_trial(*space_, config, compiled.result.binary);
   trial.status = compiled.status;
   trial.reason = compiled.result.reason;
+  agrees_with_.reset();
+  wrong_outputs_.clear();
   if (compiled.status == TrialStatus::ok) {
-    prepare();  // what fails here is the problem's or the machine's fault, not the configuration's
-    trial.status = TrialStatus::launch_failed;
-    try {
-      if (place_) {
-        build_and_time_place(trial, best_us);
-      } else {
-        load_verify_measure(trial, compiled.result.binary, best_us);
-      }
-    } catch (const CudaError& error) {
-      trial.reason = error.what();
-      recover();
-    } catch (const EmulatorError& error) {
-      trial.reason = error.what();
-      recover();
-    }
+    run_compiled(trial, compiled.result.binary, best_us);
+    find_agreement(config, compiled.result.binary);
   }
   trials_ms_ += ms_since(start);
   return trial;
+}
+
+void TrialRunner::run_compiled(Trial& trial, const Binary& binary, double best_us) {
+  try {
+    prepare();  // what else fails here is the problem's or the machine's fault, not the configuration's
+  } catch (const ReferenceError& error) {
+    trial.status = TrialStatus::rejected;
+    trial.reason = error.what();
+    return;
+  }
+  trial.status = TrialStatus::launch_failed;
+  try {
+    if (place_) {
+      build_and_time_place(trial, best_us);
+    } else {
+      load_verify_measure(trial, binary, best_us);
+    }
+  } catch (const ReferenceError& error) {  // with other inputs than before
+    trial.status = TrialStatus::rejected;
+    trial.reason = error.what();
+    data_.reset();
+  } catch (const CudaError& error) {
+    trial.reason = error.what();
+    recover();
+  } catch (const EmulatorError& error) {
+    trial.reason = error.what();
+    recover();
+  }
 }
 
 void TrialRunner::load_verify_measure(Trial& trial, const Binary& binary, double best_us) {
@@ -149,6 +173,10 @@ void TrialRunner::load_verify_measure(Trial& trial, const Binary& binary, double
   const bool right = verify(trial, ready);
   trial.verify_ms = ms_since(verify_start);
   if (!right) {
+    // An element without a number, or unwritten, is the configuration's own fault.
+    if (trial.max_error && std::isfinite(*trial.max_error)) {
+      wrong_outputs_ = data_->outputs();
+    }
     data_->restore_inputs();  // it may have written anywhere
     trial.status = TrialStatus::wrong_result;
     return;
@@ -184,14 +212,49 @@ void TrialRunner::time(Trial& trial, Ready& ready, double best_us) {
   }
 }
 
-// Sets the reason and returns false if the kernel computes something else or writes where it must not.
-bool TrialRunner::verify(Trial& trial, Ready& ready) {
-  data_->poison_outputs();
-  ready.arguments->refill_scratch(*device_, 0xFF);
+// The earlier ones are launched again, as inputs may be others since. One that now fails, or for which there is no
+// memory, is of no use any more.
+void TrialRunner::find_agreement(const Config& config, const Binary& binary) {
+  if (wrong_outputs_.empty()) {
+    return;
+  }
+  try {
+    for (const auto& [other, code] : wrong_) {
+      Ready ready = make_ready(other, code);
+      launch(ready, kPoisons.front());
+      if (data_->agrees_with(wrong_outputs_)) {
+        agrees_with_ = other;
+        break;
+      }
+    }
+  } catch (const Error&) {
+    wrong_.clear();
+    recover();
+    return;
+  }
+  data_->restore_inputs();
+  if (!agrees_with_ && wrong_.size() < kMostWrongResults) {
+    wrong_.emplace_back(config, binary);
+    agrees_with_ = config;
+  }
+}
+
+void TrialRunner::launch(Ready& ready, std::uint8_t poison) {
+  data_->poison_outputs(poison);
+  ready.arguments->refill_scratch(*device_, poison);
   phase("launch");
   device_->launch(ready.kernel, ready.geometry, ready.arguments->pointers());
   device_->synchronize();
   phase("check");
+}
+
+// Sets the reason and returns false if the kernel computes something else or writes where it must not.
+bool TrialRunner::verify(Trial& trial, Ready& ready) {
+  return verify(trial, ready, kPoisons.front()) && (!data_->poison_may_pass() || verify(trial, ready, kPoisons.back()));
+}
+
+bool TrialRunner::verify(Trial& trial, Ready& ready, std::uint8_t poison) {
+  launch(ready, poison);
   if (const std::string name = data_->damaged_guard(); !name.empty()) {
     trial.reason = fmt::format("wrote outside of buffer '{}'", name);
     return false;

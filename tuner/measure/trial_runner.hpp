@@ -35,12 +35,16 @@ class TrialRunner {
   void on_phase(std::function<void(std::string_view phase)> told) { phase_ = std::move(told); }
 
   /// Makes buffers, inputs and the reference's results, unless they are there; `run` does it by itself. Throws
-  /// CudaError or EmulatorError if memory is short.
+  /// CudaError or EmulatorError if memory is short, ReferenceError if there is nothing to compare results with.
   void prepare();
 
   /// One trial; every outcome is in its status, nothing but faults of the environment is thrown. Look at
   /// `gave_up`, `cut_short` and `device_lost` afterwards.
   [[nodiscard]] Trial run(const Config& config, const Compiled& compiled, double best_us);
+
+  /// Of a last trial whose result is wrong: the first configuration with a result that is wrong in the same way, which
+  /// may be its own. Nothing if the result is right, or so wrong that nothing follows from it.
+  [[nodiscard]] const std::optional<Config>& agrees_with() const noexcept { return agrees_with_; }
 
   /// Whether the card was not fit for the last trial: it says nothing of the configuration and must not be stored.
   [[nodiscard]] bool gave_up() const noexcept { return gave_up_; }
@@ -79,8 +83,12 @@ class TrialRunner {
 
  private:
   void refresh_inputs();
+  void run_compiled(Trial& trial, const Binary& binary, double best_us);
   void load_verify_measure(Trial& trial, const Binary& binary, double best_us);
   bool verify(Trial& trial, Ready& ready);
+  bool verify(Trial& trial, Ready& ready, std::uint8_t poison);
+  void launch(Ready& ready, std::uint8_t poison);
+  void find_agreement(const Config& config, const Binary& binary);
   void build_and_time_place(Trial& trial, double best_us);
   void time(Trial& trial, Ready& ready, double best_us);
 
@@ -97,6 +105,9 @@ class TrialRunner {
   bool lost_ = false;
   bool gave_up_ = false;
   bool cut_short_ = false;
+  std::vector<std::pair<Config, Binary>> wrong_;  ///< the first with each result that is not the reference's
+  std::optional<Config> agrees_with_;
+  ProblemData::Results wrong_outputs_;  ///< of the last trial, if others may agree with them
   std::function<void(std::string_view)> phase_;
   double draws_ms_ = 0;  ///< spent on inputs and references so far
   NoiseScale noise_;

@@ -8,6 +8,7 @@
 #include "core/error.hpp"
 #include "core/space/code_words.hpp"
 #include "runtime/dispatch/identity.hpp"
+#include "runtime/dispatch/planner.hpp"
 #include "runtime/model/place_space.hpp"
 #include "tuner/compile/compile_variants.hpp"
 
@@ -321,8 +322,9 @@ void DevicePlan::compile(Job job, bool urgent) {
     jobs_.emplace(next_id_++, std::move(job));
     return;
   }
-  CompileRequest made =
-      job.purpose == Purpose::reference ? reference_request(*job.task) : request(*job.task, job.config);
+  CompileRequest made = job.purpose == Purpose::reference
+                            ? reference_request_of(*job.task->kernel.own_space, request(*job.task, job.config))
+                            : request(*job.task, job.config);
   submit(std::move(job), std::move(made), urgent);
 }
 
@@ -340,10 +342,6 @@ void DevicePlan::submit(Job job, CompileRequest request, bool urgent) {
   pool_.submit(next_id_++, std::move(request), urgent);
 }
 
-CompileRequest DevicePlan::reference_request(const SweepTask& task) const {
-  return reference_request_of(*task.kernel.own_space, request(task, task.search.bound().default_config()));
-}
-
 // A space without a valid configuration for a problem costs that problem.
 std::optional<Config> DevicePlan::propose(SweepTask& task) const {
   try {
@@ -355,8 +353,13 @@ std::optional<Config> DevicePlan::propose(SweepTask& task) const {
 }
 
 void DevicePlan::compile_reference(SweepTask& task) {
-  task.reference.stage = TaskReference::Stage::compiling;
-  compile({&task, Purpose::reference, task.search.bound().default_config()}, true);
+  try {
+    compile({&task, Purpose::reference, untuned_config(task.search.bound())}, true);
+    task.reference.stage = TaskReference::Stage::compiling;
+  } catch (const NoConfigError& error) {  // which the search finds as well
+    task.reference.stage = TaskReference::Stage::unusable;
+    task.reference.why_unusable = error.what();
+  }
 }
 
 // A compiler's crash costs a configuration of the search its trial. The reference costs the whole problem, and a

@@ -121,7 +121,6 @@ class DevicePlan {
   [[nodiscard]] std::vector<RelatedProblem> of_other_types(const SweepTask& task) const;
   [[nodiscard]] CompileRequest request(const SweepTask& task, const Config& config) const;
   [[nodiscard]] std::vector<RelatedProblem> measured_before(const SweepTask& task, bool other_types) const;
-  [[nodiscard]] CompileRequest reference_request(const SweepTask& task) const;
   [[nodiscard]] const SweepKernel& kernel_of(const Problem& problem) const;
   [[nodiscard]] std::optional<Config> propose(SweepTask& task) const;
   void compile(Job job, bool urgent);

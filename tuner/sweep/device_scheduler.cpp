@@ -384,6 +384,7 @@ void DeviceScheduler::on_trial(const TrialDone& done) {
   task_->looked_at = true;
   task_->spent_s += (done.trial.verify_ms + done.trial.measure_ms) / 1000;
   ++task_->measured;
+  task_->agreement.add(done.trial.status, done.agrees_with);
   if (done.trial.status == TrialStatus::timed_out || done.trial.status == TrialStatus::crashed) {
     recorder_.note(fmt::format("{}: {}: {} ({}); its process is replaced", status_.device(), name_of(done.trial.status),
                                done.trial.reason, done.trial.config.text()));

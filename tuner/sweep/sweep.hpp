@@ -151,6 +151,7 @@ struct SweepSummary {
   std::string end_reason;      ///< why devices were lost or given up, if they were
   std::vector<std::string> not_reached;  ///< problems without a trial in this run, each of each kind of device
   std::vector<std::string> left_out{};   ///< "problem: reason", of problems that cannot be tuned here
+  std::vector<std::string> doubts{};     ///< "problem: why", of problems whose reference is probably wrong
   std::vector<PhaseTime> phases{};       ///< by kind of device, in the order prompt, token, image, others
   std::optional<double> expected_s{};    ///< what was told beforehand; nothing if it was not known
   DeepeningCounts deepening{};           ///< of this process

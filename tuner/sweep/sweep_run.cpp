@@ -77,6 +77,11 @@ void SweepRun::sum_up() {
   for (const auto& plan : plans_) {
     summary_.problems_exhausted += static_cast<int>(std::ranges::count_if(
         plan->tasks(), [](const auto& task) { return task->search.little_left() && !task->search.wanted().between; }));
+    for (const auto& task : plan->tasks()) {
+      if (const std::string doubt = task->agreement.doubt(task->kernel.own_space->reference); !doubt.empty()) {
+        summary_.doubts.push_back(fmt::format("{}: {}", task->search.wanted().problem.text(), doubt));
+      }
+    }
     const std::vector<PhaseTime> times = phase_times(*plan, recorder_);
     summary_.phases.insert(summary_.phases.end(), times.begin(), times.end());
   }

@@ -10,6 +10,7 @@
 
 #include "db/store.hpp"
 #include "runtime/device/compile.hpp"
+#include "tuner/measure/agreement.hpp"
 #include "tuner/sweep/compiler_axis.hpp"
 #include "tuner/sweep/deepening.hpp"
 #include "tuner/sweep/known_energy.hpp"
@@ -119,6 +120,7 @@ struct SweepTask {
   bool reserved = false;               ///< a shape in between that was not begun: for everybody else it is not there
   double weight = 0;                   ///< calls by the model, or of a shape in between what it is taken to have
   int measured = 0;                    ///< configurations that took `spent_s`
+  Agreement agreement{};               ///< of the results in this process
   std::map<std::string, std::optional<Binary>> finalists;  ///< for the finals; without a binary: being compiled
 
   std::vector<RelatedProblem> elsewhere{};    ///< what other devices measured that the search begins with
