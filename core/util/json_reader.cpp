@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <optional>
-#include <set>
 #include <utility>
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/util/json_document.hpp"
 #include "core/util/json_words.hpp"
 #include "core/util/paths.hpp"
 
@@ -33,51 +33,6 @@ std::string escaped(std::string_view key) {
   }
   return out;
 }
-
-// Watches the parser's events for a key that repeats in its object.
-class DuplicateKeys {
- public:
-  bool operator()(int /*depth*/, json::parse_event_t event, json& parsed) {
-    using Event = json::parse_event_t;
-    if (event == Event::object_start || event == Event::array_start) {
-      open_.push_back({event == Event::array_start, 0, {}, {}});
-    } else if (event == Event::key) {
-      open_.back().key = parsed.get<std::string>();
-      if (!open_.back().keys.insert(open_.back().key).second && !pointer_) {
-        pointer_ = pointer();
-      }
-    } else {
-      if (event != Event::value) {
-        open_.pop_back();
-      }
-      if (!open_.empty()) {
-        ++open_.back().index;
-      }
-    }
-    return true;
-  }
-  /// Pointer of the first key that repeats.
-  [[nodiscard]] const std::optional<std::string>& found() const { return pointer_; }
-
- private:
-  struct Level {
-    bool is_array;
-    std::size_t index;  // members read so far
-    std::string key;    // last one read
-    std::set<std::string> keys;
-  };
-
-  [[nodiscard]] std::string pointer() const {
-    std::string out;
-    for (const Level& level : open_) {
-      out += "/" + (level.is_array ? std::to_string(level.index) : escaped(level.key));
-    }
-    return out;
-  }
-
-  std::vector<Level> open_;
-  std::optional<std::string> pointer_;
-};
 
 constexpr int kMaxDepth = 64;
 
@@ -106,19 +61,20 @@ json parse_json(std::string_view text, const std::string& file) {
   if (too_deep(text)) {
     throw SpaceError(file, "", fmt::format("not valid JSON here: nested deeper than {} levels", kMaxDepth));
   }
-  DuplicateKeys duplicates;
-  json document;
-  try {
-    document = json::parse(text, std::ref(duplicates));
-  } catch (const json::parse_error& error) {
-    throw SpaceError(file, "", fmt::format("not valid JSON at {}", line_and_column(text, error.byte)));
-  } catch (const json::exception& error) {
-    throw SpaceError(file, "", fmt::format("not valid JSON: {}", json_words(error)));
+  JsonDocument<json> document;
+  if (!json::sax_parse(text, &document)) {
+    const std::string where = document.syntax_byte() ? " at " + line_and_column(text, *document.syntax_byte())
+                                                     : ": " + json_words(document.fault().value_or(""));
+    throw SpaceError(file, "", "not valid JSON" + where);
   }
-  if (duplicates.found()) {
-    throw SpaceError(file, *duplicates.found(), "this key is a duplicate");
+  if (document.duplicate()) {
+    std::string pointer;
+    for (const std::string& key : *document.duplicate()) {
+      pointer += "/" + escaped(key);
+    }
+    throw SpaceError(file, pointer, "this key is a duplicate");
   }
-  return document;
+  return std::move(document.root());
 }
 
 // Far beyond any space or workload.
