@@ -211,7 +211,35 @@ class ExpressionParser {
     return nullptr;
   }
 
+  // A comparison that is not in parentheses.
+  struct Compared {
+    int precedence = 0;
+    std::size_t end = 0;  // of its operator
+  };
+  static constexpr int kEqualityPrecedence = 6;
+  static constexpr int kOrderPrecedence = 7;
+
+  [[nodiscard]] std::string trimmed(std::size_t begin, std::size_t end) const {
+    while (begin < end && std::isspace(static_cast<unsigned char>(text_[begin])) != 0) {
+      ++begin;
+    }
+    while (end > begin && std::isspace(static_cast<unsigned char>(text_[end - 1])) != 0) {
+      --end;
+    }
+    return std::string(text_.substr(begin, end - begin));
+  }
+
+  // In C `a < b < c` compares 0 or 1 with c, which nobody means.
+  [[noreturn]] void refuse_chain(std::size_t begin, const Compared& first, std::size_t second) {
+    const std::size_t end = position_;
+    position_ = second;
+    fail(fmt::format("comparisons cannot be chained; write {} && {}", trimmed(begin, second), trimmed(first.end, end)));
+  }
+
   void binary(int least) {
+    skip_space();
+    const std::size_t begin = position_;
+    Compared compared;
     unary();
     for (;;) {
       skip_space();
@@ -223,14 +251,22 @@ class ExpressionParser {
         }
         position_ += 2;
         logical(is_and);
+        compared = {};
         continue;
       }
       const BinaryOperator* found = peek_operator(least);
       if (found == nullptr) {
         return;
       }
+      const std::size_t token = position_;
       position_ += found->token.size();
+      const std::size_t end = position_;
       binary(found->precedence + 1);
+      if (compared.precedence == found->precedence) {
+        refuse_chain(begin, compared, token);
+      }
+      const bool compares = found->precedence == kEqualityPrecedence || found->precedence == kOrderPrecedence;
+      compared = compares ? Compared{found->precedence, end} : Compared{};
       emit(found->op, 1);
     }
   }

@@ -122,7 +122,8 @@ std::string ExpressionTree::text(std::mt19937_64& random) const {
     const std::string second = children_.size() > 1 ? std::string(",") + space + operand(1, 0, random) : "";
     return op_ + space + "(" + operand(0, 0, random) + second + ")";
   }
-  return operand(0, own, random) + space + op_ + space + operand(1, own + 1, random);
+  const bool compares = own == binary_operators().at("==") || own == binary_operators().at("<");  // never in a chain
+  return operand(0, compares ? own + 1 : own, random) + space + op_ + space + operand(1, own + 1, random);
 }
 
 std::optional<std::int64_t> ExpressionTree::unary_value(std::int64_t operand) const {
