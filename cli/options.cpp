@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <string_view>
 #include <thread>
 
 #include "cli/command.hpp"
@@ -33,9 +34,10 @@ Value value_from(const Parameter& parameter, const std::string& text) {
   }
   std::vector<std::string> known;
   for (const Value& value : parameter.values) {
-    known.push_back(to_text(value));
+    known.push_back(setting_text(value));
   }
-  throw Error(fmt::format("{} is not among the values of {} ({})", text, parameter.name, fmt::join(known, ", ")));
+  throw Error(
+      fmt::format("{} is not among the values of {} ({})", setting_text(text), parameter.name, fmt::join(known, ", ")));
 }
 
 std::string no_parameter_text(const Space& space, const std::string& name) {
@@ -45,6 +47,49 @@ std::string no_parameter_text(const Space& space, const std::string& name) {
   }
   return fmt::format("kernel '{}' has no parameter '{}'{}; `pascaline kernels {}` lists them", space.kernel, name,
                      did_you_mean(name, known), space.kernel);
+}
+
+// The end of the value that begins there: the closing quote of a quoted one, else the next comma, but for commas inside
+// brackets that are closed again.
+std::size_t end_of_value(const std::string& text, std::size_t start) {
+  if (start < text.size() && text[start] == '"') {
+    std::size_t at = start + 1;
+    while (at < text.size() && text[at] != '"') {
+      at += text[at] == '\\' ? 2 : 1;
+    }
+    if (at >= text.size() || (at + 1 < text.size() && text[at + 1] != ',')) {
+      throw UsageError(fmt::format("{} in '{}': a quoted value ends with a double quote, before a comma or the end",
+                                   text.substr(start), text));
+    }
+    return at + 1;
+  }
+  constexpr std::string_view kOpening = "<([{";
+  constexpr std::string_view kClosing = ">)]}";
+  std::string open;
+  for (std::size_t at = start; at < text.size(); ++at) {
+    const std::size_t kind = kOpening.find(text[at]);
+    if (kind != std::string_view::npos) {
+      open += kClosing[kind];
+    } else if (!open.empty() && text[at] == open.back()) {
+      open.pop_back();
+    } else if (text[at] == ',' && open.empty()) {
+      return at;
+    }
+  }
+  return open.empty() ? text.size() : std::min(text.find(',', start), text.size());
+}
+
+// A value without the quotes of `setting_text`, if it has them.
+std::string unquoted(const std::string& value) {
+  if (!value.starts_with('"')) {
+    return value;
+  }
+  std::string out;
+  for (std::size_t at = 1; at + 1 < value.size(); ++at) {
+    at += value[at] == '\\' ? 1 : 0;
+    out += value[at];
+  }
+  return out;
 }
 
 template <typename T>
@@ -72,17 +117,19 @@ CLI::Validator whole_number_of(T low, T high) {
 std::vector<std::pair<std::string, std::string>> split_settings(const std::string& text) {
   std::vector<std::pair<std::string, std::string>> out;
   for (std::size_t start = 0; start <= text.size();) {
-    const std::size_t end = std::min(text.find(',', start), text.size());
+    const std::size_t comma = std::min(text.find(',', start), text.size());
+    const std::size_t equals = text.find('=', start);
+    const bool named = equals < comma && equals > start;
+    const std::size_t end = named ? end_of_value(text, equals + 1) : comma;
     const std::string piece = text.substr(start, end - start);
-    const std::size_t equals = piece.find('=');
-    if (equals == std::string::npos || equals == 0 || equals + 1 == piece.size()) {
+    if (!named || equals + 1 == end) {
       throw UsageError(fmt::format("'{}' is not NAME=value (in '{}')", piece, text));
     }
-    const std::string name = piece.substr(0, equals);
+    const std::string name = text.substr(start, equals - start);
     if (std::any_of(out.begin(), out.end(), [&](const auto& setting) { return setting.first == name; })) {
       throw UsageError(fmt::format("{} is given twice in '{}'", name, text));
     }
-    out.emplace_back(name, piece.substr(equals + 1));
+    out.emplace_back(name, unquoted(text.substr(equals + 1, end - equals - 1)));
     start = end + 1;
   }
   return out;
@@ -103,7 +150,9 @@ void KernelOptions::add_problems_to(CLI::App& command) {
 }
 
 void KernelOptions::add_settings_to(CLI::App& command) {
-  command.add_option("-s,--set", settings, "Parameter=value instead of the default's (repeatable, or comma-separated)");
+  command.add_option(
+      "-s,--set", settings,
+      "Parameter=value instead of the default's (repeatable, or comma-separated). A text with commas in double quotes");
 }
 
 std::filesystem::path KernelOptions::kernels() const {

@@ -24,11 +24,9 @@ std::string to_text(const Value& value) {
   return std::visit(Printer{}, value);
 }
 
-namespace {
-
-// Text that could be taken for the end of its setting is quoted, so that no two configurations share a key.
-std::string quoted_if_needed(std::string text) {
-  if (text.find_first_of(" =\"\\\n\t") == std::string::npos) {
+std::string setting_text(const Value& value) {
+  std::string text = to_text(value);
+  if (!text.empty() && text.find_first_of(" ,=\"\\\n\t") == std::string::npos) {
     return text;
   }
   std::string out = "\"";
@@ -37,8 +35,6 @@ std::string quoted_if_needed(std::string text) {
   }
   return out + '"';
 }
-
-}  // namespace
 
 Config::Config(std::vector<Setting> settings) : settings_(std::move(settings)) {
   std::sort(settings_.begin(), settings_.end(), [](const Setting& a, const Setting& b) { return a.first < b.first; });
@@ -73,7 +69,7 @@ std::int64_t Config::integer(std::string_view name) const {
 std::string Config::text() const {
   std::string out;
   for (const auto& [name, value] : settings_) {
-    out += fmt::format("{}{}={}", out.empty() ? "" : " ", name, quoted_if_needed(to_text(value)));
+    out += fmt::format("{}{}={}", out.empty() ? "" : " ", name, setting_text(value));
   }
   return out;
 }

@@ -128,7 +128,7 @@ std::vector<std::string> child_command(const CheckCommandOptions& options, const
     command.insert(command.end(), {"--problem", shape});
   }
   for (const auto& [name, value] : config.settings()) {
-    command.insert(command.end(), {"--set", name + "=" + to_text(value)});
+    command.insert(command.end(), {"--set", name + "=" + setting_text(value)});
   }
   for (const Config& other : wrong) {
     command.insert(command.end(), {"--wrong", other.json().dump()});

@@ -221,7 +221,7 @@ void print_detail(const ListedKernel& listed) {
   for (const Parameter& parameter : space.parameters) {
     std::vector<std::string> values;
     for (std::size_t i = 0; i < parameter.values.size(); ++i) {
-      const std::string value = clean_line(to_text(parameter.values[i]));
+      const std::string value = clean_line(setting_text(parameter.values[i]));
       values.push_back(i == parameter.default_index ? "[" + value + "]" : value);
     }
     fmt::print("  {:<20}  {}\n  {:<20}  {}\n", parameter.name, fmt::join(values, " "), "",

@@ -88,7 +88,7 @@ std::string difference(const Config& config, const Config& standard) {
   for (const auto& [name, value] : config.settings()) {
     const Value* other = standard.find(name);
     if (other == nullptr || *other != value) {
-      text += fmt::format("{}{}={}", text.empty() ? "" : " ", name, to_text(value));
+      text += fmt::format("{}{}={}", text.empty() ? "" : " ", name, setting_text(value));
     }
   }
   return text.empty() ? "the default" : text;

@@ -99,7 +99,7 @@ std::string changes_text(const Config& config, const Config& standard) {
   std::string text;
   for (const auto& [name, value] : config.settings()) {
     if (*standard.find(name) != value) {
-      text += fmt::format(" {}={}", name, to_text(value));
+      text += fmt::format(" {}={}", name, setting_text(value));
     }
   }
   return text;

@@ -115,6 +115,27 @@ TEST_F(CliSpaceTest, ValueOutsideItsListOnTheCommandLine) {
   }
 }
 
+// Brackets and quotes keep the commas of a text, and what is printed can be given again.
+TEST_F(CliSpaceTest, TextWithCommasOnTheCommandLine) {
+  nlohmann::json json = toy_json({kRight});
+  json["parameters"].push_back({{"name", "SHAPE"}, {"values", {"Shape<64, 32>", "Shape<2,1>", "a"}}, {"default", "a"}});
+  write_bytes(folder_ / "toy.json", json.dump());
+  for (const char* given : {"SHAPE=Shape<64, 32>", "SHAPE=Shape<64, 32>,BLOCK=64", "BLOCK=64,SHAPE=\"Shape<64, 32>\"",
+                            "SHAPE=\"Shape<64, 32>\",BLOCK=64"}) {
+    const ProgramResult checked = run(on_toy("compile", {"--arch", "emulator", "--set", given}));
+    EXPECT_EQ(checked.exit_code, 0) << given << checked.error;
+    EXPECT_NE(checked.out.find("SHAPE=\"Shape<64, 32>\""), std::string::npos) << checked.out;
+  }
+  const ProgramResult checked = run(on_toy("check", {"--device", "emulator", "--set", "SHAPE=Shape<2,1>"}));
+  EXPECT_EQ(checked.exit_code, 0) << checked.out << checked.error;
+  EXPECT_NE(checked.out.find("SHAPE=\"Shape<2,1>\""), std::string::npos) << checked.out;
+  expect_fault(run(on_toy("check", {"--set", "SHAPE=Shape<3, 1>"})), 1,
+               {R"("Shape<3, 1>" is not among the values of SHAPE ("Shape<64, 32>", "Shape<2,1>", a))"});
+  expect_fault(run(on_toy("check", {"--set", "SHAPE=Shape<64, 32"})), 2, {"' 32' is not NAME=value"});
+  expect_fault(run(on_toy("check", {"--set", "SHAPE=\"a"})), 2, {"a quoted value ends with a double quote"});
+  expect_fault(run(on_toy("check", {"--set", "SHAPE=\"a\"b"})), 2, {"a quoted value ends with a double quote"});
+}
+
 TEST_F(CliSpaceTest, WrongProblems) {
   expect_fault(run(sweep({"--problem", "N=many"})), 1, {"'many'"});
   expect_fault(run(sweep({"--problem", "N=0"})), 1, {"N"});

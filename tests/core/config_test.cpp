@@ -41,6 +41,10 @@ TEST(ConfigTest, TextWithSpacesCannotPassForTwoSettings) {
   const Config b(Settings{{"A", std::string("x")}, {"B", std::string("y B=z")}});
   EXPECT_NE(a.text(), b.text());
   EXPECT_EQ(a.text(), "A=\"x B=y\" B=z");
+  EXPECT_EQ(setting_text(std::string("Shape<2,1>")), "\"Shape<2,1>\"");
+  EXPECT_EQ(setting_text(std::string("say \"a\\b\"")), "\"say \\\"a\\\\b\\\"\"");
+  EXPECT_EQ(setting_text(std::string()), "\"\"");
+  EXPECT_EQ(setting_text(std::string("a::b")), "a::b");
   const Config c(Settings{{"A", std::string("\"")}});
   const Config d(Settings{{"A", std::string("\\\"")}});
   EXPECT_NE(c.text(), d.text());
