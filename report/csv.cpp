@@ -1,3 +1,5 @@
+#include "core/util/csv.hpp"
+
 #include <fmt/format.h>
 
 #include <cstdint>
@@ -11,7 +13,6 @@
 
 #include "report/report.hpp"
 #include "report/summary.hpp"
-#include "report/text.hpp"
 
 namespace pascaline {
 namespace {

@@ -24,9 +24,6 @@ namespace pascaline {
 /// What became of a default configuration that another stands in for; `why` is what is stored of it.
 [[nodiscard]] std::string default_fate(const std::string& why);
 
-/// The text as one RFC 4180 field, quoted if it must be.
-[[nodiscard]] std::string csv_field(std::string_view text);
-
 /// Number of code points, which is near enough to how wide a terminal shows it.
 [[nodiscard]] std::size_t display_width(std::string_view text);
 

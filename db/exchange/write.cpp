@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/util/csv.hpp"
 #include "db/exchange/readers.hpp"
 
 namespace pascaline {
@@ -97,20 +98,9 @@ ordered_json result_of(const RecordedSpace& space, const RecordedTrial& trial) {
   return result;
 }
 
-std::string quoted(const std::string& cell) {
-  if (cell.find_first_of(",\"\r\n") == std::string::npos && !cell.empty()) {
-    return cell;
-  }
-  std::string out = "\"";
-  for (const char c : cell) {
-    out += c == '"' ? "\"\"" : std::string(1, c);
-  }
-  return out + '"';
-}
-
 std::string cell_of(const Value& value) {
   const auto* flag = std::get_if<bool>(&value);
-  return flag != nullptr ? (*flag ? "True" : "False") : quoted(to_text(value));
+  return flag != nullptr ? (*flag ? "True" : "False") : csv_field(to_text(value));
 }
 
 std::string_view status_cell(TrialStatus status) {
@@ -138,7 +128,7 @@ std::string t4_json(const RecordedSpace& space) {
 std::string recorded_csv(const RecordedSpace& space) {
   std::string out;
   for (const RecordedParameter& parameter : space.parameters) {
-    out += quoted(parameter.name) + ',';
+    out += csv_field(parameter.name) + ',';
   }
   out += "time_ms,status,eval_cost_ms\n";
   for (const RecordedTrial& trial : space.trials) {

@@ -28,14 +28,6 @@ TEST(Text, MarkdownKeepsPlainNamesReadable) {
   EXPECT_EQ(markdown_escape("_a_ b_"), "\\_a\\_ b\\_");
 }
 
-TEST(Text, CsvQuotesOnlyWhatMustBe) {
-  EXPECT_EQ(csv_field("plain text"), "plain text");
-  EXPECT_EQ(csv_field(""), "");
-  EXPECT_EQ(csv_field("a,b"), "\"a,b\"");
-  EXPECT_EQ(csv_field("say \"a\""), "\"say \"\"a\"\"\"");
-  EXPECT_EQ(csv_field("a\nb"), "\"a\nb\"");
-}
-
 TEST(Text, LinesAreCleanUtf8) {
   EXPECT_EQ(clean_line("a\tb\r\nc\x1b[0m \"q\" \\ µ"), "a b  c [0m \"q\" \\ µ");
   EXPECT_EQ(clean_line("a\xc2\x9b[0m\xc2\x80\xc2\xa0\xc2\xb5"), "a [0m \xc2\xa0\xc2\xb5");

@@ -19,7 +19,7 @@ RecordedSpace every_status() {
   space.device = "A card";
   space.problem_size = "N=64";
   space.parameters = {{"x", {std::int64_t{1}, std::int64_t{2}, std::int64_t{4}, std::int64_t{8}}},
-                      {"mode", {std::string("a, \"b\""), std::string("c")}},
+                      {"mode", {std::string("a, \"b\""), std::string("=1+1")}},
                       {"on", {true, false}},
                       {"scale", {0.5, 1.0}}};
   std::uint16_t next = 0;
