@@ -30,10 +30,13 @@ std::string import_text(const ResultsFile& read, std::optional<std::int64_t> ses
   if (!session) {
     return fmt::format("{}: nothing new (imported before)\n", clean_line(read.file.string()));
   }
-  return fmt::format("{}: {}{} ({} usable) of {} on {}{}\n", clean_line(read.file.string()),
+  const std::string left_out = read.left_out > 0 ? fmt::format("; {} left out, whose time is not positive",
+                                                               counted(read.left_out, "configuration"))
+                                                 : "";
+  return fmt::format("{}: {}{} ({} usable) of {} on {}{}{}\n", clean_line(read.file.string()),
                      dry_run ? "would import " : "", counted(results.trials.size(), "trial"), usable(results),
                      clean_line(results.problem.text()), clean_line(results.device.name),
-                     dry_run ? "" : fmt::format(", session {}", *session));
+                     dry_run ? "" : fmt::format(", session {}", *session), left_out);
 }
 
 nlohmann::json import_json(const ResultsFile& read, std::optional<std::int64_t> session, bool dry_run) {
@@ -46,7 +49,8 @@ nlohmann::json import_json(const ResultsFile& read, std::optional<std::int64_t> 
           {"problem", clean_line(results.problem.text())},
           {"device", clean_line(results.device.name)},
           {"trials", results.trials.size()},
-          {"usable", usable(results)}};
+          {"usable", usable(results)},
+          {"left_out", read.left_out}};
 }
 
 int import_files(const ImportCommandOptions& options) {
@@ -80,7 +84,9 @@ int import_files(const ImportCommandOptions& options) {
 void add_import_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("import", "Import results of other tuners");
   const auto options = std::make_shared<ImportCommandOptions>();
-  command->add_option("files", options->files, "Caches of Kernel Tuner, T4 results or tables (CSV), plain or gzip")
+  command
+      ->add_option("files", options->files,
+                   "Caches of Kernel Tuner, T4 results, results of CLBlast or KTT, or tables (CSV), plain or gzip")
       ->required();
   add_database_option(*command, options->database, "Database to store them in; created if missing");
   command->add_flag("--dry-run", options->dry_run, "Show what would be imported; change nothing");

@@ -14,6 +14,7 @@
 #include "cli/text.hpp"
 #include "cli/tune/searcher_names.hpp"
 #include "core/error.hpp"
+#include "core/util/counted.hpp"
 #include "db/exchange/read.hpp"
 #include "db/exchange/store_spaces.hpp"
 #include "report/text.hpp"
@@ -54,6 +55,10 @@ void add_spaces(const fs::path& file, const SpaceFilter& filter, std::vector<Rec
     spaces.push_back(read_recorded_space(file));
     RecordedSpace& space = spaces.back();
     space.name = clean_line(space.name);
+    if (space.left_out > 0) {
+      fmt::print(stderr, "{}: {} left out, whose time is not positive\n", clean_line(file.string()),
+                 counted(space.left_out, "configuration"));
+    }
     if (std::none_of(space.trials.begin(), space.trials.end(),
                      [](const RecordedTrial& trial) { return trial.status == TrialStatus::ok; })) {
       throw Error(fmt::format("{}: none of its configurations worked, so there is nothing to find; leave out the file",

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/util/csv.hpp"
 #include "db/exchange/readers.hpp"
 #include "db/exchange/space_builder.hpp"
 
@@ -61,9 +62,10 @@ class CsvReader {
       }
       read_row(cells, complain);
     }
-    if (builder_.space().trials.empty()) {
+    if (builder_.space().left_out == 0 && builder_.space().trials.empty()) {
       fail("there are no rows below the heading");
     }
+    builder_.require_trials(complain);
     return builder_.finish();
   }
 
@@ -114,6 +116,7 @@ class CsvReader {
       if (!is_utf8(cells[i])) {
         fail(fmt::format("cell {} is not valid UTF-8; save the table in that encoding", i + 1));
       }
+      cells[i] = std::string(csv_original(cells[i]));
     }
     return cells;
   }
@@ -145,7 +148,10 @@ class CsvReader {
       values.push_back(value_from(cells[i]));
     }
     RecordedTrial trial;
-    read_outcome(cells[parameters], cells[parameters + 1], trial);
+    if (!read_outcome(cells[parameters], cells[parameters + 1], trial)) {
+      builder_.leave_out();
+      return;
+    }
     const std::string& cost = cells[parameters + 2];
     const auto cost_ms = cost.empty() ? std::optional(0.0) : number_from<double>(cost);
     if (!cost_ms || !std::isfinite(*cost_ms) || *cost_ms < 0) {
@@ -155,7 +161,8 @@ class CsvReader {
     builder_.add(std::move(trial), values, fmt::format("row {}", row_), complain);
   }
 
-  void read_outcome(const std::string& time, const std::string& status, RecordedTrial& trial) const {
+  // False if it worked, but its time is not positive.
+  bool read_outcome(const std::string& time, const std::string& status, RecordedTrial& trial) const {
     if (status.empty()) {
       fail("the status is empty");
     }
@@ -165,13 +172,14 @@ class CsvReader {
       }
       trial.status = status_of_failure(status).value_or(TrialStatus::launch_failed);
       trial.reason = one_line(status);
-      return;
+      return true;
     }
     const auto time_ms = number_from<double>(time);
-    trial.time_us = time_ms.value_or(0) * 1000;
-    if (!(trial.time_us > 0) || !std::isfinite(trial.time_us)) {
-      fail(fmt::format("time_ms is '{}'; a time must be a positive number", one_line(time)));
+    if (!time_ms) {
+      fail(fmt::format("time_ms is '{}', which is not a number", one_line(time)));
     }
+    trial.time_us = *time_ms * 1000;
+    return trial.time_us > 0 && std::isfinite(trial.time_us);
   }
 
   std::string_view rest_;

@@ -199,7 +199,8 @@ ResultsFile read_results(const std::filesystem::path& file, const std::string& c
     throw Error(fmt::format("{}: cannot import a database; merge it with `pascaline merge`", file.string()));
   }
   const RecordedSpace space = parse_recorded_space(text, file.string());
-  return {file, space.format, imported_results(space, file.filename().string(), hash_hex(text), command_line)};
+  return {file, space.format, imported_results(space, file.filename().string(), hash_hex(text), command_line),
+          space.left_out};
 }
 
 }  // namespace pascaline

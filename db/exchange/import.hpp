@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -15,6 +16,7 @@ struct ResultsFile {
   std::filesystem::path file;
   std::string format;  ///< as of RecordedSpace
   ImportedResults results;
+  std::size_t left_out = 0;  ///< as of RecordedSpace
 };
 
 /// Results of another tuner as rows of a database: a session of its own, whose uuid is made of the content's hash, on a

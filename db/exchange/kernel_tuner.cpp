@@ -55,9 +55,7 @@ class KernelTunerReader {
     for (auto entry = cache.value().begin(); entry != cache.value().end(); ++entry) {
       read_entry(cache.at(entry.key()), entry.key());
     }
-    if (space.trials.empty()) {
-      cache.fail("it has no complete configuration");
-    }
+    builder_.require_trials([&](const std::string& problem) { cache.fail(problem); });
     return builder_.finish();
   }
 
@@ -113,7 +111,10 @@ class KernelTunerReader {
     }
     check_key(entry, key, values);
     RecordedTrial trial;
-    read_outcome(entry, trial);
+    if (!read_outcome(entry, trial)) {
+      builder_.leave_out();
+      return;
+    }
     trial.compile_ms = duration_of(entry, "compile_time", 1);
     trial.verify_ms = duration_of(entry, "verification_time", 1);
     trial.measure_ms = duration_of(entry, "benchmark_time", 1);
@@ -139,10 +140,11 @@ class KernelTunerReader {
     }
   }
 
-  static void read_outcome(const JsonNode& entry, RecordedTrial& trial) {
+  // False if it worked, but its time is none.
+  static bool read_outcome(const JsonNode& entry, RecordedTrial& trial) {
     if (entry.has("__error__")) {
       fail_with(trial, one_line(written(entry, "__error__")));
-      return;
+      return true;
     }
     const JsonNode time = entry.at("time");
     if (time.has("__error__")) {
@@ -154,9 +156,10 @@ class KernelTunerReader {
     } else if (time.value().is_number() && time.real() == kOldFailure) {
       fail_with(trial, "the time is 1e20");
     } else {
-      trial.time_us = positive_time(time, kMicroseconds);
-      read_samples(entry, trial);
+      trial.time_us = positive_time(time, kMicroseconds).value_or(0);
+      return trial.time_us > 0 && read_samples(entry, trial);
     }
+    return true;
   }
 
   static void fail_with(RecordedTrial& trial, const std::string& reason) {
@@ -165,14 +168,14 @@ class KernelTunerReader {
     trial.reason = reason;
   }
 
-  static void read_samples(const JsonNode& entry, RecordedTrial& trial) {
+  // False if one is none.
+  static bool read_samples(const JsonNode& entry, RecordedTrial& trial) {
     if (!entry.has("times") || entry.at("times").value().is_null()) {
-      return;
+      return true;
     }
-    const JsonNode times = entry.at("times");
-    for (std::size_t i = 0; i < times.array_size(); ++i) {
-      trial.samples_us.push_back(positive_time(times.at(i), kMicroseconds));
-    }
+    const auto times = positive_times(entry.at("times"), kMicroseconds);
+    trial.samples_us = times.value_or(std::vector<double>{});
+    return times.has_value();
   }
 
   JsonNode root_;

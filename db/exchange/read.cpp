@@ -10,9 +10,11 @@ namespace pascaline {
 namespace {
 
 [[noreturn]] void refuse_json(const std::string& file) {
-  throw SpaceError(file, "",
-                   "this JSON is neither a cache of Kernel Tuner ('tune_params_keys' and 'cache') nor T4 "
-                   "results ('schema_version' and 'results')");
+  throw SpaceError(
+      file, "",
+      "this JSON is none of what can be read: a cache of Kernel Tuner ('tune_params_keys' and 'cache'), T4 "
+      "results ('schema_version' and 'results'), results of CLBlast ('kernel_family' and 'results') or of "
+      "KTT ('Metadata' and 'Results')");
 }
 
 RecordedSpace parse_recorded_json(std::string_view text, const std::string& file) {
@@ -20,7 +22,13 @@ RecordedSpace parse_recorded_json(std::string_view text, const std::string& file
   if (outline.has("cache") || outline.has("tune_params_keys")) {
     return parse_kernel_tuner(outline, file);
   }
-  if (outline.has("results") || outline.has("schema_version")) {
+  if (outline.has("kernel_family") && outline.has("results")) {
+    return parse_clblast(outline, file);
+  }
+  if (outline.has("Metadata") && outline.has("Results")) {
+    return parse_ktt(outline, file);
+  }
+  if (outline.has("schema_version")) {
     return parse_t4(outline, file);
   }
   (void)parse_json(outline.text, file);  // a fault of the syntax tells more
@@ -45,6 +53,9 @@ RecordedSpace parse_recorded_space(std::string_view text, const std::string& fil
   }
   if (text[start] == '{' || text[start] == '[') {
     return parse_recorded_json(text, file);
+  }
+  if (text[start] == '<') {
+    throw SpaceError(file, "", "this is XML, which cannot be read; KTT writes JSON, too: give it OutputFormat::JSON");
   }
   if (nlohmann::json::accept(text)) {  // null, a number or text alone
     refuse_json(file);

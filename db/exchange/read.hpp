@@ -13,6 +13,7 @@ namespace pascaline {
 /// - a cache of Kernel Tuner (JSON). One that an interrupted run left without its end counts up to its last whole
 /// entry;
 /// - T4 results 1.x (JSON);
+/// - results of CLBlast's tuners and of KTT (JSON);
 /// - a table (csv): the parameters' columns, then `time_ms`, `status`, `eval_cost_ms`, which becomes `measure_ms`.
 /// Throws SpaceError naming the file and the place (line and column, JSON pointer, or row with the heading as row 1),
 /// Error if the file cannot be read.

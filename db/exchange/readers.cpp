@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <chrono>
 #include <cmath>
+#include <utility>
 
 namespace pascaline {
 namespace {
@@ -127,19 +129,48 @@ Value value_of(const JsonNode& node) {
   return value.get<std::string>();
 }
 
-double positive_time(const JsonNode& node, double unit) {
-  if (const auto unreal = unreal_number(node.value())) {
-    node.fail(fmt::format("the time is {}", *unreal));
+std::optional<double> positive_time(const JsonNode& node, double unit) {
+  if (unreal_number(node.value())) {
+    return std::nullopt;
   }
   if (!node.value().is_number()) {
     node.fail(fmt::format("expected a time, a number, found {}",
                           node.value().is_string() ? "'" + node.text().substr(0, 60) + "'" : node.value().type_name()));
   }
   const double time = node.real() * unit;
-  if (!(time > 0) || !std::isfinite(time)) {
-    node.fail(fmt::format("a time must be positive and finite, this one is {}", node.value().dump()));
+  return time > 0 && std::isfinite(time) ? std::optional(time) : std::nullopt;
+}
+
+std::optional<std::vector<double>> positive_times(const JsonNode& array, double unit) {
+  std::vector<double> times;
+  for (std::size_t i = 0; i < array.array_size(); ++i) {
+    times.push_back(positive_time(array.at(i), unit).value_or(0));
   }
-  return time;
+  const bool all = std::all_of(times.begin(), times.end(), [](double time) { return time > 0; });
+  return all ? std::optional(std::move(times)) : std::nullopt;
+}
+
+double microseconds_of(std::string_view unit) {
+  std::string name(unit);
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  using Unit = std::pair<std::string_view, double>;
+  constexpr std::array<Unit, 13> kUnits{{{"seconds", 1e6},
+                                         {"second", 1e6},
+                                         {"s", 1e6},
+                                         {"milliseconds", 1000},
+                                         {"millisecond", 1000},
+                                         {"miliseconds", 1000},  // as T4 files have it
+                                         {"ms", 1000},
+                                         {"microseconds", 1},
+                                         {"microsecond", 1},
+                                         {"us", 1},
+                                         {"nanoseconds", 1e-3},
+                                         {"nanosecond", 1e-3},
+                                         {"ns", 1e-3}}};
+  const auto* found =
+      std::find_if(kUnits.begin(), kUnits.end(), [&](const Unit& known) { return known.first == name; });
+  return found == kUnits.end() ? 0 : found->second;
 }
 
 double duration_of(const JsonNode& parent, std::string_view key, double unit) {

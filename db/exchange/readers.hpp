@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/util/json_reader.hpp"
 #include "db/exchange/json_outline.hpp"
@@ -13,6 +15,8 @@ namespace pascaline {
 // One reader a format, behind read_recorded_space.
 
 [[nodiscard]] RecordedSpace parse_kernel_tuner(const JsonOutline& outline, const std::string& file);
+[[nodiscard]] RecordedSpace parse_clblast(const JsonOutline& outline, const std::string& file);
+[[nodiscard]] RecordedSpace parse_ktt(const JsonOutline& outline, const std::string& file);
 [[nodiscard]] RecordedSpace parse_t4(const JsonOutline& outline, const std::string& file);
 [[nodiscard]] RecordedSpace parse_recorded_csv(std::string_view text, const std::string& file);
 
@@ -22,10 +26,14 @@ namespace pascaline {
 /// "2023-12-22 09:53:48.691000+00:00".
 [[nodiscard]] std::string timestamp_of(std::int64_t unix_ms);
 
+/// Microseconds of a unit of time by its name, in capitals or not; 0 for another.
+[[nodiscard]] double microseconds_of(std::string_view unit);
 /// A parameter's value: an integer, a number that is finite, true, false or text.
 [[nodiscard]] Value value_of(const JsonNode& node);
-/// A positive, finite number times `unit`.
-[[nodiscard]] double positive_time(const JsonNode& node, double unit);
+/// A number times `unit`, which is positive and finite; nothing for a number that is not.
+[[nodiscard]] std::optional<double> positive_time(const JsonNode& node, double unit);
+/// As above, of all elements of an array; nothing if one is not positive and finite.
+[[nodiscard]] std::optional<std::vector<double>> positive_times(const JsonNode& array, double unit);
 /// The member as a duration: a number times `unit`, 0 if it is missing, negative or no real number.
 [[nodiscard]] double duration_of(const JsonNode& parent, std::string_view key, double unit);
 /// The member as text, empty if it is missing or null.

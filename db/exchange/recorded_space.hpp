@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -39,12 +40,13 @@ struct RecordedTrial {
 /// there twice.
 struct RecordedSpace {
   std::string name;          ///< for tables: the file's stem, or kernel, problem and device
-  std::string format;        ///< "kernel_tuner", "t4", "csv" or "pascaline"
+  std::string format;        ///< "kernel_tuner", "clblast", "ktt", "t4", "csv" or "pascaline"
   std::string kernel;        ///< possibly empty
   std::string device;        ///< possibly empty
   std::string problem_size;  ///< as the file writes it, possibly empty
   std::vector<RecordedParameter> parameters;
   std::vector<RecordedTrial> trials;
+  std::size_t left_out = 0;  ///< entries of the file that worked but have no positive time, which are not among them
 
   [[nodiscard]] Config config(const RecordedTrial& trial) const;
 };

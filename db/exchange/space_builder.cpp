@@ -11,6 +11,8 @@
 #include <string_view>
 #include <utility>
 
+#include "core/util/counted.hpp"
+
 namespace pascaline {
 namespace {
 
@@ -143,6 +145,14 @@ void SpaceBuilder::add(RecordedTrial trial, std::span<const Value> values, const
   }
 }
 
+void SpaceBuilder::require_trials(const Complain& complain) const {
+  if (space_.trials.empty()) {
+    complain(space_.left_out == 0
+                 ? "it has no complete configuration"
+                 : fmt::format("{}, of which none has a positive time", counted(space_.left_out, "configuration")));
+  }
+}
+
 void SpaceBuilder::sort_values(std::size_t parameter) {
   const std::vector<Value>& seen = indices_[parameter].values();
   std::vector<std::size_t> order(seen.size());
@@ -178,15 +188,19 @@ std::string space_name(const std::string& file) {
 
 std::optional<TrialStatus> status_of_failure(std::string_view name) noexcept {
   using Entry = std::pair<std::string_view, TrialStatus>;
-  constexpr std::array<Entry, 9> kNames{{{"constraints", TrialStatus::rejected},
-                                         {"compile", TrialStatus::compile_failed},
-                                         {"runtime", TrialStatus::launch_failed},
-                                         {"correctness", TrialStatus::wrong_result},
-                                         {"timeout", TrialStatus::timed_out},
-                                         {"InvalidConfig", TrialStatus::rejected},
-                                         {"CompilationFailedConfig", TrialStatus::compile_failed},
-                                         {"RuntimeFailedConfig", TrialStatus::launch_failed},
-                                         {"ErrorConfig", TrialStatus::launch_failed}}};
+  constexpr std::array<Entry, 13> kNames{{{"constraints", TrialStatus::rejected},
+                                          {"compile", TrialStatus::compile_failed},
+                                          {"runtime", TrialStatus::launch_failed},
+                                          {"correctness", TrialStatus::wrong_result},
+                                          {"timeout", TrialStatus::timed_out},
+                                          {"InvalidConfig", TrialStatus::rejected},
+                                          {"CompilationFailedConfig", TrialStatus::compile_failed},
+                                          {"RuntimeFailedConfig", TrialStatus::launch_failed},
+                                          {"ErrorConfig", TrialStatus::launch_failed},
+                                          {"DeviceLimitsExceeded", TrialStatus::rejected},
+                                          {"CompilationFailed", TrialStatus::compile_failed},
+                                          {"ComputationFailed", TrialStatus::launch_failed},
+                                          {"ValidationFailed", TrialStatus::wrong_result}}};
   for (const Entry& entry : kNames) {
     if (entry.first == name) {
       return entry.second;

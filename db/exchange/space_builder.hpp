@@ -52,6 +52,10 @@ class SpaceBuilder {
   /// configuration with the same outcome again is left out, with another it is complained of, as of times and costs
   /// beyond the limits above.
   void add(RecordedTrial trial, std::span<const Value> values, const std::string& place, const Complain& complain);
+  /// Counts an entry that worked but has no positive time.
+  void leave_out() noexcept { ++space_.left_out; }
+  /// Complains if there is no trial.
+  void require_trials(const Complain& complain) const;
   /// The space, values that were only seen in order: numbers ascending, others as they came.
   [[nodiscard]] RecordedSpace finish();
 
@@ -68,8 +72,8 @@ class SpaceBuilder {
 /// The file's name without folders, `.gz` and one more ending.
 [[nodiscard]] std::string space_name(const std::string& file);
 
-/// The status of a failure by the names that the formats have for it: T4's invalidities, Kernel Tuner's classes, and
-/// Pascaline's own; nothing for another.
+/// The status of a failure by the names that the formats have for it: T4's invalidities, Kernel Tuner's classes,
+/// KTT's statuses, and Pascaline's own; nothing for another.
 [[nodiscard]] std::optional<TrialStatus> status_of_failure(std::string_view name) noexcept;
 
 /// The first line of a text, of bounded length, with only valid UTF-8: for `RecordedTrial::reason`.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -14,17 +15,6 @@ namespace pascaline {
 namespace {
 
 using nlohmann::json;
-
-// Microseconds of a unit by its name, 0 for another.
-double microseconds_of(std::string_view unit) {
-  if (unit == "milliseconds" || unit == "miliseconds" || unit == "ms" || unit == "millisecond") {
-    return 1000;
-  }
-  if (unit == "microseconds" || unit == "us" || unit == "microsecond") {
-    return 1;
-  }
-  return unit == "seconds" || unit == "s" || unit == "second" ? 1e6 : 0;
-}
 
 bool is_version_1(std::string_view version) {
   int points = 0;
@@ -57,6 +47,7 @@ class T4Reader {
     for (std::size_t i = 0; i < results.array_size(); ++i) {
       read_result(results.at(i));
     }
+    builder_.require_trials([&](const std::string& problem) { results.fail(problem); });
     return builder_.finish();
   }
 
@@ -97,9 +88,9 @@ class T4Reader {
     read_times(result.at("times"), trial);
     read_correctness(result.at("correctness"));
     read_status(result, trial);
-    if (trial.status == TrialStatus::ok) {
-      read_runtimes(result.at("times"), trial);
-      read_time(result, trial);
+    if (trial.status == TrialStatus::ok && (!read_runtimes(result.at("times"), trial) || !read_time(result, trial))) {
+      builder_.leave_out();
+      return;
     }
     trial.started_unix_ms = unix_ms_of(written(result, "timestamp"));
     builder_.add(std::move(trial), values, result.pointer(), [&](const std::string& problem) { result.fail(problem); });
@@ -139,20 +130,22 @@ class T4Reader {
     trial.search_ms = duration_of(times, "search_algorithm", unit_ms);
   }
 
-  void read_runtimes(const JsonNode& times, RecordedTrial& trial) const {
+  // False if one is none.
+  bool read_runtimes(const JsonNode& times, RecordedTrial& trial) const {
     if (!times.has("runtimes")) {
-      return;
+      return true;
     }
-    const JsonNode runtimes = times.at("runtimes");
-    double sum_us = 0;
-    for (std::size_t i = 0; i < runtimes.array_size(); ++i) {
-      trial.samples_us.push_back(positive_time(runtimes.at(i), unit_us_));
-      sum_us += trial.samples_us.back();
+    const auto runtimes = positive_times(times.at("runtimes"), unit_us_);
+    if (!runtimes) {
+      return false;
     }
+    trial.samples_us = *runtimes;
+    const double sum_us = std::accumulate(runtimes->begin(), runtimes->end(), 0.0);
     // Where no benchmark time is told, the launches themselves are what measuring is known to have cost.
     if (!times.has("benchmark")) {
       trial.measure_ms = sum_us / 1000;
     }
+    return true;
   }
 
   static void read_status(const JsonNode& result, RecordedTrial& trial) {
@@ -208,7 +201,8 @@ class T4Reader {
     return std::nullopt;
   }
 
-  void read_time(const JsonNode& result, RecordedTrial& trial) const {
+  // False if it is none.
+  bool read_time(const JsonNode& result, RecordedTrial& trial) const {
     for (const std::string& name : {objective(result), std::string("time")}) {
       const auto measured = measurement(result, name);
       if (!measured) {
@@ -218,8 +212,8 @@ class T4Reader {
       // A rate such as GFLOP/s is no time.
       const double unit_us = unit.empty() && name.find('/') == std::string::npos ? unit_us_ : microseconds_of(unit);
       if (unit_us > 0) {
-        trial.time_us = positive_time(measured->at("value"), unit_us);
-        return;
+        trial.time_us = positive_time(measured->at("value"), unit_us).value_or(0);
+        return trial.time_us > 0;
       }
     }
     if (trial.samples_us.empty()) {
@@ -233,6 +227,7 @@ class T4Reader {
     if (!std::isfinite(trial.time_us)) {
       result.fail("the mean of the runtimes is not finite");
     }
+    return true;
   }
 
   JsonNode root_;

@@ -54,6 +54,16 @@ TEST_F(CliImportTest, TellsWhatCameAndKnowsItAgain) {
   EXPECT_EQ(stored().size(), 3U);
 }
 
+TEST_F(CliImportTest, CountsWhatItLeavesOut) {
+  nlohmann::json cache = nlohmann::json::parse(read_file(cache_));
+  cache["cache"]["64"]["time"] = 0.0;
+  write_bytes(cache_, cache.dump());
+  EXPECT_EQ(import({cache_}).out, cache_ +
+                                      ": 2 trials (1 usable) of convolution X=4096 Y=2048 on NVIDIA RTX A4000, session "
+                                      "1; 1 configuration left out, whose time is not positive\n");
+  EXPECT_EQ(json_of(import({cache_, "--json", "--dry-run"}))["imported"][0]["left_out"], 1);
+}
+
 TEST_F(CliImportTest, IsShownAndReported) {
   ASSERT_EQ(import({cache_}).exit_code, 0);
   const nlohmann::json trials = json_of(run({"show", "trials", "--db", database_, "--json"}));
