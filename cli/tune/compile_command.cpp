@@ -5,6 +5,8 @@
 #include <charconv>
 #include <cstdio>
 #include <optional>
+#include <set>
+#include <sstream>
 
 #include <nlohmann/json.hpp>
 
@@ -14,6 +16,7 @@
 #include "core/error.hpp"
 #include "core/space/code_words.hpp"
 #include "core/util/counted.hpp"
+#include "core/util/hash.hpp"
 #include "core/util/paths.hpp"
 #include "core/util/shown_text.hpp"
 #include "runtime/device/sm61/kernel_code.hpp"
@@ -167,46 +170,79 @@ int sm_of_architecture(const std::string& architecture) {
   return architecture.starts_with("sm_") ? sm : 0;
 }
 
-// "A=1 B=2" as the name of a file or folder.
-std::string as_file_name(std::string text) {
-  std::replace(text.begin(), text.end(), ' ', '_');
-  return text;
-}
+// Names its files by a hash, as configurations make names that are longer than file systems take, and keeps an index of
+// them, a line of JSON each.
+class EmittedFiles {
+ public:
+  static constexpr const char* kIndex = "index.jsonl";
 
-// Where a problem's binaries go: with several problems each has a folder of its own. Empty: nowhere.
-std::filesystem::path emit_folder(const CompileCommandOptions& options, const Problem& problem) {
-  if (options.emit.empty() || options.kernel.problems.size() < 2) {
-    return options.emit;
+  explicit EmittedFiles(const CompileCommandOptions& options) : options_(options), folder_(options.emit) {
+    if (folder_.empty()) {
+      return;
+    }
+    make_output_folder(folder_, "give another folder with --emit");
+    std::error_code unseen;
+    if (std::filesystem::exists(folder_ / kIndex, unseen)) {
+      std::istringstream earlier(read_file(folder_ / kIndex));
+      for (std::string line; std::getline(earlier, line);) {
+        lines_.insert(line);
+      }
+    }
   }
-  const std::string text = problem.text();  // the kernel's name comes first
-  return std::filesystem::path(options.emit) / as_file_name(text.substr(text.find(' ') + 1));
-}
 
-void emit(const std::filesystem::path& folder, const CompiledVariant& variant, bool with_compiler) {
-  if (folder.empty() || variant.binary.code.empty()) {
-    return;
+  void add(const std::string& problem, const CompiledVariant& variant) {
+    if (folder_.empty() || variant.binary.code.empty()) {
+      return;
+    }
+    FieldHash identity;
+    for (const std::string& field : {problem, options_.architecture, variant.compiler.name(), variant.config.text()}) {
+      identity.add(field);
+    }
+    constexpr std::size_t kKernel = 60;
+    constexpr std::size_t kDigits = 16;
+    const std::string file =
+        fmt::format("{}-{}.{}", options_.kernel.kernel.substr(0, kKernel), identity.hex().substr(0, kDigits),
+                    variant.binary.kind == BinaryKind::cubin ? "cubin" : "so");
+    write_file_atomically(folder_ / file, variant.binary.code);
+    const std::string line = json{
+        {"file", file},
+        {"problem", problem},
+        {"architecture", shown_architecture(options_.architecture)},
+        {"compiler", variant.compiler.compiler},
+        {"version", variant.compiler.version},
+        {"config",
+         variant.config.json()}}.dump();
+    changed_ = lines_.insert(line).second || changed_;
   }
-  const bool cubin = variant.binary.kind == BinaryKind::cubin;
-  write_file_atomically(folder / (as_file_name(variant.config.text()) +
-                                  (with_compiler ? "." + variant.compiler.name() : "") + (cubin ? ".cubin" : ".so")),
-                        variant.binary.code);
-}
+
+  /// Writes the index, with what earlier runs left in the folder.
+  void write_index() {
+    if (changed_) {
+      write_file_atomically(folder_ / kIndex, fmt::format("{}\n", fmt::join(lines_, "\n")));
+      changed_ = false;
+    }
+  }
+
+ private:
+  const CompileCommandOptions& options_;
+  std::filesystem::path folder_;  // empty: nothing is written
+  std::set<std::string> lines_;   // of the index
+  bool changed_ = false;
+};
 
 class Printer {
  public:
   /// `first`: of several problems; what is true of them all is told once.
-  Printer(const CompileCommandOptions& options, const KernelSource& source, const Problem& problem, bool first)
+  Printer(const CompileCommandOptions& options, const KernelSource& source, const Problem& problem, bool first,
+          EmittedFiles& emitted)
       : options_(options),
         source_(source),
         problem_(problem.text()),
         first_(first),
-        emit_folder_(emit_folder(options, problem)),
+        emitted_(emitted),
         sm_(sm_of_architecture(options.architecture)) {}
 
   void begin(const VariantPlan& plan) {
-    if (!emit_folder_.empty()) {
-      make_output_folder(emit_folder_, "give another folder with --emit");
-    }
     plan_ = plan;
     for (const CompilerInfo& compiler : plan.compilers.found) {
       compilers_ += (compilers_.empty() ? "" : " and ") + compiler.text();
@@ -228,7 +264,7 @@ class Printer {
 
   void each(const CompiledVariant& variant) {
     count(totals_, variant);
-    emit(emit_folder_, variant, several());
+    emitted_.add(problem_, variant);
     if (options_.as_json) {
       variants_.push_back(to_json(variant, sm_));
     } else {
@@ -240,6 +276,7 @@ class Printer {
   }
 
   int end() {
+    emitted_.write_index();
     if (options_.as_json) {
       fmt::print("{}\n", json{{"kernel", options_.kernel.kernel},
                               {"problem", problem_},
@@ -296,7 +333,7 @@ class Printer {
   const KernelSource& source_;
   std::string problem_;
   bool first_;
-  std::filesystem::path emit_folder_;
+  EmittedFiles& emitted_;
   int sm_;  ///< 0 on the emulated device
   VariantPlan plan_;
   std::string compilers_;                    ///< "nvrtc 12.9 and nvrtc 11.8"
@@ -353,9 +390,10 @@ int compile(CompileCommandOptions options) {
   const std::vector<Problem> problems = options.kernel.load_problems(space);
   const KernelSource source = KernelSource::load(kernel_file(options.variants.kernels, space.kernel, ".cu"));
   int code = kSuccess;
+  EmittedFiles emitted(options);
   for (const Problem& problem : problems) {
     const BoundSpace bound(space, problem, limits);
-    Printer printer(options, source, problem, &problem == &problems.front());
+    Printer printer(options, source, problem, &problem == &problems.front(), emitted);
     if (options.kernel.settings.empty()) {
       compile_variants(
           bound, options.variants, [&](const VariantPlan& plan) { printer.begin(plan); },
@@ -408,7 +446,7 @@ void add_compile_command(CLI::App& app, Action& action) {
   command->add_option("--nvrtc", options->variants.nvrtc, kNvrtcChoiceHelp)->transform(nvrtc_choice());
   command->add_option("--cache", options->cache, "Folder for compiled kernels (default: ~/.cache/pascaline)");
   command->add_option("--emit", options->emit,
-                      "Also write each binary to this folder (with several --problem: to a folder per problem in it)");
+                      "Also write each binary to this folder, and index.jsonl, which says which is which");
   command->add_flag("--json", options->as_json, "Print JSON");
   refuse_what_compile_ignores(*command);
   command->footer(

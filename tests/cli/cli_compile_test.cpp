@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
 #include "runtime/device/compile.hpp"
 #include "tests/cli/cli_fixture.hpp"
@@ -15,7 +16,32 @@ TEST_F(CliTest, CompileForTheEmulator) {
   for (const auto& variant : json["variants"]) {
     EXPECT_EQ(variant["status"], "ok");
   }
-  EXPECT_TRUE(std::filesystem::exists(folder_ / "objects" / "BLOCK=64_FAULT=0.so"));
+  const std::vector<nlohmann::json> index = emitted_index();
+  ASSERT_EQ(index.size(), 6U);
+  for (const nlohmann::json& entry : index) {
+    const auto same = [&](const nlohmann::json& variant) { return variant["config"] == entry["config"]; };
+    EXPECT_TRUE(std::any_of(json["variants"].begin(), json["variants"].end(), same)) << entry;
+    EXPECT_EQ(entry["architecture"], "emulator");
+    EXPECT_EQ(entry["compiler"], json["compiler"]);
+    EXPECT_GT(std::filesystem::file_size(folder_ / "objects" / entry["file"].get<std::string>()), 0U);
+  }
+}
+
+TEST_F(CliTest, CompileEmitsConfigurationsOfAnyLength) {
+  nlohmann::json json = toy_json({kRight});
+  const std::string name(200, 'x');
+  json["parameters"].push_back({{"name", name}, {"values", {1, 2}}, {"default", 1}});
+  write_bytes(folder_ / "toy.json", json.dump());
+  const std::string emitted = (folder_ / "objects").string();
+  for (const char* value : {"=1", "=2", "=2"}) {
+    const ProgramResult result =
+        run(on_toy("compile", {"--arch", "emulator", "--set", "BLOCK=64," + name + value, "--emit", emitted}));
+    EXPECT_EQ(result.exit_code, 0) << result.error;
+  }
+  const std::vector<nlohmann::json> index = emitted_index();
+  ASSERT_EQ(index.size(), 2U) << "what an earlier run left stays, once";
+  EXPECT_NE(index[0]["file"], index[1]["file"]);
+  EXPECT_NE(index[0]["config"][name], index[1]["config"][name]);
 }
 
 TEST_F(CliTest, HostIsTheEmulatorsOtherName) {
@@ -63,7 +89,7 @@ TEST_F(CliTest, FoldersThatCannotBeMadeAreNamed) {
                {"cannot write /proc/x/y: "});
 }
 
-TEST_F(CliTest, CompileOfSeveralProblemsEmitsAFolderEach) {
+TEST_F(CliTest, CompileOfSeveralProblemsEmitsAllIntoOneFolder) {
   const std::string emitted = (folder_ / "objects").string();
   const std::vector<std::string> command =
       on_toy("compile", {"--arch", "emulator", "--emit", emitted, "--problem", "N=100", "--problem", "N=200"});
@@ -72,10 +98,15 @@ TEST_F(CliTest, CompileOfSeveralProblemsEmitsAFolderEach) {
     std::vector<std::string> words = command;
     words.insert(words.end(), more.begin(), more.end());
     EXPECT_EQ(run(words).exit_code, 0);
-    for (const char* problem : {"N=100", "N=200"}) {
-      EXPECT_TRUE(std::filesystem::exists(folder_ / "objects" / problem / "BLOCK=32_FAULT=0.so")) << problem;
+    std::multiset<std::string> problems;
+    std::set<std::string> files;
+    for (const nlohmann::json& entry : emitted_index()) {
+      problems.insert(entry["problem"]);
+      files.insert(entry["file"]);
     }
-    EXPECT_FALSE(std::filesystem::exists(folder_ / "objects" / "BLOCK=32_FAULT=0.so"));
+    EXPECT_EQ(files.size(), problems.size());
+    EXPECT_EQ(problems.count("toy N=100"), more.empty() ? 6U : 1U);
+    EXPECT_EQ(problems.count("toy N=200"), more.empty() ? 6U : 1U);
   }
 }
 

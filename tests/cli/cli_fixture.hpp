@@ -4,6 +4,7 @@
 
 #include <regex>
 #include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -71,6 +72,15 @@ class CliTest : public ::testing::Test {
   void tune() const {
     const ProgramResult result = run(sweep({"--trials", "3"}));
     ASSERT_EQ(result.exit_code, 0) << result.error;
+  }
+  /// The index of what `compile --emit` wrote to the folder "objects".
+  [[nodiscard]] std::vector<nlohmann::json> emitted_index() const {
+    std::vector<nlohmann::json> entries;
+    std::istringstream lines(read_file(folder_ / "objects" / "index.jsonl"));
+    for (std::string line; std::getline(lines, line);) {
+      entries.push_back(nlohmann::json::parse(line));
+    }
+    return entries;
   }
   /// What the database holds, in the order it was stored.
   [[nodiscard]] std::vector<std::string> stored() const {
