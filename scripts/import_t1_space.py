@@ -643,6 +643,12 @@ class Node:
         escaped = key.replace("~", "~0").replace("/", "~1")
         return Node(self.value[key], self.file, f"{self.pointer}/{escaped}")
 
+    def require_known(self, *known):
+        """Requires that every member is one of these: others may change what the kernel computes."""
+        for key, value in self.kind(dict, "an object").items():
+            if key not in known and value is not None:
+                self[key].fail("this member cannot be taken over; remove it if results do not depend on it")
+
     def items(self):
         return [Node(value, self.file, f"{self.pointer}/{index}")
                 for index, value in enumerate(self.kind(list, "a list"))]
@@ -728,8 +734,10 @@ def typed(node, kind, value):
 
 
 def read_parameters(space):
-    parameters = {}
+    """Values of each parameter, and the default of those that have one, with its place."""
+    parameters, defaults = {}, {}
     for node in space["TuningParameters"].items():
+        node.require_known("Name", "Type", "Values", "Default")
         name = node["Name"].name()
         if name in parameters:
             node["Name"].fail(f"the parameter '{name}' appears twice")
@@ -745,14 +753,20 @@ def read_parameters(space):
         if len(values) > MAX_VALUES:
             listed.fail(f"has {len(values)} values; a search space holds {MAX_VALUES} of a parameter")
         parameters[name] = values
+        if "Default" in node:
+            default = typed(node["Default"], kind, node["Default"].value)
+            if default not in values:
+                node["Default"].fail(f"{default} is not among the values")
+            defaults[name] = default, node["Default"]
     if not parameters:
         space["TuningParameters"].fail("there is no parameter")
-    return parameters
+    return parameters, defaults
 
 
 def read_sizes(node):
     """X, Y and Z of a size; the latter two may be missing."""
     node["X"]
+    node.require_known(*"XYZ")
     return [node[axis] if axis in node else None for axis in "XYZ"]
 
 
@@ -780,10 +794,19 @@ TYPES = {"float": ("float32", 1), "float2": ("float32", 2), "float4": ("float32"
          "bool": ("uint8", 1), **{name: (name, 1) for name in ("int32", "uint32", "int64", "int8", "uint8")}}
 
 
+KERNEL_MEMBERS = ("Language", "KernelName", "KernelFile", "CompilerOptions", "ProblemSize", "GlobalSize", "GlobalSizeType",
+                  "LocalSize", "GridDivX", "GridDivY", "GridDivZ", "SharedMemory", "Arguments")
+# How to search, where, and what to do with results: nothing that a kernel computes.
+NO_EFFECT = ("$schema", "General", "Search", "Budget", "Device", "Profiling", "SimulationInput", "BenchmarkName")
+
+
 class SpaceWriter:
     def __init__(self, root):
         space, self.kernel = root["ConfigurationSpace"], root["KernelSpecification"]
-        self.parameters = read_parameters(space)
+        root.require_known("ConfigurationSpace", "KernelSpecification", "schema_version", *NO_EFFECT)
+        space.require_known("TuningParameters", "Conditions")
+        self.kernel.require_known(*KERNEL_MEMBERS, *NO_EFFECT)
+        self.parameters, self.defaults = read_parameters(space)
         self.space = space
         self.problem_size = read_problem_size(self.kernel)
         self.lists = {"ProblemSize": self.problem_size} if self.problem_size else {}
@@ -800,6 +823,7 @@ class SpaceWriter:
         self.local = read_sizes(self.kernel["LocalSize"])
 
     def read_condition(self, node):
+        node.require_known("Parameters", "Expression")
         for parameter in node["Parameters"].items():
             if parameter.text() not in self.parameters:
                 parameter.fail(f"there is no parameter '{parameter.value}'")
@@ -871,6 +895,10 @@ class SpaceWriter:
                 (node["Name"] if "Name" in node else node).fail(f"the argument '{name}' appears twice")
             if node["Type"].text() not in TYPES:
                 node["Type"].fail(f"arguments of type '{node['Type'].value}' cannot be taken over")
+            node.require_known("Name", "Type", "MemoryType", "MemType", "AccessType", "Size", "FillType", "FillValue",
+                               "RandomSeed", "Output")
+            if "MemType" in node and node["MemType"].text() not in ("Global", "Scalar", "Vector"):
+                node["MemType"].fail(f"{node['MemType'].value} memory cannot be taken over: only arguments are filled")
             memory = node["MemoryType"].one_of("Scalar", "Vector", "Local", "Symbol")
             if memory not in ("Scalar", "Vector"):
                 node["MemoryType"].fail(f"{memory} memory cannot be taken over, only Scalar and Vector")
@@ -914,6 +942,8 @@ class SpaceWriter:
             access = node["AccessType"].one_of("ReadOnly", "WriteOnly", "ReadWrite")
         access = {"ReadOnly": "in", "WriteOnly": "out", "ReadWrite": "inout"}[access]
         out = {"buffer": element, "access": access, "extent": extent}
+        if "Output" in node and node["Output"].value and access == "in":
+            node["Output"].fail("the AccessType is ReadOnly, so it is not an output")
         if access != "in":
             self.tolerances[element] = FLOAT_TOLERANCES.get(element, 0)
         kind, value = self.fill(node)
@@ -940,7 +970,8 @@ class SpaceWriter:
             return None
 
     def default(self):
-        """The first configuration that meets the conditions with a block of 1 to 1024 threads."""
+        """The first configuration that meets the conditions with a block of 1 to 1024 threads, those with the defaults
+        that are given before all others."""
         order = {name: index for index, name in enumerate(self.parameters)}
         last = lambda *trees: max((order[node.id] for tree in trees for node in ast.walk(tree)
                                    if isinstance(node, ast.Name) and node.id in order), default=0)
@@ -959,7 +990,8 @@ class SpaceWriter:
             nonlocal tried
             if index == len(names):
                 return True
-            for value in self.parameters[names[index]]:
+            given = [self.defaults[names[index]][0]] if names[index] in self.defaults else []
+            for value in dict.fromkeys(given + self.parameters[names[index]]):
                 tried += 1
                 if tried > MAX_TRIED:
                     self.space["Conditions"].fail("no configuration that meets them was found in reasonable time")
@@ -972,6 +1004,10 @@ class SpaceWriter:
         if not choose_from(0):
             Node(None, self.space.file, self.space.pointer + "/Conditions").fail(
                 "no configuration meets the conditions with a block of 1 to 1024 threads")
+        for name, (value, node) in self.defaults.items():
+            if config[name] != value:
+                node.fail(f"no configuration with {name}={value} and the other defaults meets the conditions with a block "
+                          "of 1 to 1024 threads")
         return config
 
     def check_extents(self, arguments, default):

@@ -75,6 +75,17 @@ class Written(Folder):
         self.assertEqual(json.loads((self.into / "scale.json").read_text()),
                          json.loads((EXPECTED / "scale.json").read_text()))
 
+    def test_defaults_that_are_given_are_the_default(self):
+        self.copy_inputs()
+        document = json.loads((INPUTS / "scale.json").read_text())
+        first, second, *_ = document["ConfigurationSpace"]["TuningParameters"]
+        first["Default"], second["Default"] = 64, None
+        document["KernelSpecification"]["Arguments"][1].update(MemType="Global", RandomSeed=3)
+        (self.folder / "in.json").write_text(json.dumps(document))
+        self.assertEqual(run(self.folder / "in.json", "--into", self.into).returncode, 0)
+        written = json.loads((self.into / "scale.json").read_text())["parameters"]
+        self.assertEqual(written[0]["default"], 64)
+
     @needs("PASCALINE_PROGRAM")
     def test_the_program_reads_what_was_written_and_runs_the_kernel(self):
         self.assertEqual(run(INPUTS / "scale.json", "--into", self.into).returncode, 0)
@@ -208,6 +219,24 @@ class Refused(Folder):
                              ("y", "appears twice")):
             self.expect(arguments + "/1/Name", name, "in.json:" + arguments + "/1/Name", reason)
         self.expect(arguments, [], "no result to check")
+
+    def test_what_is_not_known_is_refused_by_name(self):
+        kernel, at = "/KernelSpecification", "in.json:"
+        for pointer in (kernel + "/KernelTypeNames", kernel + "/ReferenceArguments", kernel + "/Arguments/1/TypeSize",
+                        kernel + "/Arguments/1/DataSource", kernel + "/Arguments/0/Offset", kernel + "/LocalSize/W",
+                        "/Defines", "/ConfigurationSpace/Groups", "/ConfigurationSpace/TuningParameters/0/Stride",
+                        "/ConfigurationSpace/Conditions/0/Weight"):
+            for value in (1, "x", ["x"], {"x": 1}, False):
+                self.expect(pointer, value, at + pointer + ": this member cannot be taken over")
+        for memory in ("Constant", "Texture"):
+            self.expect(kernel + "/Arguments/1/MemType", memory, f"/Arguments/1/MemType: {memory} memory cannot be taken")
+        self.expect(kernel + "/Arguments/1/Output", 1, "/Arguments/1/Output", "ReadOnly")
+
+    def test_defaults(self):
+        parameter = "/ConfigurationSpace/TuningParameters/0/Default"
+        self.expect(parameter, 7, "in.json:" + parameter + ": 7 is not among the values")
+        self.expect(parameter, "x", "in.json:" + parameter)
+        self.expect("/ConfigurationSpace/TuningParameters/1/Default", 1, "no configuration with", "meets the conditions")
 
     def test_a_kernel_that_includes_a_file_of_its_own(self):
         self.copy_inputs()
