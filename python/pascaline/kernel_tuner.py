@@ -6,6 +6,7 @@ and launches. What cannot be taken over raises ArgumentError, which names it.
 """
 
 import ast
+import difflib
 import hashlib
 import inspect
 import json
@@ -14,6 +15,7 @@ import os
 import re
 import struct
 import textwrap
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from types import CodeType
 from typing import Any, Union
@@ -35,11 +37,40 @@ _TYPES = {"float32": "float", "float64": "double", "float16": "half", "int32": "
 _NAMES = ("block_size_x", "block_size_y", "block_size_z")
 _USUAL_BLOCK = 256  # threads along x, where no parameter says how many
 _ALL = 1_000_000_000
+_ANY = 1e30  # a tolerance that takes any number: what is right, an answer decides
+_REPEATS = 10  # of finals, where a winner turns out to be wrong
 # What Kernel Tuner takes besides, and what to do instead.
 _OTHERS = {"platform": "", "cmem_args": "", "texmem_args": "", "compiler": "", "compiler_options": "", "observers": "",
            "parallel": "", "simulation_mode": "", "objectives": "", "objective_higher_is_better": "",
            "defines": "; write them into the code", "log": "; `progress` is told what happens",
            "cache": "; give a folder as `into`"}
+
+
+class ErrorConfig(str):
+    """The `__error__` of a configuration that failed; its text is the name of its class, as in Kernel Tuner."""
+
+    def __new__(cls, *_: object) -> "ErrorConfig":
+        return super().__new__(cls, cls.__name__)
+
+
+class InvalidConfig(ErrorConfig):
+    """It cannot be launched on this device."""
+
+
+class CompilationFailedConfig(ErrorConfig):
+    """It does not compile."""
+
+
+class RuntimeFailedConfig(ErrorConfig):
+    """Its launch failed, crashed or took too long."""
+
+
+class WrongResultConfig(ErrorConfig):
+    """It computes something else."""
+
+
+_FAILURES: dict[str, type[ErrorConfig]] = {
+    "rejected": InvalidConfig, "compile_failed": CompilationFailedConfig, "wrong_result": WrongResultConfig}
 
 
 def tune_kernel(
@@ -77,9 +108,10 @@ def tune_kernel(
         its signature; pointers to const are only read.
     tune_params: values of each macro. problem_size: one to three numbers. restrictions, grid_div_x and so on: texts, or
         functions of one expression of a dict of the parameters, such as lambda p: p["block_size_x"] <= 256.
-    answer: what the arrays hold after a launch, None for those that are not looked at: the default configuration (the first
-        that meets the restrictions) is run on `arguments` and compared, by `verify(answer, result)`, which may have an argument
-        `atol`, or by numpy.allclose. All others are compared with the default, on random contents in the range of the arrays'.
+    answer: what the arrays hold after a launch, None for those that are not looked at: every configuration that ran is run on
+        `arguments` and compared, by `verify(answer, result)`, which may have an argument `atol`, or by numpy.allclose. Without
+        answer and verify all are compared with the default (the first that meets the restrictions), on random contents in the
+        range of the arrays'. On such contents all are timed, of which a warning tells.
     strategy: "brute_force" (the default) tries all; others search ("random_sample" draws, any other name is Pascaline's own
         search), strategy_options["max_fevals"] configurations, for strategy_options["time_limit"] seconds.
     iterations: samples of a configuration, at least 3. device: a number of a CUDA device, or a name such as "emulator".
@@ -88,22 +120,27 @@ def tune_kernel(
         another place for the database. Without either nothing is kept. options: others of `pascaline.sweep`. lang must be
         "CUDA" if given; verbose and quiet change nothing, as nothing is printed.
 
-    Returns a dict for each configuration that ran, fastest first, with its parameters and its `time` in milliseconds; and a
-    dict of what it ran on. Raises Error if none ran, which says why the first did not.
+    Returns a dict for each configuration, fastest first, with its parameters and its `time` in milliseconds; those that failed
+    are last, with an infinite time, an `__error__` (ErrorConfig) and its `reason`. And a dict of what it ran on. Raises Error if
+    none ran, which says why the first did not, and ArgumentError if none computes the answer.
     """
     options = _taken(options)
     if lang is not None and str(lang).upper() not in ("CUDA", "CUPY", "NVCUDA"):
         raise ArgumentError(f"lang: kernels in {lang} cannot be run here, only CUDA")
     with _Folder(into) as folder:
+        judge = _Judge(answer, arguments, atol, verify) if answer is not None or verify is not None else None
         pair = _Pair(kernel_name, kernel_source, problem_size, arguments, tune_params,
-                     [grid_div_x, grid_div_y, grid_div_z], restrictions, smem_args, block_size_names)
+                     [grid_div_x, grid_div_y, grid_div_z], restrictions, smem_args, block_size_names, judge is not None)
+        if pair.random:
+            warnings.warn(f"{kernel_name} is timed on random contents in the range of {', '.join(pair.random)}, not on the arrays"
+                          " given: where its work depends on them, so may the fastest configuration", stacklevel=2)
         store = path_text("db", db) or os.path.join(folder, "tuned.db")
         kernel = Kernel(pair.write(folder), db=store)
         place = _device(device)
-        if answer is not None:
-            # Without a database, in which there may be winners: it is the default that is compared.
-            untuned = Kernel(os.path.join(folder, kernel.name + ".cu"), db=os.path.join(folder, "none.db"))
-            _compare(answer, _launched(untuned, arguments, place), atol, verify)
+        if judge is not None:
+            judge.ask(pair, place, pair.default)
+            if judge.reasons and pair.is_single:
+                raise ArgumentError(judge.complaint())
         samples = max(3, _number("iterations", iterations, int))
         wanted: dict[str, Any] = {"min_samples": samples, "max_samples": samples, **options}
         most, seconds = (_of(strategy_options, name) for name in ("max_fevals", "time_limit"))
@@ -112,10 +149,20 @@ def tune_kernel(
         wanted.setdefault("trials", most or (_ALL if searcher == "exhaustive" else 100))
         if seconds is not None:
             wanted.setdefault("budget", f"{max(1, math.ceil(_number('time_limit', seconds, float)))}s")
-        kernel.tune(device=place, progress=progress, **wanted)
-        results, environment = _results(kernel, store)
+        for _ in range(_REPEATS):
+            summary = kernel.tune(device=place, progress=progress, **wanted)
+            results, environment = _results(kernel, store, judge, pair, place, summary)
+            # A winner in a database that is kept would be launched; the next finals are without it.
+            if judge is None or not (into or db) or not any(pair.config(won["config"]) in judge for won in kernel.winners()[:1]):
+                break
+            if not pair.leave_out(results):
+                warnings.warn(f"the winner in {store} does not compute the answer: do not launch {kernel.name} from it",
+                              stacklevel=2)
+                break
+            kernel = Kernel(pair.write(folder), db=store)
         for result in results:
-            _add_metrics(result, metrics or {})
+            if "__error__" not in result:
+                _add_metrics(result, metrics or {})
         return results, environment
 
 
@@ -205,15 +252,15 @@ class _Pair:
     """A kernel and its search space, from what Kernel Tuner takes."""
 
     def __init__(self, name: Any, source: Any, problem_size: Any, arguments: Any, tune_params: Any, divisors: Any,
-                 restrictions: Any, smem_args: Any, block_size_names: Any) -> None:
+                 restrictions: Any, smem_args: Any, block_size_names: Any, judged: bool = False) -> None:
         if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
             raise ArgumentError(f"kernel_name: {name!r} is not the name of a function")
         self.name = name
-        code = _code_of(source)
+        code, self._headers = _code_of(source)
         signature = _Signature(name, code)
         writes = [parameter.is_written for parameter in signature.parameters]
-        block_size_names = _NAMES if block_size_names is None else block_size_names
         values = {parameter: [_plain(value) for value in listed] for parameter, listed in dict(tune_params).items()}
+        block_size_names = _block_names(block_size_names, values)
         self.kernel: dict[str, Any] = {
             "Language": "CUDA", "KernelName": name, "KernelFile": name + ".cu", "ProblemSize": _sizes(problem_size),
             "GlobalSize": {"X": 1}, "LocalSize": _block(values, block_size_names),
@@ -240,37 +287,140 @@ class _Pair:
         except (_t1.InputError, _t1.PythonTextError) as error:
             raise ArgumentError(_in_python(str(error))) from None
         document["description"] = "Made by pascaline.kernel_tuner."
-        for entry, value in zip(document["arguments"], arguments):
-            _fill(entry, value)
+        self.random: list[str] = []  # arrays in whose place trials have others
+        for entry, value, parameter in zip(document["arguments"], arguments, signature.parameters):
+            if not _fill(entry, value):
+                self.random.append(parameter.name)
+        if judged:
+            document["tolerance"] = {**dict.fromkeys(document["tolerance"], _ANY), "floor": _ANY}
         # What was measured is kept by the kernel's name, source and configuration: sizes and arguments become part of it.
         kept = hashlib.sha256(json.dumps(document).encode()).hexdigest()[:8]
         self.file_name = document["kernel"] = f"{name}-{kept}"
-        self._document = json.dumps(document, indent=1) + "\n"
+        self._document = document
         self._code = f"#define kernel_tuner 1\n#line 1\n{code}"
 
     def write(self, folder: str) -> str:
         """The kernel's file."""
         source = os.path.join(folder, self.file_name + ".cu")
-        for file, text in ((source, self._code), (os.path.join(folder, self.file_name + ".json"), self._document)):
-            with open(file, "w", encoding="utf-8") as out:
-                out.write(text)
+        for name, text in {self.file_name + ".cu": self._code, **self._headers}.items():
+            _write(os.path.join(folder, name), text)
+        _write(os.path.join(folder, self.file_name + ".json"), json.dumps(self._document, indent=1) + "\n")
         return source
+
+    @property
+    def default(self) -> dict[str, Any]:
+        return {parameter["name"]: parameter["default"] for parameter in self._document["parameters"]}
+
+    @property
+    def is_single(self) -> bool:
+        """Whether there is but one configuration."""
+        return all(len(parameter["values"]) == 1 for parameter in self._document["parameters"])
+
+    def launched(self, config: Mapping[str, Any], arguments: Sequence[Any], device: str | None) -> list[Any]:
+        """Copies of the arguments after a launch of that configuration."""
+        document = dict(self._document)
+        document["parameters"] = [{**parameter, "values": [config[parameter["name"]]], "default": config[parameter["name"]]}
+                                  for parameter in document["parameters"]]
+        with tempfile.TemporaryDirectory(prefix="pascaline.") as folder:
+            single = _Pair.__new__(_Pair)
+            single.__dict__.update(self.__dict__, _document=document)
+            return _launched(Kernel(single.write(folder), db=os.path.join(folder, "none.db")), arguments, device)
+
+    def leave_out(self, results: Sequence[Mapping[str, Any]]) -> bool:
+        """Lets no launch use what computes something else; false if constraints cannot say so. The fastest becomes the
+        default."""
+        parameters = self._document["parameters"]
+        if any(isinstance(value, (float, str)) for parameter in parameters for value in parameter["values"]):
+            return False
+        for parameter in parameters:
+            parameter["default"] = results[0][parameter["name"]]
+        known = {constraint["require"] for constraint in self._document["constraints"]}
+        for result in results:
+            if isinstance(result.get("__error__"), WrongResultConfig):
+                equal = " && ".join(f"{parameter['name']} == {int(result[parameter['name']])}" for parameter in parameters)
+                if f"!({equal})" not in known:
+                    self._document["constraints"].append({"require": f"!({equal})", "because": result["reason"]})
+        return True
+
+    def config(self, text: str) -> dict[str, Any]:
+        """The configuration that a text such as `A=1 B="x y"` shows."""
+        shown = {name: re.sub(r"\\(.)", r"\1", value[1:-1]) if value.startswith('"') else value
+                 for name, value in re.findall(r'(\w+)=("(?:[^"\\]|\\.)*"|\S*)', text)}
+        return {parameter["name"]: _value(parameter, shown[parameter["name"]]) for parameter in self._document["parameters"]}
+
+
+def _write(file: str, text: str) -> None:
+    with open(file, "w", encoding="utf-8", errors="surrogateescape") as out:
+        out.write(text)
+
+
+def _block_names(given: Any, parameters: Mapping[str, Any]) -> list[str]:
+    """The parameters of a block's axes: those that are named, then block_size_x and so on, in capitals or not."""
+    alike = {name.lower(): name for name in parameters}
+    usual: list[str] = [name if name in parameters else alike.get(name, name) for name in _NAMES]
+    if given is None:
+        if not any(name in parameters for name in usual):
+            warnings.warn(f"tune_params has no block_size_x, so that blocks have {_USUAL_BLOCK} threads; name the parameter "
+                          "with block_size_names if it has another", stacklevel=4)
+        return usual
+    if isinstance(given, str) or not isinstance(given, Sequence) or not all(isinstance(name, str) for name in given):
+        raise TypeError("block_size_names: it is not a list of names")
+    if len(given) > len(_NAMES):
+        raise ArgumentError(f"block_size_names: it has {len(given)} names for {len(_NAMES)} axes")
+    for name in given:
+        if name not in parameters and name.lower() not in _NAMES:
+            near = difflib.get_close_matches(name, parameters, 1)
+            raise ArgumentError(f"block_size_names: tune_params has no '{name}'" + (f"; did you mean '{near[0]}'?" if near else ""))
+    named = [name if name in parameters else alike.get(name.lower(), name) for name in map(str, given)]
+    return named + usual[len(named):]
 
 
 def _wrong_number(name: str, wanted: int, given: int) -> Any:
     raise ArgumentError(f"arguments: {name} takes {wanted}, not {given}")
 
 
-def _code_of(source: Any) -> str:
+def _code_of(source: Any) -> tuple[str, dict[str, str]]:
+    """The code, and copies of the headers that it includes from beside its file, by their names."""
     if callable(source):
         raise ArgumentError("kernel_source: a function that makes code cannot be taken over; pass the code or its file")
     if isinstance(source, str) and ("\n" in source or "{" in source):
-        return source
+        return source, {}
     file = path_text("kernel_source", source)
     if not os.path.isfile(file):
         raise ArgumentError(f"kernel_source: there is no file {file}")
-    with open(file, encoding="utf-8", errors="surrogateescape") as text:
-        return text.read()
+    return _with_headers(file)
+
+
+def _with_headers(source: str) -> tuple[str, dict[str, str]]:
+    """As above. Copies lie in one folder, so that they get names of their own, of which what they include is part."""
+    folder = os.path.dirname(os.path.abspath(source))
+    names: dict[str, str] = {}
+    copies: dict[str, str] = {}
+
+    def read(file: str) -> str:
+        with open(file, encoding="utf-8", errors="surrogateescape") as text:
+            return text.read()
+
+    def taken(text: str, here: str) -> str:
+        def renamed(found: re.Match[str]) -> str:
+            for place in (here, folder):
+                file = os.path.realpath(os.path.join(place, found[2]))
+                if os.path.isfile(file):
+                    return found[1] + copied(file) + found[3]
+            return found[0]
+
+        return re.sub(r'^([ \t]*#[ \t]*include[ \t]*")([^"\n]+)(")', renamed, text, flags=re.MULTILINE)
+
+    def copied(file: str) -> str:
+        if file not in names:
+            text = read(file)
+            stem, ending = os.path.splitext(os.path.basename(file))
+            kept = hashlib.sha256(f"{os.path.relpath(file, folder)}\n{text}".encode(errors="surrogateescape")).hexdigest()[:8]
+            names[file] = f"{stem}-{kept}{ending}"
+            copies[names[file]] = taken(text, os.path.dirname(file))
+        return names[file]
+
+    return taken(read(source), folder), copies
 
 
 class _Parameter:
@@ -278,6 +428,8 @@ class _Parameter:
 
     def __init__(self, text: str, begin: int) -> None:
         self.text, self.begin = text, begin
+        found = re.search(r"(\w+)\s*(?:\[[^\]]*\]\s*)*$", text)
+        self.name = found[1] if found else text.strip()
         self.is_written = "*" in text and not re.search(r"\bconst\b[^*]*\*|\w\s+const\s*\*", text)
 
 
@@ -469,12 +621,13 @@ def _argument(where: str, value: Any, written: bool) -> dict[str, Any]:
             "Size": int(value.size), "FillType": "Random"}
 
 
-def _fill(entry: dict[str, Any], value: Any) -> None:
-    """Random contents in the range of the array's."""
+def _fill(entry: dict[str, Any], value: Any) -> bool:
+    """Random contents in the range of the array's; whether they are the array's own."""
     if "buffer" not in entry:
-        return
+        return True
     low, high = float(value.min()), float(value.max())
-    if not abs(low) < 1e300 or not abs(high) < 1e300:  # NaN, too
+    is_finite = abs(low) < 1e300 and abs(high) < 1e300  # NaN is not
+    if not is_finite:
         if entry["access"] == "in":
             raise ArgumentError(f"arguments: {entry['name']} has values that are not finite")
         low = high = 0.0
@@ -485,6 +638,7 @@ def _fill(entry: dict[str, Any], value: Any) -> None:
             entry.pop("low", None), entry.pop("high", None)
     else:
         entry.update({"fill": "uniform", "low": low, "high": high + 1 if whole else high})
+    return is_finite and low == high
 
 
 def _in_python(message: str) -> str:
@@ -511,29 +665,64 @@ def _launched(kernel: Kernel, arguments: Sequence[Any], device: str | None) -> l
     return after
 
 
-def _compare(answer: Sequence[Any], result: list[Any], atol: float, verify: Callable[..., Any] | None) -> None:
-    if isinstance(answer, str) or not isinstance(answer, Sequence):
-        raise TypeError(f"answer: {type(answer).__name__} is not a list with an entry for each argument")
-    if len(answer) != len(result):
-        raise ArgumentError(f"answer: it has {len(answer)} entries for {len(result)} arguments")
-    if verify is not None:
-        taken = inspect.signature(verify).parameters
-        named = {"atol": atol} if "atol" in taken else {}
-        rest = () if named or len(taken) < 3 else (atol,)
-        if not verify(list(answer), result, *rest, **named):
-            raise ArgumentError("answer: verify refuses what the default configuration computes")
-        return
-    import numpy
+class _Judge:
+    """Whether configurations compute the answer on the script's own arrays."""
 
-    for index, (wanted, found) in enumerate(zip(answer, result)):
-        if wanted is None:
-            continue
-        if numpy.shape(wanted) != numpy.shape(found):
-            raise ArgumentError(f"answer: the one of arguments[{index}] is {list(numpy.shape(wanted))}, not {list(numpy.shape(found))}")
-        if not numpy.allclose(wanted, found, atol=atol):
-            worst = float(numpy.nanmax(numpy.abs(numpy.asarray(wanted, float) - numpy.asarray(found, float))))
-            raise ArgumentError(f"answer: what the default configuration computes differs in arguments[{index}], by up to "
-                                f"{worst:g}")
+    def __init__(self, answer: Any, arguments: Sequence[Any], atol: float, verify: Callable[..., Any] | None) -> None:
+        if answer is not None:
+            if isinstance(answer, str) or not isinstance(answer, Sequence):
+                raise TypeError(f"answer: {type(answer).__name__} is not a list with an entry for each argument")
+            if len(answer) != len(arguments):
+                raise ArgumentError(f"answer: it has {len(answer)} entries for {len(arguments)} arguments")
+        self._answer, self._arguments, self._atol, self._verify = answer, arguments, atol, verify
+        self._right: set[str] = set()
+        self.reasons: dict[str, str] = {}  # of those that do not
+
+    def __contains__(self, config: Mapping[str, Any]) -> bool:
+        return repr(config) in self.reasons
+
+    def ask(self, pair: _Pair, device: str | None, config: Mapping[str, Any]) -> str | None:
+        """Why the configuration is wrong, None if it is right."""
+        key = repr(config)
+        if key not in self._right and key not in self.reasons:
+            try:
+                reason = self._reason(pair.launched(config, self._arguments, device))
+            except ArgumentError:
+                raise
+            except Error as error:
+                reason = f"on the arrays given: {error}"
+            if reason is None:
+                self._right.add(key)
+            else:
+                self.reasons[key] = reason
+        return self.reasons.get(key)
+
+    def complaint(self) -> str:
+        config, reason = next(iter(self.reasons.items()))
+        return f"answer: of {len(self.reasons)} configurations none computes it: {reason} ({config})"
+
+    def _reason(self, result: list[Any]) -> str | None:
+        if self._verify is not None:
+            taken = inspect.signature(self._verify).parameters
+            named = {"atol": self._atol} if "atol" in taken else {}
+            rest = () if named or len(taken) < 3 else (self._atol,)
+            given = list(self._answer) if self._answer is not None else None
+            return None if self._verify(given, result, *rest, **named) else "verify refuses what it computes"
+        import numpy
+
+        for index, (wanted, found) in enumerate(zip(self._answer, result)):
+            if wanted is None:
+                continue
+            if numpy.size(wanted) != numpy.size(found):
+                raise ArgumentError(f"answer: the one of arguments[{index}] is {list(numpy.shape(wanted))}, not "
+                                    f"{list(numpy.shape(found))}")
+            wanted, found = numpy.ravel(wanted), numpy.ravel(found)
+            if not numpy.allclose(wanted, found, atol=self._atol):
+                with numpy.errstate(all="ignore"):
+                    apart = numpy.abs(numpy.asarray(wanted, float) - numpy.asarray(found, float))
+                worst = float(numpy.nanmax(apart)) if numpy.isfinite(apart).any() else math.nan
+                return f"what it computes differs in arguments[{index}], by up to {worst:g}"
+        return None
 
 
 def _value(parameter: dict[str, Any], text: str) -> Any:
@@ -545,24 +734,35 @@ def _value(parameter: dict[str, Any], text: str) -> Any:
     raise AssertionError(f"{parameter['name']}={text}")
 
 
-def _results(kernel: Kernel, db: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    parameters = {parameter["name"]: parameter for parameter in kernel.space["parameters"]}
-    ran = trials(db, kernel=kernel.name, status="ok")
+def _results(kernel: Kernel, db: str, judge: _Judge | None, pair: _Pair, device: str | None,
+             summary: Mapping[str, Any]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    found = trials(db, kernel=kernel.name)
+    best: dict[str, dict[str, Any]] = {}
+    for trial in found:  # what ran comes first; of finals and searches, the finals are what counts
+        known = best.get(trial["config"])
+        if known is None or (trial["status"] == "ok" and trial["stage"] == "finals" and known["stage"] != "finals"):
+            best[trial["config"]] = trial
+    ran = [trial for trial in best.values() if trial["status"] == "ok"]
+    failed = [trial for trial in best.values() if trial["status"] != "ok"]
+    if not best and summary["not_reached"]:
+        contents = f" with random contents of {', '.join(pair.random)}, which trials run on" if pair.random else ""
+        raise Error(f"no configuration was tried: the default one ({pair.default}) did not end in time{contents}")
     if not ran:
-        failed = trials(db, kernel=kernel.name)
         reason = f": {failed[0]['status']}: {failed[0]['reason']} ({failed[0]['config']})" if failed else ""
         raise Error(f"none of {len(failed)} configurations ran{reason}")
-    best: dict[str, dict[str, Any]] = {}
-    for trial in ran:  # of finals and searches, the finals are what counts
-        known = best.get(trial["config"])
-        if known is None or (trial["stage"] == "finals" and known["stage"] != "finals"):
-            best[trial["config"]] = trial
-    results = []
-    for text, trial in best.items():
-        found = re.split(rf"(?:^| )({'|'.join(map(re.escape, parameters))})=", text)[1:]
-        shown = dict(zip(found[::2], (value.strip("\"'") for value in found[1::2])))
-        config = {name: _value(parameter, shown[name]) for name, parameter in parameters.items()}
-        results.append({**config, "time": trial["median_us"] / 1000})
-    results.sort(key=lambda result: float(result["time"]))
+    results: list[dict[str, Any]] = []
+    refused: list[dict[str, Any]] = []
+    for trial in sorted(ran, key=lambda trial: float(trial["median_us"])):
+        config = pair.config(trial["config"])
+        wrong = judge.ask(pair, device, config) if judge else None
+        if wrong is None:
+            results.append({**config, "time": trial["median_us"] / 1000})
+        else:
+            refused.append({**config, "time": math.inf, "__error__": WrongResultConfig(), "reason": wrong})
+    if judge and not results:
+        raise ArgumentError(judge.complaint())
+    refused += [{**pair.config(trial["config"]), "time": math.inf,
+                 "__error__": _FAILURES.get(trial["status"], RuntimeFailedConfig)(),
+                 "reason": f"{trial['status']}: {trial['reason']}"} for trial in failed]
     environment = {"device_name": ran[0]["device"], "compiler": ran[0]["compiler"], "target": ran[0]["target"]}
-    return results, environment
+    return results + refused, environment

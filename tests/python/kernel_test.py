@@ -4,6 +4,7 @@ import pathlib
 import re
 import runpy
 import shutil
+import warnings
 from typing import Any
 
 import numpy as np
@@ -130,6 +131,163 @@ def test_tune_kernel_compares_with_the_answer() -> None:
     with pytest.raises(pascaline.ArgumentError, match="verify refuses"):
         kernel_tuner.tune_kernel("vector_add", VECTOR_ADD, 3000, arguments, {"block_size_x": [64]}, answer=wrong,
                                  verify=lambda answer, result, atol: False, device="emulator")
+
+
+SCATTER = """__global__ void scatter(float *o, const float *a, const int *to, int n) {
+  int i = blockIdx.x * block_size_x + threadIdx.x; if (i < n) o[to[i]] = (wrong ? 2 : 1) * a[i]; }"""
+
+
+def scatter(**options: Any) -> list[dict[str, Any]]:
+    """A permutation: right on the script's arrays, a race on random contents."""
+    a, to = draw(3000), np.random.default_rng(3).permutation(3000).astype(np.int32)
+    answer = np.zeros(3000, np.float32)
+    answer[to] = a
+    with pytest.warns(UserWarning, match="scatter is timed on random contents in the range of a, to, not on"):
+        return kernel_tuner.tune_kernel(
+            "scatter", SCATTER, 3000, [np.zeros(3000, np.float32), a, to, np.int32(3000)],
+            {"wrong": [1, 0], "block_size_x": [64, 128, 256]}, answer=[answer, None, None, None], device="emulator", iterations=3,
+            **{**SHORT, **options})[0]
+
+
+def test_every_configuration_is_judged_on_the_scripts_arrays(tmp_path: pathlib.Path) -> None:
+    results = scatter(into=tmp_path)
+    right, wrong = results[:3], results[3:]
+    assert sorted(result["block_size_x"] for result in right) == [64, 128, 256]
+    assert all(result["wrong"] == 0 and "__error__" not in result and result["time"] < 1000 for result in right)
+    assert [result["time"] for result in right] == sorted(result["time"] for result in right)
+    assert len(wrong) == 3 and all(result["wrong"] == 1 and result["time"] == np.inf for result in wrong)
+    assert all(isinstance(result["__error__"], kernel_tuner.WrongResultConfig) for result in wrong)
+    assert all("differs in arguments[0]" in result["reason"] for result in wrong)
+    # What is left behind never launches what is wrong, although the script's default was.
+    (source,) = tmp_path.glob("scatter-*.cu")
+    kept = pascaline.Kernel(source, db=tmp_path / "tuned.db")
+    assert kept.winners()[0]["config"].split()[-1] == "wrong=0"
+    assert kept.explain(device="emulator")[0]["config"]["wrong"] == 0
+    out, a = np.zeros(3000, np.float32), draw(3000)
+    kept.run(out, a, np.arange(3000, dtype=np.int32), device="emulator")
+    np.testing.assert_array_equal(out, a)
+
+
+PARTIAL_SUMS = """__global__ void sums(float *s, const float *x, int n) {
+  __shared__ float all[block_size_x];
+  float t = 0;
+  for (int i = blockIdx.x * block_size_x + threadIdx.x; i < n; i += gridDim.x * block_size_x) t += x[i];
+  all[threadIdx.x] = t; __syncthreads();
+  for (int k = block_size_x / 2; k > 0; k /= 2) { if (threadIdx.x < k) all[threadIdx.x] += all[threadIdx.x + k]; __syncthreads(); }
+  if (threadIdx.x == 0) s[blockIdx.x] = all[0];
+}"""
+
+
+def test_verify_alone_decides_what_is_right() -> None:
+    x, seen = draw(5000) + 1, []
+
+    def verify(answer: Any, result: list[Any], atol: float) -> bool:
+        seen.append(answer)
+        return bool(np.isclose(result[0].sum(), x.sum(), rtol=1e-4)) and result[2] == 5000
+
+    results, _ = kernel_tuner.tune_kernel(
+        "sums", PARTIAL_SUMS, 8 * 256, [np.zeros(8, np.float32), x, np.int32(5000)], {"block_size_x": [64, 128, 256]},
+        grid_div_x=[256], verify=verify, device="emulator", iterations=3, **SHORT)
+    assert len(results) == 3 and not any("__error__" in result for result in results)
+    assert seen == [None] * 3, "each once"
+
+
+def test_failures_are_results_with_their_reason() -> None:
+    source = VECTOR_ADD.replace("c[i] =", "c[i] = kind == 1 ? nowhere_1 : kind == 2 ? i : ").replace(
+        "__global__", "#if kind != 1\n#define nowhere_1 0\n#endif\n__global__", 1)
+    results, _ = kernel_tuner.tune_kernel("vector_add", source, 3000, vector_add(), {"block_size_x": [64], "kind": [0, 1, 2]},
+                                          device="emulator", iterations=3, metrics={"twice": lambda p: 2 * p["time"]}, **SHORT)
+    assert results[0]["kind"] == 0 and "__error__" not in results[0]
+    failed = {result["kind"]: result for result in results[1:]}
+    assert isinstance(failed[1]["__error__"], kernel_tuner.CompilationFailedConfig) and "nowhere_1" in failed[1]["reason"]
+    assert failed[1]["__error__"] == "CompilationFailedConfig" and isinstance(failed[1]["__error__"], kernel_tuner.ErrorConfig)
+    assert isinstance(failed[2]["__error__"], kernel_tuner.WrongResultConfig) and failed[2]["reason"].startswith("wrong_result: ")
+    assert "twice" in results[0] and not any("twice" in result for result in results[1:])
+
+
+def test_arrays_of_one_value_need_no_warning() -> None:
+    ones = np.ones(3000, np.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        results, _ = kernel_tuner.tune_kernel("vector_add", VECTOR_ADD, 3000, [0 * ones, ones, 3 * ones, np.int32(3000)],
+                                              {"block_size_x": [64]}, device="emulator", iterations=3, **SHORT)
+    assert len(results) == 1
+
+
+def test_what_never_ends_on_random_contents_says_so() -> None:
+    walk = """__global__ void walk(int *o, const int *next, int n) {
+      int i = blockIdx.x * block_size_x + threadIdx.x, steps = 0;
+      if (i < n) { for (int k = i; k != n - 1; k = next[k]) ++steps; o[i] = steps; } }"""
+    following = np.minimum(np.arange(200) + 1, 199).astype(np.int32)
+    with pytest.raises(pascaline.Error, match="default one .*block_size_x.* did not end in time with random contents of next"):
+        kernel_tuner.tune_kernel("walk", walk, 200, [np.zeros(200, np.int32), following, np.int32(200)], {"block_size_x": [64, 128]},
+                                 answer=[(199 - np.arange(200)).astype(np.int32), None, None], device="emulator",
+                                 **{**SHORT, "budget": "3s"})
+
+
+THREADS = "__global__ void threads(int *o) { if (threadIdx.x == 0 && threadIdx.y == 0) o[0] = blockDim.x * 10000 + blockDim.y; }"
+
+
+@pytest.mark.parametrize("params, names, threads", [
+    ({"block_size_x": 64}, None, (64, 1)), ({"BLOCK_SIZE_X": 64}, None, (64, 1)), ({"Block_Size_x": 64, "BLOCK_SIZE_Y": 2}, None, (64, 2)),
+    ({"block_size_x": 32, "BLOCK_SIZE_X": 64}, None, (32, 1)), ({"BLOCK_SIZE_Y": 2, "block_size_x": 64}, None, (64, 2)),
+    ({"bx": 64, "BLOCK_SIZE_Y": 2}, ["bx"], (64, 2)), ({"bx": 64, "by": 4}, ("bx", "by"), (64, 4)),
+    ({"bx": 64}, ["bx", "block_size_y", "block_size_z"], (64, 1)), ({"BLOCK_SIZE_X": 64}, ["block_size_x"], (64, 1))])
+def test_block_size_names(params: dict[str, int], names: Any, threads: tuple[int, int]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        (out,) = kernel_tuner.run_kernel("threads", THREADS, 1, [np.zeros(1, np.int32)], params, block_size_names=names,
+                                         device="emulator")
+    assert (out[0] // 10000, out[0] % 10000) == threads
+
+
+def test_block_size_names_that_name_nothing() -> None:
+    def run(params: dict[str, int], names: Any) -> Any:
+        return kernel_tuner.run_kernel("threads", THREADS, 1, [np.zeros(1, np.int32)], params, block_size_names=names, device="emulator")
+
+    with pytest.raises(pascaline.ArgumentError, match="block_size_names: tune_params has no 'blok_x'; did you mean 'block_x'"):
+        run({"block_x": 64}, ["blok_x"])
+    with pytest.raises(pascaline.ArgumentError, match="block_size_names: it has 4 names"):
+        run({"unused": 64}, ["unused"] * 4)
+    for names in ("unused", [1], 5):
+        with pytest.raises(TypeError, match="block_size_names"):
+            run({"unused": 64}, names)
+    with pytest.warns(UserWarning, match="tune_params has no block_size_x, so that blocks have 256 threads"):
+        assert run({"unused": 64}, None)[0][0] // 10000 == 256
+
+
+def test_headers_beside_the_source_are_found(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "kernels" / "inc").mkdir(parents=True)
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "kernels" / "twice.cu").write_text(
+        '#include "inc/h.cuh"\n  # include "../shared/h.cuh"\n// #include "nothing.h"\n'
+        "__global__ void twice(float *o, const float *a, int n) {\n"
+        "  int i = blockIdx.x * block_size_x + threadIdx.x; if (i < n) o[i] = twice_of(a[i]) + one(); }\n")
+    (tmp_path / "kernels" / "inc" / "h.cuh").write_text(
+        '#pragma once\n#include "deep.cuh"\n#include "inc/deep.cuh"\n__device__ inline float twice_of(float v) { return FACTOR * v; }\n')
+    (tmp_path / "shared" / "h.cuh").write_text("#pragma once\n__device__ inline float one() { return 1.0f; }\n")
+    monkeypatch.chdir(tmp_path)
+    a, into = draw(3000), tmp_path / "into"
+    for factor in (2, 3):  # of one folder, and one kernel
+        (tmp_path / "kernels" / "inc" / "deep.cuh").write_text(f'#pragma once\n#include "h.cuh"\n#define FACTOR {factor}.0f\n')
+        results, _ = kernel_tuner.tune_kernel(
+            "twice", "kernels/twice.cu", 3000, [np.zeros_like(a), a, np.int32(3000)], {"block_size_x": [64, 128]},
+            answer=[factor * a + 1, None, None], device="emulator", iterations=3, into=into, **SHORT)
+        assert len(results) == 2 and not any("__error__" in result for result in results), results
+
+
+def test_a_chain_of_comparisons_means_what_it_means_in_python() -> None:
+    for restriction in ("32 < block_size_x < 128", lambda p: 32 < p["block_size_x"] < 128, "32 < block_size_x <= 64 != 128"):
+        results, _ = kernel_tuner.tune_kernel("vector_add", VECTOR_ADD, 3000, vector_add(), {"block_size_x": [32, 64, 128, 256]},
+                                              restrictions=restriction, device="emulator", iterations=3, **SHORT)
+        assert [result["block_size_x"] for result in results] == [64]
+
+
+def test_texts_of_any_form_are_told_again() -> None:
+    texts = ["a", "int, 2", "S<1, 2>", "x+1"]
+    results, _ = kernel_tuner.tune_kernel("vector_add", VECTOR_ADD, 3000, vector_add(), {"block_size_x": [64], "text": texts},
+                                          device="emulator", iterations=3, **SHORT)
+    assert sorted(result["text"] for result in results) == sorted(texts)
 
 
 def test_run_kernel_gives_copies() -> None:
