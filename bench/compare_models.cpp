@@ -172,7 +172,7 @@ int command(int argc, char** argv) {
   app.add_option("--reference", options.reference, "Folder or GGUF file of the model that is compared with")
       ->required();
   app.add_option("-p,--prompt", options.prompt, "What the user says")->capture_default_str();
-  app.add_option("-i,--image", options.image, "A PNG or JPEG image before it");
+  app.add_option("-i,--image", options.image, "A PNG, JPEG or WebP image before it");
   app.add_option("-n,--tokens", options.tokens, "Steps after the prompt")->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   ModelCommandOptions reference = options.model;

@@ -21,6 +21,9 @@ find_path(PASCALINE_UTF8PROC_INCLUDE utf8proc.h REQUIRED)
 find_library(PASCALINE_UTF8PROC utf8proc REQUIRED)
 find_package(PNG REQUIRED)
 find_package(JPEG REQUIRED)
+find_path(PASCALINE_WEBP_INCLUDE webp/demux.h REQUIRED)
+find_library(PASCALINE_WEBP webp REQUIRED)
+find_library(PASCALINE_WEBPDEMUX webpdemux REQUIRED)
 
 # Recorded spaces of other tuners are often packed.
 find_package(ZLIB REQUIRED)

@@ -13,7 +13,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static const pascaline::PreprocessorConfig config = limit_tokens(pascaline::testing::real_config(), 4);
   pascaline::DecodeOptions options;
   options.max_pixels = 1 << 16;
-  options.transparency = size % 2 == 0 ? pascaline::Transparency::kDropped : pascaline::Transparency::kOnWhite;
   try {
     const pascaline::Image image =
         pascaline::decode_image({reinterpret_cast<const char*>(data), size}, "fuzz", options);

@@ -142,6 +142,13 @@ std::string jpeg(bool progressive, bool arithmetic) {
   return encode_jpeg(source);
 }
 
+std::string webp(bool lossy, bool animated) {
+  pascaline::testing::WebpSource source{12, 17, std::vector<std::uint8_t>(12 * 17 * 4, 90)};
+  source.lossy = lossy;
+  source.animated = animated;
+  return encode_webp(source);
+}
+
 // A tokenizer.json of bytes, from `first` on, and a few merges.
 std::string tokenizer(int first, const json& normalizer, const json& splitting, const json& beginning, bool whole) {
   json vocabulary = json::object();
@@ -219,7 +226,8 @@ int main(int count, char** arguments) {
   write_all(folder / "bundle", {small_bundle()});
   write_all(folder / "image", {png(PNG_COLOR_TYPE_GRAY, 16, true), png(PNG_COLOR_TYPE_RGB, 8, false),
                                png(PNG_COLOR_TYPE_PALETTE, 2, true), png(PNG_COLOR_TYPE_RGB_ALPHA, 8, false),
-                               jpeg(false, false), jpeg(true, false), jpeg(false, true), jpeg(true, true)});
+                               jpeg(false, false), jpeg(true, false), jpeg(false, true), jpeg(true, true),
+                               webp(false, false), webp(true, false), webp(false, true), webp(true, true)});
   fs::create_directories(folder / "safetensors");
   const std::vector<std::byte> bytes(24);
   const std::span<const std::byte> all(bytes);

@@ -52,7 +52,7 @@ missing_packages() {
     esac
   fi
   for name in libfmt-dev libcli11-dev libsqlite3-dev nlohmann-json3-dev \
-    libboost-context-dev libxxhash-dev libpcre2-dev libutf8proc-dev libpng-dev libjpeg-dev zlib1g-dev libopenblas0-pthread \
+    libboost-context-dev libxxhash-dev libpcre2-dev libutf8proc-dev libpng-dev libjpeg-dev libwebp-dev zlib1g-dev libopenblas0-pthread \
     libjs-chart.js libcpp-httplib-dev; do
     installed $name || echo $name
   done

@@ -6,12 +6,14 @@
 #include <iostream>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "cli/model/answer_json.hpp"
 #include "cli/model/model_options.hpp"
 #include "cli/model/thermal_text.hpp"
 #include "core/error.hpp"
 #include "core/util/counted.hpp"
+#include "core/util/pasted_path.hpp"
 #include "core/util/shown_text.hpp"
 #include "runtime/image/decode.hpp"
 
@@ -45,8 +47,7 @@ class ChatOutput {
   void note(std::string_view text) const { fmt::print(as_json_ ? stderr : stdout, "{}", text); }
   void piece(std::string_view text) const {
     if (!as_json_) {
-      fmt::print("{}", text);
-      std::fflush(stdout);
+      print_piece(text);
     }
   }
   void answer(const Answer& answer, const Session& session, std::int64_t depth) const {
@@ -77,16 +78,24 @@ class ChatOutput {
 class Conversation {
  public:
   Conversation(Session& session, const AnswerOptions& how, const PromptLimits& limits, std::string system,
-               const ChatOutput& output)
-      : session_(&session), how_(how), limits_(limits), system_(std::move(system)), output_(&output) {}
+               const ChatOutput& output, bool on_terminal)
+      : session_(&session),
+        how_(how),
+        limits_(limits),
+        system_(std::move(system)),
+        output_(&output),
+        on_terminal_(on_terminal) {}
 
   // Whether to continue.
   bool take(const std::string& line) {
+    const bool lacked = lacks_image_;
     if (line == "/quit" || line == "/exit") {
       return false;
     }
     if (line == "/image" || line.rfind("/image ", 0) == 0) {
+      lacks_image_ = true;
       add_image(line);
+      lacks_image_ = lacked;
     } else if (line == "/clear") {
       clear();
     } else if (line == "/stats") {
@@ -106,6 +115,9 @@ class Conversation {
     return begun_ ? "; /clear starts a new conversation with an empty context" : "";
   }
 
+  // Whether a message was not answered, as an image was missing.
+  [[nodiscard]] bool has_skipped() const noexcept { return has_skipped_; }
+
   // What was to be said with images is said again without them, if it went wrong.
   void drop_images() {
     if (!images_.empty()) {
@@ -117,6 +129,7 @@ class Conversation {
  private:
   void clear() {
     begun_ = false;
+    lacks_image_ = false;
     images_.clear();
     last_.reset();
     session_->clear();
@@ -126,11 +139,11 @@ class Conversation {
   void add_image(const std::string& line) {
     const std::size_t begin = line.find_first_not_of(' ', 6);
     if (begin == std::string::npos) {
-      output_->error("which file? /image FILE");
-      return;
+      throw Error("which file? /image FILE");
     }
     (void)session_->folder().preprocessor();  // a model that only reads text, before the file
-    const Image image = read_image(line.substr(begin));
+    const Image image = read_image(pasted_path(line.substr(begin)));
+    note_image(image);
     PromptLimits limits = limits_;
     limits.used = begun_ ? session_->model().length() : limits_.used;
     std::int64_t text = kTextRoom;
@@ -144,7 +157,21 @@ class Conversation {
     output_->note(fmt::format("an image of {} x {} patches\n", grid.h, grid.w));
   }
 
+  // Nobody reads the error about an image in a pipe before the next message is sent, which was written for that image.
+  [[nodiscard]] bool skip_message() {
+    if (!std::exchange(lacks_image_, false) || on_terminal_) {
+      return false;
+    }
+    images_.clear();
+    output_->error("this message is not answered, as an image before it could not be read");
+    has_skipped_ = true;
+    return true;
+  }
+
   void answer(const std::string& text) {
+    if (skip_message()) {
+      return;
+    }
     ChatMessage message;
     message.parts.assign(images_.size(), {ChatPart::Kind::image, {}});
     message.parts.push_back({ChatPart::Kind::text, text});
@@ -190,7 +217,10 @@ class Conversation {
   PromptLimits limits_;
   std::string system_;
   const ChatOutput* output_;
+  bool on_terminal_;
   bool begun_ = false;
+  bool lacks_image_ = false;  // that was to come with the next message
+  bool has_skipped_ = false;
   std::vector<Patches> images_;
   std::optional<Answer> last_;
 };
@@ -216,8 +246,8 @@ int chat(const ChatCommandOptions& options) {
   }
   const auto session = options.model.open(std::move(folder));
   const ChatOutput output(options.as_json);
-  Conversation conversation(*session, how, limits, options.system, output);
   const bool on_terminal = isatty(STDIN_FILENO) != 0 && !options.as_json;
+  Conversation conversation(*session, how, limits, options.system, output, on_terminal);
   if (on_terminal) {
     fmt::print("{}; /help lists commands\n", session->device_name());
   }
@@ -254,7 +284,7 @@ int chat(const ChatCommandOptions& options) {
     }
   }
   tell_thermal_events(*session);
-  return interrupted() ? kInterrupted : kSuccess;
+  return interrupted() ? kInterrupted : conversation.has_skipped() ? kFault : kSuccess;
 }
 
 }  // namespace
@@ -269,10 +299,14 @@ void add_chat_command(CLI::App& app, Action& action) {
   options->sampling.add_to(*command);
   command->add_flag("--json", options->as_json,
                     "Print each complete answer, and each error, as one line of JSON; the rest goes to standard error");
-  command->footer(std::string("Every line is a message, except:\n") + kHelp +
-                  "\nExamples:\n  pascaline chat --model Qwen3-VL-2B-Instruct --db tuned.db\n"
-                  "  pascaline chat --model SmolLM2-135M-Instruct.Q4_1.gguf\n"
-                  "  printf 'Hello!\\nAnd in French?\\n' | pascaline chat --model Qwen3-VL-2B-Instruct --json");
+  command->footer(
+      std::string("Every line is a message, except:\n") + kHelp +
+      "FILE is a PNG, JPEG or WebP image, named as a terminal or file manager pastes it: in quotes, with\n"
+      "backslashes before spaces, from ~/ on, or as a file:// URL. If it cannot be read and the lines do not come\n"
+      "from a terminal, the next message is not answered, and the exit code is 1 in the end.\n"
+      "\nExamples:\n  pascaline chat --model Qwen3-VL-2B-Instruct --db tuned.db\n"
+      "  pascaline chat --model SmolLM2-135M-Instruct.Q4_1.gguf\n"
+      "  printf 'Hello!\\nAnd in French?\\n' | pascaline chat --model Qwen3-VL-2B-Instruct --json");
   command->callback([&action, options] { action = [options] { return chat(*options); }; });
 }
 

@@ -50,6 +50,7 @@ PreparedRequest prepare(const GenerateCommandOptions& options, const ModelFolder
   }
   for (const std::string& file : options.images) {
     images.push_back(read_image(file));
+    note_image(images.back());
   }
   PromptLimits limits = options.model.prompt_limits(model);
   limits.answer = options.sampling.max_tokens.value_or(1);
@@ -89,8 +90,7 @@ int generate(const GenerateCommandOptions& options) {
   const Answer answer =
       session->complete(request.prompt.tokens, request.prompt.images.images, request.how, [&](std::string_view piece) {
         if (!options.as_json) {
-          fmt::print("{}", piece);
-          std::fflush(stdout);
+          print_piece(piece);
         }
         return !interrupted();
       });
@@ -116,7 +116,7 @@ void add_generate_command(CLI::App& app, Action& action) {
   command->add_option("-p,--prompt", options->prompt, "What the user says")->required();
   CLI::Option* system = command->add_option("--system", options->system, "What the system says first");
   CLI::Option* images =
-      command->add_option("-i,--image", options->images, "A PNG or JPEG image before the prompt (repeatable)");
+      command->add_option("-i,--image", options->images, "A PNG, JPEG or WebP image before the prompt (repeatable)");
   command
       ->add_flag("--raw", options->is_raw,
                  "Continue the prompt as it is, without a chat template: it begins with the token of beginning where "

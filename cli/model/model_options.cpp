@@ -369,6 +369,12 @@ void note_fitted(const FittedImages& images, std::int64_t context) {
   }
 }
 
+void note_image(const Image& image) {
+  for (const std::string& note : image.notes) {
+    fmt::print(stderr, "pascaline: {}: {}\n", clean_line(image.name), note);
+  }
+}
+
 void SamplingCommandOptions::add_to(CLI::App& command) {
   command
       .add_option("-n,--max-tokens", max_tokens, "Maximum tokens of an answer (default: 512, if the context has room)")

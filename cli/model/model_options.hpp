@@ -85,6 +85,8 @@ struct ModelCommandOptions {
 
 /// Says on stderr if images were made smaller so that they fit the context.
 void note_fitted(const FittedImages& images, std::int64_t context);
+/// Says on stderr what reading an image did to it, as laying it on white.
+void note_image(const Image& image);
 
 /// How tokens are chosen; what is not given is as the model's makers recommend.
 struct SamplingCommandOptions {

@@ -104,7 +104,7 @@ void PassCommandOptions::choose_prompts(std::int64_t context, std::int64_t gener
 }
 
 std::int64_t most_pixels(const ModelFolder& model) {
-  const std::filesystem::path file = model.path() / "preprocessor_config.json";
+  const std::filesystem::path file = preprocessor_file(model.path());
   return std::filesystem::exists(file) ? read_preprocessor_config(file).longest_edge : kFamilysMostPixels;
 }
 

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include "cli/command.hpp"
 #include "cli/model/new_folder.hpp"
 #include "cli/model/tensor_progress_line.hpp"
@@ -47,11 +49,24 @@ bool belongs_to_model(const fs::path& file) {
          (std::any_of(kEndings.begin(), kEndings.end(), ends) || std::any_of(kNames.begin(), kNames.end(), begins));
 }
 
-void copy_files(const fs::path& from, const fs::path& to) {
+// Once quantized, an embedding and a head with values of its own can no longer be compared: config.json tells them
+// apart.
+std::string config_of_copy(const std::string& text, const ModelConfig& config) {
+  if (parse_model_config(text, "config.json").text.tied == config.text.tied) {
+    return text;
+  }
+  auto root = nlohmann::ordered_json::parse(text);
+  root["tie_word_embeddings"] = config.text.tied;
+  return root.dump(2) + "\n";
+}
+
+void copy_files(const fs::path& from, const fs::path& to, const ModelConfig& config) {
   constexpr std::size_t kMaxBytes = std::size_t{256} << 20;
   for (const fs::directory_entry& entry : fs::directory_iterator(from)) {
     if (entry.is_regular_file() && belongs_to_model(entry.path())) {
-      write_file_atomically(to / entry.path().filename(), read_file(entry.path(), kMaxBytes));
+      const std::string text = read_file(entry.path(), kMaxBytes);
+      const fs::path name = entry.path().filename();
+      write_file_atomically(to / name, name == "config.json" ? config_of_copy(text, config) : text);
     }
   }
 }
@@ -65,6 +80,7 @@ int quantize_folder(const QuantizeCommandOptions& options) {
   }
   const WeightRecipe recipe = given_weights(options.weights);
   const ModelConfig config = load_model_config(options.folder);
+  print_warnings(config);
   const Checkpoint checkpoint = Checkpoint::open(options.folder, config);
   std::error_code ignored;
   if (fs::equivalent(options.folder, options.output, ignored)) {
@@ -93,7 +109,7 @@ int quantize_folder(const QuantizeCommandOptions& options) {
     fmt::print(stderr, "pascaline: interrupted; nothing was written\n");
     return kInterrupted;
   }
-  copy_files(options.folder, folder.path());
+  copy_files(options.folder, folder.path(), config);
   (void)Checkpoint::open(folder.path(), config);
   folder.complete();
   if (const auto note = filled_rows_note(config, recipe)) {

@@ -52,6 +52,23 @@ std::string clean_line(std::string_view text) {
   return line;
 }
 
+std::string terminal_text(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    const char next = i + 1 < text.size() ? text[i + 1] : '\0';
+    const bool is_c1 =
+        c == '\xc2' && static_cast<unsigned char>(next) >= 0x80U && static_cast<unsigned char>(next) < 0xa0U;
+    if (is_c1 || (std::iscntrl(static_cast<unsigned char>(c)) != 0 && c != '\n' && c != '\t')) {
+      out += c == '\r' && next == '\n' ? "" : "\ufffd";
+      i += is_c1 ? 1 : 0;
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
 std::string clean_lines(std::string_view text) {
   std::string lines;
   for (std::size_t start = 0;; ++start) {

@@ -15,6 +15,10 @@ namespace pascaline {
 /// `shown_text` on one line, with a space for each control character.
 [[nodiscard]] std::string clean_line(std::string_view text);
 
+/// A model's text for a terminal: with U+FFFD for each control character but tabs and ends of lines. Nothing else of it
+/// changes.
+[[nodiscard]] std::string terminal_text(std::string_view text);
+
 /// `clean_line` of each of its lines.
 [[nodiscard]] std::string clean_lines(std::string_view text);
 

@@ -17,11 +17,10 @@
 #include "runtime/checkpoint/model_files.hpp"
 #include "runtime/checkpoint/stored_formats.hpp"
 #include "runtime/checkpoint/tensor_names.hpp"
+#include "runtime/checkpoint/tied_head.hpp"
 
 namespace pascaline {
 namespace {
-
-constexpr const char* kHead = "lm_head.weight";
 
 // Names by what is wrong with them.
 struct Problems {
@@ -71,7 +70,7 @@ class Matching {
       index_.emplace(specs[i].name, i);
     }
     if (config.text.tied) {
-      spare_head_ = TensorSpec{kHead, {config.text.vocab, config.text.hidden}};
+      spare_head_ = TensorSpec{std::string(kHeadTensor), {config.text.vocab, config.text.hidden}};
     }
   }
 
@@ -84,6 +83,9 @@ class Matching {
 
   [[nodiscard]] std::vector<const StoredTensor*> finish(const std::filesystem::path& folder) {
     for (std::size_t i = 0; i < stored_.size(); ++i) {
+      if (stored_[i] == nullptr && is_embedding_tensor((*specs_)[i].name)) {
+        stored_[i] = head_of_tied_;  // tied weights may be stored under either name
+      }
       if (stored_[i] == nullptr) {
         problems_.missing.push_back((*specs_)[i].name);
       }
@@ -144,6 +146,7 @@ class Matching {
         problems_.doubled.push_back(tensor.name);
       }
       check(tensor, spare_head_);
+      head_of_tied_ = &tensor;
       return;
     }
     const auto found = index_.find(name);
@@ -189,6 +192,7 @@ class Matching {
   std::vector<std::optional<StoredFormat>> formats_;
   TensorSpec spare_head_;  // empty if the head is the model's own
   int spare_heads_ = 0;
+  const StoredTensor* head_of_tied_ = nullptr;
   Problems problems_;
 };
 

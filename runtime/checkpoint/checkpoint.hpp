@@ -27,8 +27,8 @@ class Checkpoint {
   /// knows, with `required_tensors(config)`. Throws ModelError that counts and names some of the tensors that are
   /// unknown, missing, there twice, wrongly shaped, quantized by another program or of a type that weights cannot have,
   /// and that says what is wrong with one that is stored in a format of matrices (docs/formats.md). A tied model's
-  /// `lm_head.weight` is left aside: the embedding is used. A GGUF file is matched as `match_gguf_weights`
-  /// does, its projector as `match_projector_weights`.
+  /// `lm_head.weight` is left aside, as it has the embedding's values; where there is no embedding, it is that, too. A
+  /// GGUF file is matched as `match_gguf_weights` does, its projector as `match_projector_weights`.
   [[nodiscard]] static Checkpoint open(const ModelLocation& model, const ModelConfig& config);
 
   /// All tensors, as `required_tensors` orders them.

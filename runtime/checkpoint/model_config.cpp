@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <cstdio>
 
+#include "core/util/shown_text.hpp"
 #include "runtime/checkpoint/gguf/gguf_config.hpp"
 #include "runtime/checkpoint/gguf/projector_config.hpp"
 #include "runtime/checkpoint/model_error.hpp"
 #include "runtime/checkpoint/model_family.hpp"
+#include "runtime/checkpoint/tied_head.hpp"
 #include "runtime/checkpoint/weight_table.hpp"
 
 namespace pascaline {
@@ -74,7 +77,15 @@ ModelConfig load_model_config(const ModelLocation& model) {
                     model.projector.string(), model.path.string()));
   }
   const std::filesystem::path file = model.path / "config.json";
-  return parse_model_config(read_model_file(file, kMaxConfigBytes), file.string());
+  ModelConfig config = parse_model_config(read_model_file(file, kMaxConfigBytes), file.string());
+  untie_other_head(model.path, config);
+  return config;
+}
+
+void print_warnings(const ModelConfig& config) {
+  for (const std::string& warning : config.warnings) {
+    fmt::print(stderr, "pascaline: warning: {}\n", clean_line(warning));
+  }
 }
 
 }  // namespace pascaline

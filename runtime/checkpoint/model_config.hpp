@@ -78,6 +78,7 @@ struct ModelConfig {
   std::optional<VisionConfig> vision;
   std::vector<std::int64_t> eos_tokens;  ///< may be empty, as generation_config.json has them too
   FolderQuantization quantization = FolderQuantization::none;
+  std::vector<std::string> warnings = {};  ///< what whoever loads the model should be told of its files
 
   friend bool operator==(const ModelConfig&, const ModelConfig&) = default;
 };
@@ -87,8 +88,12 @@ struct ModelConfig {
 /// missing, impossible, not supported or not known; a family that is not known is named with those that are.
 [[nodiscard]] ModelConfig parse_model_config(std::string_view text, const std::string& file);
 
-/// The same of a folder's config.json; of a GGUF file what `read_gguf_config` says, with the vision tower that
-/// `read_projector_config` finds in its projector. Throws ModelError for a projector beside a folder, too.
+/// The same of a folder's config.json, but a head with values of its own is not tied (see `untie_other_head`); of a
+/// GGUF file what `read_gguf_config` says, with the vision tower that `read_projector_config` finds in its projector.
+/// Throws ModelError for a projector beside a folder, too.
 [[nodiscard]] ModelConfig load_model_config(const ModelLocation& model);
+
+/// Prints its warnings on standard error, a line each.
+void print_warnings(const ModelConfig& config);
 
 }  // namespace pascaline

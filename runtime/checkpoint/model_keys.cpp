@@ -115,7 +115,12 @@ constexpr std::array kScaledRopeRead{
 };
 constexpr std::array kScaledRopeLimited{LimitedKey{"partial_rotary_factor", "[1]"}};
 constexpr std::array kVisionRopeRead{Keys("rope_theta")};
-constexpr std::array kVisionRopeLimited{LimitedKey{"rope_type", kRopeTypes}, LimitedKey{"type", kRopeTypes}};
+// Transformers 5 calls the tower's embedding, one angle for each axis of the image, "axial"; before, it had no name.
+constexpr std::array kVisionRopeLimited{
+    LimitedKey{"partial_rotary_factor", "[1]"},
+    LimitedKey{"rope_type", R"(["default", "axial"])"},
+    LimitedKey{"type", R"(["default", "axial"])"},
+};
 
 constexpr std::array kVisionRead{
     Keys("deepstack_visual_indexes"),

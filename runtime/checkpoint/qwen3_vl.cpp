@@ -27,9 +27,15 @@ constexpr std::array<NamePrefix, 9> kQwen3VlPrefixes{{{"language_model.model.", 
 
 using Section = std::array<std::int64_t, 3>;
 
+// Transformers writes it only if it was set.
+constexpr Section kUsualSection{24, 20, 20};
+
 Section read_section(const JsonNode& rope) {
   check_rope_type(rope);
   check_text_rope_keys(rope);
+  if (!rope.has_value("mrope_section")) {
+    return kUsualSection;
+  }
   const JsonNode node = rope.at("mrope_section");
   Section section{};
   require(node.array_size() == section.size(), node, "expected three numbers: time, height, width");
@@ -64,13 +70,12 @@ void check_rope(const TextConfig& text, const JsonNode& node) {
       fmt::format("mrope_section [{}] cannot be interleaved within {} frequencies", fmt::join(section, ", "), half));
 }
 
+// The head belongs to the whole model, so the key at the top of the file counts, as in Transformers, which leaves
+// another value in text_config when it saves a model whose head was untied.
 bool read_tied(const JsonNode& root, const JsonNode& text) {
   constexpr std::string_view kKey = "tie_word_embeddings";
   require(root.has(kKey) || text.has(kKey), root, fmt::format("the key '{}' is missing", kKey));
-  const bool tied = root.has(kKey) ? root.at(kKey).boolean() : text.at(kKey).boolean();
-  require(!text.has(kKey) || text.at(kKey).boolean() == tied, text,
-          "tie_word_embeddings differs from the one at the top level of the file; set both to what the checkpoint has");
-  return tied;
+  return (root.has(kKey) ? root : text).at(kKey).boolean();
 }
 
 TextConfig read_text(const JsonNode& root, const JsonNode& node) {
@@ -97,7 +102,7 @@ std::vector<std::int64_t> read_deepstack(const JsonNode& node, std::int64_t dept
   return indexes;
 }
 
-// The released models do not say how the tower's positions turn.
+// The released models leave out the base of the tower's angles.
 double read_vision_rope(const JsonNode& vision) {
   for (const std::string_view key : kRopeObjects) {
     if (vision.has_value(key)) {

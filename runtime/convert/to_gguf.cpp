@@ -125,7 +125,7 @@ void tell_of_other_types(const FolderWeights& weights, const WantedTypes& wanted
 PreprocessorConfig folder_images(const fs::path& folder, const VisionConfig& vision, bool is_random) {
   constexpr std::int64_t kReleasedLeast = 65536;
   constexpr std::int64_t kReleasedMost = 16777216;
-  const fs::path file = folder / "preprocessor_config.json";
+  const fs::path file = preprocessor_file(folder);
   if (!is_random || fs::exists(file)) {
     return read_preprocessor_config(file);
   }

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <new>
 #include <system_error>
 
@@ -17,25 +19,34 @@ constexpr std::uintmax_t kMaxFileBytes = std::uintmax_t{1} << 30;
 constexpr std::string_view kPngSignature("\x89PNG\r\n\x1a\n", 8);
 constexpr std::string_view kJpegSignature("\xff\xd8\xff", 3);
 
+struct Signature {
+  std::size_t at;
+  std::string_view bytes;
+  std::string_view format;
+};
+
+// Formats that people have images in, and that are not read here. The brand of a file of ISO boxes follows "ftyp".
+constexpr std::array<Signature, 20> kOtherFormats{
+    {{0, "GIF8", "a GIF image"},        {0, "BM", "a BMP image"},
+     {0, {"II*\0", 4}, "a TIFF image"}, {0, {"MM\0*", 4}, "a TIFF image"},
+     {4, "ftypheic", "a HEIC image"},   {4, "ftypheix", "a HEIC image"},
+     {4, "ftyphevc", "a HEIC image"},   {4, "ftypmif1", "a HEIC image"},
+     {4, "ftypmsf1", "a HEIC image"},   {4, "ftypavif", "an AVIF image"},
+     {4, "ftypavis", "an AVIF image"},  {4, "ftyp", "a video"},
+     {4, "JXL ", "a JPEG XL image"},    {0, "\xff\x0a", "a JPEG XL image"},
+     {4, "jP  ", "a JPEG 2000 image"},  {0, {"\0\0\1\0", 4}, "an icon file"},
+     {0, "8BPS", "a Photoshop file"},   {0, "%PDF-", "a PDF document"},
+     {0, "<svg", "an SVG image"},       {0, "<?xml", "an XML file, perhaps an SVG image"}}};
+
 // What a file of another format is, if its signature tells.
 std::string_view other_format(std::string_view bytes) {
-  if (bytes.starts_with("GIF8")) {
-    return "a GIF image";
-  }
-  if (bytes.starts_with("RIFF") && bytes.substr(0, 12).ends_with("WEBP")) {
-    return "a WebP image";
-  }
-  if (bytes.starts_with("BM")) {
-    return "a BMP image";
-  }
-  if (bytes.starts_with(std::string_view("II*\0", 4)) || bytes.starts_with(std::string_view("MM\0*", 4))) {
-    return "a TIFF image";
-  }
-  if (bytes.size() >= 12 && bytes.substr(4, 4) == "ftyp") {
-    return "a HEIC, AVIF or video file";
-  }
-  return bytes.empty() ? "empty" : "of an unknown format";
+  const auto* const found = std::find_if(kOtherFormats.begin(), kOtherFormats.end(), [&](const Signature& format) {
+    return bytes.size() >= format.at && bytes.substr(format.at).starts_with(format.bytes);
+  });
+  return found != kOtherFormats.end() ? found->format : bytes.empty() ? "empty" : "of an unknown format";
 }
+
+bool is_webp(std::string_view bytes) { return bytes.starts_with("RIFF") && bytes.substr(0, 12).ends_with("WEBP"); }
 
 Image decode_by_signature(std::string_view bytes, const DecodeOptions& options) {
   if (bytes.starts_with(kPngSignature)) {
@@ -44,7 +55,12 @@ Image decode_by_signature(std::string_view bytes, const DecodeOptions& options) 
   if (bytes.starts_with(kJpegSignature)) {
     return decode_jpeg(bytes, options);
   }
-  throw Error(fmt::format("the file is {}, neither PNG nor JPEG: convert it to one of them", other_format(bytes)));
+  if (is_webp(bytes)) {
+    return decode_webp(bytes, options);
+  }
+  throw Error(fmt::format("the file is {}, not PNG, JPEG or WebP: save or convert it as one of them{}",
+                          other_format(bytes),
+                          bytes.empty() ? "" : ", for example with ImageMagick: convert FILE image.png"));
 }
 
 }  // namespace
@@ -61,6 +77,24 @@ void check_dimensions(std::int64_t width, std::int64_t height, const DecodeOptio
   if (width * height > options.max_pixels) {
     throw Error(fmt::format("the image has {} x {} pixels, more than the allowed {}: scale it down", width, height,
                             options.max_pixels));
+  }
+}
+
+void lay_on_white(Image& image) {
+  std::vector<std::uint8_t>& pixels = image.pixels;
+  const std::size_t count = pixels.size() / 4;
+  unsigned least = 255;
+  for (std::size_t i = 0; i < count; ++i) {
+    const unsigned alpha = pixels[i * 4 + 3];
+    least = std::min(least, alpha);
+    for (std::size_t c = 0; c < 3; ++c) {
+      const unsigned weighted = pixels[i * 4 + c] * alpha + 255 * (255 - alpha) + 128;
+      pixels[i * 3 + c] = static_cast<std::uint8_t>((weighted + (weighted >> 8)) >> 8);
+    }
+  }
+  pixels.resize(count * 3);
+  if (least < 255) {
+    image.notes.emplace_back("its transparent pixels are laid on white");
   }
 }
 
@@ -87,7 +121,7 @@ Image decode_image(std::string_view bytes, const std::string& name, const Decode
 
 Image read_image(const std::filesystem::path& file, const DecodeOptions& options) {
   if (file.empty()) {
-    throw Error("the name of an image's file is '', which is empty: give a PNG or JPEG file");
+    throw Error("the name of an image's file is '', which is empty: give a PNG, JPEG or WebP file");
   }
   std::error_code code;
   const std::filesystem::file_status status = std::filesystem::status(file, code);

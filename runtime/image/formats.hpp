@@ -14,6 +14,12 @@ namespace pascaline {
 /// Decodes a JPEG image; throws Error that does not name the image.
 [[nodiscard]] Image decode_jpeg(std::string_view bytes, const DecodeOptions& options);
 
+/// Decodes a WebP image; throws Error that does not name the image.
+[[nodiscard]] Image decode_webp(std::string_view bytes, const DecodeOptions& options);
+
+/// Lays an image on white whose pixels are RGBA, which become RGB; notes it if some are transparent.
+void lay_on_white(Image& image);
+
 /// Throws Error if an image has no pixels, more than the options allow or a side of more than a million.
 void check_dimensions(std::int64_t width, std::int64_t height, const DecodeOptions& options);
 

@@ -12,7 +12,8 @@ struct Image {
   std::int64_t height = 0;
   std::int64_t width = 0;
   std::vector<std::uint8_t> pixels;
-  std::string name{};  ///< the file it was read from, for messages; empty if it is of no file
+  std::string name{};                ///< the file it was read from, for messages; empty if it is of no file
+  std::vector<std::string> notes{};  ///< what was done to the file's image that a user should know, a clause each
 
   /// Bytes of a row.
   [[nodiscard]] std::size_t stride() const noexcept { return static_cast<std::size_t>(width) * 3; }

@@ -20,7 +20,6 @@ namespace pascaline {
 namespace {
 
 constexpr int kExifMarker = JPEG_APP0 + 1;
-constexpr std::string_view kExifSignature("Exif\0\0", 6);
 // A progressive image has about ten; hostile ones repeat empty scans over a large area.
 constexpr int kMaxScans = 100;
 

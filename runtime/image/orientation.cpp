@@ -81,6 +81,7 @@ Image upright(Image image, int orientation) {
       }
     }
   }
+  out.notes = std::move(image.notes);
   return out;
 }
 

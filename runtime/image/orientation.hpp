@@ -6,6 +6,9 @@
 
 namespace pascaline {
 
+/// What is before EXIF data in a JPEG file.
+inline constexpr std::string_view kExifSignature("Exif\0\0", 6);
+
 /// Orientation, 1 to 8, in EXIF data that begin with their TIFF header; 1 (upright) if it is absent or damaged.
 [[nodiscard]] int exif_orientation(std::string_view tiff) noexcept;
 

@@ -81,8 +81,8 @@ bool png_header_step(PngState& state) {
   return true;
 }
 
-// Asks for rows of 8-bit RGB, or RGBA where `with_alpha`, and gives the bytes of a row.
-bool png_transform_step(PngState& state, bool with_alpha, std::size_t& row_bytes) {
+// Asks for rows of 8-bit RGB, or RGBA of an image with transparency, and gives the bytes of a row.
+bool png_transform_step(PngState& state, std::size_t& row_bytes) {
   if (setjmp(png_jmpbuf(state.png)) != 0) {
     return false;
   }
@@ -94,9 +94,7 @@ bool png_transform_step(PngState& state, bool with_alpha, std::size_t& row_bytes
     png_set_expand_gray_1_2_4_to_8(state.png);
     png_set_gray_to_rgb(state.png);
   }
-  if (!with_alpha) {
-    png_set_strip_alpha(state.png);
-  } else if (png_get_valid(state.png, state.info, PNG_INFO_tRNS) != 0) {
+  if (png_get_valid(state.png, state.info, PNG_INFO_tRNS) != 0) {
     png_set_tRNS_to_alpha(state.png);
   }
   png_set_interlace_handling(state.png);
@@ -144,19 +142,6 @@ void check_header(std::string_view bytes, const DecodeOptions& options) {
   check_file_bytes(bytes.size(), height * row / kDeflateRatio);
 }
 
-// RGBA to RGB on white, in place.
-void lay_on_white(std::vector<std::uint8_t>& pixels) {
-  const std::size_t count = pixels.size() / 4;
-  for (std::size_t i = 0; i < count; ++i) {
-    const unsigned alpha = pixels[i * 4 + 3];
-    for (std::size_t c = 0; c < 3; ++c) {
-      const unsigned weighted = pixels[i * 4 + c] * alpha + 255 * (255 - alpha) + 128;
-      pixels[i * 3 + c] = static_cast<std::uint8_t>((weighted + (weighted >> 8)) >> 8);
-    }
-  }
-  pixels.resize(count * 3);
-}
-
 int png_orientation(PngState& state) {
   png_uint_32 bytes = 0;
   png_bytep exif = nullptr;
@@ -175,11 +160,10 @@ Image decode_png(std::string_view bytes, const DecodeOptions& options) {
   if (!png_header_step(state)) {
     reader.fail();
   }
-  const bool transparent = (png_get_color_type(state.png, state.info) & PNG_COLOR_MASK_ALPHA) != 0 ||
-                           png_get_valid(state.png, state.info, PNG_INFO_tRNS) != 0;
-  const bool with_alpha = transparent && options.transparency == Transparency::kOnWhite;
+  const bool with_alpha = (png_get_color_type(state.png, state.info) & PNG_COLOR_MASK_ALPHA) != 0 ||
+                          png_get_valid(state.png, state.info, PNG_INFO_tRNS) != 0;
   std::size_t row_bytes = 0;
-  if (!png_transform_step(state, with_alpha, row_bytes)) {
+  if (!png_transform_step(state, row_bytes)) {
     reader.fail();
   }
   Image image;
@@ -194,7 +178,7 @@ Image decode_png(std::string_view bytes, const DecodeOptions& options) {
     reader.fail();
   }
   if (with_alpha) {
-    lay_on_white(image.pixels);
+    lay_on_white(image);
   }
   return upright(std::move(image), png_orientation(state));
 }

@@ -17,6 +17,7 @@ constexpr std::int64_t kMaxPixels = std::int64_t{1} << 30;
 constexpr std::int64_t kMaxPatch = 256;
 constexpr std::int64_t kMaxStep = 16;  // of temporal_patch_size and merge_size
 constexpr double kMaxRatio = 200;
+constexpr std::string_view kNested = "image_processor";
 
 std::int64_t integer_within(const JsonNode& node, std::int64_t low, std::int64_t high) {
   const std::int64_t value = node.integer();
@@ -110,7 +111,8 @@ void read_edges(const JsonNode& root, PreprocessorConfig& config) {
 
 PreprocessorConfig parse_preprocessor_config(std::string_view text, const std::string& file) {
   const nlohmann::json document = parse_json(text, file);
-  const JsonNode root(document, file);
+  const JsonNode whole(document, file);
+  const JsonNode root = whole.has_value(kNested) ? whole.at(kNested) : whole;
   PreprocessorConfig config;
   config.patch_size = integer_within(root.at("patch_size"), 1, kMaxPatch);
   config.temporal_patch_size = integer_within(root.at("temporal_patch_size"), 1, kMaxStep);
@@ -127,6 +129,17 @@ PreprocessorConfig parse_preprocessor_config(std::string_view text, const std::s
   check_processor(root);
   check_keys(root, {kRead, kLimited, kNoEffect});
   return config;
+}
+
+std::filesystem::path preprocessor_file(const std::filesystem::path& folder) {
+  const std::filesystem::path whole = folder / "processor_config.json";
+  if (std::filesystem::exists(whole)) {  // Transformers 4 wrote such a file, too, but without these settings
+    const nlohmann::json document = parse_json(read_file(whole), whole.string());
+    if (JsonNode(document, whole.string()).has_value(kNested)) {
+      return whole;
+    }
+  }
+  return folder / "preprocessor_config.json";
 }
 
 PreprocessorConfig read_preprocessor_config(const std::filesystem::path& file) {

@@ -8,7 +8,7 @@
 
 namespace pascaline {
 
-/// What preprocessor_config.json says about still images. The edges are counts of pixels, as the format has it.
+/// What a model's folder says about still images. The edges are counts of pixels, as the format has it.
 struct PreprocessorConfig {
   std::int64_t shortest_edge = 0;  ///< fewest pixels of a resized image
   std::int64_t longest_edge = 0;   ///< most pixels of a resized image
@@ -27,13 +27,18 @@ struct PreprocessorConfig {
   [[nodiscard]] std::int64_t patch_values() const noexcept { return 3 * temporal_patch_size * patch_size * patch_size; }
 };
 
-/// Reads the text of a preprocessor_config.json. `size` holds shortest_edge and longest_edge; the older keys min_pixels
+/// The file of a model's folder that has these settings: processor_config.json if they are in it under
+/// "image_processor", as Transformers 5 writes them; else preprocessor_config.json, which may not exist. Throws
+/// SpaceError if a processor_config.json is not JSON.
+[[nodiscard]] std::filesystem::path preprocessor_file(const std::filesystem::path& folder);
+
+/// Reads the text of one of these files. `size` holds shortest_edge and longest_edge; the older keys min_pixels
 /// and max_pixels count before it. Throws SpaceError naming file and JSON pointer of a key that is missing, out of
 /// range or not known, or of a setting that is not that of the Qwen2-VL image processor (another resampling, a step
 /// left out or added).
 [[nodiscard]] PreprocessorConfig parse_preprocessor_config(std::string_view text, const std::string& file);
 
-/// Reads a preprocessor_config.json; throws as `parse_preprocessor_config`, Error if the file cannot be read.
+/// Reads one of these files; throws as `parse_preprocessor_config`, Error if the file cannot be read.
 [[nodiscard]] PreprocessorConfig read_preprocessor_config(const std::filesystem::path& file);
 
 /// The configuration with images limited to that many pixels (tokens) after resizing. It never raises the limit.

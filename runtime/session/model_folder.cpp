@@ -38,14 +38,14 @@ void check_tokens(const Tokenizer& tokenizer, const VisionConfig& vision) {
   check_token(tokenizer, "<|vision_end|>", vision.end_token, "vision_end_token_id");
 }
 
-void check_preprocessor(const PreprocessorConfig& preprocessor, const VisionConfig& vision) {
+void check_preprocessor(const PreprocessorConfig& preprocessor, const std::string& file, const VisionConfig& vision) {
   if (preprocessor.patch_size != vision.patch || preprocessor.temporal_patch_size != vision.temporal_patch ||
       preprocessor.merge_size != vision.merge || vision.in_channels != kColors) {
     throw Error(
-        fmt::format("preprocessor_config.json cuts images of {} colours into patches of {} frames of {} x {} pixels, "
+        fmt::format("{} cuts images of {} colours into patches of {} frames of {} x {} pixels, "
                     "merged {} x {}; config.json has {} colours and patches of {} frames of {} x {}, merged {} x {}: "
                     "take both files from one folder",
-                    kColors, preprocessor.temporal_patch_size, preprocessor.patch_size, preprocessor.patch_size,
+                    file, kColors, preprocessor.temporal_patch_size, preprocessor.patch_size, preprocessor.patch_size,
                     preprocessor.merge_size, preprocessor.merge_size, vision.in_channels, vision.temporal_patch,
                     vision.patch, vision.patch, vision.merge, vision.merge));
   }
@@ -56,6 +56,7 @@ void check_preprocessor(const PreprocessorConfig& preprocessor, const VisionConf
 ModelFolder::ModelFolder(ModelLocation location, ModelParts parts, const std::string& chat_template)
     : location_(std::move(location)), config_(load_model_config(location_)) {
   check_supported(config_, location_);
+  print_warnings(config_);
   if (!chat_template.empty()) {
     given_template_ = chat_template_given(chat_template);
   }
@@ -73,10 +74,10 @@ ModelFolder::ModelFolder(ModelLocation location, ModelParts parts, const std::st
     return;
   }
   generation_ = load_generation_config(path(), config_);
-  const auto is_wanted = [&](const char* file) {
-    return parts == ModelParts::all || (parts == ModelParts::present && std::filesystem::exists(path() / file));
+  const auto is_wanted = [&](const std::filesystem::path& file) {
+    return parts == ModelParts::all || (parts == ModelParts::present && std::filesystem::exists(file));
   };
-  if (parts == ModelParts::words || is_wanted("tokenizer.json")) {
+  if (parts == ModelParts::words || is_wanted(path() / "tokenizer.json")) {
     if (!given_template_ && config_.family != ModelFamily::llama && parts != ModelParts::words) {
       (void)this->chat_template();  // must be a known one
     }
@@ -90,9 +91,12 @@ ModelFolder::ModelFolder(ModelLocation location, ModelParts parts, const std::st
       generation_.eos_tokens.assign(ends.begin(), ends.end());
     }
   }
-  if (config_.vision && is_wanted("preprocessor_config.json")) {
-    preprocessor_ = read_preprocessor_config(path() / "preprocessor_config.json");
-    check_preprocessor(*preprocessor_, *config_.vision);
+  if (!config_.vision || parts == ModelParts::words) {
+    return;
+  }
+  if (const std::filesystem::path file = preprocessor_file(path()); is_wanted(file)) {
+    preprocessor_ = read_preprocessor_config(file);
+    check_preprocessor(*preprocessor_, file.filename().string(), *config_.vision);
   }
 }
 
@@ -127,7 +131,7 @@ const Tokenizer& ModelFolder::tokenizer() const {
 const PreprocessorConfig& ModelFolder::preprocessor() const {
   (void)vision_of(config_);
   if (!preprocessor_) {
-    throw Error("the model folder has no preprocessor_config.json, which images need");
+    throw Error("the model folder has no preprocessor_config.json or processor_config.json, which images need");
   }
   return *preprocessor_;
 }

@@ -30,12 +30,17 @@ std::string read_problem(const std::filesystem::path& file) {
 
 TEST(DecodeTest, OtherFormatsAreRefusedByName) {
   expect_refused("", "none", "empty");
-  expect_refused("GIF89a...", "a.png", "a GIF image, neither PNG nor JPEG");
-  expect_refused("RIFF\x10\x20\x30\x40WEBPVP8 ", "a.png", "a WebP image");
+  expect_refused("GIF89a...", "a.png", "a GIF image, not PNG, JPEG or WebP: save or convert it as one of them");
+  expect_refused("RIFF\x10\x20\x30\x40WEBPVP8 ", "a.png", "the WebP image is damaged");
+  expect_refused("RIFF\x10\x20\x30\x40WAVEfmt ", "a.png", "of an unknown format");
   expect_refused("BM......", "a.png", "a BMP image");
   expect_refused(std::string("II*\0....", 8), "a.png", "a TIFF image");
-  expect_refused(std::string("\0\0\0\x18", 4) + "ftypheic", "a.jpg", "a HEIC, AVIF or video file");
-  expect_refused("<svg>", "a.png", "of an unknown format");
+  expect_refused(std::string("\0\0\0\x18", 4) + "ftypheic", "a.jpg", "a HEIC image");
+  expect_refused(std::string("\0\0\0\x18", 4) + "ftypavif", "a.jpg", "an AVIF image");
+  expect_refused(std::string("\0\0\0\x18", 4) + "ftypisom", "a.jpg", "a video");
+  expect_refused(std::string("\0\0\0\x0c", 4) + "JXL ", "a.jpg", "a JPEG XL image");
+  expect_refused("<svg>", "a.png", "an SVG image");
+  expect_refused("text", "a.png", "of an unknown format");
   expect_refused("\x89PNG", "a.png", "of an unknown format");
 }
 

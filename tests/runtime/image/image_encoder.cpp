@@ -7,6 +7,7 @@
 // clang-format on
 
 #include <png.h>
+#include <webp/encode.h>
 
 #include <cstdlib>
 #include <utility>
@@ -76,7 +77,68 @@ void configure_jpeg(jpeg_compress_struct& info, const JpegSource& source) {
 
 std::uint8_t byte_of(std::int64_t value) { return static_cast<std::uint8_t>(value & 255); }
 
+std::string little_endian(std::size_t value, int bytes) {
+  std::string text;
+  for (int i = 0; i < bytes; ++i) {
+    text += static_cast<char>(value >> (8 * i));
+  }
+  return text;
+}
+
+std::string webp_chunk(const std::string& name, const std::string& content) {
+  return name + little_endian(content.size(), 4) + content + std::string(content.size() % 2, '\0');
+}
+
+// The chunks of one image's pixels: what libwebp writes, without what is around it.
+std::string webp_pixels(const WebpSource& source, const std::vector<std::uint8_t>& pixels) {
+  constexpr float kQuality = 90;
+  constexpr std::size_t kFileHeader = 12;
+  constexpr std::size_t kExtendedHeader = 18;
+  const auto width = static_cast<int>(source.width);
+  const auto height = static_cast<int>(source.height);
+  std::uint8_t* out = nullptr;
+  const std::size_t size = source.lossy ? WebPEncodeRGBA(pixels.data(), width, height, 4 * width, kQuality, &out)
+                                        : WebPEncodeLosslessRGBA(pixels.data(), width, height, 4 * width, &out);
+  std::string chunks(reinterpret_cast<const char*>(out), size);
+  WebPFree(out);
+  chunks.erase(0, kFileHeader);
+  return chunks.starts_with("VP8X") ? chunks.substr(kExtendedHeader) : chunks;
+}
+
 }  // namespace
+
+std::string encode_webp(const WebpSource& source) {
+  constexpr std::size_t kAnimated = 0x02;
+  constexpr std::size_t kHasExif = 0x08;
+  constexpr std::size_t kHasAlpha = 0x10;
+  const std::string size = little_endian(static_cast<std::size_t>(source.width - 1), 3) +
+                           little_endian(static_cast<std::size_t>(source.height - 1), 3);
+  const std::size_t flags = kHasAlpha | (source.animated ? kAnimated : 0) | (source.exif.empty() ? 0 : kHasExif);
+  std::string chunks = webp_chunk("VP8X", little_endian(flags, 4) + size);
+  if (source.animated) {
+    const std::vector<std::uint8_t> white(source.pixels.size(), 255);
+    const std::string frame = little_endian(0, 6) + size + little_endian(100, 3) + little_endian(0, 1);
+    chunks += webp_chunk("ANIM", little_endian(0, 6)) + webp_chunk("ANMF", frame + webp_pixels(source, source.pixels)) +
+              webp_chunk("ANMF", frame + webp_pixels(source, white));
+  } else {
+    chunks += webp_pixels(source, source.pixels);
+  }
+  if (!source.exif.empty()) {
+    chunks += webp_chunk("EXIF", source.exif);
+  }
+  return "RIFF" + little_endian(chunks.size() + 4, 4) + "WEBP" + chunks;
+}
+
+WebpSource webp_of(const Image& image) {
+  WebpSource source;
+  source.height = image.height;
+  source.width = image.width;
+  for (std::size_t i = 0; i < image.pixels.size(); i += 3) {
+    const std::uint8_t* const pixel = image.pixels.data() + i;
+    source.pixels.insert(source.pixels.end(), {pixel[0], pixel[1], pixel[2], 255});
+  }
+  return source;
+}
 
 int PngSource::channels() const {
   switch (color_type) {

@@ -49,6 +49,21 @@ struct JpegSource {
 /// A JPEG file, made by libjpeg.
 [[nodiscard]] std::string encode_jpeg(const JpegSource& source);
 
+/// How a WebP file is made: of RGBA pixels, by libwebp.
+struct WebpSource {
+  std::int64_t height = 0;
+  std::int64_t width = 0;
+  std::vector<std::uint8_t> pixels;
+  bool lossy = false;
+  bool animated = false;  ///< the pixels are the first of two frames; the second is white
+  std::string exif{};
+};
+
+/// A WebP file.
+[[nodiscard]] std::string encode_webp(const WebpSource& source);
+/// An opaque image as a WebP source.
+[[nodiscard]] WebpSource webp_of(const Image& image);
+
 /// EXIF data whose only entry is this orientation.
 [[nodiscard]] std::string exif_with_orientation(int orientation, bool big_endian);
 

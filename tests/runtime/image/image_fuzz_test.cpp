@@ -44,6 +44,8 @@ constexpr std::array<std::string_view, 14> kPngWords{"IHDR",
 constexpr std::array<std::string_view, 15> kJpegWords{
     "\xff\xd8", "\xff\xd9", "\xff\xda", "\xff\xdb", "\xff\xc0", "\xff\xc2",         "\xff\xc4",     "\xff\xc9",
     "\xff\xcc", "\xff\xdd", "\xff\xe1", "\xff\xee", "\xff\xd0", "\xff\xff\xff\xff", "Exif\0\0MM\0*"};
+constexpr std::array<std::string_view, 8> kWebpWords{"VP8 ", "VP8L", "VP8X", "ALPH",
+                                                     "ANIM", "ANMF", "EXIF", "\xff\xff\xff\xff"};
 
 class ImageFuzzTest : public ::testing::Test {
  protected:
@@ -54,7 +56,6 @@ class ImageFuzzTest : public ::testing::Test {
   void try_bytes(const std::string& bytes) {
     DecodeOptions options;
     options.max_pixels = 1 << 16;
-    options.transparency = (accepted_ + refused_) % 2 == 0 ? Transparency::kDropped : Transparency::kOnWhite;
     const auto start = Clock::now();
     try {
       const Image image = decode_image(bytes, "fuzz", options);
@@ -117,6 +118,31 @@ std::vector<std::string> jpeg_seeds() {
   print.as_ycck = true;
   seeds.push_back(encode_jpeg(print));
   return seeds;
+}
+
+TEST_F(ImageFuzzTest, DamagedWebpIsRefusedOrDecoded) {
+  std::vector<std::string> seeds;
+  for (const int kind : {0, 1, 2, 3}) {
+    testing::WebpSource source = testing::webp_of(testing::synthetic_image(21, 37));
+    source.lossy = kind % 2 == 1;
+    source.animated = kind >= 2;
+    source.pixels[7] = static_cast<std::uint8_t>(kind);
+    source.exif = testing::exif_with_orientation(8, false);
+    seeds.push_back(testing::encode_webp(source));
+  }
+  Mutator mutator(fuzz_seed() + 15, kWebpWords);
+  const auto end = Clock::now() + fuzz_time(3);
+  while (Clock::now() < end || refused_ < 50) {
+    std::string damaged = seeds[mutator.below(seeds.size())];
+    if (mutator.below(2) == 0) {
+      damaged = mutator.damaged(damaged);
+    } else {
+      damaged[12 + mutator.below(damaged.size() - 12)] = static_cast<char>(mutator.below(256));
+    }
+    ASSERT_NO_FATAL_FAILURE(try_bytes(damaged));
+  }
+  report();
+  EXPECT_GT(accepted_, 0);
 }
 
 std::uint32_t big_endian(const std::string& bytes, std::size_t at) {
