@@ -37,7 +37,7 @@ struct PassCommandOptions {
 /// Patches along a side of so many pixels: whole tokens of them, one at least.
 [[nodiscard]] std::int64_t patches_along(const VisionConfig& vision, std::int64_t pixels);
 
-/// Most pixels of an image that the model takes: as its preprocessor_config.json says, or those of its family.
+/// Most pixels of an image that the model takes: as its preprocessor's file says, or those of its family.
 [[nodiscard]] std::int64_t most_pixels(const ModelFolder& model);
 
 /// A part of a model's work that is looked at: reading a prompt, one decoding step, encoding an image.

@@ -4,6 +4,7 @@ import json
 import os
 import queue
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -20,12 +21,26 @@ def _words(options: dict[str, Any], known: Sequence[str], where: str) -> list[st
     return words_of(options)
 
 
+def _on_white(image: Any) -> Any:
+    """An image of PIL as RGB, with what is transparent laid on white as in images that are read from files."""
+    if not {"A", "a"} & set(image.getbands()) and "transparency" not in getattr(image, "info", {}):
+        return image.convert("RGB")
+    import numpy
+
+    pixels = numpy.asarray(image.convert("RGBA")).astype(numpy.uint32)
+    alpha = pixels[:, :, 3:]
+    if (alpha < 255).any():
+        warnings.warn("images: the transparent pixels of an image are laid on white", stacklevel=5)
+    weighted = pixels[:, :, :3] * alpha + 255 * (255 - alpha) + 128
+    return ((weighted + (weighted >> 8)) >> 8).astype(numpy.uint8)
+
+
 def _pixels(image: Any) -> Any:
     """A file's name, or pixels of [height, width, 3] in uint8."""
     if isinstance(image, (str, os.PathLike)):
         return path_text("images", image)
     if hasattr(image, "convert") and hasattr(image, "getbands"):  # PIL
-        image = image.convert("RGB")
+        image = _on_white(image)
     import numpy
 
     pixels = numpy.asarray(image)
@@ -77,7 +92,7 @@ class Model:
                  on_text: Text | None = None, **options: Any) -> dict[str, Any]:
         """Answers a prompt from the beginning; `chat` continues from there.
 
-        images: files (PNG, JPEG), images of PIL, or NumPy arrays of [height, width, 3] in uint8; they come before the prompt.
+        images: files (PNG, JPEG, WebP), images of PIL, or NumPy arrays of [height, width, 3] in uint8; they come before the prompt.
         raw: continues the prompt as it is, without a chat template. on_text: called with each piece of the answer.
         options: those of `pascaline generate` on an answer: max_tokens=100, greedy=True, temperature=0.7, top_k, top_p, seed,
             repetition_penalty, presence_penalty, stop=["\\n"].

@@ -44,6 +44,7 @@ std::vector<Image> images_of(const nb::list& given) {
     if (nb::try_cast(one, file)) {
       try {
         images.push_back(read_image(file));
+        cli::note_image(images.back());
       } catch (const Error& error) {
         throw ArgumentError(fmt::format("images: {}", error.what()));
       }

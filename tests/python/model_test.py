@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import pascaline
+from pascaline._model import _pixels
 
 TINY = pathlib.Path(__file__).parents[2] / "examples" / "tiny_qwen3_vl"
 GREEDY: dict[str, Any] = {"greedy": True, "max_tokens": 8}
@@ -40,13 +41,28 @@ def test_images_are_files_or_pixels(model: pascaline.Model) -> None:
             assert mode == "RGB"
             return pixels
 
-        def getbands(self) -> None: ...
+        def getbands(self) -> tuple[str, ...]:
+            return ("R", "G", "B")
 
     one, other = (model.generate("See", images=[image], **GREEDY) for image in (pixels, Pil()))
     assert one["tokens"] == other["tokens"]
     flipped = model.generate("See", images=[pixels[::-1]], **GREEDY)
     assert flipped["prompt_tokens"] == one["prompt_tokens"]
     assert model.generate("See", **GREEDY)["prompt_tokens"] < one["prompt_tokens"]
+
+
+def test_transparent_images_are_laid_on_white() -> None:
+    class Pil:
+        def convert(self, mode: str) -> np.ndarray:
+            assert mode == "RGBA"
+            return np.array([[[0, 0, 0, 0], [0, 0, 0, 255], [100, 0, 0, 51]]], np.uint8)
+
+        def getbands(self) -> tuple[str, ...]:
+            return ("R", "G", "B", "A")
+
+    with pytest.warns(UserWarning, match="laid on white"):
+        pixels = _pixels(Pil())
+    assert pixels.tolist() == [[[255, 255, 255], [0, 0, 0], [224, 204, 204]]]
 
 
 def test_a_conversation_goes_on_from_where_it_was(model: pascaline.Model) -> None:

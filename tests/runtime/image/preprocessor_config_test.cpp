@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <filesystem>
 #include <limits>
 #include <string>
 
@@ -53,6 +54,29 @@ TEST(PreprocessorConfigTest, EveryValueIsRead) {
   EXPECT_EQ(config.image_std, (std::array<double, 3>{0.4, 0.5, 0.6}));
   EXPECT_EQ(config.rescale_factor, 0.5);
   EXPECT_EQ(real_config().rescale_factor, 1.0 / 255);
+}
+
+TEST(PreprocessorConfigTest, AFolderMayHaveItInTheFileOfTheWholeProcessor) {
+  const std::filesystem::path folder = std::filesystem::path(::testing::TempDir()) / "pascaline_preprocessor_test";
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directories(folder);
+  EXPECT_EQ(preprocessor_file(folder), folder / "preprocessor_config.json") << "which errors then name";
+  write_file_atomically(folder / "processor_config.json", R"({"processor_class": "Qwen3VLProcessor"})");
+  write_file_atomically(folder / "preprocessor_config.json", config_json().dump());
+  EXPECT_EQ(preprocessor_file(folder), folder / "preprocessor_config.json");
+  json whole{{"image_processor", config_json()}, {"video_processor", {{"fps", 2}}}, {"processor_class", "x"}};
+  whole["image_processor"]["size"]["longest_edge"] = 1 << 20;
+  write_file_atomically(folder / "processor_config.json", whole.dump());
+  EXPECT_EQ(preprocessor_file(folder), folder / "processor_config.json");
+  EXPECT_EQ(read_preprocessor_config(preprocessor_file(folder)).longest_edge, 1 << 20);
+  whole["image_processor"]["resample"] = 2;
+  try {
+    (void)parse_preprocessor_config(whole.dump(), "processor_config.json");
+    ADD_FAILURE() << "another resampling was taken";
+  } catch (const SpaceError& error) {
+    EXPECT_EQ(std::string(error.what()), "processor_config.json:/image_processor/resample: 2 is not supported, only 3");
+  }
+  std::filesystem::remove_all(folder);
 }
 
 TEST(PreprocessorConfigTest, OlderKeysOfTheLimitsAreTaken) {
