@@ -55,7 +55,7 @@ std::string percent_decoded(std::string_view text) {
 // Of a URL of a file on this machine its path, of other text the text.
 std::string path_of_url(const std::string& text) {
   for (const std::string_view prefix : {"file://localhost/", "file:///", "file:/"}) {
-    if (text.starts_with(prefix)) {
+    if (text.starts_with(prefix) && !text.substr(prefix.size()).starts_with('/')) {
       return percent_decoded(std::string_view(text).substr(prefix.size() - 1));
     }
   }
