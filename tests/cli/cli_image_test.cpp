@@ -122,8 +122,8 @@ class Terminal {
 TEST_F(CliImageTest, ControlCharactersOfAnAnswerDoNotReachATerminal) {
   // Any of the tokens, among which are those of single bytes.
   const std::vector<std::string> words{
-      "generate", "--model",       model_,    "--device", "cpu", "--prompt", "x", "--context", "512", "-n",
-      "300",      "--temperature", "1000000", "--top-k",  "0",   "--top-p",  "1", "--seed",    "1"};
+      "generate", "--model",       model_, "--device", "cpu", "--prompt", "x", "--context", "512", "-n",
+      "300",      "--temperature", "1000", "--top-k",  "0",   "--top-p",  "1", "--seed",    "1"};
   const ProgramResult piped = run_program(folder_.path(), words);
   ASSERT_EQ(piped.exit_code, 0) << piped.error;
   ASSERT_TRUE(has_control_characters(piped.out)) << "there is nothing to replace";
