@@ -7,7 +7,7 @@
 namespace pascaline {
 namespace {
 
-bool is_number(std::string_view text) {
+bool is_signed_number(std::string_view text) {
   const std::string_view digits = text.substr(1);  // after the sign
   if (digits.empty() || (std::isdigit(static_cast<unsigned char>(digits.front())) == 0 && digits.front() != '.')) {
     return false;
@@ -24,7 +24,7 @@ bool runs_as_formula(std::string_view text) {
     return false;
   }
   const bool has_sign = text.front() == '+' || text.front() == '-';
-  return has_sign ? !is_number(text) : std::string_view("=@\t\r\n").find(text.front()) != std::string_view::npos;
+  return has_sign ? !is_signed_number(text) : std::string_view("=@\t\r\n").find(text.front()) != std::string_view::npos;
 }
 
 }  // namespace

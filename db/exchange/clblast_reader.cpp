@@ -13,10 +13,10 @@
 namespace pascaline {
 namespace {
 
-constexpr double kMicroseconds = 1000;  // of a file's millisecond
+constexpr double kClblastUnitUs = 1000;  // of a file's millisecond
 
 // "M=1024 N=1024 PRECISION=32", as Pascaline writes a problem.
-std::string problem_of(const JsonNode& root) {
+std::string clblast_problem(const JsonNode& root) {
   std::string problem;
   for (const char* const key : {"arg_m", "arg_n", "arg_k", "arg_batch_count", "precision"}) {
     std::string name(std::string_view(key).substr(key[0] == 'a' ? 4 : 0));
@@ -42,7 +42,7 @@ RecordedSpace parse_clblast(const JsonOutline& outline, const std::string& file)
   builder.space().name = space_name(file);
   builder.space().kernel = root.at("kernel_family").name();
   builder.space().device = text_of(root, root.has_value("clblast_device_name") ? "clblast_device_name" : "device");
-  builder.space().problem_size = problem_of(root);
+  builder.space().problem_size = clblast_problem(root);
   const std::vector<std::string> names = results.at(0).at("parameters").keys();
   for (const std::string& name : names) {
     builder.add_parameter(name, {}, [&](const std::string& problem) { results.at(0).at("parameters").fail(problem); });
@@ -58,7 +58,7 @@ RecordedSpace parse_clblast(const JsonOutline& outline, const std::string& file)
       values.push_back(value_of(parameters.at(name)));
     }
     RecordedTrial trial;
-    trial.time_us = positive_time(result.at("time"), kMicroseconds).value_or(0);
+    trial.time_us = positive_time(result.at("time"), kClblastUnitUs).value_or(0);
     if (trial.time_us > 0) {
       builder.add(std::move(trial), values, result.pointer(),
                   [&](const std::string& problem) { result.fail(problem); });

@@ -12,7 +12,7 @@ namespace pascaline {
 namespace {
 
 // A configuration is a list of names and values.
-std::map<std::string, Value> configuration_of(const JsonNode& list) {
+std::map<std::string, Value> ktt_configuration(const JsonNode& list) {
   std::map<std::string, Value> settings;
   for (std::size_t i = 0; i < list.array_size(); ++i) {
     const std::string name = list.at(i).at("Name").name();
@@ -49,7 +49,7 @@ class KttReader {
   void read_result(const JsonNode& result) {
     const auto complain = [&](const std::string& problem) { result.fail(problem); };
     const JsonNode configuration = result.at("Configuration");
-    const std::map<std::string, Value> settings = configuration_of(configuration);
+    const std::map<std::string, Value> settings = ktt_configuration(configuration);
     RecordedSpace& space = builder_.space();
     if (builder_.parameters() == 0) {
       space.kernel = text_of(result, "KernelName");

@@ -12,9 +12,9 @@ namespace {
 [[noreturn]] void refuse_json(const std::string& file) {
   throw SpaceError(
       file, "",
-      "this JSON is none of what can be read: a cache of Kernel Tuner ('tune_params_keys' and 'cache'), T4 "
-      "results ('schema_version' and 'results'), results of CLBlast ('kernel_family' and 'results') or of "
-      "KTT ('Metadata' and 'Results')");
+      "this JSON is neither a cache of Kernel Tuner ('tune_params_keys' and 'cache'), T4 results ('schema_version' "
+      "and 'results'), nor results of CLBlast ('kernel_family' and 'results') or KTT ('Metadata' and "
+      "'Results')");
 }
 
 RecordedSpace parse_recorded_json(std::string_view text, const std::string& file) {
