@@ -13,6 +13,7 @@
 #include "core/error.hpp"
 #include "core/space/code_words.hpp"
 #include "core/util/paths.hpp"
+#include "core/util/process.hpp"
 #include "core/util/shown_text.hpp"
 #include "runtime/device/emulator/emulated_device.hpp"
 #include "runtime/device/emulator/sanitized_run.hpp"
@@ -26,6 +27,8 @@ namespace pascaline::cli {
 namespace {
 
 using nlohmann::json;
+
+constexpr std::chrono::minutes kCheckLimit{10};  // of one configuration
 
 struct CheckCommandOptions {
   KernelOptions kernel;
@@ -69,6 +72,7 @@ std::optional<Config> agreement(TrialRunner& runner, const std::vector<std::stri
 
 // Runs in the child: one configuration, compiled with AddressSanitizer and verified on the emulated device.
 int check_one(const CheckCommandOptions& options) {
+  end_session_with_parent();
   const Space space = options.kernel.load_space();
   const auto device = open_device("emulator");
   const DeviceInfo& info = device->info();
@@ -212,8 +216,12 @@ int check_problem(const CheckCommandOptions& options, const HostCompiler& compil
     if (interrupted()) {
       return bad;
     }
-    const Verdict verdict =
-        judge(run_sanitized(compiler, child_command(options, bound.problem(), config, wrong)), config);
+    const SanitizedRun run = run_sanitized(compiler, child_command(options, bound.problem(), config, wrong),
+                                           kCheckLimit, [] { return interrupted().load(); });
+    if (run.stopped) {
+      return bad;
+    }
+    const Verdict verdict = judge(run, config);
     bad += verdict.good ? 0 : 1;
     agreement.add(verdict.status, verdict.agrees_with);
     if (verdict.agrees_with == config.text() && wrong.size() < kMostWrongResults) {

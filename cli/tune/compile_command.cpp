@@ -343,8 +343,7 @@ class Printer {
 };
 
 // One configuration given with --set.
-void compile_one(const BoundSpace& bound, const KernelSource& source, const CompileCommandOptions& options,
-                 Printer& printer) {
+void compile_one(const BoundSpace& bound, const CompileCommandOptions& options, Printer& printer) {
   const Config config = options.kernel.load_config(bound);
   if (const auto why = bound.why_invalid(config)) {
     throw Error(
@@ -352,23 +351,10 @@ void compile_one(const BoundSpace& bound, const KernelSource& source, const Comp
   }
   const CompilerChoice compilers = variant_compilers(options.architecture, options.variants.nvrtc);
   printer.begin({compilers, compilers.found.size()});
-  const BinaryKind kind = is_emulator_name(options.architecture) ? BinaryKind::host_object : BinaryKind::cubin;
-  const CompileRequest request = compile_request(bound, config, source, kind, options.architecture);
-  const Geometry geometry = bound.geometry(bound.space().launch, config);
-  for (const CompilerInfo& compiler : compilers.found) {
-    CompileResult result =
-        CubinCache(options.variants.cache).get(Toolchain::open(options.architecture, compiler.path), request);
-    CompiledVariant variant{config,
-                            compiler,
-                            result.ok ? TrialStatus::ok : TrialStatus::compile_failed,
-                            result.reason,
-                            std::move(result.binary),
-                            0};
-    variant.occupancy =
-        occupancy(bound.limits(), static_cast<int>(geometry.threads()), variant.binary.resources.registers,
-                  std::int64_t{variant.binary.resources.static_shared_bytes} + geometry.shared_bytes);
-    printer.each(variant);
-  }
+  VariantOptions one = options.variants;
+  one.jobs = 1;
+  compile_variants(
+      bound, one, {config}, [&](const CompiledVariant& variant) { printer.each(variant); }, interrupted());
 }
 
 int compile(CompileCommandOptions options) {
@@ -399,7 +385,7 @@ int compile(CompileCommandOptions options) {
           bound, options.variants, [&](const VariantPlan& plan) { printer.begin(plan); },
           [&](const CompiledVariant& variant) { printer.each(variant); }, interrupted());
     } else {
-      compile_one(bound, source, options, printer);
+      compile_one(bound, options, printer);
     }
     code = std::max(code, printer.end());
   }

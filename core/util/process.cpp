@@ -1,18 +1,26 @@
 #include "core/util/process.hpp"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <memory>
+#include <optional>
 #include <thread>
+#include <utility>
 
 #include "core/error.hpp"
 
@@ -50,15 +58,48 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return out;
 }
 
-pid_t spawn(std::vector<std::string> command, std::vector<std::string> environment, int output) {
+struct Pipe {
+  int read_end = -1;
+  int write_end = -1;
+
+  explicit Pipe(const std::string& program) {
+    std::array<int, 2> ends{};
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
+      throw Error(fmt::format("cannot make a pipe for {}: {}", program, std::strerror(errno)), errno);
+    }
+    read_end = ends[0];
+    write_end = ends[1];
+  }
+  Pipe(const Pipe&) = delete;
+  Pipe& operator=(const Pipe&) = delete;
+  ~Pipe() {
+    close_end(read_end);
+    close_end(write_end);
+  }
+  static void close_end(int& descriptor) noexcept {
+    if (descriptor >= 0) {
+      ::close(std::exchange(descriptor, -1));
+    }
+  }
+};
+
+/// What a child leads, and what is killed with it.
+enum class Leads : std::uint8_t { group, session };
+
+pid_t spawn(std::vector<std::string> command, std::vector<std::string> environment, int input, int output,
+            Leads leads) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  if (input >= 0) {
+    posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
+  } else {
+    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  }
   posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&actions, output, STDERR_FILENO);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+  posix_spawnattr_setflags(&attributes, leads == Leads::session ? POSIX_SPAWN_SETSID : POSIX_SPAWN_SETPGROUP);
   posix_spawnattr_setpgroup(&attributes, 0);
   pid_t child = -1;
   auto arguments = pointers(command);
@@ -95,9 +136,12 @@ bool read_some(int descriptor, std::chrono::milliseconds wait, std::string& outp
   return count > 0;
 }
 
-// Reads until the child has ended or the deadline has come; false at the deadline. The stream's end tells neither:
-// a child may close its output and go on, and a process it left behind may hold the output open.
-bool drain(int descriptor, pid_t child, Clock::time_point deadline, std::string& output) {
+// Reads until the child has ended, `stop` says so or the deadline has come; false unless the child has ended. The
+// stream's end tells neither: a child may close its output and go on, and a process it left behind may hold the output
+// open.
+bool drain(int descriptor, pid_t child, Clock::time_point deadline, const std::function<bool()>& stop,
+           ProcessResult& result) {
+  std::string& output = result.output;
   constexpr std::chrono::milliseconds kLook{20};  // how often the child is looked at while it is silent
   std::chrono::milliseconds pause{1};             // the same once it has closed its output: most end right then
   bool open = true;
@@ -110,7 +154,9 @@ bool drain(int descriptor, pid_t child, Clock::time_point deadline, std::string&
       return true;
     }
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
-    if (left.count() <= 0) {
+    result.stopped = stop && stop();
+    result.timed_out = !result.stopped && left.count() <= 0;
+    if (result.stopped || result.timed_out) {
       return false;
     }
     if (open) {
@@ -122,33 +168,28 @@ bool drain(int descriptor, pid_t child, Clock::time_point deadline, std::string&
   }
 }
 
-}  // namespace
-
-ProcessResult run_process(const std::vector<std::string>& command, std::chrono::milliseconds deadline,
-                          const std::vector<std::pair<std::string, std::string>>& environment) {
+ProcessResult run(const std::vector<std::string>& command, std::chrono::milliseconds deadline,
+                  const std::vector<std::pair<std::string, std::string>>& environment, Leads leads,
+                  const std::function<bool()>& stop) {
   if (command.empty()) {
     throw Error("cannot start a program without a name");
   }
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) {
-    throw Error(fmt::format("cannot make a pipe for {}: {}", command.front(), std::strerror(errno)), errno);
+  Pipe output(command.front());
+  std::optional<Pipe> input;
+  if (leads == Leads::session) {
+    input.emplace(command.front());
   }
-  pid_t child = -1;
-  try {
-    child = spawn(command, merged_environment(environment), ends[1]);
-  } catch (...) {
-    ::close(ends[0]);
-    ::close(ends[1]);
-    throw;
-  }
-  ::close(ends[1]);
+  const pid_t child =
+      spawn(command, merged_environment(environment), input ? input->read_end : -1, output.write_end, leads);
+  Pipe::close_end(output.write_end);
   ProcessResult result;
-  result.timed_out = !drain(ends[0], child, Clock::now() + deadline, result.output);
-  if (result.timed_out) {
+  if (!drain(output.read_end, child, Clock::now() + deadline, stop, result)) {
+    if (leads == Leads::session) {
+      kill_session(child);
+    }
     ::kill(-child, SIGKILL);
     ::kill(child, SIGKILL);  // it may have left its group
   }
-  ::close(ends[0]);
   int status = 0;
   rusage usage{};
   while (::wait4(child, &status, 0, &usage) < 0 && errno == EINTR) {
@@ -161,6 +202,92 @@ ProcessResult run_process(const std::vector<std::string>& command, std::chrono::
     result.exit_code = WEXITSTATUS(status);
   }
   return result;
+}
+
+// The session a living process belongs to, the sixth field of its `stat`; the second, in parentheses, may hold
+// anything, and the third tells zombies.
+pid_t session_of(const char* process) noexcept {
+  std::array<char, 64> path{};
+  std::array<char, 512> text{};
+  std::snprintf(path.data(), path.size(), "/proc/%s/stat", process);
+  const int file = ::open(path.data(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) {
+    return -1;
+  }
+  const ssize_t count = ::read(file, text.data(), text.size() - 1);
+  ::close(file);
+  const char* field = count > 0 ? std::strrchr(text.data(), ')') : nullptr;
+  if (field != nullptr && (std::strncmp(field, ") Z", 3) == 0 || std::strncmp(field, ") X", 3) == 0)) {
+    return -1;
+  }
+  for (int i = 0; field != nullptr && i < 4; ++i) {
+    field = std::strchr(field + 1, ' ');
+  }
+  return field == nullptr ? -1 : static_cast<pid_t>(std::strtol(field, nullptr, 10));
+}
+
+// A batch system that preempts a job, and who shuts a machine down, sends these to every process. When a worker is to
+// end is its parent's to say: it finishes the trial in flight, which would else count as one that crashed its worker.
+void leave_signals_to_parent() noexcept {
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
+    std::signal(signal, SIG_IGN);
+  }
+}
+
+}  // namespace
+
+ProcessResult run_process(const std::vector<std::string>& command, std::chrono::milliseconds deadline,
+                          const std::vector<std::pair<std::string, std::string>>& environment) {
+  return run(command, deadline, environment, Leads::group, {});
+}
+
+ProcessResult run_session(const std::vector<std::string>& command, std::chrono::milliseconds deadline,
+                          const std::vector<std::pair<std::string, std::string>>& environment,
+                          const std::function<bool()>& stop) {
+  return run(command, deadline, environment, Leads::session, stop);
+}
+
+// Again until none is left, as a compiler may just have started its next stage.
+void kill_session(pid_t session) noexcept {
+  constexpr int kMostPasses = 100;
+  bool found = true;
+  for (int pass = 0; found && pass < kMostPasses; ++pass) {
+    found = false;
+    const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir("/proc"), ::closedir);
+    while (const dirent* entry = folder ? ::readdir(folder.get()) : nullptr) {
+      const auto process = static_cast<pid_t>(std::strtol(entry->d_name, nullptr, 10));
+      if (process > 0 && process != ::getpid() && session_of(entry->d_name) == session) {
+        ::kill(process, SIGKILL);
+        found = true;
+      }
+    }
+  }
+}
+
+void end_with_parent() noexcept {
+  leave_signals_to_parent();
+  const pid_t parent = ::getppid();
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) {  // it ended just before
+    ::_exit(1);
+  }
+}
+
+// The signal of a parent's death reaches this process alone, and killing it first would leave its compilers to run on:
+// so a thread waits for the other end of standard input to be closed, which is the parent's.
+void end_session_with_parent() {
+  leave_signals_to_parent();
+  if (::getsid(0) != ::getpid()) {
+    end_with_parent();
+    return;
+  }
+  std::thread([] {
+    pollfd entry{STDIN_FILENO, 0, 0};
+    while (::poll(&entry, 1, -1) < 0 && errno == EINTR) {
+    }
+    kill_session(::getpid());
+    ::kill(::getpid(), SIGKILL);
+  }).detach();
 }
 
 }  // namespace pascaline

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +16,7 @@ struct ProcessResult {
   int exit_code = 0;       ///< exit status, or 128 + signal
   int signal = 0;          ///< signal that ended it, 0 if it exited
   bool timed_out = false;  ///< it was killed at the deadline
+  bool stopped = false;    ///< it was killed because the caller was told to stop
   /// Most memory that it, or a child it waited for, held at once; at least what this process held as it started it.
   std::uint64_t peak_resident_bytes = 0;
   std::string output;  ///< stdout and stderr together, at most 1 MiB of it
@@ -23,5 +27,25 @@ struct ProcessResult {
 /// an ended child leaves behind are not waited for.
 [[nodiscard]] ProcessResult run_process(const std::vector<std::string>& command, std::chrono::milliseconds deadline,
                                         const std::vector<std::pair<std::string, std::string>>& environment = {});
+
+/// The same in a session of its own, which is killed with all that the child has started, in whatever process groups,
+/// at the deadline or as soon as `stop`, asked many times a second, says so. Standard input is a pipe that ends with
+/// this process, so that the child can see that (end_session_with_parent).
+[[nodiscard]] ProcessResult run_session(const std::vector<std::string>& command, std::chrono::milliseconds deadline,
+                                        const std::vector<std::pair<std::string, std::string>>& environment,
+                                        const std::function<bool()>& stop);
+
+/// Kills every process of a session but the caller. Compilers run in process groups of their own, so that only the
+/// session tells whose they are.
+void kill_session(pid_t session) noexcept;
+
+/// To be called first thing in a worker: has the system kill it when the process that started it ends, however that
+/// comes about, so that nothing is left on a device; SIGTERM, SIGINT and SIGHUP, which a whole job may be sent, are the
+/// parent's to act on.
+void end_with_parent() noexcept;
+
+/// The same for a worker that starts processes of its own: they end, too. For a worker that leads its session and whose
+/// standard input is a pipe from its parent.
+void end_session_with_parent();
 
 }  // namespace pascaline

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/util/process.hpp"
 #include "core/util/sanitizer.hpp"
 #include "runtime/device/cubin_cache.hpp"
 #include "tuner/compile/compile_messages.hpp"

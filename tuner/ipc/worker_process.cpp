@@ -1,11 +1,9 @@
 #include "tuner/ipc/worker_process.hpp"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <spawn.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,15 +11,13 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <memory>
-#include <thread>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
+#include "core/util/process.hpp"
 #include "tuner/ipc/frames.hpp"
 
 namespace pascaline {
@@ -69,47 +65,6 @@ pid_t spawn(std::vector<std::string> command, int input, int output) {
     throw Error(fmt::format("cannot start a worker process ({}): {}", command.front(), std::strerror(code)), code);
   }
   return child;
-}
-
-// The session a process belongs to, the sixth field of its `stat`; the second, in parentheses, may hold anything.
-pid_t session_of(const char* process) noexcept {
-  std::array<char, 64> path{};
-  std::array<char, 512> text{};
-  std::snprintf(path.data(), path.size(), "/proc/%s/stat", process);
-  const int file = ::open(path.data(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) {
-    return -1;
-  }
-  const ssize_t count = ::read(file, text.data(), text.size() - 1);
-  ::close(file);
-  const char* field = count > 0 ? std::strrchr(text.data(), ')') : nullptr;
-  for (int i = 0; field != nullptr && i < 4; ++i) {
-    field = std::strchr(field + 1, ' ');
-  }
-  return field == nullptr ? -1 : static_cast<pid_t>(std::strtol(field, nullptr, 10));
-}
-
-// All of a session but the caller. Compilers run in process groups of their own, so that only the session tells whose
-// they are.
-void kill_session(pid_t session) noexcept {
-  const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir("/proc"), ::closedir);
-  if (!folder) {
-    return;
-  }
-  while (const dirent* entry = ::readdir(folder.get())) {
-    const auto process = static_cast<pid_t>(std::strtol(entry->d_name, nullptr, 10));
-    if (process > 0 && process != ::getpid() && session_of(entry->d_name) == session) {
-      ::kill(process, SIGKILL);
-    }
-  }
-}
-
-// A batch system that preempts a job, and who shuts a machine down, sends these to every process. When a worker is to
-// end is its parent's to say: it finishes the trial in flight, which would else count as one that crashed its worker.
-void leave_signals_to_parent() noexcept {
-  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
-    std::signal(signal, SIG_IGN);
-  }
 }
 
 }  // namespace
@@ -179,32 +134,6 @@ void WorkerProcess::swap(WorkerProcess& other) noexcept {
   std::swap(process_, other.process_);
   std::swap(to_, other.to_);
   std::swap(from_, other.from_);
-}
-
-void end_with_parent() noexcept {
-  leave_signals_to_parent();
-  const pid_t parent = ::getppid();
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) {  // it ended just before
-    ::_exit(1);
-  }
-}
-
-// The signal of a parent's death reaches this process alone, and killing it first would leave its compilers to run on:
-// so a thread waits for the other end of standard input to be closed, which is the parent's.
-void end_session_with_parent() {
-  leave_signals_to_parent();
-  if (::getsid(0) != ::getpid()) {
-    end_with_parent();
-    return;
-  }
-  std::thread([] {
-    pollfd entry{STDIN_FILENO, 0, 0};
-    while (::poll(&entry, 1, -1) < 0 && errno == EINTR) {
-    }
-    kill_session(::getpid());
-    ::kill(::getpid(), SIGKILL);
-  }).detach();
 }
 
 // Taking a GPU's context or a compiler down would race with the parent's signal and with the threads that their

@@ -49,14 +49,6 @@ class WorkerProcess {
   int from_ = -1;
 };
 
-/// To be called first thing in a worker: has the system kill it when the process that started it ends, however that
-/// comes about, so that nothing is left on a device; SIGTERM, SIGINT and SIGHUP, which a whole job may be sent, are the
-/// parent's to act on.
-void end_with_parent() noexcept;
-
-/// The same for a worker that starts processes of its own: they end, too. For a worker that leads its session.
-void end_session_with_parent();
-
 /// Ends a worker whose input has been closed, without taking down what it holds.
 [[noreturn]] void end_at_once() noexcept;
 

@@ -9,6 +9,7 @@
 
 #include "core/error.hpp"
 #include "core/util/parallel.hpp"
+#include "core/util/process.hpp"
 #include "runtime/device/compile.hpp"
 #include "runtime/model/place_space.hpp"
 #include "runtime/thermal/sensor_trace.hpp"

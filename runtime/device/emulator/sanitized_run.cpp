@@ -77,11 +77,12 @@ std::optional<SanitizerReport> parse_sanitizer_report(std::string_view output) {
 }
 
 SanitizedRun run_sanitized(const HostCompiler& compiler, const std::vector<std::string>& command,
-                           std::chrono::milliseconds deadline) {
-  ProcessResult result = run_process(command, deadline, environment_for(compiler));
+                           std::chrono::milliseconds deadline, const std::function<bool()>& stop) {
+  ProcessResult result = run_session(command, deadline, environment_for(compiler), stop);
   SanitizedRun run;
   run.exit_code = result.exit_code;
   run.timed_out = result.timed_out;
+  run.stopped = result.stopped;
   run.report = parse_sanitizer_report(result.output);
   run.output = std::move(result.output);
   return run;

@@ -1,6 +1,7 @@
 #include "core/util/process.hpp"
 
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -142,6 +143,38 @@ TEST(ProcessTest, DescriptorsDoNotPileUp) {
     EXPECT_THROW((void)run_process({"/no/such/program"}, 20s), Error);
   }
   EXPECT_EQ(next_descriptor(), before);
+}
+
+// Its grandchild has a process group of its own, as a compiler of a worker's has.
+TEST(ProcessTest, AStoppedSessionLeavesNobody) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const std::string script = "set -m; sleep 1000 & echo started >&" + std::to_string(ends[1]) + "; wait";
+  bool started = false;
+  const auto stop = [&] {
+    pollfd entry{ends[0], POLLIN, 0};
+    started = started || ::poll(&entry, 1, 0) == 1;
+    return started;
+  };
+  const ProcessResult result = run_session({"sh", "-c", script}, 60s, {}, stop);
+  EXPECT_TRUE(result.stopped);
+  EXPECT_FALSE(result.timed_out);
+  EXPECT_EQ(result.signal, SIGKILL);
+  ::close(ends[1]);
+  char block[64];
+  while (::read(ends[0], block, sizeof block) > 0) {  // ends once nobody holds the other end any more
+  }
+  ::close(ends[0]);
+}
+
+TEST(ProcessTest, ASessionThatIsNotStoppedEndsByItself) {
+  const ProcessResult result = run_session({"sh", "-c", "echo done; exit 4"}, 60s, {}, [] { return false; });
+  EXPECT_EQ(result.output, "done\n");
+  EXPECT_EQ(result.exit_code, 4);
+  EXPECT_FALSE(result.stopped);
+  const ProcessResult late = run_session({"sleep", "1000"}, 50ms, {}, {});
+  EXPECT_TRUE(late.timed_out);
+  EXPECT_FALSE(late.stopped);
 }
 
 }  // namespace
