@@ -113,12 +113,13 @@ std::string shell_word(std::string_view word) {
   return quoted + "'";
 }
 
-std::string resume_command(std::string_view database, const std::vector<std::pair<std::string, std::string>>& paths) {
+std::string resume_command(std::string_view database, const std::vector<std::pair<std::string, std::string>>& paths,
+                           std::string_view more) {
   std::string command = fmt::format("pascaline sweep --resume --db {}", shell_word(database));
   for (const auto& [option, value] : paths) {
     command += fmt::format(" {} {}", option, shell_word(value));
   }
-  return command;
+  return more.empty() ? command : fmt::format("{} {}", command, more);
 }
 
 namespace {

@@ -21,9 +21,11 @@ namespace pascaline::cli {
 /// The word as a shell reads it: as it is if nothing in it means something there, else in single quotes.
 [[nodiscard]] std::string shell_word(std::string_view word);
 
-/// The command that resumes a database's last unfinished sweep, for a shell; `paths`: options with paths to give.
+/// The command that resumes a database's last unfinished sweep, for a shell; `paths`: options with paths to give;
+/// `more`: further options, as a shell reads them.
 [[nodiscard]] std::string resume_command(std::string_view database,
-                                         const std::vector<std::pair<std::string, std::string>>& paths = {});
+                                         const std::vector<std::pair<std::string, std::string>>& paths = {},
+                                         std::string_view more = {});
 
 /// Names the first of the problems that a sweep had no time for, and how many more there are.
 [[nodiscard]] std::string not_reached_text(const std::vector<std::string>& problems);

@@ -201,7 +201,7 @@ void Progress::summary(const SweepSummary& summary, const SweepOptions& options)
     view_.line(not_reached_text(summary.not_reached));
   }
   if (summary.interrupted) {
-    view_.line("interrupted; resume with: " + resume_command(options.database.string(), options.paths));
+    view_.line("interrupted; resume with: " + resume_command(options.database.string(), options.paths, summary.remedy));
   }
 }
 

@@ -55,7 +55,7 @@ int finish(const SweepSummary& summary, const SweepOptions& sweep, bool as_json)
   }
   if (!summary.end_reason.empty() && summary.interrupted && !interrupted()) {
     throw Error(fmt::format("{}; what was measured is stored, resume with: {}", summary.end_reason,
-                            resume_command(sweep.database.string(), sweep.paths)));
+                            resume_command(sweep.database.string(), sweep.paths, summary.remedy)));
   }
   if (summary.interrupted) {
     return kInterrupted;

@@ -115,8 +115,9 @@ class Sampling {
     if (2 * throttled > all) {
       measured_.unfit = fmt::format(
           "the card slowed down ({}) in {} of {} launches and never in between: the kernel "
-          "takes it to its limit; lower the clock, or tolerate the throttle reason",
-          name_of(measured_.samples.back().mark), throttled, all);
+          "takes it to its limit; lower the clock, or give --tolerate {}",
+          name_of(measured_.samples.back().mark), throttled, all,
+          measured_.samples.back().mark == SampleMark::thermal_throttle ? "thermal" : "power");
     } else {
       measured_.gave_up = true;
     }

@@ -148,7 +148,7 @@ void MeasureClient::pump(std::vector<MeasureEvent>& events) {
         throw;
       }
       if (++failures_ >= kMaxFailures) {
-        end(error.what(), false, events);
+        end({error.what()}, events);
       }
       start_at_ = Clock::now() + std::chrono::seconds(failures_);
       return;
@@ -244,7 +244,7 @@ void MeasureClient::lose_worker(bool overdue, std::vector<MeasureEvent>& events)
     return;
   }
   if (++failures_ >= kMaxFailures) {
-    end(how, false, events);
+    end({how}, events);
     return;
   }
   start_at_ = Clock::now() + std::chrono::milliseconds(500 * failures_ * failures_);
@@ -267,10 +267,10 @@ void MeasureClient::refuse(std::string reason, std::vector<MeasureEvent>& events
   events.emplace_back(ProblemRefused{std::move(reason)});
 }
 
-void MeasureClient::end(std::string reason, bool gave_up, std::vector<MeasureEvent>& events) {
+void MeasureClient::end(MeasuringEnded ended, std::vector<MeasureEvent>& events) {
   interrupt();
   ended_ = true;
-  events.emplace_back(MeasuringEnded{std::move(reason), gave_up});
+  events.emplace_back(std::move(ended));
 }
 
 }  // namespace pascaline

@@ -91,7 +91,7 @@ class MeasureClient {
   void replace_if_idle();
   void lose_worker(bool overdue, std::vector<MeasureEvent>& events);
   [[nodiscard]] bool blame(TrialStatus status, const std::string& reason, std::vector<MeasureEvent>& events);
-  void end(std::string reason, bool gave_up, std::vector<MeasureEvent>& events);
+  void end(MeasuringEnded ended, std::vector<MeasureEvent>& events);
 
   MeasureClientOptions options_;
   WorkerProcess worker_;

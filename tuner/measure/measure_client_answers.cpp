@@ -45,7 +45,7 @@ void MeasureClient::handle(const json& message, std::vector<MeasureEvent>& event
   } else if (what == "refused") {
     refuse(message.at("reason").get<std::string>(), events);
   } else if (what == "gave_up") {
-    end(message.at("reason").get<std::string>(), true, events);
+    end({message.at("reason").get<std::string>(), true, message.at("remedy").get<std::string>()}, events);
   } else {
     last_words_ = message.at("reason").get<std::string>();  // lost or fault: the process ends now
   }

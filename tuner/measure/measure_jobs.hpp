@@ -91,6 +91,7 @@ struct WorkerRestarted {  ///< the worker process was replaced; every job but th
 struct MeasuringEnded {  ///< nothing more can be measured on the device
   std::string reason;
   bool gave_up = false;  ///< by the governor's decision
+  std::string remedy{};  ///< then the option that has the device measured as it is (Governor::remedy), possibly empty
 };
 using MeasureEvent = std::variant<TrialDone, TrialCut, FinalsDone, FinalistFailed, ProblemPrepared, ProblemRefused,
                                   MeasureTelemetry, WorkerRestarted, MeasuringEnded>;

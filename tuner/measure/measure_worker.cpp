@@ -187,7 +187,7 @@ void MeasureServer::trial(const json& message) {
   if (runner_->cut_short()) {
     writer_.send({{"is", "cut"}, {"id", job_id_}, {"busy_ms", ms_since(start)}, {"waited_ms", waited_ms()}});
   } else if (runner_->gave_up()) {
-    writer_.send({{"is", "gave_up"}, {"reason", monitor_->reason()}});
+    writer_.send({{"is", "gave_up"}, {"reason", monitor_->reason()}, {"remedy", monitor_->remedy()}});
   } else {
     const std::optional<Config>& alike = runner_->agrees_with();
     writer_.send({{"is", "trial"},
@@ -217,7 +217,7 @@ void MeasureServer::finals(const json& message) {
     return;
   }
   if (result && result->gave_up) {
-    writer_.send({{"is", "gave_up"}, {"reason", monitor_->reason()}});
+    writer_.send({{"is", "gave_up"}, {"reason", monitor_->reason()}, {"remedy", monitor_->remedy()}});
   } else {
     writer_.send({{"is", "finals"},
                   {"id", job_id_},

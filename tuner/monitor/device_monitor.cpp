@@ -189,6 +189,11 @@ std::string DeviceMonitor::reason() const {
   return governor_.reason();
 }
 
+std::string DeviceMonitor::remedy() const {
+  const std::lock_guard lock(mutex_);
+  return governor_.remedy();
+}
+
 double DeviceMonitor::scale_of(double canary_us) const {
   const std::lock_guard lock(mutex_);
   return governor_.scale_of(canary_us);

@@ -76,6 +76,8 @@ class DeviceMonitor {
   [[nodiscard]] bool may_measure() const { return state() == GovernorState::measuring; }
   [[nodiscard]] bool gave_up() const { return state() == GovernorState::gave_up; }
   [[nodiscard]] std::string reason() const;
+  /// Governor::remedy.
+  [[nodiscard]] std::string remedy() const;
   /// Governor::scale_of.
   [[nodiscard]] double scale_of(double canary_us) const;
 

@@ -61,7 +61,9 @@ void Governor::observe(double at_s, const Sensors& sensors, std::optional<double
   reason_ = explain(next);
   if (waited_s_ > options_.pause_limit_s) {
     state_ = GovernorState::gave_up;
-    reason_ = fmt::format("gave up after {:.0f} s: {}", waited_s_, reason_);
+    const std::string way_out = remedy();
+    reason_ = fmt::format("gave up after {:.0f} s: {}{}", waited_s_, reason_,
+                          way_out.empty() ? "" : fmt::format("; with {} it is measured as it is", way_out));
   }
 }
 
@@ -78,18 +80,18 @@ double Governor::scale_of(double canary_us) const noexcept {
 
 void Governor::remember(double at_s, const Sensors& sensors, std::optional<double> canary_us) {
   constexpr double kAny = std::numeric_limits<double>::max();
-  const std::uint64_t bits = sensors.throttle_reasons.value_or(0);
   Look look;
   look.at_s = at_s;
   look.temperature_c = sane(sensors.temperature_c, kHighestTemperatureC);
   look.canary_us = sane(canary_us, kAny);
+  if (const auto limit = sane(sensors.temperature_limit_c, kHighestTemperatureC)) {
+    card_limit_c_ = limit;  // it does not change, so it stays known if the reading vanishes
+  }
+  const std::uint64_t bits = judged_bits(sensors);
   look.throttle = bits & (kPowerThrottleBits | kThermalThrottleBits) & ~options_.tolerated_throttle;
   // An idle card's clock says nothing of a busy one's, and tolerating a throttle is tolerating its clock.
   if ((bits & kIdle) == 0 && (bits & (kPowerThrottleBits | kThermalThrottleBits) & options_.tolerated_throttle) == 0) {
     look.sm_clock_mhz = sane(sensors.sm_clock_mhz, kAny);
-  }
-  if (const auto limit = sane(sensors.temperature_limit_c, kHighestTemperatureC)) {
-    card_limit_c_ = limit;  // it does not change, so it stays known if the reading vanishes
   }
   if (look.canary_us) {
     last_canary_us_ = look.canary_us;
@@ -100,6 +102,18 @@ void Governor::remember(double at_s, const Sensors& sensors, std::optional<doubl
   while (looks_.size() > 1 && looks_[1].at_s <= at_s - kept_s) {
     looks_.pop_front();  // one that is older than the window stays, to show that the window is whole
   }
+}
+
+// HwSlowdown alone does not tell what for. Beside the bit of a power brake, or on a card that is cool, it is its power.
+std::uint64_t Governor::judged_bits(const Sensors& sensors) const {
+  const std::uint64_t bits = sensors.throttle_reasons.value_or(0);
+  if ((bits & kHwSlowdownBit) == 0 || (bits & kHwThermalBit) != 0) {
+    return bits;
+  }
+  const auto now_c = sane(sensors.temperature_c, kHighestTemperatureC);
+  const auto limit = limit_c();
+  const bool cool = now_c && limit && *now_c <= *limit - std::max(options_.resume_c, options_.margin_c);
+  return (bits & kHwPowerBrakeBit) != 0 || cool ? (bits & ~kHwSlowdownBit) | kHwPowerBrakeBit : bits;
 }
 
 std::optional<double> Governor::limit_c() const {
@@ -132,10 +146,10 @@ SampleMark Governor::judge() {
   if (look.canary_us && steady_canary_us_) {
     canary_drifted_ = off(*look.canary_us, *steady_canary_us_, options_.canary_tolerance);
   }
-  if ((look.throttle & kThermalThrottleBits) != 0) {
+  if ((hindrance(look) & kThermalThrottleBits) != 0) {
     return SampleMark::thermal_throttle;
   }
-  if (look.throttle != 0) {
+  if (hindrance(look) != 0) {
     return SampleMark::power_throttle;
   }
   if (clock_off()) {
@@ -159,53 +173,69 @@ GovernorState Governor::decide() {
     complete_reference();
     return GovernorState::measuring;
   }
-  if (!stands_still(options_.settle_s)) {
+  const auto capped_s = cap_window_s();
+  if (!capped_s && !stands_still(options_.settle_s)) {
     return GovernorState::settling;
   }
-  take_reference(options_.settle_s);
+  accepted_throttle_ = capped_s ? kPowerThrottleBits : 0;
+  take_reference(capped_s.value_or(options_.settle_s));
   mark_ = SampleMark::none;
   return GovernorState::measuring;
+}
+
+// How long the card has stood still under a power cap, if that is long enough to take the cap for lasting. Cards report
+// a cap on and off while it holds them.
+std::optional<double> Governor::cap_window_s() const {
+  const double window_s = std::min(options_.settle_s, options_.pause_limit_s / 2);
+  std::ptrdiff_t looks = 0;
+  std::ptrdiff_t capped = 0;
+  for (const Look& look : looks_) {
+    const bool within = look.at_s >= looks_.back().at_s - window_s;
+    looks += within ? 1 : 0;
+    capped += within && (look.throttle & kPowerThrottleBits) != 0 ? 1 : 0;
+  }
+  return 2 * capped >= looks && stands_still(window_s, kPowerThrottleBits) ? std::optional(window_s) : std::nullopt;
 }
 
 // `measuring` when it is over. A card that throttles even so has no steady clock yet: it must settle first.
 GovernorState Governor::preheat() const {
   const bool over = looks_.back().at_s - first_at_s_ >= options_.preheat_limit_s ||
-                    (stands_still(options_.steady_s) && temperature_stands_still());
+                    (stands_still(options_.steady_s, kPowerThrottleBits) && temperature_stands_still());
   if (!over) {
     return GovernorState::preheating;
   }
-  return looks_.back().throttle != 0 ? GovernorState::settling : GovernorState::measuring;
+  return hindrance(looks_.back()) != 0 ? GovernorState::settling : GovernorState::measuring;
 }
 
-std::vector<double> Governor::readings(std::optional<double> Look::*of, double window_s) const {
+std::vector<double> Governor::readings(std::optional<double> Look::*of, double window_s, std::uint64_t under) const {
   std::vector<double> values;
   for (const Look& look : looks_) {
-    if (look.at_s >= looks_.back().at_s - window_s && look.throttle == 0 && look.*of) {
+    if (look.at_s >= looks_.back().at_s - window_s && (hindrance(look) & ~under) == 0 && look.*of) {
       values.push_back(*(look.*of));
     }
   }
   return values;
 }
 
-// Whether clock and canary stood still, unthrottled, all the time.
-bool Governor::stands_still(double window_s) const {
+// Whether clock and canary stood still all the time, unthrottled but for the bits in `under`.
+bool Governor::stands_still(double window_s, std::uint64_t under) const {
   const double from_s = looks_.back().at_s - window_s;
   if (looks_.front().at_s > from_s) {
     return false;
   }
-  const auto throttled = [&](const Look& look) { return look.at_s >= from_s && look.throttle != 0; };
+  const auto throttled = [&](const Look& look) { return look.at_s >= from_s && (hindrance(look) & ~under) != 0; };
   if (std::any_of(looks_.begin(), looks_.end(), throttled)) {
     return false;
   }
-  const std::vector<double> canaries = readings(&Look::canary_us, window_s);
-  const std::vector<double> clocks = readings(&Look::sm_clock_mhz, window_s);
+  const std::vector<double> canaries = readings(&Look::canary_us, window_s, under);
+  const std::vector<double> clocks = readings(&Look::sm_clock_mhz, window_s, under);
   return canaries.size() >= kFewestReadings && within(canaries, options_.canary_tolerance) &&
          moved(canaries) < kCanaryMove * median(canaries) &&
          (clocks.empty() || within(clocks, options_.clock_tolerance));
 }
 
 bool Governor::temperature_stands_still() const {
-  return moved(readings(&Look::temperature_c, options_.steady_s)) < options_.steady_c;
+  return moved(readings(&Look::temperature_c, options_.steady_s, kPowerThrottleBits)) < options_.steady_c;
 }
 
 // What the last readings say is steady from now on; times are scaled to what was steady first.
@@ -230,14 +260,18 @@ void Governor::complete_reference() {
 std::string Governor::explain(GovernorState state) const {
   const Look& look = looks_.back();
   if (state == GovernorState::measuring) {
-    return {};
+    return (look.throttle & accepted_throttle_) == 0
+               ? std::string()
+               : fmt::format("a power cap holds the card's clock{}; it is steady there, so that is what is measured",
+                             steady_clock_mhz_ ? fmt::format(" at {:.0f} MHz", *steady_clock_mhz_) : "");
   }
   if (state == GovernorState::cooling) {
     return fmt::format("{:.0f} C, limit {:.0f} C: cooling down", *look.temperature_c, *limit_c());
   }
-  if (look.throttle != 0) {
-    return fmt::format("the card slows down for its {} (throttle reasons {:#x})",
-                       (look.throttle & kThermalThrottleBits) != 0 ? "temperature" : "power", look.throttle);
+  if (const std::uint64_t bits = hindrance(look); bits != 0) {
+    const bool thermal = (bits & kThermalThrottleBits) != 0;
+    return fmt::format("the card slows down for its {} (throttle reasons {:#x}){}", thermal ? "temperature" : "power",
+                       bits, thermal ? "" : ", and its clock is not steady");
   }
   if (state == GovernorState::preheating) {
     return "warming up until temperature and clock are steady";
@@ -252,6 +286,23 @@ std::string Governor::explain(GovernorState state) const {
         *last_canary_us_, *steady_canary_us_);
   }
   return "clock and canary are not steady yet";
+}
+
+std::string Governor::remedy() const {
+  if (state_ != GovernorState::gave_up) {
+    return {};
+  }
+  if (too_hot()) {
+    return {};
+  }
+  const Look& look = looks_.back();
+  if ((hindrance(look) & kThermalThrottleBits) != 0) {
+    return "--tolerate thermal";
+  }
+  constexpr double kMoreDrift = 2.5;
+  return (look.throttle & kPowerThrottleBits) != 0
+             ? "--tolerate power"
+             : fmt::format("--drift {:.2g}", std::min(1.0, kMoreDrift * options_.clock_tolerance));
 }
 
 }  // namespace pascaline

@@ -35,13 +35,15 @@ struct GovernorOptions {
   double preheat_limit_s = 60;                   ///< 0: no preheating
   double steady_s = 3;                   ///< how long temperature and canary must stand still to be called steady
   double steady_c = 1;                   ///< a temperature that moves by less meanwhile is steady
-  double settle_s = 10;                  ///< a new clock that stands this long, unthrottled, is taken as the steady one
+  double settle_s = 10;                  ///< a new clock that stands this long is taken as the steady one
   double pause_limit_s = 900;            ///< settling and cooling longer than this is giving up
   std::uint64_t tolerated_throttle = 0;  ///< NVML throttle bits that do not matter
 };
 
-/// Decides when a card is fit to be measured on. Pure: time, sensor readings and canary times are handed in, so that
-/// a script can drive it. Readings that a card lacks are left out of the decision.
+/// Decides when a card is fit to be measured on. A card that slows down for its temperature is waited for; one under a
+/// power cap that lasts (a laptop's, a weak power adapter's) is measured where its clock and canary stand still. Pure:
+/// time, sensor readings and canary times are handed in, so that a script can drive it. Readings that a card lacks are
+/// left out of the decision.
 class Governor {
  public:
   explicit Governor(GovernorOptions options);
@@ -62,8 +64,11 @@ class Governor {
   [[nodiscard]] bool canary_drifted() const noexcept { return canary_drifted_; }
   /// The canary's time on the card as it is when steady, once that is known.
   [[nodiscard]] std::optional<double> steady_canary_us() const noexcept { return steady_canary_us_; }
-  /// Why it waits or gave up, for people; empty while measuring.
+  /// Why it waits or gave up, or that it measures under a power cap, for people; else empty while measuring.
   [[nodiscard]] std::string reason() const { return reason_; }
+  /// The option of a sweep with which the card would be measured as it is, "--tolerate power"; empty
+  /// until it gave up, and for a card that is too hot.
+  [[nodiscard]] std::string remedy() const;
 
  private:
   // One observation without what is not to be judged: nonsense, and the clock of an idle card.
@@ -72,7 +77,7 @@ class Governor {
     std::optional<double> temperature_c;
     std::optional<double> sm_clock_mhz;
     std::optional<double> canary_us;
-    std::uint64_t throttle = 0;  // bits that matter
+    std::uint64_t throttle = 0;  // bits that matter; for its power only those of kPowerThrottleBits
   };
 
   void remember(double at_s, const Sensors& sensors, std::optional<double> canary_us);
@@ -82,9 +87,13 @@ class Governor {
   [[nodiscard]] SampleMark judge();
   [[nodiscard]] GovernorState decide();
   [[nodiscard]] GovernorState preheat() const;
-  [[nodiscard]] bool stands_still(double window_s) const;
+  [[nodiscard]] std::uint64_t judged_bits(const Sensors& sensors) const;
+  [[nodiscard]] std::uint64_t hindrance(const Look& look) const noexcept { return look.throttle & ~accepted_throttle_; }
+  [[nodiscard]] bool stands_still(double window_s, std::uint64_t under = 0) const;
+  [[nodiscard]] std::optional<double> cap_window_s() const;
   [[nodiscard]] bool temperature_stands_still() const;
-  [[nodiscard]] std::vector<double> readings(std::optional<double> Look::*of, double window_s) const;
+  [[nodiscard]] std::vector<double> readings(std::optional<double> Look::*of, double window_s,
+                                             std::uint64_t under = 0) const;
   void take_reference(double window_s);
   void complete_reference();
   [[nodiscard]] std::string explain(GovernorState state) const;
@@ -97,6 +106,7 @@ class Governor {
   double first_at_s_ = 0;
   double waited_s_ = 0;  // settling or cooling in one go
   std::optional<double> card_limit_c_;
+  std::uint64_t accepted_throttle_ = 0;  // of a power cap under which the card stands still
   bool referenced_ = false;
   bool canary_drifted_ = false;
   std::optional<double> steady_clock_mhz_;

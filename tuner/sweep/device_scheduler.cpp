@@ -415,6 +415,7 @@ void DeviceScheduler::on_restarted(const WorkerRestarted& restarted) {
 void DeviceScheduler::on_ended(const MeasuringEnded& ended) {
   end_reason_ = fmt::format("{}: {}", status_.device(), ended.reason);
   gave_up_ = ended.gave_up;
+  remedy_ = ended.remedy;
   recorder_.note(fmt::format("{} is no longer used: {}", status_.device(), ended.reason));
   if (task_ == nullptr) {
     return;

@@ -70,6 +70,8 @@ class DeviceScheduler {
   [[nodiscard]] const std::string& device() const noexcept { return status_.device(); }
   [[nodiscard]] const std::string& end_reason() const noexcept { return end_reason_; }
   [[nodiscard]] bool gave_up() const noexcept { return gave_up_; }
+  /// MeasuringEnded::remedy.
+  [[nodiscard]] const std::string& remedy() const noexcept { return remedy_; }
   [[nodiscard]] DeviceProgress view() const;
   /// Readings since the last call.
   [[nodiscard]] std::vector<TelemetryRow> take_telemetry() { return status_.take_telemetry(); }
@@ -190,6 +192,7 @@ class DeviceScheduler {
   std::uint64_t next_job_ = 1;
   std::string end_reason_;
   bool gave_up_ = false;
+  std::string remedy_;
   std::string pause_reason_;
   Clock::time_point paused_until_{};  ///< the last look at a pause
 };

@@ -32,6 +32,9 @@ std::string DeviceStatus::hear(const MeasureTelemetry& telemetry) {
   const std::string state(name_of(telemetry.state));
   const bool waits = telemetry.state == GovernorState::cooling || telemetry.state == GovernorState::settling;
   std::string line = waits ? line_of_wait(telemetry, view_.governor != state) : std::string();
+  if (telemetry.state == GovernorState::measuring && !telemetry.reason.empty() && !std::exchange(told_of_cap_, true)) {
+    line = fmt::format("{}: {}", view_.device, telemetry.reason);
+  }
   view_.governor = state;
   view_.governor_reason = telemetry.reason;
   TelemetryRow row;

@@ -19,7 +19,8 @@ class DeviceStatus {
   explicit DeviceStatus(const DeviceInfo& device);
 
   [[nodiscard]] const std::string& device() const noexcept { return view_.device; }
-  /// Takes a reading in; returns a line to be told if the governor has begun to wait, else an empty text. A card that
+  /// Takes a reading in; returns a line to be told if the governor has begun to wait, else an empty text, and once that
+  /// it measures under a power cap. A card that
   /// waits again and again for one reason, with less than a minute in between, is told of once in ten minutes, with how
   /// often it was.
   [[nodiscard]] std::string hear(const MeasureTelemetry& telemetry);
@@ -43,6 +44,7 @@ class DeviceStatus {
 
   DeviceProgress view_;
   std::map<std::string, Waits> waits_;
+  bool told_of_cap_ = false;
   std::vector<TelemetryRow> telemetry_;
 };
 

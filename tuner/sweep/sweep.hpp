@@ -148,6 +148,7 @@ struct SweepSummary {
   TrialTimes trial_times{};    ///< where the devices' time for trials went, over the run's sessions
   bool interrupted = false;    ///< before the plan was done
   bool gave_up = false;        ///< a governor did
+  std::string remedy{};        ///< then the option that has its device measured as it is, possibly empty
   std::string end_reason;      ///< why devices were lost or given up, if they were
   std::vector<std::string> not_reached;  ///< problems without a trial in this run, each of each kind of device
   std::vector<std::string> left_out{};   ///< "problem: reason", of problems that cannot be tuned here

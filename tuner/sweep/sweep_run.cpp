@@ -60,6 +60,7 @@ void SweepRun::sum_up() {
     summary_.waited_s += scheduled.scheduler->client().waited_ms() / 1000;
     summary_.paused_s += scheduled.polite != nullptr ? scheduled.polite->paused_s() : 0;
     summary_.gave_up = summary_.gave_up || scheduled.scheduler->gave_up();
+    summary_.remedy = summary_.remedy.empty() ? scheduled.scheduler->remedy() : summary_.remedy;
     if (!scheduled.scheduler->end_reason().empty()) {
       summary_.end_reason += (summary_.end_reason.empty() ? "" : "; ") + scheduled.scheduler->end_reason();
     }

@@ -134,6 +134,7 @@ TEST_F(GovernorTest, ACardThrottledAtTheStartMustSettleFirst) {
 
 TEST_F(GovernorTest, ThrottleBitsMarkByTheirKind) {
   start_measuring();
+  sensors_.temperature_c = 78;  // warm: of a cool card 0x8 is about its power
   for (const std::uint64_t bit : {0x8U, 0x20U, 0x40U}) {
     sensors_.throttle_reasons = bit;
     EXPECT_EQ(look(), GovernorState::settling) << bit;
@@ -226,12 +227,109 @@ TEST_F(GovernorTest, ANewLevelThatStandsIsAdoptedAndScaled) {
   EXPECT_EQ(governor().clock_scale(), 1) << "the first steady canary stays the measure";
 }
 
-TEST_F(GovernorTest, NoLevelIsAdoptedWhileThrottled) {
-  start_measuring();
+TEST_F(GovernorTest, NoLevelIsAdoptedWhileTooWarm) {
+  for (const std::uint64_t bits : {0x20U, 0x40U, 0x8U | 0x40U, 0x4U | 0x20U}) {
+    governor_.reset();
+    sensors_.throttle_reasons = 0;
+    sensors_.sm_clock_mhz = 1500;
+    canary_us_ = 100;
+    start_measuring();
+    sensors_.throttle_reasons = bits;
+    sensors_.sm_clock_mhz = 1200;
+    canary_us_ = 125;
+    EXPECT_EQ(look_for(60), GovernorState::settling) << bits;
+    EXPECT_EQ(governor().mark(), SampleMark::thermal_throttle) << bits;
+  }
+}
+
+TEST_F(GovernorTest, ASteadyClockUnderAPowerCapIsMeasured) {
+  for (const std::uint64_t bits : {0x4U, 0x80U, 0x8U | 0x80U, 0x8U}) {  // a cool card's HwSlowdown is its adapter's
+    governor_.reset();
+    options_.preheat_limit_s = 60;
+    sensors_.throttle_reasons = bits;
+    sensors_.sm_clock_mhz = 1200;
+    canary_us_ = 125;
+    EXPECT_EQ(look_for(2), GovernorState::preheating) << bits;
+    EXPECT_EQ(look_for(6), GovernorState::settling) << bits;
+    EXPECT_NE(governor().reason().find("power"), std::string::npos) << governor().reason();
+    EXPECT_EQ(look_for(4), GovernorState::measuring) << bits;
+    EXPECT_EQ(governor().mark(), SampleMark::none) << bits;
+    EXPECT_NE(governor().reason().find("a power cap holds the card's clock at 1200 MHz"), std::string::npos)
+        << governor().reason();
+    EXPECT_EQ(governor().clock_scale(), 1) << bits;
+    sensors_.sm_clock_mhz = 1100;
+    EXPECT_EQ(look(), GovernorState::settling) << "its clock is still looked at";
+    EXPECT_EQ(governor().mark(), SampleMark::clock_drift);
+    sensors_.sm_clock_mhz = 1200;
+    EXPECT_EQ(look(), GovernorState::measuring);
+    sensors_.throttle_reasons = bits | 0x40;
+    EXPECT_EQ(look(), GovernorState::settling) << "heat is waited for even so";
+    EXPECT_EQ(governor().mark(), SampleMark::thermal_throttle);
+  }
+}
+
+TEST_F(GovernorTest, ACapThatIsReportedOnAndOffIsOne) {
+  options_.preheat_limit_s = 0;
+  for (int i = 0; i < 60; ++i) {
+    sensors_.throttle_reasons = i % 3 == 2 ? 0 : 4;
+    look();
+  }
+  EXPECT_EQ(governor().state(), GovernorState::measuring);
+  EXPECT_EQ(governor().mark(), SampleMark::none);
+  EXPECT_EQ(look(), GovernorState::measuring);
+}
+
+TEST_F(GovernorTest, ACapThatIsLiftedIsForgotten) {
+  options_.preheat_limit_s = 0;
   sensors_.throttle_reasons = 0x4;
   sensors_.sm_clock_mhz = 1200;
   canary_us_ = 125;
-  EXPECT_EQ(look_for(60), GovernorState::settling);
+  EXPECT_EQ(look_for(12), GovernorState::measuring);
+  sensors_.throttle_reasons = 0;
+  sensors_.sm_clock_mhz = 1500;
+  canary_us_ = 100;
+  EXPECT_EQ(look(), GovernorState::settling);
+  EXPECT_EQ(look_for(11), GovernorState::measuring);
+  EXPECT_EQ(governor().reason(), "");
+  sensors_.throttle_reasons = 0x4;
+  EXPECT_EQ(look(), GovernorState::settling) << "a new cap has to last again";
+}
+
+TEST_F(GovernorTest, AnUnsteadyClockUnderAPowerCapIsGivenUpWithAWayOut) {
+  options_.pause_limit_s = 60;
+  options_.preheat_limit_s = 0;
+  sensors_.throttle_reasons = 0x4;
+  for (int i = 0; governor().state() != GovernorState::gave_up; ++i) {
+    ASSERT_LT(i, 300);
+    EXPECT_EQ(governor().remedy(), "");
+    sensors_.sm_clock_mhz = i % 8 < 4 ? 1200 : 1000;
+    canary_us_ = i % 8 < 4 ? 125 : 150;
+    look();
+  }
+  EXPECT_NE(governor().reason().find("--tolerate power"), std::string::npos) << governor().reason();
+  EXPECT_EQ(governor().remedy(), "--tolerate power");
+}
+
+TEST_F(GovernorTest, GivingUpNamesTheOptionThatFits) {
+  options_.pause_limit_s = 20;
+  start_measuring();
+  sensors_.throttle_reasons = 0x40;
+  EXPECT_EQ(look_for(25), GovernorState::gave_up);
+  EXPECT_EQ(governor().remedy(), "--tolerate thermal");
+  governor_.reset();
+  sensors_.throttle_reasons = 0;
+  start_measuring();
+  for (int i = 0; i < 100; ++i) {
+    sensors_.sm_clock_mhz = i % 2 == 0 ? 1200 : 1000;
+    look();
+  }
+  EXPECT_EQ(governor().remedy(), "--drift 0.05");
+  governor_.reset();
+  sensors_.sm_clock_mhz = 1500;
+  start_measuring();
+  sensors_.temperature_c = 90;
+  EXPECT_EQ(look_for(25), GovernorState::gave_up);
+  EXPECT_EQ(governor().remedy(), "") << "nothing but cooling helps";
 }
 
 TEST_F(GovernorTest, ALyingCardIsFoundByItsCanary) {
@@ -324,12 +422,12 @@ TEST_F(GovernorTest, WaitsWithMeasuringBetweenThemDoNotAddUp) {
   options_.pause_limit_s = 20;
   start_measuring();
   for (int i = 0; i < 5; ++i) {
-    sensors_.throttle_reasons = 0x4;
+    sensors_.throttle_reasons = 0x40;
     EXPECT_EQ(look_for(15), GovernorState::settling);
     sensors_.throttle_reasons = 0;
     EXPECT_EQ(look(), GovernorState::measuring);
   }
-  sensors_.throttle_reasons = 0x4;
+  sensors_.throttle_reasons = 0x40;
   EXPECT_EQ(look(), GovernorState::settling);
   now_s_ += 3600;
   EXPECT_EQ(look(), GovernorState::settling) << "nobody waited in this hour";

@@ -36,6 +36,14 @@ TEST_F(DeviceStatusTest, TellsOfAWaitWhenItBegins) {
   EXPECT_EQ(status_.take_telemetry().size(), 5U) << "all is recorded, whatever is told";
 }
 
+TEST_F(DeviceStatusTest, TellsOnceThatItMeasuresUnderACap) {
+  EXPECT_EQ(hear(0, GovernorState::measuring, "a power cap holds the card's clock"),
+            "cuda:0: a power cap holds the card's clock");
+  EXPECT_EQ(hear(1, GovernorState::measuring, "a power cap holds the card's clock"), "");
+  EXPECT_EQ(hear(2, GovernorState::measuring), "");
+  EXPECT_EQ(hear(3, GovernorState::measuring, "a power cap holds the card's clock"), "");
+}
+
 TEST_F(DeviceStatusTest, ACardThatFlickersIsToldOfOnceForEachReason) {
   std::vector<std::string> told;
   int waits = 0;

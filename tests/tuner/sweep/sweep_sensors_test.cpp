@@ -98,5 +98,38 @@ TEST_F(SensorsTest, ThrottledSamplesAreKeptWithTheirMarkAndDoNotCount) {
       0);
 }
 
+TEST_F(SensorsTest, SteadyCardUnderAPermanentPowerCapIsMeasured) {
+  write_file_atomically(folder_ / "capped.json", R"([{"at_s": 0, "temperature_c": 70, "sm_clock_mhz": 1500,
+    "throttle_reasons": 4, "canary_us": 100}])");
+  const ProgramResult result = sweep_with((folder_ / "capped.json").string(), {"--pause-limit", "6"});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  expect_complete(12);
+  EXPECT_EQ(statuses()[TrialStatus::ok], 12);
+  const std::string told = "a power cap holds the card's clock at 1500 MHz";
+  EXPECT_NE(result.out.find(told), std::string::npos) << result.out;
+  EXPECT_EQ(result.out.find(told), result.out.rfind(told)) << "once: " << result.out;
+  const std::vector<TelemetryRow> rows = telemetry();
+  EXPECT_TRUE(std::any_of(rows.begin(), rows.end(), [](const TelemetryRow& row) {
+    return row.governor_state == "measuring" && row.throttle_reasons == 4;
+  })) << "the record says so";
+}
+
+TEST_F(SensorsTest, UnsteadyCardUnderAPowerCapIsGivenUpWithTheOptionThatHelps) {
+  std::string steps;
+  for (int i = 0; i < 60; ++i) {
+    steps += fmt::format(R"({}{{"at_s": {:.1f}, "sm_clock_mhz": {}, "canary_us": {}, "throttle_reasons": 4}})",
+                         i == 0 ? "" : ", ", 0.4 * i, i % 2 == 0 ? 1500 : 1200, i % 2 == 0 ? 100 : 125);
+  }
+  write_file_atomically(folder_ / "capped.json", "{\"repeat_s\": 24, \"steps\": [" + steps + "]}");
+  const std::string sensors = (folder_ / "capped.json").string();
+  const ProgramResult result = sweep_with(sensors, {"--pause-limit", "3"});
+  EXPECT_EQ(result.exit_code, 1) << result.out;
+  EXPECT_NE(result.error.find("with --tolerate power it is measured as it is"), std::string::npos) << result.error;
+  EXPECT_NE(result.error.find("resume with: pascaline sweep --resume --db " + database_.string()), std::string::npos)
+      << result.error;
+  EXPECT_TRUE(result.error.ends_with(" --tolerate power\n")) << "not what just failed: " << result.error;
+  EXPECT_EQ(trial_count(), 0U);
+}
+
 }  // namespace
 }  // namespace pascaline::testing
