@@ -354,6 +354,13 @@ std::string show_text(const Store& store, const ShowOptions& options) {
   return options.what == ShowWhat::pareto ? pareto_text(store, options) : table_text(make_table(store, options));
 }
 
+std::size_t count_shown(const Store& store, ShowOptions options) {
+  options.limit = 0;
+  return options.what == ShowWhat::pareto   ? chosen_pareto(store, options).size()
+         : options.what == ShowWhat::trials ? store.trials(options.filter).size()
+                                            : make_table(store, options).rows.size();
+}
+
 nlohmann::json show_json(const Store& store, const ShowOptions& options) {
   if (options.what == ShowWhat::pareto) {
     return pareto_list(store, options);

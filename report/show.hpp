@@ -25,6 +25,9 @@ struct ShowOptions {
 /// configurations whose time and energy are both known, the fastest first, and a sentence. Throws StoreError.
 [[nodiscard]] std::string show_text(const Store& store, const ShowOptions& options);
 
+/// Rows, of `pareto` problems, that there are without a limit.
+[[nodiscard]] std::size_t count_shown(const Store& store, ShowOptions options);
+
 /// The same rows as an array of objects, keyed by column; of `pareto` an object a problem with its `points`. Throws
 /// StoreError.
 [[nodiscard]] nlohmann::json show_json(const Store& store, const ShowOptions& options);

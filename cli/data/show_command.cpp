@@ -82,6 +82,11 @@ int show(const ShowCommandOptions& options) {
   } else {
     fmt::print("{}", show_text(store, wanted));
   }
+  if (const std::size_t all = wanted.limit > 0 ? count_shown(store, wanted) : 0; all > wanted.limit) {
+    std::fflush(stdout);
+    fmt::print(stderr, "pascaline: note: {} of {} {}; --limit 0 shows all\n", wanted.limit, all,
+               options.pareto ? "shapes" : options.what);
+  }
   return kSuccess;
 }
 
@@ -111,8 +116,9 @@ void add_show_command(CLI::App& app, Action& action) {
   command->add_flag("--pareto", options->pareto,
                     "Of each shape the configurations whose time and energy are both known, and which of them no other "
                     "one beats in both");
-  command->add_option("-n,--limit", options->limit, "Rows at most, with --pareto shapes; 0: all")
-      ->capture_default_str()
+  command
+      ->add_option("-n,--limit", options->limit,
+                   "Rows at most, with --pareto shapes; 0: all (default: 20, with --json all)")
       ->transform(whole_number(0));
   command->add_flag("--json", options->as_json, "Print JSON");
   command->footer(
@@ -122,6 +128,9 @@ void add_show_command(CLI::App& app, Action& action) {
       "  pascaline show --pareto --kernel matmul");
   command->callback([&action, options, command] {
     const bool objective_given = command->count("--objective") > 0;
+    if (options->as_json && command->count("--limit") == 0) {
+      options->limit = 0;  // a program would take a part for the whole
+    }
     action = [options, objective_given] {
       refuse_ignored(*options, objective_given);
       return show(*options);
