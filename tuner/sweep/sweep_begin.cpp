@@ -210,20 +210,43 @@ std::vector<SessionRow> SweepRun::earlier_sessions() {
     } else if (session.alive && options_.shard && shard_of_options(session.options_json) == options_.shard) {
       throw Error(fmt::format("shard {} is being measured into {} by process {}: what both try would be there twice",
                               options_.shard->shard.text(), options_.database.string(), session.process_id));
-    } else if (session.alive && session.device.kind == "cuda") {
-      others_.emplace_back(session.device_uuid, session.process_id);
+    } else if (session.alive) {
+      others_.push_back(std::move(session));
     }
   }
   return found;
 }
 
-void SweepRun::add_device(DevicePlan& plan, const DeviceInfo& device) {
-  for (const auto& [uuid, process] : others_) {
-    if (uuid == device.uuid) {
-      recorder_.note(fmt::format("warning: process {} also measures on {}; concurrent measurements are unreliable",
-                                 process, device.id));
+// Another sweep goes on, and so does this one: whose times matter more is not known here.
+void SweepRun::warn_of_others(const DeviceInfo& device) {
+  const auto warn = [&](const std::string& who, const std::string& how_to_see) {
+    recorder_.note(fmt::format(
+        "warning: another sweep measures on {}, too: {}; each makes the other's times longer, so stop one of them and "
+        "resume it later{}",
+        device.id, who, how_to_see));
+  };
+  bool told = false;
+  for (const SessionRow& other : others_) {
+    if (other.device_uuid == device.uuid && other.device.kind == device_row(device).kind) {
+      const auto now = std::chrono::system_clock::now().time_since_epoch();
+      const double age_s =
+          std::max(0.0, std::chrono::duration<double>(now).count() - static_cast<double>(other.started_unix_ms) / 1000);
+      warn(fmt::format("process {}, for {} now", other.process_id, duration_text(age_s)),
+           fmt::format(" (pascaline status --db {} shows what runs)", options_.database.string()));
+      told = true;
     }
   }
+  if (device.kind == DeviceKind::cuda) {
+    const DeviceClaim& claim =
+        claims_.emplace_back(DeviceClaim::usual_folder(), device.uuid, options_.database.string());
+    if (!told && !claim.other().empty()) {
+      warn(claim.other(), "");
+    }
+  }
+}
+
+void SweepRun::add_device(DevicePlan& plan, const DeviceInfo& device) {
+  warn_of_others(device);
   std::int64_t id = 0;
   // With another toolkit nothing counts that the session measured, and what it says of itself would be wrong.
   const ToolkitRow toolkit = plan.toolkits().front();

@@ -11,6 +11,7 @@
 
 #include "core/util/deadline.hpp"
 #include "db/store.hpp"
+#include "tuner/sweep/device_claim.hpp"
 #include "tuner/sweep/device_plan.hpp"
 #include "tuner/sweep/device_scheduler.hpp"
 #include "tuner/sweep/sweep.hpp"
@@ -38,6 +39,7 @@ class SweepRun {
   };
 
   [[nodiscard]] std::vector<SessionRow> earlier_sessions();
+  void warn_of_others(const DeviceInfo& device);
   void add_device(DevicePlan& plan, const DeviceInfo& device);
   void count_earlier_trials();
   [[nodiscard]] bool has_compiler(const StoredTrial& stored) const;
@@ -76,7 +78,8 @@ class SweepRun {
   SweepRecorder recorder_;
   std::vector<SessionRow> earlier_;
   std::int64_t earlier_spent_ms_ = 0;
-  std::vector<std::pair<std::string, std::int64_t>> others_;  ///< GPUs that other sweeps are using, and who
+  std::vector<DeviceClaim> claims_;  ///< of GPUs
+  std::vector<SessionRow> others_;   ///< of sweeps of other processes that are running now
   std::vector<std::unique_ptr<DevicePlan>> plans_;
   std::vector<ScheduledDevice> devices_;
   Deadline deadline_;
