@@ -14,6 +14,8 @@
 
 #include "cli/model/model_observation.hpp"
 #include "cli/model/model_workload.hpp"
+#include "cli/tune/small_shape.hpp"
+#include "core/device/emulator_name.hpp"
 #include "core/error.hpp"
 #include "core/space/code_words.hpp"
 #include "core/util/counted.hpp"
@@ -433,12 +435,17 @@ SweepWork from_model(const SweepCommandOptions& given, const std::string& device
   return work;
 }
 
-SweepWork from_problems(const SweepCommandOptions& options) {
+SweepWork from_problems(const SweepCommandOptions& options, const std::string& device) {
   SweepWork work;
   const std::vector<std::string> kernels =
       options.kernels.empty() ? std::vector<std::string>{options.kernel.kernel} : options.kernels;
   for (const std::string& kernel : kernels) {
     work.spaces.push_back(options.kernel.load_space(kernel));
+    if (options.kernel.problems.empty() && is_emulator_name(device)) {
+      if (auto warning = emulated_shape_warning(work.spaces.back())) {
+        work.notes.push_back(std::move(*warning));
+      }
+    }
     for (Problem& problem : options.kernel.load_problems(work.spaces.back())) {
       const auto twin = std::find_if(work.problems.begin(), work.problems.end(),
                                      [&](const SweepProblem& known) { return known.problem == problem; });
@@ -458,7 +465,8 @@ SweepWork work_of(const SweepCommandOptions& options, const std::string& device)
   if (!options.model.folder.empty()) {
     return from_model(options, device);
   }
-  return options.workload.empty() ? from_problems(options) : from_workload(Workload::load(options.workload), options);
+  return options.workload.empty() ? from_problems(options, device)
+                                  : from_workload(Workload::load(options.workload), options);
 }
 
 void add_shapes_between(SweepWork& work, const SweepOptions& sweep) {
