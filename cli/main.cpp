@@ -19,6 +19,7 @@
 #include "core/error.hpp"
 #include "core/util/draft_folder.hpp"
 #include "core/util/shown_text.hpp"
+#include "core/util/stop_check.hpp"
 #include "core/version.hpp"
 
 namespace pascaline::cli {
@@ -104,6 +105,10 @@ int run(int argc, char** argv) {
   remove_abandoned(temporary_files());  // by processes that were killed
   try {
     return action();
+  } catch (const StoppedError& error) {
+    std::fflush(stdout);
+    fault(error.what());
+    return kInterrupted;
   } catch (const UsageError& error) {
     std::fflush(stdout);
     return usage_fault(app, words, error.what());

@@ -187,7 +187,7 @@ Plan first_plan(const CheckCommandOptions& options, const BoundSpace& bound) {
 std::vector<Config> configurations(const CheckCommandOptions& options, const BoundSpace& bound, const Config& first) {
   std::vector<Config> configs{first};
   if (options.limit > 1) {
-    const SearchDomain domain(bound);
+    const SearchDomain domain(bound, SearchDomain::kMaxTuples, stop_check(interrupted()));
     SearchOptions search;
     search.seed = options.seed;
     for (const Point& point : make_searcher("random", domain, search)->propose(options.limit)) {

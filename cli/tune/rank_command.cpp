@@ -49,8 +49,8 @@ void compile_best(const BoundSpace& bound, const RankCard& card, const RankComma
 Ranking rank_problem(const BoundSpace& bound, const RankCard& card, const RankCommandOptions& options) {
   Ranking ranking;
   if (options.kernel.settings.empty()) {
-    ranking =
-        rank_configs(bound, card.rates, std::max(options.top, options.compile), options.sample, options.variants.seed);
+    ranking = rank_configs(bound, card.rates, std::max(options.top, options.compile), options.sample,
+                           options.variants.seed, stop_check(interrupted()));
   } else {
     const Config config = options.kernel.load_config(bound);
     if (const auto why = bound.why_invalid(config)) {

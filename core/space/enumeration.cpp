@@ -1,6 +1,7 @@
 #include "core/space/enumeration.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace pascaline {
 namespace {
@@ -59,14 +60,16 @@ bool launch_within_limits(const BoundSpace& space, std::span<const std::int64_t>
   return threads <= most && shared && *shared >= 0 && *shared <= limits.max_shared_bytes_per_block;
 }
 
-Enumerator::Enumerator(const BoundSpace& space)
+Enumerator::Enumerator(const BoundSpace& space, StopCheck check)
     : space_(&space),
       slots_(space.base_slots()),
       asked_(space.base_slots()),
-      checks_(checks_by_depth(space.space(), false)) {}
+      checks_(checks_by_depth(space.space(), false)),
+      steps_(std::move(check)) {}
 
 bool Enumerator::holds_at(std::size_t depth) {
   ++considered_;
+  steps_.step();
   return all_hold(checks_[depth], slots_);
 }
 
@@ -114,6 +117,7 @@ std::uint64_t Enumerator::for_each(const std::function<bool(std::span<const std:
 }
 
 bool Enumerator::valid(std::span<const std::uint16_t> indices) {
+  steps_.step();
   const auto& values = space_->integer_values();
   for (std::size_t i = 0; i < values.size(); ++i) {
     asked_[i] = values[i][indices[i]];

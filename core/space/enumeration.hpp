@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/space/space.hpp"
+#include "core/util/stop_check.hpp"
 
 namespace pascaline {
 
@@ -20,8 +21,9 @@ namespace pascaline {
 /// as soon as the last parameter it needs has a value, so that whole branches fall at once.
 class Enumerator {
  public:
-  /// `space` must outlive it.
-  explicit Enumerator(const BoundSpace& space);
+  /// `space` must outlive it. Every member may throw what `check` throws: where few configurations are valid, one of
+  /// them may be minutes away.
+  explicit Enumerator(const BoundSpace& space, StopCheck check = {});
 
   /// Calls `visit` with the value index of every parameter; stops when it returns false. Returns the number visited.
   std::uint64_t for_each(const std::function<bool(std::span<const std::uint16_t>)>& visit);
@@ -40,6 +42,7 @@ class Enumerator {
   std::vector<std::int64_t> asked_;  ///< slots of `valid`: apart, so that a visitor may ask while `for_each` runs
   std::vector<std::vector<const Expression*>> checks_;  ///< by the depth at which they are decided; [0]: no parameter
   std::uint64_t considered_ = 0;
+  CheckedSteps steps_;
 };
 
 /// The first of the constraints that speak of parameters alone that a configuration breaks; nothing if it meets all.

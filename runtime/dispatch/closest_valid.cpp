@@ -15,8 +15,11 @@ constexpr double kMaxWalkedSize = 1e8;     // of the raw space; most branches fa
 
 class ClosestSearch {
  public:
-  ClosestSearch(const BoundSpace& space, std::span<const Config> excluded)
-      : space_(&space.space()), enumerator_(space), excluded_(excluded), indices_(space.default_indices()) {}
+  ClosestSearch(const BoundSpace& space, std::span<const Config> excluded, StopCheck check)
+      : space_(&space.space()),
+        enumerator_(space, std::move(check)),
+        excluded_(excluded),
+        indices_(space.default_indices()) {}
 
   std::optional<Config> run() {
     for (std::size_t changes = 0; changes <= indices_.size() && budget_ > 0; ++changes) {
@@ -112,8 +115,8 @@ class NearestSearch {
 
 }  // namespace
 
-std::optional<Config> closest_valid(const BoundSpace& space, std::span<const Config> excluded) {
-  return ClosestSearch(space, excluded).run();
+std::optional<Config> closest_valid(const BoundSpace& space, std::span<const Config> excluded, StopCheck check) {
+  return ClosestSearch(space, excluded, std::move(check)).run();
 }
 
 std::optional<Config> nearest_valid(const BoundSpace& space, const Config& config) {

@@ -34,12 +34,13 @@ CompiledVariant assess(const BoundSpace& bound, const Config& config, Compiled c
 }
 
 // Variants to compile: counted one by one only where a limit does not make that needless.
-std::uint64_t number_wanted(const SearchDomain& domain, const BoundSpace& bound, std::uint64_t limit) {
+std::uint64_t number_wanted(const SearchDomain& domain, const BoundSpace& bound, std::uint64_t limit,
+                            const StopCheck& check) {
   if (domain.exact()) {
     const auto valid = static_cast<std::uint64_t>(domain.combinations());
     return limit > 0 ? std::min(limit, valid) : valid;
   }
-  return limit > 0 ? limit : Enumerator(bound).for_each([](auto) { return true; });
+  return limit > 0 ? limit : Enumerator(bound, check).for_each([](auto) { return true; });
 }
 
 // Compiles `wanted` configurations, which `next` gives one after the other until it has no more.
@@ -62,7 +63,12 @@ void compile_each(const BoundSpace& bound, const VariantOptions& options, std::u
   std::uint64_t submitted = 0;
   while (!stop) {
     while (taken < wanted && in_flight.size() < 2 * pool.workers()) {
-      std::optional<Config> config = next();
+      std::optional<Config> config;
+      try {
+        config = next();
+      } catch (const StoppedError&) {
+        return;  // what was compiled was told
+      }
       if (!config) {
         wanted = taken;
         break;
@@ -99,15 +105,19 @@ CompilerChoice variant_compilers(const std::string& architecture, const std::str
 void compile_variants(const BoundSpace& bound, const VariantOptions& options,
                       const std::function<void(const VariantPlan&)>& begin,
                       const std::function<void(const CompiledVariant&)>& each, const std::atomic<bool>& stop) {
-  const SearchDomain domain(bound);
+  const StopCheck check = stop_check(stop);
+  const SearchDomain domain(bound, SearchDomain::kMaxTuples, check);
   SearchOptions search;
   search.seed = options.seed;
   const auto searcher = make_searcher(options.limit > 0 ? "random" : "exhaustive", domain, search);
   const auto next = [&]() -> std::optional<Config> {
-    const std::vector<Point> proposals = searcher->propose(1);
+    std::vector<Point> proposals = searcher->propose(1);
+    while (proposals.empty() && searcher->looking() && !stop) {
+      proposals = searcher->propose(1);
+    }
     return proposals.empty() ? std::nullopt : std::optional(bound.space().config_at(proposals.front()));
   };
-  compile_each(bound, options, number_wanted(domain, bound, options.limit), next, begin, each, stop);
+  compile_each(bound, options, number_wanted(domain, bound, options.limit, check), next, begin, each, stop);
 }
 
 void compile_variants(const BoundSpace& bound, const VariantOptions& options, const std::vector<Config>& configs,

@@ -46,7 +46,8 @@ struct VariantPlan {
 [[nodiscard]] CompilerChoice variant_compilers(const std::string& architecture, const std::string& nvrtc);
 
 /// Compiles variants of a bound space in worker processes, no device needed. `begin` is told the plan, `each` every
-/// variant as it finishes. Throws NvrtcError if no NVRTC knows the architecture, SpaceError if nothing is valid.
+/// variant as it finishes. Throws NvrtcError if no NVRTC knows the architecture, SpaceError if nothing is valid, and
+/// StoppedError if `stop` is set before the variants are counted; later it ends the call.
 void compile_variants(const BoundSpace& bound, const VariantOptions& options,
                       const std::function<void(const VariantPlan&)>& begin,
                       const std::function<void(const CompiledVariant&)>& each, const std::atomic<bool>& stop);

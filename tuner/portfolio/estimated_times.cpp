@@ -85,12 +85,14 @@ class EstimatePool {
   }
 
  private:
+  [[nodiscard]] StopCheck check() const { return stop_check(*stop_); }
+
   // The cheapest of the model for each case in turn.
   std::vector<Config> liked_by_model(std::size_t count) {
     std::vector<Ranking> rankings;
     const std::size_t each = count / cases_.size() + 1;
     for (const Case& at : cases_) {
-      rankings.push_back(rank_configs(at.bound, *at.rates, each, kModelled, options_->variants.seed));
+      rankings.push_back(rank_configs(at.bound, *at.rates, each, kModelled, options_->variants.seed, check()));
     }
     std::vector<Config> out;
     std::set<std::string> texts;
@@ -107,7 +109,7 @@ class EstimatePool {
 
   std::vector<Config> drawn(std::size_t count) {
     std::vector<Config> out;
-    const SearchDomain domain(cases_.front().bound);
+    const SearchDomain domain(cases_.front().bound, SearchDomain::kMaxTuples, check());
     for (std::size_t i = 0; i < count; ++i) {
       if (const auto point = domain.sample(random_)) {
         out.push_back(space_->config_at(*point));
@@ -123,7 +125,7 @@ class EstimatePool {
     for (std::size_t at = 0; at < cases_.size(); ++at) {
       const auto best = best_of(at);
       if (best && seen.insert(*best).second) {
-        const SearchDomain domain(cases_[at].bound);
+        const SearchDomain domain(cases_[at].bound, SearchDomain::kMaxTuples, check());
         near.push_back(domain.neighbours(space_->indices_of(out_.configs[*best]), Reach::any));
       }
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
+#include <utility>
 
 #include "core/space/enumeration.hpp"
 
@@ -52,8 +53,12 @@ std::vector<Condition> conditions_of(const Space& space) {
 
 class Lister {
  public:
-  Lister(const BoundSpace& space, std::size_t most)
-      : space_(space), most_(most), conditions_(conditions_of(space.space())), slots_(space.base_slots()) {}
+  Lister(const BoundSpace& space, std::size_t most, StopCheck check)
+      : space_(space),
+        most_(most),
+        conditions_(conditions_of(space.space())),
+        slots_(space.base_slots()),
+        steps_(std::move(check)) {}
 
   ConstraintGroups run() {
     ConstraintGroups out;
@@ -169,6 +174,7 @@ class Lister {
         slots_[order[i]] = space_.integer_values()[order[i]][tuples[tuple * width + i]];
       }
       for (std::size_t value = 0; value < values_of(axis); ++value) {
+        steps_.step();
         slots_[axis] = space_.integer_values()[axis][value];
         if (!std::all_of(decided.begin(), decided.end(), [&](const Condition* each) { return holds(*each); })) {
           continue;
@@ -241,12 +247,13 @@ class Lister {
   std::size_t most_;
   std::vector<Condition> conditions_;
   std::vector<std::int64_t> slots_;
+  CheckedSteps steps_;
 };
 
 }  // namespace
 
-ConstraintGroups constraint_groups(const BoundSpace& space, std::size_t most_tuples) {
-  return Lister(space, most_tuples).run();
+ConstraintGroups constraint_groups(const BoundSpace& space, std::size_t most_tuples, StopCheck check) {
+  return Lister(space, most_tuples, std::move(check)).run();
 }
 
 }  // namespace pascaline

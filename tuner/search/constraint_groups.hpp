@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "core/space/space.hpp"
+#include "core/util/stop_check.hpp"
 #include "tuner/search/tuple_list.hpp"
 
 namespace pascaline {
@@ -18,7 +19,8 @@ struct ConstraintGroups {
 };
 
 /// Lists at most `most_tuples` tuples a group; of a larger group, the largest part that can be listed. A group without
-/// tuples means that nothing is valid.
-[[nodiscard]] ConstraintGroups constraint_groups(const BoundSpace& space, std::size_t most_tuples);
+/// tuples means that nothing is valid. Throws what `check` throws.
+[[nodiscard]] ConstraintGroups constraint_groups(const BoundSpace& space, std::size_t most_tuples,
+                                                 StopCheck check = {});
 
 }  // namespace pascaline

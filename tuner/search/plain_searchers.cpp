@@ -8,6 +8,7 @@ namespace pascaline {
 namespace {
 
 constexpr double kMaxExhaustive = 1e15;
+constexpr int kLooksAtOnce = 50'000;  // some milliseconds
 
 }  // namespace
 
@@ -20,7 +21,12 @@ ExhaustiveSearcher::ExhaustiveSearcher(const SearchDomain& domain) : domain_(dom
 
 std::vector<Point> ExhaustiveSearcher::propose(std::size_t count) {
   std::vector<Point> out;
-  for (; out.size() < count && static_cast<double>(next_) < domain_.combinations(); ++next_) {
+  looking_ = false;
+  for (int looks = 0; out.size() < count && static_cast<double>(next_) < domain_.combinations(); ++next_) {
+    if (looks++ == kLooksAtOnce) {
+      looking_ = true;
+      break;
+    }
     auto point = domain_.at(next_);
     if (point && !known_.contains(*point)) {
       out.push_back(std::move(*point));

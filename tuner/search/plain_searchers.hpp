@@ -12,11 +12,13 @@ class ExhaustiveSearcher : public Searcher {
   explicit ExhaustiveSearcher(const SearchDomain& domain);
   std::vector<Point> propose(std::size_t count) override;
   void observe(const Point& point, const Observation& observation) override;
+  [[nodiscard]] bool looking() const noexcept override { return looking_; }
   [[nodiscard]] bool learns() const noexcept override { return false; }
 
  private:
   const SearchDomain& domain_;
   std::uint64_t next_ = 0;
+  bool looking_ = false;
   PointSet known_;  ///< observed
 };
 

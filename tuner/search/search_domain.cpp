@@ -40,19 +40,20 @@ std::uint64_t below(SearchRandom& random, std::uint64_t count) {
 
 double uniform(SearchRandom& random) { return static_cast<double>(random() >> 11U) * 0x1p-53; }
 
-SearchDomain::SearchDomain(const BoundSpace& space, std::size_t most_tuples)
-    : SearchDomain(space, SpacePart(), space.space().parameters.size(), most_tuples) {}
+SearchDomain::SearchDomain(const BoundSpace& space, std::size_t most_tuples, const StopCheck& check)
+    : SearchDomain(space, SpacePart(), space.space().parameters.size(), most_tuples, check) {}
 
-SearchDomain::SearchDomain(const BoundSpace& space, SpacePart part, std::size_t parameters, std::size_t most_tuples)
+SearchDomain::SearchDomain(const BoundSpace& space, SpacePart part, std::size_t parameters, std::size_t most_tuples,
+                           const StopCheck& check)
     : space_(&space), part_(part), part_parameters_(parameters) {
   for (const Parameter& parameter : space.space().parameters) {
     axes_.push_back({parameter.name, parameter.values});
   }
-  ConstraintGroups found = constraint_groups(space, most_tuples);
+  ConstraintGroups found = constraint_groups(space, most_tuples, check);
   groups_ = std::move(found.groups);
   exact_ = found.exact && part_.is_whole();
   combinations_ = product_of_sizes(groups_);
-  enumerator_.emplace(space);
+  enumerator_.emplace(space, check);
   const Point& standard = space.default_indices();
   if (enumerator_->valid(standard)) {
     draws_.last = standard;

@@ -37,10 +37,11 @@ class SearchDomain {
   /// Tuples of parameters that are listed for each group of the space.
   static constexpr std::size_t kMaxTuples = 400'000;
 
-  /// The valid configurations of `space`, which must outlive it.
-  explicit SearchDomain(const BoundSpace& space, std::size_t most_tuples = kMaxTuples);
+  /// The valid configurations of `space`, which must outlive it. Every member may throw what `check` throws.
+  explicit SearchDomain(const BoundSpace& space, std::size_t most_tuples = kMaxTuples, const StopCheck& check = {});
   /// Those of a part of it, which the first `parameters` of its parameters tell apart.
-  SearchDomain(const BoundSpace& space, SpacePart part, std::size_t parameters, std::size_t most_tuples = kMaxTuples);
+  SearchDomain(const BoundSpace& space, SpacePart part, std::size_t parameters, std::size_t most_tuples = kMaxTuples,
+               const StopCheck& check = {});
   /// Exactly these points, as of a recorded space; the axes say what they mean. Throws Error if one does not fit.
   SearchDomain(std::vector<Axis> axes, const std::vector<Point>& points);
 

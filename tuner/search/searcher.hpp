@@ -28,8 +28,12 @@ class Searcher {
   Searcher& operator=(const Searcher&) = delete;
   virtual ~Searcher() = default;
 
-  /// Up to `count` configurations neither proposed nor observed before; fewer (or none) once the space is spent.
+  /// Up to `count` configurations neither proposed nor observed before; fewer (or none) once the space is spent, or
+  /// where it is still looking.
   [[nodiscard]] virtual std::vector<Point> propose(std::size_t count) = 0;
+  /// Whether the last call gave fewer because the next valid configuration is far away: the next call looks on. So
+  /// whoever proposes can do other things meanwhile.
+  [[nodiscard]] virtual bool looking() const noexcept { return false; }
   /// Told of every outcome, also of configurations it did not propose (the default, results of earlier nights).
   virtual void observe(const Point& point, const Observation& observation) = 0;
   /// Whether what is observed changes what is proposed; if not, nothing is lost by proposing far ahead.

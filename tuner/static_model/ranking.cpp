@@ -18,8 +18,8 @@ struct Drawn {
 };
 
 // All of them, or the default and so many more of them, each with the same chance.
-Drawn draw_valid(const BoundSpace& space, std::uint64_t most, std::uint64_t seed) {
-  const SearchDomain domain(space);
+Drawn draw_valid(const BoundSpace& space, std::uint64_t most, std::uint64_t seed, const StopCheck& check) {
+  const SearchDomain domain(space, SearchDomain::kMaxTuples, check);
   Drawn out;
   if (domain.exact() && domain.combinations() < static_cast<double>(std::numeric_limits<std::int64_t>::max())) {
     out.valid = static_cast<std::uint64_t>(domain.combinations());
@@ -55,8 +55,8 @@ void sort_by_time(std::vector<RankedConfig>& configs) {
 }
 
 Ranking rank_configs(const BoundSpace& space, const DeviceRates& rates, std::size_t top, std::uint64_t most,
-                     std::uint64_t seed) {
-  const Drawn drawn = draw_valid(space, std::max<std::uint64_t>(1, most), seed);
+                     std::uint64_t seed, const StopCheck& check) {
+  const Drawn drawn = draw_valid(space, std::max<std::uint64_t>(1, most), seed, check);
   if (drawn.sample.empty()) {
     throw SpaceError(space.space().file, "/constraints",
                      fmt::format("no configuration is valid for {} on a device with {} SMs", space.problem().text(),
@@ -65,7 +65,9 @@ Ranking rank_configs(const BoundSpace& space, const DeviceRates& rates, std::siz
   const StaticModel model(space, rates);
   std::vector<std::pair<double, std::size_t>> times;
   times.reserve(drawn.sample.size());
+  CheckedSteps steps(check);
   for (std::size_t i = 0; i < drawn.sample.size(); ++i) {
+    steps.step();
     const auto time = model.time_us(drawn.sample[i]);
     if (!time) {
       // Says which configuration it is.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/space/space.hpp"
+#include "core/util/stop_check.hpp"
 #include "tuner/static_model/code_estimate.hpp"
 #include "tuner/static_model/static_model.hpp"
 
@@ -29,9 +30,9 @@ struct Ranking {
 
 /// Estimates every valid configuration or, if there are more or they cannot be listed, `most` of them drawn uniformly,
 /// and gives the `top` best, best first. Throws SpaceError if no configuration is valid, Error if an expression has no
-/// value for one.
+/// value for one, and what `check` throws.
 [[nodiscard]] Ranking rank_configs(const BoundSpace& space, const DeviceRates& rates, std::size_t top,
-                                   std::uint64_t most, std::uint64_t seed);
+                                   std::uint64_t most, std::uint64_t seed, const StopCheck& check = {});
 
 /// Best first; equal times in the order they were in. Those with an estimate from code come first, by it.
 void sort_by_time(std::vector<RankedConfig>& configs);

@@ -234,6 +234,12 @@ void DevicePlan::set_session(std::int64_t session) {
   }
 }
 
+void DevicePlan::heed(const StopCheck& check) {
+  for (const auto& task : tasks_) {
+    task->search.heed(check);
+  }
+}
+
 // Of the run's compilers together what they measured of one problem; of others, as if the first had compiled it. Either
 // of problems with the task's element types, or of those with others.
 std::vector<RelatedProblem> DevicePlan::measured_before(const SweepTask& task, bool other_types) const {
@@ -343,9 +349,11 @@ void DevicePlan::submit(Job job, CompileRequest request, bool urgent) {
 }
 
 // A space without a valid configuration for a problem costs that problem.
-std::optional<Config> DevicePlan::propose(SweepTask& task) const {
+std::optional<Config> DevicePlan::propose(SweepTask& task) {
   try {
-    return task.search.propose();
+    std::optional<Config> config = task.search.propose();
+    looking_ = looking_ || task.search.looking();
+    return config;
   } catch (const SpaceError& error) {
     task.fault = error.what();
     return std::nullopt;
@@ -422,6 +430,7 @@ void DevicePlan::fill_with_default(SweepTask& task) {
 }
 
 void DevicePlan::fill_pool(bool closing) {
+  looking_ = false;
   if (closing) {
     return;
   }

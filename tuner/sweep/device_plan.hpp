@@ -78,6 +78,10 @@ class DevicePlan {
   [[nodiscard]] const std::vector<std::string>& compilers_left_out() const noexcept { return left_out_; }
   /// What makes and runs the code, by compiler.
   [[nodiscard]] std::vector<ToolkitRow> toolkits() const;
+  /// Has every search heed it (ProblemSearch::heed).
+  void heed(const StopCheck& check);
+  /// Whether a search is looking for a valid configuration that is far away: `fill_pool` looks on.
+  [[nodiscard]] bool looking() const noexcept { return looking_; }
   [[nodiscard]] CompilePool& pool() noexcept { return pool_; }
   /// Rows of the device and of the first compiler's toolkit.
   [[nodiscard]] const ContextIds& context() const noexcept { return context_; }
@@ -122,7 +126,7 @@ class DevicePlan {
   [[nodiscard]] CompileRequest request(const SweepTask& task, const Config& config) const;
   [[nodiscard]] std::vector<RelatedProblem> measured_before(const SweepTask& task, bool other_types) const;
   [[nodiscard]] const SweepKernel& kernel_of(const Problem& problem) const;
-  [[nodiscard]] std::optional<Config> propose(SweepTask& task) const;
+  [[nodiscard]] std::optional<Config> propose(SweepTask& task);
   void compile(Job job, bool urgent);
   void submit(Job job, CompileRequest request, bool urgent);
   [[nodiscard]] Compiled place_code(std::uint64_t id, const SweepTask& task, const Config& config) const;
@@ -190,6 +194,7 @@ class DevicePlan {
   double first_left_s_ = 0;           ///< of the time, when it was first told
   std::uint64_t next_id_ = 1;
   double compile_ms_ = 0;
+  bool looking_ = false;            ///< at the last `fill_pool`
   bool nothing_to_deepen_ = false;  ///< at the last look
 };
 

@@ -140,7 +140,7 @@ std::vector<bool> ProblemSearch::begin_with_winners(const std::vector<Config>& w
 
 std::vector<Config> ProblemSearch::untried_near(const std::vector<Config>& centres, std::size_t most) {
   if (!domain_) {
-    domain_.emplace(bound_, wanted_.part, own_parameters());
+    domain_.emplace(bound_, wanted_.part, own_parameters(), SearchDomain::kMaxTuples, check_);
   }
   const Space& space = bound_.space();
   std::vector<Config> found;
@@ -230,7 +230,7 @@ void ProblemSearch::recall(const std::vector<Store::Known>& known, const std::ve
 }
 
 void ProblemSearch::begin_search() {
-  domain_.emplace(bound_, wanted_.part, own_parameters());
+  domain_.emplace(bound_, wanted_.part, own_parameters(), SearchDomain::kMaxTuples, check_);
   SearchOptions search;
   search.seed = options_.seed;
   search.expected_trials = std::min(trials_, kMaxExpectedTrials);
@@ -248,7 +248,7 @@ void ProblemSearch::begin_search() {
 std::optional<Config> ProblemSearch::propose_stand_in() {
   while (no_stand_in_.size() < kMaxStandIns) {
     if (!stand_in_) {
-      stand_in_ = closest_valid(bound_, no_stand_in_);
+      stand_in_ = closest_valid(bound_, no_stand_in_, check_);
       if (!stand_in_) {
         return std::nullopt;
       }
@@ -267,6 +267,7 @@ std::optional<Config> ProblemSearch::propose_stand_in() {
 
 std::optional<Config> ProblemSearch::propose() {
   const auto within = [&] { return done_ + static_cast<int>(open_) < trials_; };
+  looking_ = false;
   while (!spent_ && within()) {
     Config next;
     if (auto stand_in = why_no_default_.empty() ? std::nullopt : propose_stand_in()) {
@@ -286,6 +287,10 @@ std::optional<Config> ProblemSearch::propose() {
         begin_search();
       }
       const std::vector<Point> proposals = searcher_->propose(1);
+      looking_ = proposals.empty() && searcher_->looking();
+      if (looking_) {
+        return std::nullopt;
+      }
       little_left_ = !proposals.empty() && stop_rule_.is_reached(*searcher_);
       spent_ = proposals.empty() || (little_left_ && !has_time_limit(options_));
       if (spent_) {

@@ -49,6 +49,9 @@ class ProblemSearch {
   /// Takes in what the database knows under the same key, and what was on the device when an earlier process ended.
   void recall(const std::vector<Store::Known>& known, const std::vector<Config>& left);
 
+  /// Called while it looks for valid configurations; what it throws ends `propose` and `untried_near`.
+  void heed(StopCheck check) { check_ = std::move(check); }
+
   /// Asked, once the search begins, what is known of the problem's configurations beforehand.
   using Knowledge = std::function<std::vector<Prior>(const SearchDomain&)>;
   void ask_before_search(Knowledge knowledge) { knowledge_ = std::move(knowledge); }
@@ -71,6 +74,8 @@ class ProblemSearch {
   /// The next configuration to compile; nothing if there is none to propose (any more, or within the trials allowed).
   /// Throws SpaceError if no configuration is valid.
   [[nodiscard]] std::optional<Config> propose();
+  /// Whether the last `propose` gave nothing because the next valid configuration is far away: ask again.
+  [[nodiscard]] bool looking() const noexcept { return looking_; }
   /// Whether nothing more will be proposed.
   [[nodiscard]] bool spent() const noexcept { return spent_; }
   /// Whether no trial is expected to be faster than the best by `SweepOptions::min_gain`; without a limit of time
@@ -197,6 +202,8 @@ class ProblemSearch {
   int finalists_;  ///< besides the default
   BoundSpace bound_;
   Config default_config_;
+  StopCheck check_;
+  bool looking_ = false;
   std::optional<SearchDomain> domain_;  ///< made when the searcher is
   std::unique_ptr<Searcher> searcher_;
   Knowledge knowledge_;

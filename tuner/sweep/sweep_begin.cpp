@@ -165,6 +165,9 @@ SweepRun::SweepRun(const std::vector<Space>& spaces, const std::vector<SweepProb
       }
     }
   }
+  for (const auto& plan : plans_) {
+    plan->heed([this] { check_search(); });
+  }
   count_earlier_trials();
   tell_plan();
 }

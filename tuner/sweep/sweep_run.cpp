@@ -6,10 +6,13 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/util/duration.hpp"
+#include "core/util/stop_check.hpp"
 #include "tuner/sweep/budget.hpp"
 #include "tuner/sweep/phase_times.hpp"
 
@@ -118,11 +121,16 @@ void SweepRun::work() {
   }
   for (;;) {
     closing_ = closing_ || closing();  // once begun it stays: a device that is done must not begin again
-    for (const auto& plan : plans_) {
-      plan->fill_pool(closing_ || stop_ || all_paused());
+    try {
+      for (const auto& plan : plans_) {
+        plan->fill_pool(closing_ || stop_ || deadline_.over() || all_paused());
+      }
+      take_compiled();
+      feed();
+    } catch (const StoppedError&) {
+      continue;  // the next round ends the sweep for the same reason
     }
-    take_compiled();
-    feed();
+    tell_stop();
     tell(false);
     if (done(closing_)) {
       break;
@@ -132,6 +140,31 @@ void SweepRun::work() {
   const bool all_over = std::all_of(plans_.begin(), plans_.end(), [](const auto& plan) { return plan->all_over(); });
   // A budget that is used up is the plan's end, too.
   summary_.interrupted = !all_over && (stop_ || !closing_);
+}
+
+// At once, as what is on a device may take a while: a launch that hangs is waited for until its limit.
+void SweepRun::tell_stop() {
+  if (!stop_ || told_of_stop_) {
+    return;
+  }
+  told_of_stop_ = true;
+  for (const ScheduledDevice& scheduled : devices_) {
+    if (scheduled.scheduler->quiet() || scheduled.scheduler->ended()) {
+      continue;
+    }
+    const double left_s =
+        std::chrono::duration<double>(scheduled.scheduler->client().deadline() - Clock::now()).count();
+    recorder_.note(fmt::format("stopping: waiting for what runs on {}, at most {}; a second Ctrl-C stops at once",
+                               scheduled.scheduler->device(), duration_text(std::max(1.0, std::ceil(left_s)))));
+  }
+}
+
+// Called while a search looks for a valid configuration: whoever looks on sees that time goes by.
+void SweepRun::check_search() {
+  tell(false);
+  if (stop_ || deadline_.over()) {
+    throw StoppedError("the search ends with the sweep");
+  }
 }
 
 void SweepRun::feed() {
@@ -231,7 +264,8 @@ void SweepRun::take_compiled() {
 // Until somebody says something, a deadline comes, or it is time to look at the clock.
 void SweepRun::wait() {
   std::vector<pollfd> waits;
-  auto until = Clock::now() + kLongestWait;
+  const bool looking = std::any_of(plans_.begin(), plans_.end(), [](const auto& plan) { return plan->looking(); });
+  auto until = Clock::now() + (looking ? std::chrono::milliseconds(0) : kLongestWait);
   for (const auto& plan : plans_) {
     for (const int descriptor : plan->pool().descriptors()) {
       waits.push_back({descriptor, POLLIN, 0});

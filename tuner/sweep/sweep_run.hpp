@@ -43,6 +43,8 @@ class SweepRun {
   void add_device(DevicePlan& plan, const DeviceInfo& device);
   void count_earlier_trials();
   [[nodiscard]] bool has_compiler(const StoredTrial& stored) const;
+  void check_search();
+  void tell_stop();
   void start_clock();
   void check_planning_time(std::size_t problems);
   [[nodiscard]] std::optional<double> expected_s() const;
@@ -88,6 +90,7 @@ class SweepRun {
   std::optional<Clock::time_point> planned_late_at_;  ///< when that was so before the plan was done
   int trials_at_start_ = 0;
   bool closing_ = false;
+  bool told_of_stop_ = false;
   std::uint64_t database_inode_ = 0;
   Clock::time_point viewed_{};
   Clock::time_point noted_{};

@@ -211,5 +211,47 @@ TEST(EnumerationTest, MatmulLeavesThousandsOfConfigurations) {
   }
 }
 
+// A hundred million combinations, of which one is valid: minutes without an end.
+json sparse_text() {
+  json text = small_space();
+  text["parameters"] = json::array();
+  std::string sum;
+  json values = json::array();
+  for (int value = 1; value <= 100; ++value) {
+    values.push_back(value);
+  }
+  for (const char* name : {"A", "B", "C", "D"}) {
+    text["parameters"].push_back({{"name", name}, {"values", values}, {"default", 100}, {"description", ""}});
+    sum += (sum.empty() ? "" : " + ") + std::string(name);
+  }
+  text["constraints"] = {{{"require", sum + " == 400"}, {"because", "only the end is possible"}}};
+  text.erase("macros");
+  text["launch"] = {{"function", "scale"}, {"block", {32}}, {"grid", {"N"}}};
+  return text;
+}
+
+TEST(EnumerationTest, AStopCheckEndsItBetweenConfigurations) {
+  const Space space = Space::parse(sparse_text().dump(), "scale.json");
+  const BoundSpace bound(space, space.problem({{"N", "5"}, {"WIDTH", "3"}}), {});
+  int calls = 0;
+  Enumerator enumerator(bound, [&] {
+    if (++calls == 3) {
+      throw StoppedError("told to");
+    }
+  });
+  const auto none = [](std::span<const std::uint16_t>) -> bool { throw Error("nothing is valid so early"); };
+  EXPECT_THROW((void)enumerator.for_each(none), StoppedError);
+  EXPECT_EQ(calls, 3);
+  EXPECT_GT(enumerator.considered(), 1000U) << "it is asked seldom";
+  EXPECT_LT(enumerator.considered(), 100'000U) << "and often enough";
+  calls = 0;
+  const std::vector<std::uint16_t> first(4, 0);
+  const auto ask = [&] {
+    while (!enumerator.valid(first)) {
+    }
+  };
+  EXPECT_THROW(ask(), StoppedError) << "draws are steps, too";
+}
+
 }  // namespace
 }  // namespace pascaline

@@ -277,5 +277,60 @@ TEST(SearcherTest, WalkingFindsABowlsBottom) {
   }
 }
 
+// Of 20^5 combinations the last alone is valid, and few tuples are listed.
+nlohmann::json sparse_space() {
+  nlohmann::json space = bare_space();
+  nlohmann::json values = nlohmann::json::array();
+  for (int value = 1; value <= 20; ++value) {
+    values.push_back(value);
+  }
+  for (const char* name : {"A", "B", "C", "D", "E"}) {
+    add_parameter(space, name, values);
+    space["parameters"].back()["default"] = 20;
+  }
+  add_constraint(space, "A + B + C + D + E == 100");
+  return space;
+}
+
+TEST(SearcherTest, ExhaustiveComesBackWhileItLooksForAConfiguration) {
+  const BoundDomain bound(sparse_space(), 400);
+  const auto searcher = make_searcher("exhaustive", bound.domain, {});
+  int calls = 1;
+  std::vector<Point> found = searcher->propose(1);
+  for (; found.empty() && searcher->looking(); ++calls) {
+    found = searcher->propose(1);
+  }
+  EXPECT_EQ(found, std::vector<Point>{Point(5, 19)});
+  EXPECT_GT(calls, 10) << "three million combinations are not looked at in one call";
+  EXPECT_FALSE(searcher->looking());
+  EXPECT_TRUE(searcher->propose(1).empty());
+  EXPECT_FALSE(searcher->looking()) << "the space is spent";
+}
+
+TEST(SearcherTest, AStopCheckEndsEverySearcher) {
+  const Space space = Space::parse(sparse_space().dump(), "bare.json");
+  const BoundSpace bound(space, space.example_problem(), {});
+  bool stop = false;
+  const SearchDomain domain(bound, 400, [&] {
+    if (stop) {
+      throw StoppedError("told to");
+    }
+  });
+  for (const std::string& name : all_names()) {
+    stop = false;
+    const auto searcher = make_searcher(name, domain, {});
+    searcher->observe(Point(5, 19), {TrialStatus::ok, 10});
+    stop = true;
+    const auto ask_again = [&] {
+      do {
+        std::ignore = searcher->propose(100);
+      } while (searcher->looking());
+    };
+    EXPECT_THROW(ask_again(), StoppedError) << name;
+  }
+  EXPECT_THROW(SearchDomain(bound, SearchDomain::kMaxTuples, [] { throw StoppedError("told to"); }), StoppedError)
+      << "listing tuples";
+}
+
 }  // namespace
 }  // namespace pascaline::testing

@@ -1,0 +1,127 @@
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+
+#include "tests/cli/cli_fixture.hpp"
+#include "tests/db/process_fixture.hpp"
+
+namespace pascaline::testing {
+namespace {
+
+// What users are told while something takes long, and how soon they are listened to.
+class CliListeningTest : public CliTest {
+ protected:
+  ProgramSetting setting_;
+
+  // A compiler that holds a pipe open and never ends, with a stage in a process group of its own; returns the pipe.
+  [[nodiscard]] std::string use_endless_compiler() {
+    const std::string pipe = (folder_ / "held").string();
+    EXPECT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+    const std::filesystem::path compiler = folder_ / "endless++";
+    write_bytes(compiler, R"(#!/bin/bash
+case "$*" in
+  *-shared*) exec 9>)" + pipe +
+                              R"(; set -m; sleep 1000 & wait ;;
+esac
+exec g++ "$@"
+)");
+    std::filesystem::permissions(compiler, std::filesystem::perms::owner_all);
+    setting_.environment = {{"PASCALINE_HOST_CXX", compiler.string()},
+                            {"PASCALINE_CACHE_DIR", (folder_ / "cold").string()}};
+    return pipe;
+  }
+  // Interrupts the program once its compiler runs, and waits until nobody holds the pipe.
+  void interrupt_compiling(const std::vector<std::string>& words, int signal, int times, int exit_code) {
+    const std::string pipe = use_endless_compiler();
+    const int program = start_program(folder_.path(), words, setting_);
+    const int held = ::open(pipe.c_str(), O_RDONLY | O_CLOEXEC);  // waits for the compiler
+    ASSERT_GE(held, 0);
+    for (int i = 0; i < times; ++i) {
+      ::kill(program, signal);
+    }
+    EXPECT_EQ(wait_child(program), exit_code) << bytes_of(folder_ / "stderr");
+    char block[16];
+    EXPECT_EQ(::read(held, block, sizeof block), 0) << "its last process has ended";
+    ::close(held);
+  }
+};
+
+TEST_F(CliListeningTest, CheckIsInterruptedWhileItCompiles) { interrupt_compiling(on_toy("check"), SIGINT, 1, 130); }
+
+TEST_F(CliListeningTest, CheckIsTerminatedWhileItCompiles) { interrupt_compiling(on_toy("check"), SIGTERM, 1, 130); }
+
+TEST_F(CliListeningTest, KilledCheckLeavesNobody) { interrupt_compiling(on_toy("check"), SIGKILL, 1, 128 + SIGKILL); }
+
+TEST_F(CliListeningTest, CompileOfOneConfigurationIsInterrupted) {
+  interrupt_compiling(on_toy("compile", {"--arch", "emulator", "--set", "BLOCK=32"}), SIGINT, 1, 130);
+}
+
+TEST_F(CliListeningTest, ASecondSweepOnTheDeviceIsTold) {
+  tune();
+  {
+    Store store(database_, OpenMode::read_write);
+    const SessionRow first = store.sessions().at(0);
+    SessionRow row;
+    row.command_line = "pascaline sweep";
+    row.device_uuid = first.device_uuid;
+    store.begin_session(row, store.device_id(first.device), store.toolkit_id(first.toolkit));
+  }
+  const std::string warning =
+      "warning: another sweep measures on emulator, too: process " + std::to_string(::getpid()) + ", for ";
+  const ProgramResult second = run(sweep());
+  EXPECT_EQ(second.exit_code, 0) << second.error;
+  EXPECT_NE(second.out.find(warning), std::string::npos) << second.out;
+  EXPECT_NE(second.out.find("pascaline status --db " + database_), std::string::npos) << second.out;
+}
+
+TEST_F(CliListeningTest, AnExampleShapeTooLargeToEmulateIsWarnedOf) {
+  nlohmann::json json = toy_json({kRight});
+  json["dimensions"][0]["example"] = 1000;
+  json["work"]["flops"] = "N * 1000000000";
+  write_toys(folder_.path(), {json});
+  std::vector<std::string> words =
+      on_toy("sweep", {"--device", "emulator", "--db", database_, "--trials", "1", "--warm-cache"});
+  const ProgramResult plain = run(words);
+  EXPECT_EQ(plain.exit_code, 0) << plain.error;
+  EXPECT_NE(plain.out.find("warning: no size was given, so toy N=1000 is tuned on the emulated device"),
+            std::string::npos)
+      << plain.out;
+  EXPECT_NE(plain.out.find("--problem N=64"), std::string::npos) << plain.out;
+  words.insert(words.end(), {"--problem", "N=1000"});
+  EXPECT_EQ(run(words).out.find("no size was given"), std::string::npos) << "it was chosen";
+}
+
+TEST_F(CliListeningTest, AShortListSaysThatItIsOne) {
+  tune();
+  const std::vector<std::string> words{"show", "trials", "--db", database_};
+  const auto with = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> all = words;
+    all.insert(all.end(), more.begin(), more.end());
+    return run(all);
+  };
+  const std::size_t all = json_of(with({"--json", "--limit", "0"})).size();
+  ASSERT_GT(all, 1U);
+  const std::string note = "pascaline: note: 1 of " + std::to_string(all) + " trials; --limit 0 shows all\n";
+  EXPECT_EQ(with({"--limit", "1"}).error, note);
+  EXPECT_EQ(with({"--limit", "1", "--json"}).error, note);
+  EXPECT_EQ(with({"--json"}).error, "");
+}
+
+TEST_F(CliListeningTest, JsonHasEveryTrialUnlessALimitIsGiven) {
+  nlohmann::json json = toy_json({kRight});
+  std::vector<int> blocks;
+  for (int block = 32; block <= 32 * 24; block += 32) {
+    blocks.push_back(block);
+  }
+  json["parameters"][0]["values"] = blocks;
+  write_toys(folder_.path(), {json});
+  ASSERT_EQ(run(sweep({"--trials", "24", "--min-gain", "0"})).exit_code, 0);
+  const nlohmann::json trials = json_of(run({"show", "trials", "--db", database_, "--json"}));
+  EXPECT_GT(trials.size(), 20U);
+}
+
+}  // namespace
+}  // namespace pascaline::testing
