@@ -256,7 +256,7 @@ void add_report_options(CLI::App& command, ReportOptions& report) {
   command.add_option("--title", report.title, "Title of the report")->capture_default_str()->check(not_empty());
   command.add_option("-w,--workload", report.workload,
                      "Workload whose call counts weight the speedups in HTML and JSON, or none (default: the latest "
-                     "sweep of a model)");
+                     "sweep of a model on the device, if there is one)");
   command.add_option("--spaces", report.spaces_folder, "Folder of the workload's search spaces")
       ->check(CLI::ExistingDirectory);
 }

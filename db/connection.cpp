@@ -8,6 +8,9 @@
 namespace pascaline {
 namespace {
 
+// Of a text or a row. Plans and search spaces, the largest of them, take less than a MiB.
+constexpr int kMaxTextBytes = 16 << 20;
+
 // What SQLite finds when it checks a file is several lines.
 std::string one_line(std::string_view message) {
   std::string line(message);
@@ -58,6 +61,11 @@ std::string explain_sqlite(int code, std::string_view message) {
     case SQLITE_CONSTRAINT:
       return fmt::format("a value breaks the schema's rules ({}); this is a fault of the program, please report it",
                          message);
+    case SQLITE_TOOBIG:
+      return fmt::format(
+          "a text in it has more than {} MiB, which this program never writes; the file was changed by another program: "
+          "restore a copy",
+          kMaxTextBytes >> 20);
     default:
       return fmt::format("{} (SQLite code {})", message, code);
   }
@@ -120,6 +128,11 @@ void Query::copy_to(Query& to, int index, int count) {
       to.statement_->bind(index);
     }
   }
+}
+
+Connection::Connection(std::filesystem::path file, SQLite::Database database)
+    : file_(std::move(file)), database_(std::move(database)) {
+  sqlite3_limit(database_.getHandle(), SQLITE_LIMIT_LENGTH, kMaxTextBytes);
 }
 
 Query Connection::query(const std::string& sql) {

@@ -98,8 +98,8 @@ class Query {
 /// An open database with its prepared statements. One thread uses it at a time.
 class Connection {
  public:
-  Connection(std::filesystem::path file, SQLite::Database database)
-      : file_(std::move(file)), database_(std::move(database)) {}
+  /// No text of it that is larger than any that this program writes can be read from then on.
+  Connection(std::filesystem::path file, SQLite::Database database);
 
   [[nodiscard]] const std::filesystem::path& file() const noexcept { return file_; }
   [[nodiscard]] SQLite::Database& database() noexcept { return database_; }

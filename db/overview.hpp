@@ -3,9 +3,11 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 
+#include "core/trial_counts.hpp"
 #include "db/store.hpp"
 
 namespace pascaline {
@@ -24,6 +26,7 @@ struct TrialBrief {
   std::int64_t started_unix_ms = 0;
   std::string config_json;  ///< what Config::json() wrote
   std::string reason;
+  bool is_duplicate = false;  ///< it shares another trial's result
 };
 
 /// The rows that ContextIds stand for.
@@ -42,8 +45,11 @@ struct VersionTrials {
   std::int64_t session = 0;
   KernelRow kernel;
   std::string space_hash;
-  std::int64_t trials = 0;
+  TrialCounts counts{};
 };
+
+/// Of each session that has trials, by its id.
+[[nodiscard]] std::map<std::int64_t, TrialCounts> counts_by_session(const Store& store);
 
 /// Number of values of SampleMark.
 inline constexpr std::size_t kSampleMarks = 5;

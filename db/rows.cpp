@@ -1,11 +1,16 @@
 #include "db/rows.hpp"
 
+#include "core/util/shown_text.hpp"
+
 namespace pascaline {
 namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
 int small(Query& row) { return static_cast<int>(row.integer()); }
+
+// Each trial that is read has its device's name and its toolkit's: they are kept as long as they are ever shown.
+std::string name_in(Query& row) { return bounded(row.text(), kMaxShownLine); }
 
 OrderedJson read_object(const std::string& text, std::string_view table, std::string_view column) {
   OrderedJson object = OrderedJson::parse(text, nullptr, false);
@@ -53,9 +58,9 @@ Config read_config(Query& row, std::string_view table) {
 
 DeviceRow read_device(Query& row) {
   DeviceRow device;
-  device.kind = row.text();
-  device.name = row.text();
-  device.compute_capability = row.text();
+  device.kind = name_in(row);
+  device.name = name_in(row);
+  device.compute_capability = name_in(row);
   device.sm_count = row.integer();
   device.memory_bytes = static_cast<std::uint64_t>(row.integer());
   device.limits_json = row.text();
@@ -64,10 +69,10 @@ DeviceRow read_device(Query& row) {
 
 ToolkitRow read_toolkit(Query& row) {
   ToolkitRow toolkit;
-  toolkit.compiler = row.text();
-  toolkit.version = row.text();
-  toolkit.target = row.text();
-  toolkit.driver_version = row.text();
+  toolkit.compiler = name_in(row);
+  toolkit.version = name_in(row);
+  toolkit.target = name_in(row);
+  toolkit.driver_version = name_in(row);
   return toolkit;
 }
 

@@ -12,7 +12,7 @@ namespace {
 std::string select_briefs(bool one_kernel) {
   return fmt::format(
       "SELECT id, session_id, device_id, toolkit_id, kernel_id, space_id, problem_id, status, stage, is_default, "
-      "median_us, low_us, high_us, sample_count, verify_ms, measure_ms, started_unix_ms, config, reason FROM trials{} "
+      "median_us, low_us, high_us, sample_count, verify_ms, measure_ms, started_unix_ms, config, reason, shared_trial_id IS NOT NULL FROM trials{} "
       "ORDER BY id",
       one_kernel ? " WHERE kernel_id IN (SELECT id FROM kernels WHERE name = ?)" : "");
 }
@@ -36,6 +36,7 @@ void read_brief(Query& row, TrialBrief& brief) {
   brief.started_unix_ms = row.integer();
   brief.config_json = row.text();
   brief.reason = row.text();
+  brief.is_duplicate = row.flag();
 }
 
 std::string select_sample_counts() {
@@ -154,22 +155,40 @@ std::vector<TrialTimes> Store::trial_times(const std::string& run_uuid) const {
 std::vector<VersionTrials> Store::trials_by_version() const {
   Connection& connection = *impl_->connection;
   return connection.guard("count the trials", [&] {
-    Query row = connection.query(
-        "SELECT t.session_id, n.name, n.source_hash, s.hash, count(*) FROM trials t JOIN kernels n ON n.id = "
-        "t.kernel_id "
-        "JOIN spaces s ON s.id = t.space_id GROUP BY t.session_id, t.kernel_id, t.space_id ORDER BY 1, t.kernel_id, "
-        "t.space_id");
+    Query row = connection.query(fmt::format(
+        "SELECT t.session_id, n.name, n.source_hash, s.hash, t.stage, t.status, t.shared_trial_id IS NOT NULL, "
+        "t.reason LIKE '{}%', count(*) FROM trials t JOIN kernels n ON n.id = t.kernel_id "
+        "JOIN spaces s ON s.id = t.space_id GROUP BY t.session_id, t.kernel_id, t.space_id, 5, 6, 7, 8 "
+        "ORDER BY 1, t.kernel_id, t.space_id",
+        kDroppedReason));
     std::vector<VersionTrials> versions;
     while (row.step()) {
-      VersionTrials& version = versions.emplace_back();
-      version.session = row.integer();
-      version.kernel.name = row.text();
-      version.kernel.source_hash = row.text();
-      version.space_hash = row.text();
-      version.trials = row.integer();
+      VersionTrials next;
+      next.session = row.integer();
+      next.kernel.name = row.text();
+      next.kernel.source_hash = row.text();
+      next.space_hash = row.text();
+      if (versions.empty() || versions.back().session != next.session || versions.back().kernel != next.kernel ||
+          versions.back().space_hash != next.space_hash) {
+        versions.push_back(std::move(next));
+      }
+      const std::string stage = row.text();
+      const std::string status = row.text();
+      const bool is_duplicate = row.flag();
+      const std::string_view reason = row.flag() ? kDroppedReason : std::string_view();
+      versions.back().counts.add(known(trial_stage_from(stage), stage), known(trial_status_from(status), status),
+                                 is_duplicate, reason, row.integer());
     }
     return versions;
   });
+}
+
+std::map<std::int64_t, TrialCounts> counts_by_session(const Store& store) {
+  std::map<std::int64_t, TrialCounts> sessions;
+  for (const VersionTrials& version : store.trials_by_version()) {
+    sessions[version.session] += version.counts;
+  }
+  return sessions;
 }
 
 ContextRows Store::rows_of(const ContextIds& context) const {

@@ -11,6 +11,7 @@
 #include "core/config.hpp"
 #include "core/problem.hpp"
 #include "core/trial.hpp"
+#include "core/trial_counts.hpp"
 #include "db/overview.hpp"
 #include "db/store.hpp"
 #include "report/limits.hpp"
@@ -29,6 +30,14 @@ struct ReportSpeedup {
   double value = 0;
   double low = 0;
   double high = 0;
+};
+
+/// How many problems of the kernels' current sources were decided, of how many, and the geometric mean of the speedups
+/// of those decided.
+struct SpeedupSummary {
+  std::size_t problems = 0;
+  std::size_t decided = 0;
+  std::optional<double> speedup{};  ///< nothing without a decided problem that has both times
 };
 
 /// Best time so far over the search trials of a session.
@@ -110,8 +119,8 @@ struct ReportProblem {
   std::optional<double> roofline_us;
   std::optional<double> roofline_share;  ///< above 1 where data is in cache
   std::optional<double> energy_mj;
-  std::array<std::size_t, kStatusCount> statuses{};
-  std::size_t trials = 0;
+  std::array<std::size_t, kStatusCount> statuses{};  ///< of the trials
+  TrialCounts counts;
   std::vector<ReportSearch> searches;
   std::vector<ReportParameter> parameters;
   std::optional<ReportHeat> heat;
@@ -181,12 +190,13 @@ struct ReportContext {
   std::int64_t first_unix_ms = 0;  ///< 0: unknown
   std::int64_t last_unix_ms = 0;
   std::int64_t spent_ms = 0;
-  std::size_t trials = 0;
-  std::array<std::size_t, kStatusCount> statuses{};
+  TrialCounts counts;
+  std::array<std::size_t, kStatusCount> statuses{};  ///< of the trials
+  SpeedupSummary speedups;
   std::optional<ReportWorkload> workload;
   std::vector<ReportKernel> kernels;
   std::vector<ReportFailure> failures;
-  std::size_t failures_more = 0;  ///< trials of kinds that are left out
+  std::size_t failures_more = 0;  ///< how many are of kinds that are left out
 };
 
 struct ReportStateSpan {
@@ -212,7 +222,7 @@ struct ReportTelemetry {
 struct ReportSession {
   SessionRow row;
   std::optional<std::size_t> context;  ///< index; nothing without trials
-  std::size_t trials = 0;
+  TrialCounts counts;
   std::size_t samples = 0;
   std::vector<std::pair<SampleMark, std::size_t>> discarded;
   std::optional<TrialTimes> times;  ///< nothing where they are not known
@@ -224,7 +234,7 @@ struct ReportDocument {
   std::string title;
   std::int64_t generated_unix_ms = 0;
   std::string database;  ///< last component of its path
-  std::size_t database_trials = 0;
+  TrialCounts database_counts;
   std::size_t database_sessions = 0;
   std::string kernel_filter;
   std::string device_filter;

@@ -92,18 +92,20 @@ DocumentJson roofline_json(const ReportRoofline& roofline) {
 }
 
 DocumentJson context_json(const ReportContext& context) {
-  return {{"device", device_json(context.device)},
+  DocumentJson json{{"device", device_json(context.device)},
           {"toolkit", toolkit_json(context.toolkit)},
           {"roofline", context.roofline ? roofline_json(*context.roofline) : DocumentJson()},
           {"first_unix_ms", moment(context.first_unix_ms)},
           {"last_unix_ms", moment(context.last_unix_ms)},
           {"spent_ms", context.spent_ms},
-          {"trials", context.trials},
           {"statuses", statuses_json(context.statuses, true)},
+          {"mean_speedup", json_number(context.speedups.speedup)},
           {"workload", context.workload ? workload_json(*context.workload) : DocumentJson()},
           {"kernels", list_of(context.kernels, kernel_json)},
           {"failures", list_of(context.failures, failure_json)},
           {"failures_more", context.failures_more}};
+  json.update(counts_json(context.counts));
+  return json;
 }
 
 DocumentJson readings_json(const std::vector<TelemetryRow>& points, std::optional<double> TelemetryRow::*value) {
@@ -142,7 +144,7 @@ DocumentJson session_json(const ReportSession& session) {
   for (const auto& [mark, count] : session.discarded) {
     discarded[std::string(name_of(mark))] = count;
   }
-  return {{"id", row.id},
+  DocumentJson json{{"id", row.id},
           {"uuid", json_text(row.uuid)},
           {"run_uuid", json_text(row.run_uuid)},
           {"context", or_null(session.context)},
@@ -157,12 +159,12 @@ DocumentJson session_json(const ReportSession& session) {
           {"command_line", json_text(row.command_line)},
           {"program_version", json_text(row.program_version)},
           {"imported_from", text_or_null(row.imported_from)},
-          {"trials", session.trials},
           {"samples", session.samples},
           {"discarded", discarded},
-          {"dropped", session.times ? DocumentJson(session.times->dropped) : DocumentJson()},
           {"trial_time_ms", session.times ? trial_time_json(*session.times) : DocumentJson()},
           {"telemetry", session.telemetry ? telemetry_json(*session.telemetry) : DocumentJson()}};
+  json.update(counts_json(session.counts));
+  return json;
 }
 
 }  // namespace
@@ -177,7 +179,15 @@ nlohmann::ordered_json statuses_json(const std::array<std::size_t, kStatusCount>
   return object;
 }
 
+nlohmann::ordered_json counts_json(const TrialCounts& counts) {
+  DocumentJson object = DocumentJson::object();
+  for_each_count(counts, [&](const char* name, std::int64_t count) { object[name] = count; });
+  return object;
+}
+
 nlohmann::ordered_json document_json(const ReportDocument& document, const Comparison* comparison) {
+  DocumentJson database{{"file", json_text(document.database)}, {"sessions", document.database_sessions}};
+  database.update(counts_json(document.database_counts));
   DocumentJson contexts = DocumentJson::array();
   for (const ReportContext& context : document.contexts) {
     DocumentJson object = DocumentJson::object();
@@ -190,10 +200,7 @@ nlohmann::ordered_json document_json(const ReportDocument& document, const Compa
           {"title", json_text(document.title)},
           {"generated_unix_ms", document.generated_unix_ms},
           {"program_version", kVersion},
-          {"database",
-           {{"file", json_text(document.database)},
-            {"trials", document.database_trials},
-            {"sessions", document.database_sessions}}},
+          {"database", std::move(database)},
           {"kernel_filter", text_or_null(document.kernel_filter)},
           {"device_filter", text_or_null(document.device_filter)},
           {"live", document.live},

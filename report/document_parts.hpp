@@ -51,6 +51,9 @@ template <typename Types>
 /// Trials by status; `all`: also those that did not occur.
 [[nodiscard]] nlohmann::ordered_json statuses_json(const std::array<std::size_t, kStatusCount>& statuses, bool all);
 
+/// Each count under its name.
+[[nodiscard]] nlohmann::ordered_json counts_json(const TrialCounts& counts);
+
 [[nodiscard]] nlohmann::ordered_json problem_json(const ReportProblem& problem);
 
 }  // namespace pascaline

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
-#include <numeric>
 #include <tuple>
 
 #include "report/gather_parts.hpp"
@@ -67,7 +66,7 @@ ReportContext context_header(const GatheredContext& gathered, const MeasuredRate
   context.first_unix_ms = gathered.first_unix_ms;
   context.last_unix_ms = gathered.last_unix_ms;
   context.statuses = gathered.statuses;
-  context.trials = std::accumulate(gathered.statuses.begin(), gathered.statuses.end(), std::size_t{0});
+  context.counts = gathered.counts;
   set_failures(context, gathered);
   return context;
 }
@@ -121,7 +120,9 @@ void number_problems(ReportDocument& document) {
 
 void gather_all(ReportDocument& document, const Store& store, const ReportOptions& options) {
   const std::vector<SessionRow> sessions = store.sessions();
-  document.database_trials = static_cast<std::size_t>(store.trial_count());
+  for (const auto& [session, counts] : counts_by_session(store)) {
+    document.database_counts += counts;
+  }
   document.database_sessions = sessions.size();
   const GatheredTrials gathered = gather_trials(store, options);
   std::transform(
@@ -134,7 +135,10 @@ void gather_all(ReportDocument& document, const Store& store, const ReportOption
     }
   }
   add_problems(document, store, gathered, sessions, options);
-  std::for_each(document.contexts.begin(), document.contexts.end(), sort_kernels);
+  for (ReportContext& context : document.contexts) {
+    sort_kernels(context);
+    context.speedups = summarize_speedups(context);
+  }
   number_problems(document);
 }
 
@@ -164,12 +168,12 @@ ReportDocument gather_report(const Store& store, const ReportOptions& options) {
   document.kernel_filter = options.kernel;
   document.device_filter = options.device;
   document.live = options.live;
-  std::optional<SweepPlan> plan;
+  std::vector<ModelPlan> plans;
   store.at_one_moment([&] {
     gather_all(document, store, options);
-    plan = latest_model_plan(store, options);
+    plans = model_plans(store, options);
   });
-  add_workload(document, options, plan);
+  add_workload(document, options, plans);
   add_limits(document, options);
   return document;
 }

@@ -51,13 +51,19 @@ struct ReportDetail {
 /// Peak rates of a device, with what was measured of it in place of what is typical; nothing where they are not known.
 [[nodiscard]] std::optional<ReportRoofline> roofline_of(const DeviceRow& device, const MeasuredRates& measured);
 
-/// The plan of the latest sweep of a model or a workload among the sessions and on the device that the options name;
-/// nothing if there was none, or if the options name a workload.
-[[nodiscard]] std::optional<SweepPlan> latest_model_plan(const Store& store, const ReportOptions& options);
+/// What the latest sweep of a model or a workload on a device set out to do.
+struct ModelPlan {
+  DeviceRow device;
+  SweepPlan plan;
+};
+
+/// Of each device, among the sessions and devices that the options name, that has such a sweep; none if the options
+/// name a workload.
+[[nodiscard]] std::vector<ModelPlan> model_plans(const Store& store, const ReportOptions& options);
 
 /// Sets `count` of the problems and `workload` of the contexts: from the workload that the options name, else from the
-/// plan, else from the workload that comes with the program. Reads workloads and their kernels' spaces.
-void add_workload(ReportDocument& document, const ReportOptions& options, const std::optional<SweepPlan>& plan);
+/// plan of the context's device. A context without either has no workload. Reads the workload and its kernels' spaces.
+void add_workload(ReportDocument& document, const ReportOptions& options, const std::vector<ModelPlan>& plans);
 
 /// The sessions of the gathered trials, and those without any where all trials are asked for; the oldest first.
 [[nodiscard]] std::vector<ReportSession> report_sessions(const Store& store, const std::vector<SessionRow>& rows,

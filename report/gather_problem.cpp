@@ -207,9 +207,9 @@ ReportProblem problem_figures(const GatheredProblem& problem, const std::optiona
   }
   out.speedup = speedup_between(out.baseline, out.best);
   set_rates(out, roofline, is_int8_work(problem));
-  out.trials = problem.trials.size();
+  out.counts = problem.counts;
   for (const TrialPoint& trial : problem.trials) {
-    ++out.statuses[static_cast<std::size_t>(trial.status)];
+    out.statuses[static_cast<std::size_t>(trial.status)] += trial.stage == TrialStage::search ? 1 : 0;
   }
   out.searches = searches_of(problem, sessions, detail.curve_points);
   return out;

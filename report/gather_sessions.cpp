@@ -143,8 +143,8 @@ void set_samples_of(ReportSession& session, SessionSamples& samples) {
 }
 
 // Without trials there is nothing that says which kernel a session was of.
-bool is_asked_for(const SessionRow& row, std::size_t trials, const ReportOptions& options) {
-  return trials > 0 || (options.kernel.empty() && is_wanted(options, row.device) && is_wanted(options, row.id));
+bool is_asked_for(const SessionRow& row, bool has_trials, const ReportOptions& options) {
+  return has_trials || (options.kernel.empty() && is_wanted(options, row.device) && is_wanted(options, row.id));
 }
 
 }  // namespace
@@ -170,12 +170,12 @@ std::vector<ReportSession> report_sessions(const Store& store, const std::vector
   const std::vector<TrialTimes> times = store.trial_times();
   std::vector<ReportSession> sessions;
   for (auto row = rows.rbegin(); row != rows.rend(); ++row) {
-    const auto trials = gathered.trials_of_session.find(row->id);
+    const auto counts = gathered.counts_of_session.find(row->id);
     const auto context = gathered.context_of_session.find(row->id);
     ReportSession session;
     session.row = *row;
-    session.trials = trials == gathered.trials_of_session.end() ? 0 : trials->second;
-    if (!is_asked_for(*row, session.trials, options)) {
+    session.counts = counts == gathered.counts_of_session.end() ? TrialCounts() : counts->second;
+    if (!is_asked_for(*row, counts != gathered.counts_of_session.end(), options)) {
       continue;
     }
     if (context != gathered.context_of_session.end()) {

@@ -43,7 +43,8 @@ class TrialPass {
     note_context(out_.contexts[context], problem, brief);
     out_.moments.push_back({brief.id, brief.session, brief.started_unix_ms, ended});
     out_.context_of_session.try_emplace(brief.session, context);
-    ++out_.trials_of_session[brief.session];
+    add(out_.counts_of_session[brief.session], brief);
+    add(problem.counts, brief);
   }
 
   GatheredTrials finish() {
@@ -56,6 +57,10 @@ class TrialPass {
   }
 
  private:
+  static void add(TrialCounts& counts, const TrialBrief& brief) {
+    counts.add(brief.stage, brief.status, brief.is_duplicate, brief.reason);
+  }
+
   using ProblemKey = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
   static ProblemKey problem_key(const ContextIds& ids) { return {ids.device, ids.toolkit, ids.kernel, ids.problem}; }
 
@@ -117,7 +122,8 @@ class TrialPass {
   }
 
   static void note_context(GatheredContext& context, const GatheredProblem& problem, const TrialBrief& brief) {
-    ++context.statuses[static_cast<std::size_t>(brief.status)];
+    add(context.counts, brief);
+    context.statuses[static_cast<std::size_t>(brief.status)] += brief.stage == TrialStage::search ? 1 : 0;
     if (brief.started_unix_ms > 0) {  // another tuner may not tell when
       const bool first = context.first_unix_ms == 0;
       context.first_unix_ms = first ? brief.started_unix_ms : std::min(context.first_unix_ms, brief.started_unix_ms);
@@ -128,7 +134,7 @@ class TrialPass {
     if (brief.status == TrialStatus::ok) {
       return;
     }
-    GatheredFailure& failure = context.failures[{brief.status, brief.reason}];
+    GatheredFailure& failure = context.failures[{brief.status, failure_text(brief.stage, brief.reason)}];
     if (failure.count++ == 0) {
       failure.problem = problem.rows.problem.text();
       failure.config = Config::from_json(nlohmann::json::parse(brief.config_json)).text();

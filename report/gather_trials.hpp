@@ -34,7 +34,8 @@ struct GatheredProblem {
   ContextIds ids;  ///< the space is that of its latest trial
   ContextRows rows;
   std::size_t context = 0;              ///< index in GatheredTrials::contexts
-  std::vector<TrialPoint> trials;       ///< in the order they were stored
+  std::vector<TrialPoint> trials;       ///< in the order they were stored, the finals' measurements among them
+  TrialCounts counts;
   ConfigTable configs;                  ///< of the trials, in their order
   std::optional<TimeSummary> baseline;  ///< of the latest default
   std::optional<TimeSummary> fastest;
@@ -59,7 +60,8 @@ struct GatheredContext {
   bool wanted = true;
   std::int64_t first_unix_ms = 0;
   std::int64_t last_unix_ms = 0;
-  std::array<std::size_t, kStatusCount> statuses{};
+  TrialCounts counts;
+  std::array<std::size_t, kStatusCount> statuses{};  ///< of the trials
   std::map<std::pair<TrialStatus, std::string>, GatheredFailure> failures;
   std::map<std::string, std::pair<std::int64_t, std::int64_t>> latest;  ///< trial and kernel id of a kernel's latest
 };
@@ -78,7 +80,7 @@ struct GatheredTrials {
   std::vector<GatheredProblem> problems;                             ///< likewise
   std::vector<TrialMoment> moments;                                  ///< by id
   std::unordered_map<std::int64_t, std::size_t> context_of_session;  ///< that of its first trial
-  std::unordered_map<std::int64_t, std::size_t> trials_of_session;
+  std::unordered_map<std::int64_t, TrialCounts> counts_of_session;
 };
 
 /// Reads the trials of the kernel and device that the options name, and the winners among them.

@@ -21,7 +21,6 @@ namespace {
 
 constexpr std::size_t kMaxPhases = 40;
 constexpr std::size_t kMaxUntuned = 50;
-constexpr std::string_view kDefaultWorkload = "qwen3-vl-2b-float16.json";
 
 using WorkloadTypes = std::vector<std::pair<std::string, ElementType>>;
 
@@ -51,20 +50,6 @@ struct ModelCalls {
   std::vector<SizedPhase> phases;
   std::map<std::string, double> totals;  // of each problem, over all phases
 };
-
-// The workload that was asked for, or the one that comes with the program if that is there.
-std::optional<Workload> load_workload(const ReportOptions& options) {
-  if (!options.workload.empty()) {
-    return Workload::load(options.workload);
-  }
-  std::filesystem::path file;
-  try {
-    file = data_folder("search_spaces") / "workloads" / kDefaultWorkload;
-  } catch (const Error&) {
-    return std::nullopt;
-  }
-  return std::filesystem::exists(file) ? std::optional(Workload::load(file)) : std::nullopt;
-}
 
 std::vector<Space> spaces_of(const Workload& workload, const ReportOptions& options) {
   std::set<std::string> kernels;
@@ -299,47 +284,59 @@ ModelCalls calls_of_plan(const SweepPlan& plan, const ReportOptions& options) {
   return model;
 }
 
-std::optional<ModelCalls> calls_of_workload(const ReportOptions& options) {
-  const std::optional<Workload> workload = load_workload(options);
-  if (!workload) {
-    return std::nullopt;
-  }
-  const std::vector<Space> spaces = spaces_of(*workload, options);
-  return ModelCalls{workload->name, phase_calls(*workload, spaces), total_calls(*workload, spaces)};
+ModelCalls calls_of_workload(const ReportOptions& options) {
+  const Workload workload = Workload::load(options.workload);
+  const std::vector<Space> spaces = spaces_of(workload, options);
+  return {workload.name, phase_calls(workload, spaces), total_calls(workload, spaces)};
+}
+
+bool same_device(const DeviceRow& a, const DeviceRow& b) {
+  return a.kind == b.kind && a.name == b.name && a.compute_capability == b.compute_capability &&
+         a.sm_count == b.sm_count;
+}
+
+bool is_of_model(const SweepPlan& plan) {
+  return std::any_of(plan.problems.begin(), plan.problems.end(),
+                     [](const PlannedProblem& problem) { return !problem.phases.empty(); });
 }
 
 }  // namespace
 
-std::optional<SweepPlan> latest_model_plan(const Store& store, const ReportOptions& options) {
+std::vector<ModelPlan> model_plans(const Store& store, const ReportOptions& options) {
+  std::vector<ModelPlan> plans;
   if (!options.workload.empty()) {
-    return std::nullopt;
+    return plans;
   }
-  std::set<std::string> seen;
-  for (const SessionRow& session : store.sessions()) {
-    const bool wanted = (options.device.empty() || session.device.name == options.device) &&
-                        (options.sessions.empty() || std::find(options.sessions.begin(), options.sessions.end(),
-                                                               session.id) != options.sessions.end());
-    if (!wanted || session.run_uuid.empty() || !seen.insert(session.run_uuid).second) {
+  for (const SessionRow& session : store.sessions()) {  // the newest first
+    const bool known = std::any_of(plans.begin(), plans.end(),
+                                   [&](const ModelPlan& plan) { return same_device(plan.device, session.device); });
+    if (known || session.run_uuid.empty() || !is_wanted(options, session.device) || !is_wanted(options, session.id)) {
       continue;
     }
-    std::optional<SweepPlan> plan = store.plan(session.run_uuid);
-    if (plan && std::any_of(plan->problems.begin(), plan->problems.end(),
-                            [](const PlannedProblem& problem) { return !problem.phases.empty(); })) {
-      return plan;
+    if (std::optional<SweepPlan> plan = store.plan(session.run_uuid); plan && is_of_model(*plan)) {
+      plans.push_back({session.device, std::move(*plan)});
     }
   }
-  return std::nullopt;
+  return plans;
 }
 
-void add_workload(ReportDocument& document, const ReportOptions& options, const std::optional<SweepPlan>& plan) {
+void add_workload(ReportDocument& document, const ReportOptions& options, const std::vector<ModelPlan>& plans) {
   if (options.workload == kNoWorkload) {
     return;
   }
-  const std::optional<ModelCalls> model = plan ? calls_of_plan(*plan, options) : calls_of_workload(options);
-  if (!model) {
-    return;
-  }
+  const std::optional<ModelCalls> asked_for =
+      options.workload.empty() ? std::nullopt : std::optional(calls_of_workload(options));
   for (ReportContext& context : document.contexts) {
+    std::optional<ModelCalls> model = asked_for;
+    const auto plan = std::find_if(plans.begin(), plans.end(), [&](const ModelPlan& known) {
+      return same_device(known.device, context.device);
+    });
+    if (plan != plans.end()) {
+      model = calls_of_plan(plan->plan, options);
+    }
+    if (!model) {
+      continue;
+    }
     for (ReportKernel& kernel : context.kernels) {
       for (ReportProblem& problem : kernel.problems) {
         const auto found = model->totals.find(problem.problem.text());

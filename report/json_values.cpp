@@ -13,9 +13,6 @@ namespace {
 
 using ReportJson = nlohmann::ordered_json;
 
-// Compilers' messages can be as long as they like.
-constexpr std::size_t kMaxText = 2000;
-
 ReportJson rounded(double value, int digits) {
   if (!std::isfinite(value)) {
     return nullptr;
@@ -41,8 +38,8 @@ ReportJson json_coarse(const std::optional<double>& value) { return value ? json
 
 std::string json_text(std::string_view text) {
   std::string out = shown_text(text);
-  if (out.size() > kMaxText) {
-    std::size_t end = kMaxText;
+  if (out.size() > kMaxShownLine) {
+    std::size_t end = kMaxShownLine;
     while (end > 0 && (static_cast<unsigned char>(out[end]) & 0xc0U) == 0x80U) {
       --end;
     }

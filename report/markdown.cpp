@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 
 #include "core/device/emulator_name.hpp"
 #include "core/util/counted.hpp"
@@ -37,17 +36,13 @@ std::string built_by_text(const DeviceSummary& group) {
   return toolkit.driver_version.empty() ? text : fmt::format("{}, driver {}", text, toolkit.driver_version);
 }
 
-std::size_t total(const DeviceSummary& group) {
-  return std::accumulate(group.counts.begin(), group.counts.end(), std::size_t{0});
-}
-
+// Of the trials that are not usable; empty if all are.
 std::string status_counts(const DeviceSummary& group) {
   std::string list;
   for (std::size_t i = 0; i < kStatusCount; ++i) {
-    if (group.counts[i] > 0) {
-      list += fmt::format("{}{} {}", list.empty() ? "" : ", ", group.counts[i], name_of(static_cast<TrialStatus>(i)));
-      const bool usable = i == static_cast<std::size_t>(TrialStatus::ok);
-      list += usable && group.dropped > 0 ? fmt::format(" ({} of them dropped early as slower)", group.dropped) : "";
+    if (group.statuses[i] > 0 && static_cast<TrialStatus>(i) != TrialStatus::ok) {
+      list += fmt::format("{}{} {}", list.empty() ? "; " : ", ", group.statuses[i],
+                          name_of(static_cast<TrialStatus>(i)));
     }
   }
   return list;
@@ -203,7 +198,7 @@ std::string time_section(const DeviceSummary& group, const ReportOptions& option
   if (group.trial_times.empty()) {
     return {};
   }
-  std::string head = "| Session | Began | Trials | Dropped early | Device time | Per trial |";
+  std::string head = "| Session | Began | Ran | Dropped early | Device time | Per trial |";
   std::string rule = "|--:|---|--:|--:|--:|--:|";
   for_each_part(group.trial_times.front().times, [&](const char* name, double) {
     head += fmt::format(" {} |", name);
@@ -222,7 +217,7 @@ std::string time_section(const DeviceSummary& group, const ReportOptions& option
     lines.push_back(std::move(line));
   }
   const std::string text = fmt::format(
-      "Configurations that the searches ran on the device{}, and the shares of their time there: bringing code to the "
+      "Configurations that the searches ran on the device (trials but for duplicates and those that failed before){}, and the shares of their time there: bringing code to the "
       "device, making inputs and references, the launch that is checked, launches before the first sample, evicting "
       "caches, launches that are timed, waiting for the card to be fit, and the rest.\n\n",
       options.kernel.empty() ? "" : ", of all kernels of these sessions");
@@ -253,11 +248,11 @@ std::string overview(const std::vector<DeviceSummary>& groups) {
     lines.push_back(
         fmt::format("| {} | {} | {} | {} | {} | {} | {} of {} | {} |", markdown_escape(device_text(group)),
                     markdown_escape(built_by_text(group)), utc_time(group.last_unix_ms).substr(0, 10),
-                    spent_text(group), searchers_text(group), total(group), speedups.decided, speedups.problems,
+                    spent_text(group), searchers_text(group), group.counts.trials, speedups.decided, speedups.problems,
                     speedups.speedup ? fmt::format("**{:.2f}×**", *speedups.speedup) : std::string(kNoValue)));
   }
   return markdown_table(
-      "| Device | Built by | Last trial | Time spent | Searcher | Trials | Problems decided | Speedup over defaults |\n"
+      "| Device | Built by | Last trial | Time spent | Searcher | Trials | Problems decided | Mean speedup over defaults |\n"
       "|---|---|---|--:|---|--:|--:|--:|",
       lines);
 }
@@ -266,9 +261,9 @@ std::string group_section(const Store& store, const DeviceSummary& group,
                           const std::map<ParetoKey, ParetoProblem>& pareto, const ReportOptions& options) {
   std::string out =
       fmt::format("## {}, {}\n\n", markdown_escape(device_text(group)), markdown_escape(built_by_text(group)));
-  out += fmt::format("{} from {} to {}: {}.\n\n", counted(total(group), "trial"), utc_time(group.first_unix_ms),
-                     utc_time(group.last_unix_ms), status_counts(group));
-  if (group.counts[static_cast<std::size_t>(TrialStatus::ok)] == 0) {
+  out += fmt::format("{} to {}: {}{}.\n\n", utc_time(group.first_unix_ms), utc_time(group.last_unix_ms),
+                     text_of(group.counts), status_counts(group));
+  if (group.counts.ok == 0) {
     out += "No configuration ran correctly here; the failures below give the reasons.\n\n";
   }
   return out + kernel_section(group) + energy_section(group, pareto) +
@@ -301,7 +296,9 @@ std::string markdown_report(const Store& store, const ReportOptions& options, co
   }
   out +=
       "Times are medians. The interval of a speedup is the widest that the 95 % intervals of both medians allow; the ";
-  out += "speedup over defaults is the geometric mean over the decided problems of the kernels' current sources. ";
+  out += "mean speedup over defaults is the geometric mean over the decided problems of the kernels' current sources. ";
+  out += "Trials are configurations that searches tried, duplicates and failures among them; measurements in finals ";
+  out += "are counted apart. ";
   out += "Confidence is the probability that the configuration is not slower than the default, from the finals or, ";
   out += "where a limit left no time for them, from the search; ";
   out += "\"undecided\" rows have no winner and show the fastest trial of the search.\n";

@@ -59,6 +59,12 @@ ProblemJson time_field(const std::optional<TimeSummary>& time, double TimeSummar
   return time ? json_number((*time).*member) : ProblemJson();
 }
 
+// Code always has registers and instructions: without any nothing is known of it, as on the emulated device.
+template <typename Figure>
+ProblemJson figure(Figure value, Figure of_any_code) {
+  return of_any_code > 0 ? ProblemJson(value) : ProblemJson();
+}
+
 ProblemJson configuration_json(const ReportConfiguration& shown) {
   const Trial& trial = shown.trial;
   const Resources& resources = trial.resources;
@@ -73,13 +79,13 @@ ProblemJson configuration_json(const ReportConfiguration& shown) {
           {"low_us", time_field(trial.time, &TimeSummary::low_us)},
           {"high_us", time_field(trial.time, &TimeSummary::high_us)},
           {"samples_counted", trial.time ? ProblemJson(trial.time->count) : ProblemJson()},
-          {"registers", resources.registers},
+          {"registers", figure(resources.registers, resources.registers)},
           {"shared_bytes", resources.static_shared_bytes},
-          {"local_bytes", resources.local_bytes},
-          {"local_loads", resources.local_loads},
-          {"local_stores", resources.local_stores},
-          {"instructions", resources.instructions},
-          {"ffma", resources.ffma},
+          {"local_bytes", figure(resources.local_bytes, resources.registers)},
+          {"local_loads", figure(resources.local_loads, resources.instructions)},
+          {"local_stores", figure(resources.local_stores, resources.instructions)},
+          {"instructions", figure(resources.instructions, resources.instructions)},
+          {"ffma", figure(resources.ffma, resources.instructions)},
           {"occupancy", trial.occupancy > 0 ? json_coarse(trial.occupancy) : ProblemJson()},
           {"temperature_c", json_coarse(shown.temperature_c)},
           {"sm_clock_mhz", json_coarse(shown.sm_clock_mhz)},
@@ -94,7 +100,7 @@ ProblemJson configuration_json(const ReportConfiguration& shown) {
 ProblemJson configurations_json(const ReportProblem& problem) {
   const auto name = [](const ReportParameter& parameter) { return json_text(parameter.name); };
   return {{"shown", problem.configurations.size()},
-          {"of", problem.trials},
+          {"of", problem.counts.trials + problem.counts.finals},
           {"columns", list_of(problem.parameters, name)},
           {"rows", list_of(problem.configurations, configuration_json)}};
 }
@@ -142,8 +148,8 @@ nlohmann::ordered_json problem_json(const ReportProblem& problem) {
       {"roofline_us", json_number(problem.roofline_us)},
       {"roofline_share", json_number(problem.roofline_share)},
       {"energy_mj", json_number(problem.energy_mj)},
-      {"statuses", statuses_json(problem.statuses, false)},
-      {"trials", problem.trials}};
+      {"statuses", statuses_json(problem.statuses, false)}};
+  object.update(counts_json(problem.counts));
   object["searches"] = list_of(problem.searches, search_json);
   object["parameters"] = list_of(problem.parameters, parameter_json);
   object["heat"] = problem.heat ? heat_json(*problem.heat) : ProblemJson();

@@ -18,7 +18,7 @@ struct ReportOptions {
   std::string device{};                   ///< name of a device, whole
   std::vector<std::int64_t> sessions{};   ///< only their trials and what was decided in them
   std::size_t max_reasons = 10;           ///< kinds of failure listed for a device and toolkit
-  std::string workload{};                 ///< file of a model's calls; empty: see `latest_model_plan`; "none"
+  std::string workload{};                 ///< file of a model's calls; empty: see `model_plans`; "none"
   std::filesystem::path spaces_folder{};  ///< of the workload's kernels; empty: the installed ones
   LimitSource limit_of{};                 ///< what limits winners and defaults; empty: that part is left out
   bool live = false;                      ///< it is shown while the database grows

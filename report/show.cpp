@@ -66,31 +66,35 @@ Json baseline_text(const Store& store, const Winner& winner) {
                   : Json();
 }
 
+// 0 stands for what is not known: the emulated device has no registers, and other tuners do not tell.
+template <typename Figure>
+Json known_figure(Figure figure) {
+  return figure > 0 ? Json(figure) : Json();
+}
+
 Json median(const std::optional<TimeSummary>& time) { return time ? Json(time->median_us) : Json(); }
 
 Table sessions_table(const Store& store, const ShowOptions& options) {
-  Table table{{"id", "started", "finished", "state", "device", "toolkit", "searcher", "seed", "measured", "dropped",
-               "uuid", "imported_from"},
+  Table table{{"id", "started", "finished", "state", "device", "toolkit", "searcher", "seed", "trials", "usable",
+               "dropped", "duplicates", "finals", "uuid", "imported_from"},
               {},
               "no sessions"};
-  std::map<std::int64_t, TrialTimes> times;
-  for (const TrialTimes& of_session : store.trial_times()) {
-    times.emplace(of_session.session, of_session);
-  }
+  const std::map<std::int64_t, TrialCounts> counts = counts_by_session(store);
   for (const SessionRow& session : store.sessions()) {
     if (options.filter.session_id && session.id != *options.filter.session_id) {
       continue;
     }
     const bool dead = session.state == "running" && !session.alive;
-    const auto known = times.find(session.id);
+    const auto known = counts.find(session.id);
+    const TrialCounts of_session = known == counts.end() ? TrialCounts() : known->second;
     table.rows.push_back({session.id, utc_time(session.started_unix_ms), utc_time(session.finished_unix_ms.value_or(0)),
-                          dead ? "died" : session.state, clean_line(session.device.name),
-                          clean_line(session.toolkit.compiler + " " + session.toolkit.version + " " +
+                          dead ? "died" : session.state, clean_name(session.device.name),
+                          clean_name(session.toolkit.compiler + " " + session.toolkit.version + " " +
                                      shown_architecture(session.toolkit.target)),
-                          clean_line(session.searcher), session.seed,
-                          known == times.end() ? Json() : Json(known->second.trials),
-                          known == times.end() ? Json() : Json(known->second.dropped), clean_line(session.uuid),
-                          session.imported_from.empty() ? Json() : Json(clean_line(session.imported_from))});
+                          clean_name(session.searcher), session.seed,
+                          of_session.trials, of_session.ok, of_session.dropped, of_session.duplicates,
+                          of_session.finals, clean_name(session.uuid),
+                          session.imported_from.empty() ? Json() : Json(clean_name(session.imported_from))});
   }
   return table;
 }
@@ -157,9 +161,9 @@ Table winners_table(const Store& store, const ShowOptions& options) {
     const bool by_time = winner.objective == Objective::time;
     const bool comparable = winner.baseline && winner.trial.time && winner.trial.time->median_us > 0;
     table.rows.push_back(
-        {winner.trial_id, clean_line(winner.device.name),
-         clean_line(winner.toolkit.compiler + " " + winner.toolkit.version),
-         clean_line(shown_architecture(winner.toolkit.target)), clean_line(problem), median(winner.baseline),
+        {winner.trial_id, clean_name(winner.device.name),
+         clean_name(winner.toolkit.compiler + " " + winner.toolkit.version),
+         clean_name(shown_architecture(winner.toolkit.target)), clean_line(problem), median(winner.baseline),
          median(winner.trial.time),
          comparable ? Json(winner.baseline->median_us / winner.trial.time->median_us) : Json(), winner.confidence,
          clean_line(winner.trial.config.text()), clean_line(winner.kernel.source_hash.substr(0, 8)),
@@ -189,12 +193,13 @@ Table trials_table(const Store& store, const ShowOptions& options) {
   });
   for (const StoredTrial& stored : trials) {
     const Trial& trial = stored.trial;
-    table.rows.push_back({stored.id, stored.session_id, clean_line(stored.device.name),
-                          clean_line(stored.toolkit.compiler + " " + stored.toolkit.version),
-                          clean_line(shown_architecture(stored.toolkit.target)), clean_line(trial.problem.text()),
+    table.rows.push_back({stored.id, stored.session_id, clean_name(stored.device.name),
+                          clean_name(stored.toolkit.compiler + " " + stored.toolkit.version),
+                          clean_name(shown_architecture(stored.toolkit.target)), clean_line(trial.problem.text()),
                           name_of(trial.status), name_of(trial.stage), median(trial.time),
                           trial.time ? Json(trial.time->low_us) : Json(),
-                          trial.time ? Json(trial.time->high_us) : Json(), trial.resources.registers, trial.occupancy,
+                          trial.time ? Json(trial.time->high_us) : Json(), known_figure(trial.resources.registers),
+                          known_figure(trial.occupancy),
                           clean_line(trial.config.text()), clean_line(trial.reason), number(trial.energy_mj),
                           number(trial.sustained_us), note(store, stored.id, trial)});
     if (is_full(table, options)) {
@@ -313,7 +318,7 @@ std::string pareto_text(const Store& store, const ShowOptions& options) {
                             pareto_role(problem, point), clean_line(point.config.text())});
     }
     out += fmt::format("{}{} on {}, {}, source {}\n", out.empty() ? "" : "\n", clean_line(problem.problem.text()),
-                       clean_line(problem.device.name), compiler_text(problem.toolkit),
+                       clean_name(problem.device.name), compiler_text(problem.toolkit),
                        clean_line(problem.kernel.source_hash.substr(0, 8)));
     out += table_text(std::move(table)) + pareto_sentence(problem) + "\n";
   }
@@ -335,9 +340,9 @@ Json pareto_list(const Store& store, const ShowOptions& options) {
                         {"config", clean_line(point.config.text())}});
     }
     list.push_back({{"problem", clean_line(problem.problem.text())},
-                    {"device", clean_line(problem.device.name)},
-                    {"compiler", clean_line(problem.toolkit.compiler + " " + problem.toolkit.version)},
-                    {"target", clean_line(shown_architecture(problem.toolkit.target))},
+                    {"device", clean_name(problem.device.name)},
+                    {"compiler", clean_name(problem.toolkit.compiler + " " + problem.toolkit.version)},
+                    {"target", clean_name(shown_architecture(problem.toolkit.target))},
                     {"source", clean_line(problem.kernel.source_hash.substr(0, 8))},
                     {"time_winner", trial_or_null(problem.time_winner)},
                     {"energy_winner", trial_or_null(problem.energy_winner)},

@@ -27,15 +27,15 @@ DeviceSummary& group_of(std::vector<DeviceSummary>& groups, const DeviceRow& dev
 }
 
 void count_trial(DeviceSummary& group, const Trial& trial) {
-  ++group.counts[static_cast<std::size_t>(trial.status)];
-  group.dropped += was_dropped(trial) ? 1 : 0;
+  group.counts.add(trial);
+  group.statuses[static_cast<std::size_t>(trial.status)] += trial.stage == TrialStage::search ? 1 : 0;
   if (trial.started_unix_ms > 0) {  // another tuner may not tell when
     const bool first = group.first_unix_ms == 0;
     group.first_unix_ms = first ? trial.started_unix_ms : std::min(group.first_unix_ms, trial.started_unix_ms);
   }
   group.last_unix_ms = std::max(group.last_unix_ms, trial.started_unix_ms);
   if (trial.status != TrialStatus::ok) {
-    ++group.failures[{trial.status, trial.reason}];
+    ++group.failures[{trial.status, failure_text(trial.stage, trial.reason)}];
   }
 }
 
@@ -111,6 +111,10 @@ void note_work(const Store& store, std::vector<DeviceSummary>& groups) {
 
 }  // namespace
 
+std::string failure_text(TrialStage stage, const std::string& reason) {
+  return stage == TrialStage::finals ? "in the finals: " + reason : reason;
+}
+
 bool is_wanted(const ReportOptions& options, const DeviceRow& device) {
   return options.device.empty() || options.device == device.name;
 }
@@ -130,10 +134,18 @@ std::optional<ReportSpeedup> speedup_between(const std::optional<TimeSummary>& f
   return finite ? std::optional(speedup) : std::nullopt;
 }
 
+std::optional<double> mean_speedup(const std::vector<double>& speedups) {
+  double sum_of_logs = 0;
+  for (const double speedup : speedups) {
+    sum_of_logs += std::log(speedup);
+  }
+  const double mean = std::exp(sum_of_logs / static_cast<double>(speedups.size()));
+  return !speedups.empty() && std::isfinite(mean) ? std::optional(mean) : std::nullopt;
+}
+
 SpeedupSummary summarize_speedups(const DeviceSummary& group) {
   SpeedupSummary summary;
-  double sum_of_logs = 0;
-  std::size_t speedups = 0;
+  std::vector<double> speedups;
   for (const auto& [kernel, problems] : group.kernels) {
     if (group.current_sources.at(kernel.first) != kernel.second) {
       continue;
@@ -141,19 +153,31 @@ SpeedupSummary summarize_speedups(const DeviceSummary& group) {
     summary.problems += problems.size();
     for (const auto& [text, problem] : problems) {
       summary.decided += problem.confidence ? 1 : 0;
-      const auto usable = [](const std::optional<TimeSummary>& time) {
-        return time && time->median_us > 0 && std::isfinite(time->median_us);
-      };
-      if (problem.confidence && usable(problem.baseline) && usable(problem.best)) {
-        sum_of_logs += std::log(problem.baseline->median_us) - std::log(problem.best->median_us);
-        ++speedups;
+      if (const auto speedup = speedup_between(problem.baseline, problem.best); problem.confidence && speedup) {
+        speedups.push_back(speedup->value);
       }
     }
   }
-  const double speedup = std::exp(sum_of_logs / static_cast<double>(speedups));
-  if (speedups > 0 && std::isfinite(speedup)) {
-    summary.speedup = speedup;
+  summary.speedup = mean_speedup(speedups);
+  return summary;
+}
+
+SpeedupSummary summarize_speedups(const ReportContext& context) {
+  SpeedupSummary summary;
+  std::vector<double> speedups;
+  for (const ReportKernel& kernel : context.kernels) {
+    if (!kernel.current) {
+      continue;
+    }
+    summary.problems += kernel.problems.size();
+    for (const ReportProblem& problem : kernel.problems) {
+      summary.decided += problem.decided ? 1 : 0;
+      if (problem.decided && problem.speedup) {
+        speedups.push_back(problem.speedup->value);
+      }
+    }
   }
+  summary.speedup = mean_speedup(speedups);
   return summary;
 }
 

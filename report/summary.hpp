@@ -40,9 +40,9 @@ struct SessionTrialTimes {
 struct DeviceSummary {
   DeviceRow device;
   ToolkitRow toolkit;
-  std::array<std::size_t, kStatusCount> counts{};  ///< trials by status
-  std::size_t dropped = 0;                         ///< of the usable ones, those that racing sampled no further
-  std::int64_t first_unix_ms = 0;                  ///< start of the earliest trial
+  TrialCounts counts;
+  std::array<std::size_t, kStatusCount> statuses{};  ///< of the trials
+  std::int64_t first_unix_ms = 0;                    ///< start of the earliest trial
   std::int64_t last_unix_ms = 0;
   std::map<std::pair<TrialStatus, std::string>, std::size_t> failures;  ///< by status and reason
   /// By kernel name and source hash, then by problem.
@@ -57,19 +57,21 @@ struct DeviceSummary {
   std::vector<SessionTrialTimes> trial_times;
 };
 
-/// How many problems of the current sources were decided, of how many, and the geometric mean of the decided speedups.
-struct SpeedupSummary {
-  std::size_t problems = 0;
-  std::size_t decided = 0;
-  std::optional<double> speedup{};  ///< nothing without a decided problem that has both times
-};
 
 /// From one time to another. The interval is what the two 95 % intervals allow at most: wider than one of the ratio
 /// itself. Nothing where a time is missing, `to` is not above zero, or a ratio is not finite.
 [[nodiscard]] std::optional<ReportSpeedup> speedup_between(const std::optional<TimeSummary>& from,
                                                            const std::optional<TimeSummary>& to);
 
+/// The one mean of speedups that is told: the geometric one; nothing of none, or if it is not finite. A model's speedup
+/// is not a mean: it is the ratio of two sums of times.
+[[nodiscard]] std::optional<double> mean_speedup(const std::vector<double>& speedups);
+
 [[nodiscard]] SpeedupSummary summarize_speedups(const DeviceSummary& group);
+[[nodiscard]] SpeedupSummary summarize_speedups(const ReportContext& context);
+
+/// The reason of a failure, and that it was one of the finals, which are counted apart from trials.
+[[nodiscard]] std::string failure_text(TrialStage stage, const std::string& reason);
 
 /// Whether the options let it through.
 [[nodiscard]] bool is_wanted(const ReportOptions& options, const DeviceRow& device);

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cctype>
 #include <cstdio>
 #include <memory>
 
@@ -20,13 +22,16 @@
 namespace pascaline::cli {
 namespace {
 
+constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kExtensions{
+    {{".html", "html"}, {".htm", "html"}, {".md", "md"}, {".markdown", "md"}, {".csv", "csv"}, {".json", "json"}}};
+
 struct ReportCommandOptions {
   std::string database;
   std::string against;
   std::string session;
   std::string against_session;
   std::optional<double> fail_percent;
-  std::string format = "md";
+  std::string format;
   std::string output;
   std::string kernels;
   std::string bundle;
@@ -37,6 +42,24 @@ struct ReportCommandOptions {
 
   [[nodiscard]] bool compares() const { return !against.empty() || !against_session.empty(); }
 };
+
+// The one that was asked for, else that which the file's name says, else Markdown.
+std::string format_of(const ReportCommandOptions& options) {
+  std::string named = std::filesystem::path(options.output).extension().string();
+  std::transform(named.begin(), named.end(), named.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const auto known = std::find_if(kExtensions.begin(), kExtensions.end(),
+                                  [&](const auto& extension) { return extension.first == named; });
+  if (options.format.empty()) {
+    return known == kExtensions.end() ? "md" : std::string(known->second);
+  }
+  if (known != kExtensions.end() && known->second != options.format) {
+    throw UsageError(fmt::format("--format {} contradicts --output {}, which is named as {}: leave --format out, or "
+                                 "give a name that ends in .{}",
+                                 options.format, options.output, known->second, options.format));
+  }
+  return options.format;
+}
 
 void require_consistent(const ReportCommandOptions& options) {
   if (!options.against_session.empty() && options.against.empty() && options.session.empty()) {
@@ -141,6 +164,7 @@ bool passes(const ReportCommandOptions& options, const Comparison& comparison) {
 }
 
 int report(ReportCommandOptions options) {
+  options.format = format_of(options);
   require_consistent(options);
   if (!options.output.empty() && options.output != "-") {
     require_writable(options.output);
@@ -192,8 +216,9 @@ void add_report_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("report", "Write a report as HTML, Markdown, CSV or JSON");
   const auto options = std::make_shared<ReportCommandOptions>();
   add_database_option(*command, options->database, "Database to read");
-  command->add_option("-f,--format", options->format, "html, md, csv or json")
-      ->capture_default_str()
+  command
+      ->add_option("-f,--format", options->format,
+                   "html, md, csv or json (default: what the name of --output ends in, else md)")
       ->check(one_of({"html", "md", "csv", "json"}));
   add_comparison_options(*command, *options);
   command->add_option("-o,--output", options->output, "File to write (default: standard output)")->check(not_empty());
@@ -210,8 +235,8 @@ void add_report_command(CLI::App& app, Action& action) {
   command->add_option("--cache", options->cache, "Folder for compiled kernels (default: ~/.cache/pascaline)");
   command->footer(
       "The columns of the CSV and the JSON are described in docs/report.md.\n\nExamples:\n"
-      "  pascaline report --format html -o report.html\n  pascaline report -o report.md\n"
-      "  pascaline report --format csv --kernel matmul -o trials.csv\n"
+      "  pascaline report -o report.html\n  pascaline report -o report.md\n"
+      "  pascaline report --kernel matmul -o trials.csv\n"
       "  pascaline report --db tonight.db --against last-week.db --fail-on-regression 5 -o comparison.md\n"
       "  pascaline report --session 7 --against-session 6");
   command->callback([&action, options] { action = [options] { return report(*options); }; });

@@ -259,7 +259,7 @@ class FleetRunner {
     try {
       return claim.beat();
     } catch (const Error& error) {
-      fmt::print(stderr, "pascaline: {}; trying again\n", error.what());
+      fmt::print(stderr, "pascaline: {}; trying again\n", clean_line(error.what()));
       return true;
     }
   }

@@ -124,7 +124,7 @@ void look_into(const Store& store, const Fleet& fleet, const Accepted& accepted,
     found.started_unix_ms = std::max(found.started_unix_ms, session.started_unix_ms);
   }
   for (const VersionTrials& one : measured) {
-    found.trials += one.trials;
+    found.trials += one.counts.trials;
   }
   std::set<std::string> decided;
   for (const Winner& winner : store.winners("", nullptr)) {

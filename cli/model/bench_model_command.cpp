@@ -14,6 +14,7 @@
 #include "cli/model/thermal_text.hpp"
 #include "core/error.hpp"
 #include "core/util/paths.hpp"
+#include "core/util/shown_text.hpp"
 #include "runtime/dispatch/identity.hpp"
 
 namespace pascaline::cli {
@@ -184,7 +185,7 @@ json to_json(const BenchRow& row, const PeakRates& rates) {
 
 void print_row(const BenchRow& row, const PeakRates& rates) {
   if (!row.failure.empty()) {
-    fmt::print("{:<48} failed: {}\n", row.pass.per, row.failure);
+    fmt::print("{:<48} failed: {}\n", row.pass.per, clean_line(row.failure));
     return;
   }
   std::string rate = row.by_bytes ? fmt::format("{:.0f} GB/s", 1e-6 * row.work.bytes / row.tuned_ms)

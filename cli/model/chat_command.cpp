@@ -110,9 +110,11 @@ class Conversation {
     return true;
   }
 
-  // What helps where the context is full, beside a larger one.
+  // What helps where the context or the memory for it is full, beside a larger one.
   [[nodiscard]] const char* way_out() const {
-    return begun_ ? "; /clear starts a new conversation with an empty context" : "";
+    return begun_ || session_->model().length() > 0 || !images_.empty()
+               ? "; /clear starts a new conversation with an empty context"
+               : "";
   }
 
   // Whether a message was not answered, as an image was missing.
@@ -276,7 +278,10 @@ int chat(const ChatCommandOptions& options) {
     } catch (const DeviceLostError&) {
       throw;
     } catch (const ContextFullError& error) {
-      output.error(fmt::format("{}{}", error.what(), conversation.way_out()));
+      output.error(clean_line(error.what()) + conversation.way_out());
+      conversation.drop_images();
+    } catch (const OutOfMemoryError& error) {
+      output.error(clean_lines(error.what()) + conversation.way_out());
       conversation.drop_images();
     } catch (const Error& error) {
       output.error(clean_lines(error.what()));

@@ -20,6 +20,7 @@
 #include "runtime/dispatch/planner.hpp"
 #include "tuner/compile/compile_variants.hpp"
 #include "tuner/measure/agreement.hpp"
+#include "tuner/measure/problem_memory.hpp"
 #include "tuner/measure/trial_runner.hpp"
 #include "tuner/search/searcher.hpp"
 
@@ -209,6 +210,7 @@ int check_problem(const CheckCommandOptions& options, const HostCompiler& compil
     fmt::print("{}: {}; checking the closest valid configuration instead\n", bound.problem().text(),
                clean_line(first.reason));
   }
+  require_problem_memory(*open_device("emulator"), bound, needs_reference_code(bound.space().reference, true));
   int bad = 0;
   Agreement agreement;
   std::vector<Config> wrong;  // the first with each result that is not the reference's
@@ -228,7 +230,8 @@ int check_problem(const CheckCommandOptions& options, const HostCompiler& compil
       wrong.push_back(config);
     }
     if (!options.as_json) {
-      fmt::print("{}  {}\n    {}\n", bound.problem().text(), config.text(), clean_lines(verdict.text));
+      fmt::print("{}  {}\n    {}\n", clean_line(bound.problem().text()), clean_line(config.text()),
+                 clean_lines(verdict.text));
       std::fflush(stdout);
       continue;
     }

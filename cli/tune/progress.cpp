@@ -156,18 +156,15 @@ void Progress::winner(const std::string& device, const SweepProblem& wanted, con
 
 void Progress::summary(const SweepSummary& summary, const SweepOptions& options) {
   view_.finish();
-  if (const std::string table = summary_table(rows_, summary.phases.empty()); !table.empty()) {
+  if (const std::string table = summary_table(rows_); !table.empty()) {
     view_.line("\n" + table);
   }
   if (!summary.phases.empty()) {
     view_.line(phase_table(summary.phases));
   }
-  view_.line(
-      fmt::format("session {}: {} trial{} ({} usable{}, {} duplicate binaries) on {} problem{} in {}; {}",
-                  summary.session, summary.trials, summary.trials == 1 ? "" : "s", summary.ok,
-                  summary.dropped > 0 ? fmt::format(", {} of them dropped early as slower", summary.dropped) : "",
-                  summary.duplicates, summary.problems_done, summary.problems_done == 1 ? "" : "s",
-                  clock_text(summary.wall_s), options.database.string()));
+  view_.line(fmt::format("session {}: {}; {} in {}; {}", summary.session, text_of(summary),
+                         counted(summary.problems_done, "problem"), clock_text(summary.wall_s),
+                         options.database.string()));
   for (const std::string& doubt : summary.doubts) {
     view_.line(doubt);
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <optional>
 #include <span>
 #include <utility>
@@ -12,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/text.hpp"
+#include "db/overview.hpp"
 #include "report/text.hpp"
 
 namespace pascaline::cli {
@@ -106,12 +108,14 @@ std::string heading(const Run& run) {
                      fmt::join(run.sessions, ", "), clean_line(run.command_line));
 }
 
-std::string idle_text(const std::filesystem::path& database, const std::vector<SessionRow>& sessions) {
-  std::string text = fmt::format("nothing is running on {}\n", database.string());
+std::string idle_text(const Store& store, const std::vector<SessionRow>& sessions) {
+  const std::string database = store.file().string();
+  std::map<std::int64_t, TrialCounts> counts = counts_by_session(store);
+  std::string text = fmt::format("nothing is running on {}\n", database);
   for (const SessionRow& session : last_of(sessions)) {
     const std::string end = session.finished_unix_ms ? " to " + utc_time(*session.finished_unix_ms) : "";
-    text += fmt::format("  session {}: {}{}, {}, {}\n", session.id, utc_time(session.started_unix_ms), end,
-                        state_of(session), clean_line(session.device.name));
+    text += fmt::format("  session {}: {}{}, {}, {}; {}\n", session.id, utc_time(session.started_unix_ms), end,
+                        state_of(session), clean_line(session.device.name), text_of(counts[session.id]));
     if (const std::vector<std::string> missed = not_reached(session); !missed.empty()) {
       text += "    " + not_reached_text(missed) + "\n";
     }
@@ -120,11 +124,13 @@ std::string idle_text(const std::filesystem::path& database, const std::vector<S
     }
   }
   return text + (sessions.empty()                         ? "no sweep has been started yet: pascaline sweep --help"
-                 : session_to_resume(sessions) != nullptr ? "to resume: " + resume_command(database.string())
+                 : session_to_resume(sessions) != nullptr ? "to resume: " + resume_command(database)
                                                           : "to tune more: pascaline sweep --help");
 }
 
-Json status_json(const std::filesystem::path& database, const std::vector<SessionRow>& sessions) {
+Json status_json(const Store& store, const std::vector<SessionRow>& sessions) {
+  const std::string database = store.file().string();
+  std::map<std::int64_t, TrialCounts> counts = counts_by_session(store);
   Json running = Json::array();
   for (const Run& run : runs_of(sessions)) {
     running.push_back({{"run", clean_line(run.uuid)},
@@ -143,11 +149,12 @@ Json status_json(const std::filesystem::path& database, const std::vector<Sessio
                     {"state", state_of(session)},
                     {"not_reached", not_reached(session)},
                     {"device", clean_line(session.device.name)}});
+    for_each_count(counts[session.id], [&](const char* name, std::int64_t count) { last.back()[name] = count; });
   }
-  return {{"database", database.string()},
+  return {{"database", database},
           {"running", std::move(running)},
           {"last", std::move(last)},
-          {"resume", session_to_resume(sessions) != nullptr ? Json(resume_command(database.string())) : Json()}};
+          {"resume", session_to_resume(sessions) != nullptr ? Json(resume_command(database)) : Json()}};
 }
 
 }  // namespace pascaline::cli

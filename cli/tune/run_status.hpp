@@ -35,10 +35,10 @@ struct Run {
 [[nodiscard]] std::string heading(const Run& run);
 
 /// That nothing is running, the last sessions, and how to go on; lines without the last one's end.
-[[nodiscard]] std::string idle_text(const std::filesystem::path& database, const std::vector<SessionRow>& newest_first);
+[[nodiscard]] std::string idle_text(const Store& store, const std::vector<SessionRow>& newest_first);
 
 /// All of it: `database`, `running`, `last`, and in `resume` the command that resumes it, or null.
-[[nodiscard]] nlohmann::json status_json(const std::filesystem::path& database,
+[[nodiscard]] nlohmann::json status_json(const Store& store,
                                          const std::vector<SessionRow>& newest_first);
 
 }  // namespace pascaline::cli

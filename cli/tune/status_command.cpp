@@ -27,9 +27,9 @@ bool show_once(const Store& store, const StatusCommandOptions& options) {
   const std::vector<SessionRow> sessions = store.sessions();
   const std::vector<Run> runs = runs_of(sessions);
   if (options.as_json) {
-    fmt::print("{}\n", status_json(store.file(), sessions).dump(options.watch ? -1 : 2));
+    fmt::print("{}\n", status_json(store, sessions).dump(options.watch ? -1 : 2));
   } else if (runs.empty()) {
-    fmt::print("{}\n", idle_text(store.file(), sessions));
+    fmt::print("{}\n", idle_text(store, sessions));
   } else {
     for (const Run& run : runs) {
       fmt::print("{}\n{}\n", heading(run), fmt::join(view_lines(run.view), "\n"));
@@ -50,7 +50,7 @@ SweepView together(const std::vector<Run>& runs) {
 
 // What stays on the screen: which sweeps there are, or that there is none.
 std::string lasting_text(const Store& store, const std::vector<SessionRow>& sessions, const std::vector<Run>& runs) {
-  std::string text = runs.empty() ? idle_text(store.file(), sessions) : "";
+  std::string text = runs.empty() ? idle_text(store, sessions) : "";
   for (const Run& run : runs) {
     text += (text.empty() ? "" : "\n") + heading(run);
   }

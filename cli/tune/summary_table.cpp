@@ -7,6 +7,8 @@
 #include <set>
 
 #include "cli/text.hpp"
+#include "core/util/counted.hpp"
+#include "report/summary.hpp"
 #include "report/text.hpp"
 
 namespace pascaline::cli {
@@ -69,31 +71,28 @@ std::string footnotes(const std::vector<SummaryRow>& rows) {
 }
 
 // Over the rows of one device, or of all if it is empty.
-std::string total_line(const std::vector<SummaryRow>& rows, const std::string& device) {
-  double before_us = 0;
-  double after_us = 0;
+std::string mean_line(const std::vector<SummaryRow>& rows, const std::string& device) {
+  std::vector<double> speedups;
   int left_out = 0;
   for (const SummaryRow& row : rows) {
     if (!device.empty() && row.device != device) {
       continue;
     }
-    if (row.default_us > 0 && row.best_us > 0) {
-      before_us += row.count * row.default_us;
-      after_us += row.count * row.best_us;
+    if (row.speedup > 0) {
+      speedups.push_back(row.speedup);
     } else {
       ++left_out;
     }
   }
-  if (!(after_us > 0)) {
-    return {};
-  }
-  return fmt::format("model time in these kernels{}: {} -> {} ({:.2f}x){}\n",
-                     device.empty() ? "" : " on " + clean_line(device), sum_text(before_us), sum_text(after_us),
-                     before_us / after_us,
-                     left_out > 0 ? fmt::format(", without {} problem(s) that have no time", left_out) : "");
+  const std::optional<double> mean = mean_speedup(speedups);
+  return mean ? fmt::format("mean speedup over defaults{}: {:.2f}x (geometric, of {}{})\n",
+                            device.empty() ? "" : " on " + clean_line(device), *mean,
+                            counted(speedups.size(), "decided problem"),
+                            left_out > 0 ? fmt::format("; {} without both times", left_out) : "")
+              : "";
 }
 
-// Whether a problem was tuned on several devices, so that one sum would count it more than once.
+// Whether a problem was tuned on several devices, so that one mean would count it more than once.
 bool repeats_problems(const std::vector<SummaryRow>& rows) {
   std::set<std::string> seen;
   return !std::all_of(rows.begin(), rows.end(), [&](const SummaryRow& row) { return seen.insert(row.problem).second; });
@@ -101,7 +100,7 @@ bool repeats_problems(const std::vector<SummaryRow>& rows) {
 
 }  // namespace
 
-std::string summary_table(const std::vector<SummaryRow>& rows, bool totals) {
+std::string summary_table(const std::vector<SummaryRow>& rows) {
   if (rows.empty()) {
     return {};
   }
@@ -121,16 +120,13 @@ std::string summary_table(const std::vector<SummaryRow>& rows, bool totals) {
     text += line_of(cells, widths);
   }
   text += footnotes(rows);
-  if (!totals) {
-    return text;
-  }
   if (!repeats_problems(rows)) {
-    return text + total_line(rows, "");
+    return text + mean_line(rows, "");
   }
   std::set<std::string> devices;
   for (const SummaryRow& row : rows) {
     if (devices.insert(row.device).second) {
-      text += total_line(rows, row.device);
+      text += mean_line(rows, row.device);
     }
   }
   return text;

@@ -23,11 +23,10 @@ struct SummaryRow {
   std::string baseline_why{};  ///< what became of the default then
 };
 
-/// The rows as aligned columns, and below them what the model spends in these kernels: counts times times, before and
-/// after. Each device has a total of its own if they tuned the same problems. Problems without both times are left
-/// out of the totals, and their number is said; so is which rows have another baseline than the default, and which were
-/// decided without finals. Compilers have a column
-/// if a row names one. Without `totals` what the model spends is left out. Ends with a newline; empty without rows.
-[[nodiscard]] std::string summary_table(const std::vector<SummaryRow>& rows, bool totals = true);
+/// The rows as aligned columns, and below them the geometric mean of their speedups. Each device has a mean of its own
+/// if they tuned the same problems. Problems without both times are left out of it, and their number is said; so is
+/// which rows have another baseline than the default, and which were decided without finals. Compilers have a column if
+/// a row names one. Ends with a newline; empty without rows.
+[[nodiscard]] std::string summary_table(const std::vector<SummaryRow>& rows);
 
 }  // namespace pascaline::cli

@@ -188,13 +188,9 @@ PreparedSweep prepare_sweep(SweepCommandOptions options, const CLI::App& command
 }
 
 nlohmann::json summary_document(const SweepSummary& summary, const SweepOptions& sweep) {
-  return nlohmann::json{{"session", summary.session},
+  nlohmann::json document{{"session", summary.session},
                         {"run", summary.run},
                         {"database", sweep.database.string()},
-                        {"trials", summary.trials},
-                        {"ok", summary.ok},
-                        {"dropped", summary.dropped},
-                        {"duplicates", summary.duplicates},
                         {"rejected", summary.rejected},
                         {"reused", summary.reused},
                         {"reused_ok", summary.reused_ok},
@@ -218,6 +214,8 @@ nlohmann::json summary_document(const SweepSummary& summary, const SweepOptions&
                         {"trial_time_s", trial_time_json(summary.trial_times)},
                         {"end_reason", summary.end_reason},
                         {"interrupted", summary.interrupted}};
+  for_each_count(summary, [&](const char* name, std::int64_t count) { document[name] = count; });
+  return document;
 }
 
 void add_sweep_command(CLI::App& app, Action& action) {

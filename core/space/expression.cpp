@@ -87,8 +87,14 @@ void Symbols::require_free(std::string_view name) const {
 
 int Symbols::add(std::string_view name) {
   require_free(name);
-  names_.emplace_back(name);
-  return static_cast<int>(names_.size()) - 1;
+  return add_name(std::string(name));
+}
+
+int Symbols::add_name(std::string name) {
+  const auto slot = static_cast<int>(names_.size());
+  slots_.try_emplace(name, slot);
+  names_.push_back(std::move(name));
+  return slot;
 }
 
 std::array<std::int64_t, kTypeSlots> type_slots(ElementType type) {
@@ -108,37 +114,34 @@ int Symbols::add_size_of(std::string_view type, std::string_view why_not) {
     throw Error(fmt::format("'{}' is not an identifier, or is used twice", type));
   }
   if (!why_not.empty()) {
-    forbidden_.emplace_back(name, why_not);
+    forbidden_.emplace(name, why_not);
   }
-  names_.push_back(std::move(name));
-  return static_cast<int>(names_.size()) - 1;
+  return add_name(std::move(name));
 }
 
 void Symbols::add_layout_of(std::string_view type) {
   for (const char* of : {"bitsof", "group_rows", "blockof", "chunk_bytes", "tailof", "headof"}) {
-    names_.push_back(fmt::format("{}({})", of, type));
+    add_name(fmt::format("{}({})", of, type));
   }
 }
 
 int Symbols::add_forbidden(std::string_view name, std::string_view why) {
   forbid(name, why);
-  names_.emplace_back(name);
-  return static_cast<int>(names_.size()) - 1;
+  return add_name(std::string(name));
 }
 
 void Symbols::forbid(std::string_view name, std::string_view why) {
   require_free(name);
-  forbidden_.emplace_back(name, why);
+  forbidden_.emplace(name, why);
 }
 
 void Symbols::define(std::string_view name, Expression value) {
   require_free(name);
-  definitions_.emplace_back(name, std::make_shared<const Expression>(std::move(value)));
+  definitions_.emplace(name, std::make_shared<const Expression>(std::move(value)));
 }
 
 const Expression* Symbols::definition(std::string_view name) const noexcept {
-  const auto at =
-      std::find_if(definitions_.begin(), definitions_.end(), [&](const auto& entry) { return entry.first == name; });
+  const auto at = definitions_.find(name);
   return at == definitions_.end() ? nullptr : at->second.get();
 }
 
@@ -146,13 +149,12 @@ std::optional<int> Symbols::slot(std::string_view name) const noexcept {
   if (forbidden(name) != nullptr) {
     return std::nullopt;
   }
-  const auto at = std::find(names_.begin(), names_.end(), name);
-  return at == names_.end() ? std::nullopt : std::optional<int>(static_cast<int>(at - names_.begin()));
+  const auto at = slots_.find(name);
+  return at == slots_.end() ? std::nullopt : std::optional<int>(at->second);
 }
 
 const std::string* Symbols::forbidden(std::string_view name) const noexcept {
-  const auto at =
-      std::find_if(forbidden_.begin(), forbidden_.end(), [&](const auto& entry) { return entry.first == name; });
+  const auto at = forbidden_.find(name);
   return at == forbidden_.end() ? nullptr : &at->second;
 }
 

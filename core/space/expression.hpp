@@ -3,6 +3,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -47,10 +49,12 @@ class Symbols {
 
  private:
   void require_free(std::string_view name) const;
+  int add_name(std::string name);
 
-  std::vector<std::string> names_;
-  std::vector<std::pair<std::string, std::string>> forbidden_;
-  std::vector<std::pair<std::string, std::shared_ptr<const Expression>>> definitions_;
+  std::vector<std::string> names_;                      // by slot
+  std::map<std::string, int, std::less<>> slots_;       // of the names
+  std::map<std::string, std::string, std::less<>> forbidden_;
+  std::map<std::string, std::shared_ptr<const Expression>, std::less<>> definitions_;
 };
 
 /// An expression's text is wrong; `column` is 1-based.

@@ -1,5 +1,7 @@
 #include "core/util/shown_text.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -25,7 +27,28 @@ void replace_misleading(std::string& text) {
   }
 }
 
+// UTF-8 may not be cut there.
+bool is_inside_character(std::string_view text, std::size_t at) {
+  return at < text.size() && (static_cast<unsigned char>(text[at]) & 0xc0U) == 0x80U;
+}
+
 }  // namespace
+
+std::string bounded(std::string_view text, std::size_t most) {
+  if (text.size() <= most) {
+    return std::string(text);
+  }
+  constexpr std::size_t kLongestCharacter = 4;
+  std::size_t head = most - most / 4;  // a line's end says what to do
+  std::size_t tail = text.size() - most / 4;
+  for (std::size_t i = 1; i < kLongestCharacter && head > 0 && is_inside_character(text, head); ++i) {
+    --head;
+  }
+  for (std::size_t i = 1; i < kLongestCharacter && is_inside_character(text, tail); ++i) {
+    ++tail;
+  }
+  return fmt::format("{}… ({} bytes left out) …{}", text.substr(0, head), tail - head, text.substr(tail));
+}
 
 std::string shown_text(std::string_view text) {
   std::string out(text);
@@ -38,8 +61,8 @@ std::string shown_text(std::string_view text) {
   return out;
 }
 
-std::string clean_line(std::string_view text) {
-  std::string line = shown_text(text);
+std::string clean_line(std::string_view text, std::size_t most) {
+  std::string line = shown_text(bounded(text, most));
   std::replace_if(
       line.begin(), line.end(), [](char c) { return std::iscntrl(static_cast<unsigned char>(c)) != 0; }, ' ');
   // U+0080 to U+009F, some of which begin a terminal's commands: two bytes, the first 0xc2.
@@ -69,11 +92,12 @@ std::string terminal_text(std::string_view text) {
   return out;
 }
 
-std::string clean_lines(std::string_view text) {
+std::string clean_lines(std::string_view given) {
+  const std::string text = bounded(given, kMaxShownText);
   std::string lines;
   for (std::size_t start = 0;; ++start) {
     const std::size_t end = std::min(text.find('\n', start), text.size());
-    lines += clean_line(text.substr(start, end - start));
+    lines += clean_line(std::string_view(text).substr(start, end - start));
     if (end == text.size()) {
       return lines;
     }

@@ -75,7 +75,7 @@ std::string explain(Words words) {
 
 std::string status(const std::string& database) {
   const Store store(cli::database_path(database), OpenMode::read_only);
-  return json_text(cli::status_json(store.file(), store.sessions()));
+  return json_text(cli::status_json(store, store.sessions()));
 }
 
 struct Shown {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "cli/command.hpp"
+#include "core/util/shown_text.hpp"
 #include "python/src/command_words.hpp"
 
 namespace pascaline::python {
@@ -41,7 +42,7 @@ PyObject* make_error(nb::module_& module, const char* name, PyObject* bases, con
 PyObject* two_bases(PyObject* first, PyObject* second) { return PyTuple_Pack(2, first, second); }
 
 void raise(PyObject* type, const Error& error, const nb::dict& fields) {
-  nb::object instance = nb::handle(type)(nb::str(python_names(error.what()).c_str()));
+  nb::object instance = nb::handle(type)(nb::str(python_names(bounded(error.what(), kMaxShownText)).c_str()));
   instance.attr("code") = error.code();
   for (auto [name, value] : fields) {
     nb::setattr(instance, name, value);

@@ -23,7 +23,7 @@ function failuresPage() {
 function contextFailures(context) {
   const failed = failedTrials(context.statuses);
   const heading = element('h2', {}, contextName(context));
-  if (failed === 0)
+  if (failed === 0 && context.failures.length === 0)
     return element(
         'section', {class: 'context'}, heading, note('All ' + plural(context.trials, 'trial') + ' were ok.'));
   return element(

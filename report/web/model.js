@@ -130,6 +130,14 @@ function statusText(statuses) {
       .join(', ');
 }
 
+/** "24, 22 usable (10 dropped early as slower), 2 duplicates; 12 measurements in finals". */
+function countsText(counts) {
+  return count(counts.trials) + ', ' + count(counts.ok) + ' usable' +
+      (counts.dropped ? ' (' + count(counts.dropped) + ' dropped early as slower)' : '') + ', ' +
+      plural(counts.duplicates, 'duplicate') +
+      (counts.finals ? '; ' + plural(counts.finals, 'measurement') + ' in finals' : '');
+}
+
 /** Whether a problem has a winner, only a fastest trial so far, or nothing that worked. */
 function problemState(problem) {
   if (!problem.best) return 'nothing usable';

@@ -1,7 +1,7 @@
 // What was tuned, on what, what it gained, and what is left.
 
 function overviewPage() {
-  if (report.database.trials === 0) return emptyOverview();
+  if (report.database.trials + report.database.finals === 0) return emptyOverview();
   return [
     element('h1', {}, report.title),
     note([
@@ -12,7 +12,7 @@ function overviewPage() {
     ].filter((text) => text)
              .join(' ')),
     tiles([
-      {label: 'Trials', value: count(report.database.trials), detail: plural(report.database.sessions, 'session')},
+      {label: 'Trials', value: count(report.database.trials), detail: 'in ' + plural(report.database.sessions, 'session')},
       {label: 'Problems with a winner', value: decidedTile().value, detail: decidedTile().detail},
       {label: 'Kernels', value: count(kernelNames().length), detail: kernelNames().join(', ')},
       {
@@ -95,8 +95,12 @@ function contextOverview(context) {
         ['Driver', context.toolkit.driver_version || 'none'],
         ['First and last trial', dates(context.first_unix_ms, context.last_unix_ms)],
         ['Time spent', duration(context.spent_ms)],
-        ['Trials', count(context.trials) + ', ' + count(context.statuses.ok) + ' ok'],
-        ['Not ok', failed ? link(['failures'], statusText({...context.statuses, ok: 0})) : 'none'],
+        ['Trials', countsText(context)],
+        [
+          'Mean speedup over defaults',
+          isKnown(context.mean_speedup) ? times(context.mean_speedup) + ', geometric, of the decided problems' : unknown
+        ],
+        ['Not usable', failed ? link(['failures'], statusText({...context.statuses, ok: 0})) : 'none'],
       ]),
       workloadPart(context), speedupsPart(context), kernelsPart(context));
 }
@@ -107,8 +111,8 @@ function workloadPart(context) {
     return [
       element('h3', {}, 'The whole model'),
       note(
-          'Unknown: no workload of this report contains the problems of this device, ' +
-          'so it is not known how often a model calls each.')
+          'Unknown: no sweep of a model or workload is reported here, so it is not known how often a model calls each ' +
+          'problem (pascaline report --workload FILE says it).')
     ];
   }
   return [
@@ -233,13 +237,18 @@ function speedupsPart(context) {
     caption: 'One point per problem, with the interval that follows from those of its times; hollow while undecided.',
     config: () => speedupsConfig(shown),
     numbers: () => plainTable(
-        'Speedup by kernel', ['Kernel', 'Problems', 'Geometric mean', 'Lowest', 'Highest'],
+        'Speedup by kernel', ['Kernel', 'Decided problems', 'Geometric mean', 'Lowest', 'Highest'],
         shown.map((kernel) => [kernel.name, ...speedupFigures(kernel)])),
   });
 }
 
+function decidedSpeedups(kernel) {
+  return kernel.problems.filter((problem) => problem.decided && problem.speedup)
+      .map((problem) => problem.speedup.value);
+}
+
 function speedupFigures(kernel) {
-  const speedups = kernel.problems.filter((problem) => problem.speedup).map((problem) => problem.speedup.value);
+  const speedups = decidedSpeedups(kernel);
   if (speedups.length === 0) return ['0', null, null, null];
   return [
     count(speedups.length), times(geometricMean(speedups)), times(Math.min(...speedups)), times(Math.max(...speedups))
@@ -332,14 +341,14 @@ function kernelsPart(context) {
         title: 'Speedup, geometric mean',
         numeric: true,
         cell: (kernel) => speedupFigures(kernel)[1],
-        value: (kernel) => geometricMean(kernel.problems.filter((one) => one.speedup).map((one) => one.speedup.value))
+        value: (kernel) => geometricMean(decidedSpeedups(kernel))
       },
       {
         id: 'greatest',
         title: 'Highest',
         numeric: true,
         cell: (kernel) => speedupFigures(kernel)[3],
-        value: (kernel) => Math.max(...kernel.problems.map((one) => (one.speedup ? one.speedup.value : 0))) || null
+        value: (kernel) => Math.max(0, ...decidedSpeedups(kernel)) || null
       },
     ],
   });

@@ -124,7 +124,8 @@ function problemFacts({problem}) {
       'Best configuration',
       problem.best_config ? element('span', {class: 'code'}, configText(problem.best_config)) : null
     ],
-    ['Trials', count(problem.trials) + (statusText(problem.statuses) ? ': ' + statusText(problem.statuses) : '')],
+    ['Trials', countsText(problem)],
+    ['Not usable', statusText({...problem.statuses, ok: 0}) || 'none'],
     ['Calls in the workload', isKnown(problem.count) ? count(problem.count) : null],
     ['Work', number(problem.flops) + ' operations, ' + number(problem.bytes) + ' bytes'],
     ['Energy per launch', isKnown(problem.energy_mj) ? withUnit(problem.energy_mj, 'mJ') : 'unknown'],

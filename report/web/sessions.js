@@ -40,13 +40,10 @@ function sessionsTable() {
         cell: (session) => session.searcher + ', seed ' + session.seed
       },
       {id: 'trials', title: 'Trials', numeric: true, value: (session) => session.trials},
-      {
-        id: 'dropped',
-        title: 'Dropped early',
-        numeric: true,
-        value: (session) => session.dropped ?? undefined,
-        cell: (session) => session.dropped == null ? unknown : count(session.dropped)
-      },
+      {id: 'usable', title: 'Usable', numeric: true, value: (session) => session.ok},
+      {id: 'dropped', title: 'Dropped early', numeric: true, value: (session) => session.dropped},
+      {id: 'duplicates', title: 'Duplicates', numeric: true, value: (session) => session.duplicates},
+      {id: 'finals', title: 'In finals', numeric: true, value: (session) => session.finals},
       {
         id: 'discarded',
         title: 'Samples discarded',

@@ -79,7 +79,7 @@ function thermalLog(sessions, key) {
   return [
     one ? facts([
       ['Device', one.device], ['Time', dates(one.started_unix_ms, one.finished_unix_ms)],
-      ['Spent', duration(one.spent_ms)], ['State', sessionState(one)], ['Trials', count(one.trials)],
+      ['Spent', duration(one.spent_ms)], ['State', sessionState(one)], ['Trials', countsText(one)],
       ['Readings', one.telemetry ? count(one.telemetry.readings) : 'none']
     ]) :
           null,

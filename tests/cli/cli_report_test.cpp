@@ -1,4 +1,5 @@
 #include <arpa/inet.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -12,6 +13,7 @@
 #include <thread>
 
 #include "core/space/space.hpp"
+#include "core/trial_counts.hpp"
 #include "runtime/bundle/bundle.hpp"
 #include "runtime/device/compile.hpp"
 #include "runtime/device/cuda/nvrtc.hpp"
@@ -50,6 +52,63 @@ class CliReportTest : public CliTest {
     return run(words);
   }
 };
+
+TEST_F(CliReportTest, TheNameOfTheFileSaysTheFormat) {
+  make_both();
+  const auto written = [&](const std::string& name, const std::vector<std::string>& more = {}) {
+    std::vector<std::string> words{"--no-limits", "-o", (folder_ / name).string()};
+    words.insert(words.end(), more.begin(), more.end());
+    const ProgramResult result = report(words);
+    EXPECT_EQ(result.exit_code, 0) << result.error;
+    return read_file(folder_ / name);
+  };
+  EXPECT_TRUE(written("report.html").starts_with("<!"));
+  EXPECT_TRUE(written("REPORT.HTM").starts_with("<!"));
+  EXPECT_TRUE(written("report.md").starts_with("# "));
+  EXPECT_TRUE(written("report.csv").starts_with("trial_id,"));
+  EXPECT_TRUE(written("report.json").starts_with("{\"format\""));
+  EXPECT_TRUE(written("report").starts_with("# "));
+  EXPECT_TRUE(written("report.txt", {"-f", "csv"}).starts_with("trial_id,"));
+  EXPECT_TRUE(written("again.html", {"-f", "html"}).starts_with("<!"));
+  const ProgramResult contradiction = report({"-f", "md", "-o", (folder_ / "other.html").string()});
+  EXPECT_EQ(contradiction.exit_code, 2);
+  EXPECT_NE(contradiction.error.find("--format md contradicts --output"), std::string::npos) << contradiction.error;
+  EXPECT_FALSE(fs::exists(folder_ / "other.html"));
+}
+
+// A sweep, `show`, `status` and all kinds of reports count trials by one rule and state one mean.
+TEST_F(CliReportTest, AllThatTellsOfASweepTellsTheSameNumbers) {
+  write_toys(folder_.path(), {toy_json({kRight, kNotANumber})});
+  const ProgramResult swept = run(sweep({"--trials", "6"}));
+  ASSERT_EQ(swept.exit_code, 0) << swept.error;
+  const auto counts = [](const nlohmann::json& from) {
+    return TrialCounts{from["trials"].get<std::int64_t>(), from["ok"].get<std::int64_t>(),
+                       from["dropped"].get<std::int64_t>(), from["duplicates"].get<std::int64_t>(),
+                       from["finals"].get<std::int64_t>()};
+  };
+  const nlohmann::json document = json_of(report({"-f", "json", "--no-limits"}));
+  const TrialCounts told = counts(document["database"]);
+  EXPECT_GT(told.finals, 0);
+  EXPECT_GT(told.trials, told.ok);
+  EXPECT_EQ(counts(document["contexts"][0]), told);
+  EXPECT_EQ(counts(document["contexts"][0]["kernels"][0]["problems"][0]), told);
+  EXPECT_EQ(counts(document["sessions"][0]), told);
+  EXPECT_EQ(counts(json_of(run({"status", "--db", database_, "--json"}))["last"][0]), told);
+  nlohmann::json shown = json_of(run({"show", "sessions", "--db", database_, "--json"}))[0];
+  shown["ok"] = shown["usable"];
+  EXPECT_EQ(counts(shown), told);
+  const std::string markdown = report({"--no-limits"}).out;
+  for (const std::string& text : {swept.out, markdown, run({"status", "--db", database_}).out}) {
+    EXPECT_NE(text.find(text_of(told)), std::string::npos) << text;
+  }
+  EXPECT_TRUE(document["contexts"][0]["workload"].is_null());
+  EXPECT_EQ(swept.out.find("model time"), std::string::npos) << swept.out;
+  const double mean = document["contexts"][0]["mean_speedup"];
+  EXPECT_NE(swept.out.find(fmt::format("mean speedup over defaults: {:.2f}x (geometric, of 1 decided problem)", mean)),
+            std::string::npos)
+      << swept.out;
+  EXPECT_NE(markdown.find(fmt::format("| 1 of 1 | **{:.2f}×** |", mean)), std::string::npos) << markdown;
+}
 
 bool has_nvrtc_for_sm_61() {
   const std::vector<NvrtcInfo> found = find_nvrtc();

@@ -201,7 +201,7 @@ TEST_F(CliTest, SweepOfAFolderOfOnesOwnNeedsNoCpp) {
   EXPECT_NE(result.out.find("toy N=1000"), std::string::npos) << result.out;
   // In between it says how many were dropped, where some were.
   EXPECT_NE(result.out.find("6 trials (3 usable, "), std::string::npos) << result.out;
-  EXPECT_NE(result.out.find("0 duplicate binaries) on 1 problem in"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("0 duplicates), "), std::string::npos) << result.out;
   const nlohmann::json summary = json_of(run(sweep({"--json"})));
   EXPECT_EQ(summary["trials"], 0);
   EXPECT_EQ(summary["reused"], 6);
@@ -260,6 +260,11 @@ TEST_F(CliTest, CheckNamesTheLineThatWritesOutOfBounds) {
   ASSERT_EQ(rows.size(), 1U);
   EXPECT_EQ(rows[0]["ok"], false);
   EXPECT_NE(rows[0]["result"].get<std::string>().find("out[5]: nan"), std::string::npos) << rows;
+}
+
+TEST_F(CliTest, CheckOfAShapeThatTheMemoryIsTooSmallForIsRefusedInOneLine) {
+  const ProgramResult result = run(on_toy("check", {"--problem", "N=100000000000"}));
+  expect_fault(result, 1, {"this shape needs ", "buffers ", " are available; use a smaller shape"});
 }
 
 TEST_F(CliTest, CheckOfAnInvalidDefaultTakesTheClosestValidConfiguration) {

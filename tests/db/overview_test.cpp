@@ -86,6 +86,40 @@ TEST_F(OverviewTest, TheTimeOfTrialsIsAddedUpWithHowManyRacingDropped) {
   EXPECT_FALSE(was_dropped(plain));
 }
 
+TEST_F(OverviewTest, CountsOfSessionsAreThoseThatTrialsAddUpTo) {
+  TrialCounts expected;
+  const auto add = [&](Trial trial) {
+    expected.add(trial);
+    return store_.add_trial(session_, context_, trial);
+  };
+  Trial plain = example_trial(2);
+  plain.stage = TrialStage::search;
+  plain.reason.clear();
+  const std::int64_t ran = add(plain);
+  Trial dropped = plain;
+  dropped.config = example_config(3);
+  dropped.reason = std::string(kDroppedReason) + "3 samples";
+  add(dropped);
+  Trial shared = dropped;
+  shared.config = example_config(4);
+  shared.shared_trial = ran;
+  add(shared);
+  add(failed_trial(5, TrialStatus::wrong_result, "wrong"));
+  Trial finalist = plain;
+  finalist.stage = TrialStage::finals;
+  add(finalist);
+  add(finalist);
+  EXPECT_EQ(expected.trials, 4);
+  EXPECT_EQ(expected.ok, 3);
+  EXPECT_EQ(expected.dropped, 1);
+  EXPECT_EQ(expected.duplicates, 1);
+  EXPECT_EQ(expected.finals, 2);
+  EXPECT_EQ(counts_by_session(store_), (std::map<std::int64_t, TrialCounts>{{session_, expected}}));
+  EXPECT_EQ(text_of(expected),
+            "4 trials (3 usable, 1 of them dropped early as slower, 1 duplicate), 2 measurements in finals");
+  EXPECT_EQ(text_of(TrialCounts{1, 1}), "1 trial (1 usable, 0 duplicates)");
+}
+
 TEST_F(OverviewTest, OnlyTheKernelAskedFor) {
   store_.add_trial(session_, context_, example_trial(1));
   EXPECT_EQ(briefs("matmul").size(), 1U);

@@ -15,6 +15,7 @@ import jsonschema
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = "pascaline"
 MODEL = ROOT / "tests/report/qwen3-vl-2b.json"  # a workload with symbols, element types and alternatives
+REASON = "CASE t.stage WHEN 'finals' THEN 'in the finals: ' || t.reason ELSE t.reason END"
 KEY = "t.device_id = :device AND t.toolkit_id = :toolkit AND t.kernel_id = :kernel AND t.problem_id = :problem"
 
 
@@ -78,8 +79,17 @@ class Figures(unittest.TestCase):
             "n.source_hash = :hash AND p.text = :text", name=kernel["name"], hash=kernel["source_hash"],
             text=problem["text"])
 
+    def check_counts(self, shown, condition, **values):
+        """All that counts trials counts them by the same rule."""
+        counts = self.one(
+            "SELECT sum(stage = 'search') AS trials, sum(stage = 'search' AND status = 'ok') AS ok, sum(stage = 'search' "
+            "AND status = 'ok' AND shared_trial_id IS NULL AND reason LIKE 'dropped after %') AS dropped, sum(stage = "
+            "'search' AND shared_trial_id IS NOT NULL) AS duplicates, sum(stage = 'finals') AS finals FROM trials t "
+            f"WHERE {condition}", **values)
+        self.assertEqual({name: shown[name] for name in counts}, {name: count or 0 for name, count in counts.items()})
+
     def check_contexts(self):
-        self.assertEqual(self.document["database"]["trials"], self.one("SELECT count(*) AS n FROM trials")["n"])
+        self.check_counts(self.document["database"], "1")
         self.assertEqual(self.document["database"]["sessions"], self.one("SELECT count(*) AS n FROM sessions")["n"])
         expected = self.rows("SELECT device_id AS device, toolkit_id AS toolkit FROM trials GROUP BY 1, 2 "
                              "ORDER BY min(id)")
@@ -88,9 +98,9 @@ class Figures(unittest.TestCase):
             key = self.context_key(context)
             counts = dict.fromkeys(context["statuses"], 0) | {row["status"]: row["n"] for row in self.rows(
                 "SELECT status, count(*) AS n FROM trials WHERE device_id = :device AND toolkit_id = :toolkit "
-                "GROUP BY status", **key)}
+                "AND stage = 'search' GROUP BY status", **key)}
             self.assertEqual(context["statuses"], counts)
-            self.assertEqual(context["trials"], sum(counts.values()))
+            self.check_counts(context, "device_id = :device AND toolkit_id = :toolkit", **key)
             times = self.one("SELECT min(started_unix_ms) AS first, max(started_unix_ms) AS last FROM trials "
                              "WHERE device_id = :device AND toolkit_id = :toolkit", **key)
             self.assertEqual((context["first_unix_ms"], context["last_unix_ms"]), (times["first"], times["last"]))
@@ -140,7 +150,8 @@ class Figures(unittest.TestCase):
             self.close(problem["speedup"][part], speedup[part], ("speedup", part))
         self.check_rates(context["roofline"], problem, key, best)
         self.assertEqual(problem["statuses"], {row["status"]: row["n"] for row in self.rows(
-            f"SELECT status, count(*) AS n FROM trials t WHERE {KEY} GROUP BY status", **key)})
+            f"SELECT status, count(*) AS n FROM trials t WHERE {KEY} AND stage = 'search' GROUP BY status", **key)})
+        self.check_counts(problem, KEY, **key)
 
     def check_rates(self, roofline, problem, key, best):
         work = self.one("SELECT flops, bytes, flops / 1e3 AS f, bytes / 1e3 AS b FROM problems WHERE id = :problem",
@@ -216,7 +227,7 @@ class Figures(unittest.TestCase):
 
     def check_configurations(self, problem, key):
         table = problem["configurations"]
-        self.assertEqual((table["shown"], table["of"]), (len(table["rows"]), problem["trials"]))
+        self.assertEqual((table["shown"], table["of"]), (len(table["rows"]), problem["trials"] + problem["finals"]))
         self.assertEqual(table["columns"], [parameter["name"] for parameter in problem["parameters"]])
         self.assertEqual([row["trial"] for row in table["rows"] if row["best"]],
                          [problem["best_trial"]] if problem["best_trial"] else [])
@@ -224,9 +235,12 @@ class Figures(unittest.TestCase):
             trial = self.one(f"SELECT * FROM trials t WHERE {KEY} AND id = :id", **key, id=row["trial"])
             config = json.loads(trial["config"])
             self.assertEqual(row["values"], [config.get(name) for name in table["columns"]])
-            for name in ("status", "stage", "registers", "local_bytes", "local_loads", "local_stores", "instructions",
-                         "ffma", "reason"):
+            for name in ("status", "stage", "reason"):
                 self.assertEqual(row[name], trial[name], name)
+            for name, of_any_code in (("registers", "registers"), ("local_bytes", "registers"),
+                                      ("local_loads", "instructions"), ("local_stores", "instructions"),
+                                      ("instructions", "instructions"), ("ffma", "instructions")):
+                self.assertEqual(row[name], trial[name] if trial[of_any_code] else None, name)
             self.assertEqual(row["default"], bool(trial["is_default"]))
             self.assertEqual((row["session"], row["shared_bytes"], row["samples_counted"]),
                              (trial["session_id"], trial["static_shared_bytes"], trial["sample_count"]))
@@ -253,7 +267,7 @@ class Figures(unittest.TestCase):
 
     def check_failures(self, context):
         expected = self.rows(
-            "SELECT t.status, t.reason, count(*) AS count, group_concat(DISTINCT n.name) AS kernels FROM trials t JOIN "
+            f"SELECT t.status, {REASON} AS reason, count(*) AS count, group_concat(DISTINCT n.name) AS kernels FROM trials t JOIN "
             "kernels n ON n.id = t.kernel_id WHERE t.status <> 'ok' AND device_id = :device AND toolkit_id = :toolkit "
             "GROUP BY 1, 2", **self.context_key(context))
         shown = [{name: failure[name] for name in ("status", "reason", "count")} |
@@ -263,7 +277,7 @@ class Figures(unittest.TestCase):
         self.assertCountEqual(shown, expected)
         for failure in context["failures"]:
             first = self.one("SELECT t.config_text, p.text FROM trials t JOIN problems p ON p.id = t.problem_id WHERE "
-                             "t.status = :status AND t.reason = :reason AND device_id = :device AND toolkit_id = :toolkit "
+                             f"t.status = :status AND {REASON} = :reason AND device_id = :device AND toolkit_id = :toolkit "
                              "ORDER BY t.id", **self.context_key(context), status=failure["status"],
                              reason=failure["reason"])
             self.assertEqual((failure["config"], failure["problem"]), (first["config_text"], first["text"]))
@@ -284,10 +298,10 @@ class Figures(unittest.TestCase):
                              "ORDER BY id", id=session["id"])
             shown = session["context"]
             self.assertEqual(shown if shown is None else self.context_key(self.document["contexts"][shown]), first)
-            counts = self.one("SELECT (SELECT count(*) FROM trials WHERE session_id = :id) AS trials, (SELECT count(*) "
-                              "FROM samples s JOIN trials t ON t.id = s.trial_id WHERE t.session_id = :id) AS samples",
-                              id=session["id"])
-            self.assertEqual((session["trials"], session["samples"]), (counts["trials"], counts["samples"]))
+            self.check_counts(session, "session_id = :id", id=session["id"])
+            counts = self.one("SELECT count(*) AS samples FROM samples s JOIN trials t ON t.id = s.trial_id WHERE "
+                              "t.session_id = :id", id=session["id"])
+            self.assertEqual(session["samples"], counts["samples"])
             marks = {row["mark"]: row["n"] for row in self.rows(
                 "SELECT mark, count(*) AS n FROM samples s JOIN trials t ON t.id = s.trial_id WHERE t.session_id = :id "
                 "AND mark IS NOT NULL GROUP BY mark", id=session["id"])}

@@ -20,7 +20,7 @@ TEST_F(GatherSessionsTest, SessionWithoutTrials) {
   EXPECT_TRUE(document.contexts.empty());
   ASSERT_EQ(document.sessions.size(), 1U);
   EXPECT_FALSE(document.sessions[0].context);
-  EXPECT_EQ(document.sessions[0].trials, 0U);
+  EXPECT_EQ(document.sessions[0].counts.trials, 0);
   EXPECT_TRUE(document.sessions[0].row.alive);
   EXPECT_TRUE(gather_report(store_, {.kernel = "matmul"}).sessions.empty());
   EXPECT_TRUE(gather_report(store_, {.device = "another"}).sessions.empty());
@@ -39,16 +39,16 @@ TEST_F(GatherSessionsTest, FiguresAgreeWhileTrialsAreAdded) {
   std::size_t last = 0;
   for (int turn = 0; turn < 200 && (turn < 10 || last < 20); ++turn) {
     const ReportDocument document = gather_report(reader);
-    last = document.database_trials;
+    last = static_cast<std::size_t>(document.database_counts.trials);
     std::size_t samples = 0;
     for (const ReportSession& session : document.sessions) {
-      EXPECT_EQ(session.trials, last);
+      EXPECT_EQ(session.counts.trials, document.database_counts.trials);
       samples += session.samples;
     }
     EXPECT_EQ(samples, 30 * last);
     for (const ReportContext& context : document.contexts) {
-      EXPECT_EQ(context.trials, last);
-      EXPECT_EQ(context.kernels.at(0).problems.at(0).trials, last);
+      EXPECT_EQ(context.counts.trials, document.database_counts.trials);
+      EXPECT_EQ(context.kernels.at(0).problems.at(0).counts, context.counts);
     }
   }
   stop = true;

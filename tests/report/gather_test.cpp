@@ -222,7 +222,7 @@ TEST_F(GatherTest, UndecidedProblemHasTheFastestTrialAndTheLatestDefault) {
   EXPECT_FALSE(problem.confidence);
   EXPECT_EQ(problem.baseline->median_us, 180);
   EXPECT_EQ(problem.best_trial, 2);
-  EXPECT_EQ(problem.trials, 4U);
+  EXPECT_EQ(problem.counts.trials, 4);
   EXPECT_EQ(problem.statuses[static_cast<std::size_t>(TrialStatus::crashed)], 1U);
 }
 
@@ -341,7 +341,7 @@ TEST_F(GatherTest, ConfigurationsShowBestDefaultAndASpreadOfAll) {
   const ReportProblem problem = only_problem();
   const auto& rows = problem.configurations;
   EXPECT_EQ(rows.size(), detail_for(1, 1).configurations);
-  EXPECT_EQ(problem.trials, 201U);
+  EXPECT_EQ(problem.counts.trials, 201);
   EXPECT_TRUE(rows[0].best && rows[0].trial.is_default);
   EXPECT_TRUE(std::any_of(rows.begin(), rows.end(), [](const auto& row) { return row.trial_id == 201; }));
   EXPECT_TRUE(std::any_of(rows.begin(), rows.end(), [](const auto& row) { return row.trial_id == 200; }));
@@ -392,11 +392,11 @@ TEST_F(GatherTest, DevicesToolkitsAndSourcesAreNeverMixed) {
 
   const ReportDocument host = gathered({.device = "Some CPU"});
   ASSERT_EQ(host.contexts.size(), 1U);
-  EXPECT_EQ(host.contexts[0].trials, 1U);
-  EXPECT_EQ(host.database_trials, 4U);
+  EXPECT_EQ(host.contexts[0].counts.trials, 1);
+  EXPECT_EQ(host.database_counts.trials, 4);
   ASSERT_EQ(host.sessions.size(), 1U);
   EXPECT_EQ(host.sessions[0].context, std::optional<std::size_t>(0));
-  EXPECT_EQ(host.sessions[0].trials, 1U);
+  EXPECT_EQ(host.sessions[0].counts.trials, 1);
   EXPECT_TRUE(gathered({.kernel = "softmax"}).contexts.empty());
 }
 

@@ -227,6 +227,34 @@ TEST_F(GatherWorkloadTest, WithoutAFileTheCallsAreThoseOfTheLatestSweepOfAModel)
   EXPECT_FALSE(gather_report(store_, other).contexts.at(0).workload);
 }
 
+// What problems of a model somebody else called them is no model that this sweep was of.
+TEST_F(GatherWorkloadTest, ASweepWithoutAModelIsReportedAgainstNone) {
+  const Problem known{"elementwise", {{"COUNT", 1048576}, {"OPERATION", 0}}, {}};  // of a workload of the program
+  std::ignore = store_.problem_id(known, 1, 1);
+  tune("typed", 8, ElementType::float32, 100, 0.99);
+  save_plan(session_, {{known, 1, "", {}}});
+  options_ = {};
+  const ReportDocument document = gather_report(store_, options_);
+  EXPECT_FALSE(document.contexts.at(0).workload);
+  EXPECT_FALSE(document.contexts.at(0).kernels.at(0).problems.at(0).count);
+  EXPECT_TRUE(document_json(document)["contexts"][0]["workload"].is_null());
+}
+
+TEST_F(GatherWorkloadTest, AModelIsReportedOfTheDevicesThatWereTunedForIt) {
+  tune("typed", 8, ElementType::float32, 100, 0.99);
+  save_plan(session_, {{{"typed", {{"N", 8}}, {{"STORAGE", ElementType::float32}}}, 16, "", {{"prompt", 16}}}});
+  DeviceRow card = example_device();
+  card.name = "another card";
+  context_.device = store_.device_id(card);
+  session_ = begin_example_session(store_, context_);
+  tune("typed", 8, ElementType::float32, 100, 0.99);
+  options_ = {};
+  const ReportDocument document = gather_report(store_, options_);
+  ASSERT_EQ(document.contexts.size(), 2U);
+  EXPECT_TRUE(document.contexts[0].workload);
+  EXPECT_FALSE(document.contexts[1].workload);
+}
+
 TEST_F(GatherWorkloadTest, SumsThatAreNotFiniteGiveNoSpeedup) {
   tune("typed", 8, ElementType::float32, 1e307, 0.99);
   tune("typed", 16, ElementType::float32, 1e307, 0.99);

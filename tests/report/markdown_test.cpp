@@ -23,7 +23,7 @@ TEST_F(MarkdownTest, WinnerShowsTimesSpeedupRatesAndConfidence) {
   store_.set_winner(context_, winner, TimeSummary{200, 180, 220, 30}, 0.987);
   const std::string report = markdown_report(store_);
   EXPECT_HOLDS(report, "## NVIDIA GeForce GTX 1080 Ti (compute capability 6.1, 28 SMs), nvrtc 12.9 for sm_61");
-  EXPECT_HOLDS(report, "3 trials from 2023-11-14 22:13 UTC to 2023-11-14 22:13 UTC: 3 ok.");
+  EXPECT_HOLDS(report, "2023-11-14 22:13 UTC to 2023-11-14 22:13 UTC: 2 trials (2 usable, 0 duplicates), 1 measurement in finals.");
   EXPECT_HOLDS(report, "### matmul (source source-a)");
   EXPECT_HOLDS(report,
                "| matmul M=512 N=2048 K=1024 STORAGE=float16 | 200 | 100 | 2.00× (1.64–2.44) | 20000 | 4000 | 98.7 % | "
@@ -132,7 +132,7 @@ TEST_F(MarkdownTest, FailuresAloneAreGroupedAndCapped) {
     store_.add_trial(session_, context_, failed_trial(i, TrialStatus::rejected, "rule " + std::to_string(i)));
   }
   const std::string report = markdown_report(store_);
-  EXPECT_HOLDS(report, "17 trials");
+  EXPECT_HOLDS(report, ": 17 trials (0 usable, 0 duplicates); ");
   EXPECT_HOLDS(report, "12 rejected, 5 compile_failed.");
   EXPECT_HOLDS(report, "No configuration ran correctly");
   EXPECT_HOLDS(report, "| 5 | compile_failed | too many \\| registers |\n| 1 | rejected | rule 0 |");
@@ -205,15 +205,15 @@ TEST_F(MarkdownTest, BeginsWithWhatWasTunedOnWhatAndWhatItGave) {
   store_.add_trial(session_, context_, undecided);
   store_.note_progress(session_, 7'800'000, "", {});
   const std::string running = markdown_report(store_);
-  EXPECT_HOLDS(running, "| 2 h 10 min, still running | random | 3 | 1 of 2 | **2.00×** |\n");
+  EXPECT_HOLDS(running, "| 2 h 10 min, still running | random | 1 | 1 of 2 | **2.00×** |\n");
   store_.end_session(session_, "finished");
   const std::string report = markdown_report(store_);
   EXPECT_HOLDS(
       report,
       "# Pascaline tuning report\n\n| Device | Built by | Last trial | Time spent | Searcher | Trials | "
-      "Problems decided | Speedup over defaults |\n|---|---|---|--:|---|--:|--:|--:|\n| NVIDIA GeForce GTX 1080 "
+      "Problems decided | Mean speedup over defaults |\n|---|---|---|--:|---|--:|--:|--:|\n| NVIDIA GeForce GTX 1080 "
       "Ti (compute capability 6.1, 28 SMs) | nvrtc 12.9 for sm_61, driver 12.9 | 2023-11-14 | 2 h 10 min | "
-      "random | 3 | 1 of 2 | **2.00×** |\n\n## NVIDIA");
+      "random | 1 | 1 of 2 | **2.00×** |\n\n## NVIDIA");
   EXPECT_HOLDS(report, "### matmul (source source-a, outdated)\n\n<details><summary>1 row</summary>\n\n| Problem |");
   EXPECT_HOLDS(report, "### matmul (source source-b)\n\n| Problem |");
 }
@@ -244,13 +244,13 @@ TEST_F(MarkdownTest, OneSessionHasItsTrialsAndFinalsOnly) {
   store_.set_winner(context_, store_.add_trial(session_, context_, finalist(16, 90)), TimeSummary{180, 170, 190, 30},
                     0.9);
   const std::string later = markdown_report(store_, {.sessions = {session_}});
-  EXPECT_HOLDS(later, "1 trial from");
+  EXPECT_HOLDS(later, ": 0 trials (0 usable, 0 duplicates), 1 measurement in finals.");
   EXPECT_HOLDS(later, "| 180 | 90 | 2.00×");
   const std::string earlier = markdown_report(store_, {.sessions = {first}});
-  EXPECT_HOLDS(earlier, "3 trials from");
+  EXPECT_HOLDS(earlier, ": 1 trial (1 usable, 0 duplicates), 2 measurements in finals.");
   EXPECT_HOLDS(earlier, "| 190 | 95 | 2.00×");
   EXPECT_HOLDS(earlier, "| decided again later | LAYOUT=row SCALE=0.5 TILE=8 UNROLL=1 |");
-  EXPECT_HOLDS(markdown_report(store_, {.sessions = {first, session_}}), "4 trials from");
+  EXPECT_HOLDS(markdown_report(store_, {.sessions = {first, session_}}), "1 trial (1 usable, 0 duplicates), 3 measure");
   EXPECT_HOLDS(markdown_report(store_, {.sessions = {99}}), "no trials of that kernel, device or session");
   EXPECT_EQ(count_of(csv_report(store_, {.sessions = {first}}), "\r\n"), 4U);
 }
@@ -280,7 +280,7 @@ TEST_F(MarkdownTest, ResultsOfAnotherTunerSaySoAndMayNotTellWhen) {
   }
   const std::string report = markdown_report(store_);
   EXPECT_HOLDS(report, "## RTX A4000, results of another tuner (kernel_tuner)");
-  EXPECT_HOLDS(report, "2 trials from 2023-11-14 22:13 UTC to 2023-11-14 22:13 UTC");
+  EXPECT_HOLDS(report, "2023-11-14 22:13 UTC to 2023-11-14 22:13 UTC: 2 trials");
 }
 
 TEST_F(MarkdownTest, NamesAndReasonsCannotBreakTheTable) {
@@ -311,10 +311,10 @@ TEST_F(MarkdownTest, TheTimeOfTrialsIsBrokenDownBySession) {
   trial.reason = std::string(kDroppedReason) + "3 samples: slower than the best so far";
   store_.add_trial(session_, context_, trial);
   const std::string report = markdown_report(store_);
-  EXPECT_HOLDS(report, "3 ok (1 of them dropped early as slower).");
+  EXPECT_HOLDS(report, "3 trials (3 usable, 1 of them dropped early as slower, 0 duplicates).");
   EXPECT_HOLDS(
       report,
-      "| Session | Began | Trials | Dropped early | Device time | Per trial | load | inputs | check | warm up | "
+      "| Session | Began | Ran | Dropped early | Device time | Per trial | load | inputs | check | warm up | "
       "evict | sample | wait | other |\n|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n");
   EXPECT_HOLDS(report, "| 2 | 1 | 0 s | 100 ms | 10 % | 5 % | 5 % | 4 % | 16 % | 30 % | 20 % | 10 % |");
   EXPECT_HOLDS(markdown_report(store_, {.kernel = "matmul"}), "of all kernels of these sessions");

@@ -1,7 +1,10 @@
 #include "report/show.hpp"
 
+#include <SQLiteCpp/Database.h>
+
 #include <nlohmann/json.hpp>
 
+#include "core/error.hpp"
 #include "db/merge.hpp"
 #include "tests/report/report_fixture.hpp"
 
@@ -20,7 +23,7 @@ TEST_F(ShowTest, SessionsTellWhichRun) {
   store_.end_session(begin_example_session(store_, context_), "finished");
   const auto rows = show_json(store_, {.what = ShowWhat::sessions});
   ASSERT_EQ(rows.size(), 2U);
-  EXPECT_TRUE(rows[1]["measured"].is_null()) << "no trials with their parts";
+  EXPECT_EQ(rows[1]["trials"], 0);
   Trial dropped = timed(2, 100);
   dropped.load_ms = 1;
   dropped.reason = std::string(kDroppedReason) + "3 samples";
@@ -28,9 +31,16 @@ TEST_F(ShowTest, SessionsTellWhichRun) {
   Trial measured = timed(3, 50);
   measured.load_ms = 1;
   store_.add_trial(session_, context_, measured);
+  Trial duplicate = timed(4, 50);
+  duplicate.shared_trial = store_.add_trial(session_, context_, finalist(3, 49));
+  store_.add_trial(session_, context_, duplicate);
+  store_.add_trial(session_, context_, failed_trial(5, TrialStatus::crashed, "it crashed"));
   const auto counted = show_json(store_, {.what = ShowWhat::sessions})[1];
-  EXPECT_EQ(counted["measured"], 2);
+  EXPECT_EQ(counted["trials"], 4);
+  EXPECT_EQ(counted["usable"], 3);
   EXPECT_EQ(counted["dropped"], 1);
+  EXPECT_EQ(counted["duplicates"], 1);
+  EXPECT_EQ(counted["finals"], 1);
   EXPECT_EQ(rows[0]["state"], "finished");
   EXPECT_EQ(rows[1]["state"], "running");
   EXPECT_EQ(rows[1]["seed"], 0xffff'ffff'ffff'fff0);
@@ -44,6 +54,46 @@ TEST_F(ShowTest, SessionsTakenOverTellFromWhere) {
   merge_database(folder_ / "tuned.db", all);
   EXPECT_EQ(show_json(all, {.what = ShowWhat::sessions})[0]["imported_from"], "tuned.db");
   EXPECT_HOLDS(show_text(all, {.what = ShowWhat::sessions}), "imported_from");
+}
+
+// The emulated device has no registers, and nobody knows its occupancy.
+TEST_F(ShowTest, NoRegistersAreNotKnown) {
+  Trial emulated = timed(1, 100);
+  emulated.resources = {};
+  emulated.occupancy = 0;
+  store_.add_trial(session_, context_, emulated);
+  const auto row = show_json(store_, {.what = ShowWhat::trials})[0];
+  EXPECT_TRUE(row["registers"].is_null());
+  EXPECT_TRUE(row["occupancy"].is_null());
+}
+
+TEST_F(ShowTest, ANameOfMegabytesTakesOneLineOfBoundedLength) {
+  DeviceRow device = example_device();
+  device.name = std::string(3'000'000, 'x');
+  ContextIds context = context_;
+  context.device = store_.device_id(device);
+  for (int tile = 1; tile <= 20; ++tile) {
+    store_.add_trial(session_, context, timed(tile, tile));
+  }
+  EXPECT_LT(show_text(store_, {.what = ShowWhat::trials}).size(), 20'000U);
+  EXPECT_LT(show_json(store_, {.what = ShowWhat::trials}).dump().size(), 40'000U);
+}
+
+TEST_F(ShowTest, ATextThatTheProgramNeverWritesIsRefusedInOneLine) {
+  DeviceRow device = example_device();
+  device.name = std::string(14'000'000, 'x');
+  ContextIds context = context_;
+  context.device = store_.device_id(device);
+  store_.add_trial(session_, context, timed(1, 1));
+  SQLite::Database changed((folder_ / "tuned.db").string(), SQLite::OPEN_READWRITE);
+  changed.exec("UPDATE devices SET name = name || name WHERE length(name) > 1000000");
+  try {
+    std::ignore = show_text(store_, {.what = ShowWhat::trials});
+    FAIL() << "it was read";
+  } catch (const StoreError& error) {
+    EXPECT_HOLDS(std::string(error.what()), "more than 16 MiB");
+    EXPECT_LT(std::string_view(error.what()).size(), 500U);
+  }
 }
 
 TEST_F(ShowTest, TrialsComeFastestFirstAndFailuresLast) {

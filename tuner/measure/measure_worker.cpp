@@ -140,6 +140,10 @@ void MeasureServer::problem(const json& message) {
   if (!message.at("reference").is_null()) {
     reference = message.at("reference").get<Binary>();
   }
+  const auto refuse = [this](const Error& error) {
+    writer_.send({{"is", "refused"}, {"reason", error.what()}});
+    runner_.reset();
+  };
   try {
     const auto seed = message.at("seed").get<std::uint64_t>();
     if (is_place(space_->kernel)) {
@@ -151,24 +155,18 @@ void MeasureServer::problem(const json& message) {
   } catch (const DeviceLostError&) {
     throw;
   } catch (const CudaError& error) {
-    writer_.send({{"is", "refused"}, {"reason", error.what()}});
-    runner_.reset();
-    return;
+    return refuse(error);
   } catch (const EmulatorError& error) {
-    writer_.send({{"is", "refused"}, {"reason", error.what()}});
-    runner_.reset();
-    return;
+    return refuse(error);
   } catch (const ReferenceError& error) {
-    writer_.send({{"is", "refused"}, {"reason", error.what()}});
-    runner_.reset();
-    return;
+    return refuse(error);
+  } catch (const OutOfMemoryError& error) {
+    return refuse(error);
   } catch (const Error& error) {
     if (!is_place(space_->kernel)) {
       throw;
     }
-    writer_.send({{"is", "refused"}, {"reason", error.what()}});  // no kernel, or no memory, for its operations
-    runner_.reset();
-    return;
+    return refuse(error);  // no kernel, or no memory, for its operations
   }
   runner_->on_phase([this](std::string_view name) { phase(job_id_, name); });
   writer_.send({{"is", "prepared"}, {"busy_ms", ms_since(start)}});

@@ -12,6 +12,7 @@
 #include "runtime/dispatch/planner.hpp"
 #include "runtime/formats/packed_matrix.hpp"
 #include "runtime/ops/reference.hpp"
+#include "tuner/measure/problem_memory.hpp"
 
 namespace pascaline {
 namespace {
@@ -64,6 +65,7 @@ ProblemData::ProblemData(Device& device, const BoundSpace& space, Kernel referen
   if (!reference_) {
     check_host_reference(space.space());
   }
+  require_problem_memory(device, space, static_cast<bool>(reference_));
   for (const Argument& argument : space.space().arguments) {
     if (argument.kind != ArgumentKind::buffer || argument.access == Access::scratch) {
       continue;

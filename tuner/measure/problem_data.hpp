@@ -29,8 +29,8 @@ inline constexpr std::array<std::uint8_t, 2> kPoisons{0xFF, 0x3C};
 class ProblemData {
  public:
   /// Allocates the buffers; `reference` is the naive kernel to use, or an empty one to use the space's host
-  /// reference. Throws Error if the space names a host reference that does not exist, CudaError or EmulatorError
-  /// if memory is short.
+  /// reference. Throws Error if the space names a host reference that does not exist, OutOfMemoryError,
+  /// before anything is allocated, if the problem needs more memory than is available, CudaError or EmulatorError.
   ProblemData(Device& device, const BoundSpace& space, Kernel reference);
 
   /// Draws fresh inputs and computes the reference again. Throws ReferenceError if that leaves an element of an `out`

@@ -16,6 +16,7 @@
 #include "core/space/space.hpp"
 #include "core/space/space_part.hpp"
 #include "core/trial.hpp"
+#include "core/trial_counts.hpp"
 #include "db/overview.hpp"
 #include "db/sweep_plan.hpp"
 #include "tuner/fleet/shard.hpp"
@@ -123,14 +124,10 @@ struct PhaseTime {
   int without_times = 0;  ///< problems that are not, as no winner was decided or there is nothing to compare it with
 };
 
-/// Counts of a sweep, from the run's beginning.
-struct SweepSummary {
+/// Counts of a sweep, from the run's beginning. Those of trials are of all its sessions, the finals' known at the end.
+struct SweepSummary : TrialCounts {
   std::int64_t session = 0;  ///< of the first device
   std::string run;           ///< uuid
-  int trials = 0;
-  int ok = 0;
-  int duplicates = 0;  ///< trials that share the result of the same machine code
-  int dropped = 0;     ///< usable ones that racing sampled no further, as they are slower than the best
   int rejected = 0;    ///< trials that did not need the device
   int reused = 0;      ///< configurations known from earlier runs under the same key
   int reused_ok = 0;   ///< usable ones among them

@@ -289,10 +289,7 @@ void SweepRun::count_earlier_trials() {
     filter.session_id = session.id;
     store_.for_each_trial(filter, [&](const StoredTrial& stored) {
       if (stored.trial.stage == TrialStage::search) {
-        ++summary_.trials;
-        summary_.ok += stored.trial.status == TrialStatus::ok ? 1 : 0;
-        summary_.duplicates += stored.trial.shared_trial != 0 ? 1 : 0;
-        summary_.dropped += was_dropped(stored.trial) ? 1 : 0;
+        summary_.add(stored.trial);
         summary_.rejected += stored.trial.status == TrialStatus::rejected ? 1 : 0;
         of_gone_compilers[stored.toolkit.compiler + " " + stored.toolkit.version] += has_compiler(stored) ? 0 : 1;
       }

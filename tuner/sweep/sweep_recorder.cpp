@@ -12,10 +12,7 @@ void SweepRecorder::store_trial(SweepTask& task, const Trial& trial, const std::
   const ContextIds context = task.stored(trial.config).context;
   const Trial stored = task.stored_trial(trial);
   const std::int64_t id = persist([&](Store& store) { return store.add_trial(task.session, context, stored); });
-  ++summary_.trials;
-  summary_.ok += trial.status == TrialStatus::ok ? 1 : 0;
-  summary_.duplicates += trial.shared_trial != 0 ? 1 : 0;
-  summary_.dropped += was_dropped(trial) ? 1 : 0;
+  summary_.add(trial);
   summary_.rejected += trial.status == TrialStatus::rejected ? 1 : 0;
   const bool had_hope = task.search.hopeless().empty();
   const std::vector<ProblemSearch::ResolvedTrial> same = task.search.observe(trial, id, run_key);

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <utility>
 
 #include "core/error.hpp"
@@ -75,6 +76,14 @@ void SweepRun::sum_up() {
     summary_.trial_times = {};
     for (const TrialTimes& times : store.trial_times(summary_.run)) {
       summary_.trial_times += times;
+    }
+    static_cast<TrialCounts&>(summary_) = {};
+    const std::map<std::int64_t, TrialCounts> counts = counts_by_session(store);
+    for (const SessionRow& session : store.sessions()) {
+      const auto known = counts.find(session.id);
+      if (session.run_uuid == summary_.run && known != counts.end()) {
+        summary_ += known->second;
+      }
     }
   });
   summary_.not_reached = not_reached();
@@ -325,7 +334,7 @@ std::optional<Slices> SweepRun::slices(const DevicePlan& plan) const {
 // their windows take.
 std::optional<double> SweepRun::eta_s() const {
   const auto budget_s = deadline_.left_s();
-  const int made = summary_.trials - trials_at_start_;
+  const std::int64_t made = summary_.trials - trials_at_start_;
   if (options_.trials >= kUnlimitedTrials || made < 3) {
     return budget_s;
   }
@@ -350,7 +359,7 @@ std::optional<double> SweepRun::eta_s() const {
     }
   }
   const double each_s = finals_s > 0 ? finals_s / std::max(1.0, decided) : objective_windows_s(options_.finals);
-  const double eta_s = left * std::max(0.0, elapsed_s) / made + undecided * each_s / devices;
+  const double eta_s = left * std::max(0.0, elapsed_s) / static_cast<double>(made) + undecided * each_s / devices;
   if (!(eta_s > 0)) {  // of finals alone, of which nothing is known
     return budget_s;
   }

@@ -88,7 +88,7 @@ class SweepRun {
   std::optional<double> limit_s_;                     ///< what was left of it at first
   std::optional<Clock::time_point> over_at_;          ///< when it was found to be over
   std::optional<Clock::time_point> planned_late_at_;  ///< when that was so before the plan was done
-  int trials_at_start_ = 0;
+  std::int64_t trials_at_start_ = 0;
   bool closing_ = false;
   bool told_of_stop_ = false;
   std::uint64_t database_inode_ = 0;

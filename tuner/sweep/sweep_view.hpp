@@ -35,10 +35,10 @@ struct DeviceProgress {
 /// A running sweep as people look at it.
 struct SweepView {
   std::vector<DeviceProgress> devices{};
-  int trials = 0;
-  int usable = 0;
-  int duplicates = 0;  ///< same code as another configuration
-  int dropped = 0;     ///< by racing: slower than the best, and sampled no further
+  std::int64_t trials = 0;  ///< this and those that follow as in TrialCounts
+  std::int64_t usable = 0;
+  std::int64_t duplicates = 0;
+  std::int64_t dropped = 0;
   int rejected = 0;
   std::size_t compiling = 0;  ///< compile workers at work
   std::size_t compile_workers = 0;

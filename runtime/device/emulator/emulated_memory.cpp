@@ -7,34 +7,20 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <limits>
 #include <string>
 
 #include "core/error.hpp"
+#include "core/util/available_memory.hpp"
+#include "core/util/byte_size.hpp"
 
 namespace pascaline {
 namespace {
 
 constexpr std::size_t kRangePage = std::size_t{64} << 10;  // a multiple of every page size that Linux runs with
 constexpr std::size_t kMaxBytes = std::size_t{1} << 47;
+constexpr std::size_t kLookFrom = std::size_t{64} << 20;  // what is available is asked for buffers from this size on
 
 std::size_t rounded(std::size_t bytes, std::size_t step) { return (bytes + step - 1) / step * step; }
-
-// What programs can still have without swapping: what is free, and what caches of files would give back.
-std::uint64_t available_bytes() {
-  std::ifstream file("/proc/meminfo");
-  std::string name;
-  std::uint64_t kibibytes = 0;
-  std::string unit;
-  while (file >> name >> kibibytes) {
-    if (name == "MemAvailable:") {
-      return kibibytes << 10;
-    }
-    std::getline(file, unit);
-  }
-  return std::numeric_limits<std::uint64_t>::max();
-}
 
 void check_copy(const char* doing, std::size_t to, std::size_t from) {
   if (to != from) {
@@ -90,6 +76,12 @@ void EmulatedMemory::take(std::size_t bytes) {
         fmt::format("no memory for {} bytes on the emulated device, {} of {} are given out; use a smaller problem",
                     bytes, held_bytes_, limit_bytes_),
         ENOMEM);
+  }
+  // The system would give out addresses for more than there is, and end programs when they are written to.
+  if (const std::uint64_t available = bytes < kLookFrom ? bytes : available_memory_bytes(); bytes > available) {
+    throw EmulatorError(fmt::format("no memory for {} on the emulated device, {} are available; use a smaller problem",
+                                    shown_bytes(bytes), shown_bytes(available)),
+                        ENOMEM);
   }
   held_bytes_ += bytes;
 }
@@ -241,7 +233,7 @@ std::size_t EmulatedMemory::map(std::uint64_t number, std::size_t bytes) {
 MemoryState EmulatedMemory::state() {
   enter("ask for free memory");
   const std::lock_guard lock(mutex_);
-  return {std::min(limit_bytes_ - held_bytes_, available_bytes()), limit_bytes_};
+  return {std::min(limit_bytes_ - held_bytes_, available_memory_bytes()), limit_bytes_};
 }
 
 void EmulatedMemory::release(std::uint64_t number) noexcept {

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <ctime>
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -334,6 +335,20 @@ TEST(SpaceParserTest, TheSmallSpaceItselfIsRight) {
   EXPECT_TRUE(space.dimensions[1].fixed);
   EXPECT_TRUE(space.dimensions[0].varies);
   EXPECT_FALSE(space.dimensions[1].varies);
+}
+
+// Names are looked up in time that hardly grows with their number: with a walk over all, this took minutes.
+TEST(SpaceParserTest, AHundredThousandMacrosAreReadInSeconds) {
+  constexpr int kMacros = 100'000;
+  json space = small_space();
+  space["macros"] = json::array();
+  for (int i = 0; i < kMacros; ++i) {
+    space["macros"].push_back({{"name", "MACRO_" + std::to_string(i)}, {"value", "N"}});
+  }
+  const std::string text = space.dump();
+  const std::clock_t start = std::clock();
+  EXPECT_EQ(Space::parse(text, "scale.json").derived.size(), static_cast<std::size_t>(kMacros));
+  EXPECT_LT(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC, 10.0) << "seconds of the processor";
 }
 
 TEST(SpaceParserTest, AnArchitectureMayHaveDefaultsOfItsOwn) {

@@ -33,7 +33,7 @@ class PoorDocumentsTest(BrowserTest):
     def test_sessions_without_a_trial(self):
         session = sample_document.Maker(False).session(1, "GeForce GTX 1080", "auto", telemetry=False, context=None, trials=0,
                                                         samples=0, discarded={})
-        texts = self.texts_of(sample_document.empty(sessions=[session], database={"file": "t.db", "trials": 0, "sessions": 1}))
+        texts = self.texts_of(sample_document.empty(sessions=[session], database={"file": "t.db", **sample_document.counts(0), "sessions": 1}))
         self.assertIn("GeForce GTX 1080", texts["#/overview"])
         self.assertIn("No session has readings", texts["#/thermal"])
 
@@ -48,7 +48,7 @@ class PoorDocumentsTest(BrowserTest):
         self.assertIn("No session has readings", texts["#/thermal"])
 
     def test_filter_that_lets_nothing_through(self):
-        document = sample_document.empty(kernel_filter="nothing", database={"file": "t.db", "trials": 9, "sessions": 0})
+        document = sample_document.empty(kernel_filter="nothing", database={"file": "t.db", **sample_document.counts(9), "sessions": 0})
         texts = self.texts_of(document)
         self.assertIn("Only kernel nothing is reported", texts["#/overview"])
         self.assertIn("The database has no trials of the kernel", texts["#/overview"])

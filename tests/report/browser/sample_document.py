@@ -4,6 +4,11 @@ names or with markup in every text, and the poor ones. Numbers are made by a see
 import math
 import random
 
+
+def counts(trials, dropped=0, finals=0):
+    return {"trials": trials, "ok": max(0, trials - 264), "dropped": dropped, "duplicates": trials // 10, "finals": finals}
+
+
 STATUSES = ["ok", "rejected", "compile_failed", "launch_failed", "wrong_result", "timed_out", "crashed"]
 START = 1_772_400_000_000
 MARKUP = ['<img src=x onerror="document.title=\'injected\'">', "</script><script>document.title='injected'</script>",
@@ -16,7 +21,7 @@ def empty(**changes):
     """The document of a database without a trial."""
     document = {
         "format": "pascaline-report", "version": 1, "title": "Pascaline tuning report", "generated_unix_ms": START,
-        "program_version": "0.1.0", "database": {"file": "tuned.db", "trials": 0, "sessions": 0},
+        "program_version": "0.1.0", "database": {"file": "tuned.db", **counts(0), "sessions": 0},
         "kernel_filter": None, "device_filter": None, "live": False, "contexts": [], "compilers": [], "devices": [], "sessions": [], "comparison": None}
     document.update(changes)
     return document
@@ -144,7 +149,7 @@ class Maker:
             "confidence": 0.9991,
             "gflops": flops / best["median_us"] / 1e3, "gbs": size / best["median_us"] / 1e3, "roofline_us": bound,
             "roofline_share": bound / best["median_us"], "energy_mj": best["energy_mj"],
-            "statuses": {status: n for status, n in statuses.items() if n}, "trials": rows * 5,
+            "statuses": {status: n for status, n in statuses.items() if n}, **counts(rows * 4, finals=rows),
             "pareto": self.pareto(names, held),
             "searches": [self.search(session, self.mark(searcher), 200, default["median_us"] * 1.2, best["median_us"] * (1 + 0.03 * i))
                          for i, (session, searcher) in enumerate(sessions)],
@@ -219,7 +224,7 @@ class Maker:
             "started_unix_ms": start, "finished_unix_ms": start + 8 * 3_600_000, "state": "finished", "alive": False,
             "spent_ms": 8 * 3_600_000 - 40_000, "searcher": self.mark(searcher), "seed": number,
             "command_line": self.mark("pascaline sweep --workload qwen3-vl-2b.json --until 07:00"), "program_version": "0.1.0",
-            "imported_from": None, "trials": 1200, "dropped": 310, "samples": 96_000, "discarded": {"thermal_throttle": 61, "clock_drift": 12},
+            "imported_from": None, **counts(1200, dropped=310, finals=41), "samples": 96_000, "discarded": {"thermal_throttle": 61, "clock_drift": 12},
             "telemetry": self.telemetry(start) if telemetry else None}
         made.update(changes)
         return made
@@ -245,7 +250,7 @@ class Maker:
             "toolkit": {"compiler": "nvrtc", "version": self.mark("12.9"), "target": "sm_61", "driver_version": "12.4"},
             "roofline": {"peak_gflops": 8873.0, "memory_gbps": 320.3,
                          "source": self.mark("20 multiprocessors at 1733 MHz; 256 bits at 5005 MHz.")} if roofline else None,
-            "first_unix_ms": START, "last_unix_ms": START + 17 * 3_600_000, "spent_ms": 16 * 3_600_000, "trials": trials,
+            "first_unix_ms": START, "last_unix_ms": START + 17 * 3_600_000, "spent_ms": 16 * 3_600_000, **counts(trials, finals=41), "mean_speedup": 1.64,
             "statuses": {"ok": trials - 264, "rejected": 210, "compile_failed": 44, "launch_failed": 0, "wrong_result": 7,
                          "timed_out": 2, "crashed": 1},
             "workload": {"name": self.mark("qwen3-vl-2b"), "totals": [
@@ -320,7 +325,7 @@ def full(markup=False, **changes):
                          {"kernel": "matmul", "problem": make.mark("matmul M=2"), "devices": [None, best(900, 8), best(100, 8)],
                           "same_config": True}]}]
     document = empty(title=make.mark("Night of the card"), contexts=contexts, compilers=compilers, devices=devices, sessions=sessions, comparison=make.comparison(),
-                     database={"file": make.mark("tuned.db"), "trials": 4321, "sessions": 3})
+                     database={"file": make.mark("tuned.db"), **counts(4321), "sessions": 3})
     document.update(changes)
     return document
 
@@ -332,7 +337,7 @@ def only_failures():
     context = make.context(0, "GeForce GTX 1080", [kernel], roofline=False, workload=False)
     context.update(trials=6, statuses={**{status: 0 for status in STATUSES}, "crashed": 6}, failures_more=0)
     session = make.session(1, "GeForce GTX 1080", "auto", telemetry=False, samples=0, discarded={}, trials=6)
-    return empty(contexts=[context], sessions=[session], database={"file": "tuned.db", "trials": 6, "sessions": 1})
+    return empty(contexts=[context], sessions=[session], database={"file": "tuned.db", **counts(6), "sessions": 1})
 
 
 def large(megabytes):
@@ -347,4 +352,4 @@ def large(megabytes):
         kernels.append(make.kernel(f"kernel_{number}", 40))
         size += len(str(kernels[-1]))
         number += 1
-    return empty(contexts=[context], sessions=[session], database={"file": "tuned.db", "trials": 200_000, "sessions": 1})
+    return empty(contexts=[context], sessions=[session], database={"file": "tuned.db", **counts(200_000), "sessions": 1})

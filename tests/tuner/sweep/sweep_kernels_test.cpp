@@ -118,6 +118,16 @@ TEST_F(SweepKernelsTest, ReferenceThatDoesNotCompileCostsItsKernelOnly) {
   expect_sound();
 }
 
+TEST_F(SweepKernelsTest, AShapeThatTheMemoryIsTooSmallForCostsItselfOnly) {
+  const SweepSummary summary = sweep_both({toy("1000"), accumulate("100000000000")});
+  EXPECT_EQ(trials_by_problem(), (std::map<std::string, int>{{"toy N=1000", 9}}));
+  ASSERT_EQ(summary.left_out.size(), 1U);
+  EXPECT_NE(summary.left_out[0].find("this shape needs "), std::string::npos) << summary.left_out[0];
+  EXPECT_NE(summary.left_out[0].find(" are available"), std::string::npos) << summary.left_out[0];
+  EXPECT_EQ(last_state(), "finished");
+  expect_sound();
+}
+
 TEST_F(SweepKernelsTest, SpaceWithoutAValidConfigurationCostsItsKernelOnly) {
   nlohmann::json json = accumulate_json();
   json["constraints"].push_back({{"require", "N > 5000 + BLOCK"}, {"because", "small problems are for others"}});

@@ -2,6 +2,7 @@
 #include <functional>
 #include <thread>
 
+#include "core/util/available_memory.hpp"
 #include "runtime/device/emulator/emulated_memory.hpp"
 #include "support.hpp"
 
@@ -112,6 +113,8 @@ TEST(EmulatedMemory, KeepsToItsLimit) {
   EXPECT_THROW((void)memory.allocate_pinned(~std::size_t{0}), EmulatorError);
   EmulatedMemory unlimited(state, ~std::uint64_t{0});
   EXPECT_THROW((void)unlimited.allocate_raw(~std::size_t{0}), EmulatorError);
+  const std::string beyond = refusal_of([&] { (void)unlimited.allocate_raw(available_memory_bytes() + (1U << 30)); });
+  EXPECT_NE(beyond.find(" are available"), std::string::npos) << beyond << " (addresses alone could be had)";
   EXPECT_NO_THROW((void)unlimited.allocate_raw(10)) << "what was refused does not count";
 }
 

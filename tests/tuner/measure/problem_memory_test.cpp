@@ -1,0 +1,50 @@
+#include "tuner/measure/problem_memory.hpp"
+
+#include <gtest/gtest.h>
+
+#include "core/error.hpp"
+#include "core/util/available_memory.hpp"
+#include "tests/tuner/toy_kernel.hpp"
+
+namespace pascaline::testing {
+namespace {
+
+constexpr double kGuards = 2.0 * Device::kGuardBytes;
+
+// The toy has two inputs and an output of N float32.
+TEST(ProblemMemoryTest, SumsBuffersReferencesAndCopies) {
+  const ToyBench bench(toy_json({kRight}));
+  const ProblemMemory with_kernel = problem_memory(bench.bound(), true);
+  EXPECT_EQ(with_kernel.buffers, 3 * (4 * 1000 + kGuards));
+  EXPECT_EQ(with_kernel.references, 8 * 1000 + kGuards);
+  EXPECT_EQ(with_kernel.copies, 2 * 4 * 1000 + 8 * 1000);
+  const ProblemMemory on_host = problem_memory(bench.bound(), false);
+  EXPECT_EQ(on_host.buffers, with_kernel.buffers);
+  EXPECT_EQ(on_host.references, 0);
+  EXPECT_EQ(on_host.copies, with_kernel.copies + 2 * 8 * 1000) << "inputs are widened";
+}
+
+TEST(ProblemMemoryTest, MoreThanIsAvailableIsRefusedInOneLineThatNamesTheSizes) {
+  // Each buffer fits by itself; all of them do not.
+  const auto count = static_cast<std::int64_t>(available_memory_bytes() / 16);
+  for (const std::int64_t n : {count, std::int64_t{1} << 55}) {
+    ToyBench bench(toy_json({kRight}), n);
+    try {
+      require_problem_memory(bench.device(), bench.bound(), true);
+      FAIL() << n;
+    } catch (const OutOfMemoryError& error) {
+      const std::string line = error.what();
+      EXPECT_TRUE(line.starts_with("this shape needs ")) << line;
+      for (const char* part : {"buffers ", "references on the device ", "are available; use a smaller shape"}) {
+        EXPECT_NE(line.find(part), std::string::npos) << line;
+      }
+      EXPECT_EQ(line.find('\n'), std::string::npos);
+      EXPECT_GT(error.needed_bytes(), error.free_bytes());
+    }
+  }
+  ToyBench small(toy_json({kRight}));
+  EXPECT_NO_THROW(require_problem_memory(small.device(), small.bound(), true));
+}
+
+}  // namespace
+}  // namespace pascaline::testing

@@ -1,0 +1,81 @@
+#include "tuner/measure/problem_memory.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/elements.hpp"
+#include "core/error.hpp"
+#include "core/util/available_memory.hpp"
+#include "core/util/byte_size.hpp"
+#include "runtime/dispatch/planner.hpp"
+
+namespace pascaline {
+namespace {
+
+constexpr double kGuards = 2.0 * Device::kGuardBytes;
+
+// What stays free for code, stacks and whatever else runs on the machine.
+constexpr double kUsablePart = 15.0 / 16;
+
+// As a double, as extents of hostile shapes are beyond the integers that count bytes.
+double bytes_of_buffer(const BoundSpace& space, const Argument& argument, const Config& config, double count) {
+  const ElementType type = space.type_of(argument);
+  return is_matrix_format(type) ? static_cast<double>(space.buffer_bytes(argument, config))
+                                : count * static_cast<double>(size_of(type));
+}
+
+std::string shown(double bytes) {
+  constexpr double kMost = 0x1p63;
+  return shown_bytes(static_cast<std::uint64_t>(std::clamp(bytes, 0.0, kMost)));
+}
+
+void require(double needed, std::uint64_t available, const std::string& where, const std::string& parts) {
+  if (needed > static_cast<double>(available) * kUsablePart) {
+    throw OutOfMemoryError(fmt::format("this shape needs {} of memory{} ({}), {} are available; use a smaller shape",
+                                       shown(needed), where, parts, shown(static_cast<double>(available))),
+                           static_cast<std::uint64_t>(std::min(needed, 0x1p63)), available);
+  }
+}
+
+}  // namespace
+
+ProblemMemory problem_memory(const BoundSpace& space, bool on_device) {
+  const Config config = untuned_config(space);
+  ProblemMemory memory;
+  for (const Argument& argument : space.space().arguments) {
+    if (argument.kind != ArgumentKind::buffer || argument.access == Access::scratch) {
+      continue;
+    }
+    const auto count = static_cast<double>(space.value(argument, config));
+    const double bytes = bytes_of_buffer(space, argument, config, count);
+    const double wide = count * sizeof(double);
+    memory.buffers += bytes + kGuards;
+    if (is_input(argument)) {
+      memory.copies += bytes + (on_device ? 0 : wide);
+    }
+    if (is_output(argument)) {
+      memory.copies += wide;
+      memory.references += on_device ? wide + kGuards : 0;
+    }
+  }
+  return memory;
+}
+
+void require_problem_memory(Device& device, const BoundSpace& space, bool on_device) {
+  const ProblemMemory memory = problem_memory(space, on_device);
+  const std::uint64_t on_host = available_memory_bytes();
+  const std::uint64_t on_card = device.memory().state().free_bytes;
+  const std::string buffers = fmt::format("buffers {}, references on the device {}", shown(memory.buffers),
+                                          shown(memory.references));
+  if (device.info().kind == DeviceKind::emulator) {
+    require(memory.buffers + memory.references + memory.copies, std::min(on_host, on_card), "",
+            fmt::format("{}, inputs and references to compare with {}", buffers, shown(memory.copies)));
+    return;
+  }
+  require(memory.buffers + memory.references, on_card, " on the device", buffers);
+  require(memory.copies, on_host, " on the host",
+          fmt::format("inputs and references to compare with {}", shown(memory.copies)));
+}
+
+}  // namespace pascaline
