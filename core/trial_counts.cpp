@@ -32,10 +32,10 @@ std::string text_of(const TrialCounts& counts) {
   const auto number = [](std::int64_t count, std::string_view what) {
     return counted(static_cast<std::size_t>(count), what);
   };
-  std::string text = fmt::format(
-      "{} ({} usable{}, {})", number(counts.trials, "trial"), counts.ok,
-      counts.dropped > 0 ? fmt::format(", {} of them dropped early as slower", counts.dropped) : "",
-      number(counts.duplicates, "duplicate"));
+  std::string text =
+      fmt::format("{} ({} usable{}, {})", number(counts.trials, "trial"), counts.ok,
+                  counts.dropped > 0 ? fmt::format(", {} of them dropped early as slower", counts.dropped) : "",
+                  number(counts.duplicates, "duplicate"));
   return counts.finals > 0 ? fmt::format("{}, {} in finals", text, number(counts.finals, "measurement")) : text;
 }
 

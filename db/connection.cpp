@@ -63,7 +63,8 @@ std::string explain_sqlite(int code, std::string_view message) {
                          message);
     case SQLITE_TOOBIG:
       return fmt::format(
-          "a text in it has more than {} MiB, which this program never writes; the file was changed by another program: "
+          "a text in it has more than {} MiB, which this program never writes; the file was changed by another "
+          "program: "
           "restore a copy",
           kMaxTextBytes >> 20);
     default:

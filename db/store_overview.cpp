@@ -12,7 +12,8 @@ namespace {
 std::string select_briefs(bool one_kernel) {
   return fmt::format(
       "SELECT id, session_id, device_id, toolkit_id, kernel_id, space_id, problem_id, status, stage, is_default, "
-      "median_us, low_us, high_us, sample_count, verify_ms, measure_ms, started_unix_ms, config, reason, shared_trial_id IS NOT NULL FROM trials{} "
+      "median_us, low_us, high_us, sample_count, verify_ms, measure_ms, started_unix_ms, config, reason, "
+      "shared_trial_id IS NOT NULL FROM trials{} "
       "ORDER BY id",
       one_kernel ? " WHERE kernel_id IN (SELECT id FROM kernels WHERE name = ?)" : "");
 }

@@ -93,17 +93,17 @@ DocumentJson roofline_json(const ReportRoofline& roofline) {
 
 DocumentJson context_json(const ReportContext& context) {
   DocumentJson json{{"device", device_json(context.device)},
-          {"toolkit", toolkit_json(context.toolkit)},
-          {"roofline", context.roofline ? roofline_json(*context.roofline) : DocumentJson()},
-          {"first_unix_ms", moment(context.first_unix_ms)},
-          {"last_unix_ms", moment(context.last_unix_ms)},
-          {"spent_ms", context.spent_ms},
-          {"statuses", statuses_json(context.statuses, true)},
-          {"mean_speedup", json_number(context.speedups.speedup)},
-          {"workload", context.workload ? workload_json(*context.workload) : DocumentJson()},
-          {"kernels", list_of(context.kernels, kernel_json)},
-          {"failures", list_of(context.failures, failure_json)},
-          {"failures_more", context.failures_more}};
+                    {"toolkit", toolkit_json(context.toolkit)},
+                    {"roofline", context.roofline ? roofline_json(*context.roofline) : DocumentJson()},
+                    {"first_unix_ms", moment(context.first_unix_ms)},
+                    {"last_unix_ms", moment(context.last_unix_ms)},
+                    {"spent_ms", context.spent_ms},
+                    {"statuses", statuses_json(context.statuses, true)},
+                    {"mean_speedup", json_number(context.speedups.speedup)},
+                    {"workload", context.workload ? workload_json(*context.workload) : DocumentJson()},
+                    {"kernels", list_of(context.kernels, kernel_json)},
+                    {"failures", list_of(context.failures, failure_json)},
+                    {"failures_more", context.failures_more}};
   json.update(counts_json(context.counts));
   return json;
 }
@@ -145,24 +145,24 @@ DocumentJson session_json(const ReportSession& session) {
     discarded[std::string(name_of(mark))] = count;
   }
   DocumentJson json{{"id", row.id},
-          {"uuid", json_text(row.uuid)},
-          {"run_uuid", json_text(row.run_uuid)},
-          {"context", or_null(session.context)},
-          {"device", json_text(row.device.name)},
-          {"started_unix_ms", moment(row.started_unix_ms)},
-          {"finished_unix_ms", moment(row.finished_unix_ms.value_or(0))},
-          {"state", json_text(row.state)},
-          {"alive", row.alive},
-          {"spent_ms", row.spent_ms},
-          {"searcher", json_text(row.searcher)},
-          {"seed", row.seed},
-          {"command_line", json_text(row.command_line)},
-          {"program_version", json_text(row.program_version)},
-          {"imported_from", text_or_null(row.imported_from)},
-          {"samples", session.samples},
-          {"discarded", discarded},
-          {"trial_time_ms", session.times ? trial_time_json(*session.times) : DocumentJson()},
-          {"telemetry", session.telemetry ? telemetry_json(*session.telemetry) : DocumentJson()}};
+                    {"uuid", json_text(row.uuid)},
+                    {"run_uuid", json_text(row.run_uuid)},
+                    {"context", or_null(session.context)},
+                    {"device", json_text(row.device.name)},
+                    {"started_unix_ms", moment(row.started_unix_ms)},
+                    {"finished_unix_ms", moment(row.finished_unix_ms.value_or(0))},
+                    {"state", json_text(row.state)},
+                    {"alive", row.alive},
+                    {"spent_ms", row.spent_ms},
+                    {"searcher", json_text(row.searcher)},
+                    {"seed", row.seed},
+                    {"command_line", json_text(row.command_line)},
+                    {"program_version", json_text(row.program_version)},
+                    {"imported_from", text_or_null(row.imported_from)},
+                    {"samples", session.samples},
+                    {"discarded", discarded},
+                    {"trial_time_ms", session.times ? trial_time_json(*session.times) : DocumentJson()},
+                    {"telemetry", session.telemetry ? telemetry_json(*session.telemetry) : DocumentJson()}};
   json.update(counts_json(session.counts));
   return json;
 }

@@ -33,8 +33,8 @@ struct TrialPoint {
 struct GatheredProblem {
   ContextIds ids;  ///< the space is that of its latest trial
   ContextRows rows;
-  std::size_t context = 0;              ///< index in GatheredTrials::contexts
-  std::vector<TrialPoint> trials;       ///< in the order they were stored, the finals' measurements among them
+  std::size_t context = 0;         ///< index in GatheredTrials::contexts
+  std::vector<TrialPoint> trials;  ///< in the order they were stored, the finals' measurements among them
   TrialCounts counts;
   ConfigTable configs;                  ///< of the trials, in their order
   std::optional<TimeSummary> baseline;  ///< of the latest default

@@ -328,9 +328,8 @@ void add_workload(ReportDocument& document, const ReportOptions& options, const 
       options.workload.empty() ? std::nullopt : std::optional(calls_of_workload(options));
   for (ReportContext& context : document.contexts) {
     std::optional<ModelCalls> model = asked_for;
-    const auto plan = std::find_if(plans.begin(), plans.end(), [&](const ModelPlan& known) {
-      return same_device(known.device, context.device);
-    });
+    const auto plan = std::find_if(plans.begin(), plans.end(),
+                                   [&](const ModelPlan& known) { return same_device(known.device, context.device); });
     if (plan != plans.end()) {
       model = calls_of_plan(plan->plan, options);
     }

@@ -41,8 +41,8 @@ std::string status_counts(const DeviceSummary& group) {
   std::string list;
   for (std::size_t i = 0; i < kStatusCount; ++i) {
     if (group.statuses[i] > 0 && static_cast<TrialStatus>(i) != TrialStatus::ok) {
-      list += fmt::format("{}{} {}", list.empty() ? "; " : ", ", group.statuses[i],
-                          name_of(static_cast<TrialStatus>(i)));
+      list +=
+          fmt::format("{}{} {}", list.empty() ? "; " : ", ", group.statuses[i], name_of(static_cast<TrialStatus>(i)));
     }
   }
   return list;
@@ -217,7 +217,8 @@ std::string time_section(const DeviceSummary& group, const ReportOptions& option
     lines.push_back(std::move(line));
   }
   const std::string text = fmt::format(
-      "Configurations that the searches ran on the device (trials but for duplicates and those that failed before){}, and the shares of their time there: bringing code to the "
+      "Configurations that the searches ran on the device (trials but for duplicates and those that failed before){}, "
+      "and the shares of their time there: bringing code to the "
       "device, making inputs and references, the launch that is checked, launches before the first sample, evicting "
       "caches, launches that are timed, waiting for the card to be fit, and the rest.\n\n",
       options.kernel.empty() ? "" : ", of all kernels of these sessions");
@@ -252,7 +253,8 @@ std::string overview(const std::vector<DeviceSummary>& groups) {
                     speedups.speedup ? fmt::format("**{:.2f}×**", *speedups.speedup) : std::string(kNoValue)));
   }
   return markdown_table(
-      "| Device | Built by | Last trial | Time spent | Searcher | Trials | Problems decided | Mean speedup over defaults |\n"
+      "| Device | Built by | Last trial | Time spent | Searcher | Trials | Problems decided | Mean speedup over "
+      "defaults |\n"
       "|---|---|---|--:|---|--:|--:|--:|",
       lines);
 }

@@ -91,9 +91,8 @@ Table sessions_table(const Store& store, const ShowOptions& options) {
                           dead ? "died" : session.state, clean_name(session.device.name),
                           clean_name(session.toolkit.compiler + " " + session.toolkit.version + " " +
                                      shown_architecture(session.toolkit.target)),
-                          clean_name(session.searcher), session.seed,
-                          of_session.trials, of_session.ok, of_session.dropped, of_session.duplicates,
-                          of_session.finals, clean_name(session.uuid),
+                          clean_name(session.searcher), session.seed, of_session.trials, of_session.ok,
+                          of_session.dropped, of_session.duplicates, of_session.finals, clean_name(session.uuid),
                           session.imported_from.empty() ? Json() : Json(clean_name(session.imported_from))});
   }
   return table;
@@ -199,9 +198,8 @@ Table trials_table(const Store& store, const ShowOptions& options) {
                           name_of(trial.status), name_of(trial.stage), median(trial.time),
                           trial.time ? Json(trial.time->low_us) : Json(),
                           trial.time ? Json(trial.time->high_us) : Json(), known_figure(trial.resources.registers),
-                          known_figure(trial.occupancy),
-                          clean_line(trial.config.text()), clean_line(trial.reason), number(trial.energy_mj),
-                          number(trial.sustained_us), note(store, stored.id, trial)});
+                          known_figure(trial.occupancy), clean_line(trial.config.text()), clean_line(trial.reason),
+                          number(trial.energy_mj), number(trial.sustained_us), note(store, stored.id, trial)});
     if (is_full(table, options)) {
       break;
     }

@@ -57,7 +57,6 @@ struct DeviceSummary {
   std::vector<SessionTrialTimes> trial_times;
 };
 
-
 /// From one time to another. The interval is what the two 95 % intervals allow at most: wider than one of the ratio
 /// itself. Nothing where a time is missing, `to` is not above zero, or a ratio is not finite.
 [[nodiscard]] std::optional<ReportSpeedup> speedup_between(const std::optional<TimeSummary>& from,

@@ -54,9 +54,10 @@ std::string format_of(const ReportCommandOptions& options) {
     return known == kExtensions.end() ? "md" : std::string(known->second);
   }
   if (known != kExtensions.end() && known->second != options.format) {
-    throw UsageError(fmt::format("--format {} contradicts --output {}, which is named as {}: leave --format out, or "
-                                 "give a name that ends in .{}",
-                                 options.format, options.output, known->second, options.format));
+    throw UsageError(
+        fmt::format("--format {} contradicts --output {}, which is named as {}: leave --format out, or "
+                    "give a name that ends in .{}",
+                    options.format, options.output, known->second, options.format));
   }
   return options.format;
 }

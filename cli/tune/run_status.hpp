@@ -38,7 +38,6 @@ struct Run {
 [[nodiscard]] std::string idle_text(const Store& store, const std::vector<SessionRow>& newest_first);
 
 /// All of it: `database`, `running`, `last`, and in `resume` the command that resumes it, or null.
-[[nodiscard]] nlohmann::json status_json(const Store& store,
-                                         const std::vector<SessionRow>& newest_first);
+[[nodiscard]] nlohmann::json status_json(const Store& store, const std::vector<SessionRow>& newest_first);
 
 }  // namespace pascaline::cli

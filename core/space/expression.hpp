@@ -51,8 +51,8 @@ class Symbols {
   void require_free(std::string_view name) const;
   int add_name(std::string name);
 
-  std::vector<std::string> names_;                      // by slot
-  std::map<std::string, int, std::less<>> slots_;       // of the names
+  std::vector<std::string> names_;                 // by slot
+  std::map<std::string, int, std::less<>> slots_;  // of the names
   std::map<std::string, std::string, std::less<>> forbidden_;
   std::map<std::string, std::shared_ptr<const Expression>, std::less<>> definitions_;
 };

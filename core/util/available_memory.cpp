@@ -76,7 +76,8 @@ std::uint64_t left_in_groups(const fs::path& root) {
     const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
     const std::string own = line.substr(second + 1);
     if (controllers == ",,") {
-      left = std::min(left, left_in_groups(root / "sys/fs/cgroup", own, {"memory.max", "memory.current", "inactive_file"}));
+      left = std::min(left,
+                      left_in_groups(root / "sys/fs/cgroup", own, {"memory.max", "memory.current", "inactive_file"}));
     } else if (controllers.find(",memory,") != std::string::npos) {
       left = std::min(left, left_in_groups(root / "sys/fs/cgroup/memory", own,
                                            {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"}));

@@ -54,9 +54,10 @@ function explorerPart(entry) {
           'Tick two or more configurations (at most ' + mostChosen +
               '). The best is the winner of the finals, if there were any: ' +
               'finalists are measured again side by side, because the fastest trial of a search is partly luck. ',
-          configurations.shown < configurations.of ? 'Of ' + count(configurations.of) + ' measurements (trials and those in finals), the report lists ' +
+          configurations.shown < configurations.of ?
+              'Of ' + count(configurations.of) + ' measurements (trials and those in finals), the report lists ' +
                   count(configurations.shown) + ': the best, the default, the finalists and a sample of the rest.' :
-                                                     ''),
+              ''),
       configurationsTable(entry, state.shown, toggle),
       chosen.length === 0 ? note('No configuration is ticked.') :
                             element(

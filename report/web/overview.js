@@ -12,7 +12,11 @@ function overviewPage() {
     ].filter((text) => text)
              .join(' ')),
     tiles([
-      {label: 'Trials', value: count(report.database.trials), detail: 'in ' + plural(report.database.sessions, 'session')},
+      {
+        label: 'Trials',
+        value: count(report.database.trials),
+        detail: 'in ' + plural(report.database.sessions, 'session')
+      },
       {label: 'Problems with a winner', value: decidedTile().value, detail: decidedTile().detail},
       {label: 'Kernels', value: count(kernelNames().length), detail: kernelNames().join(', ')},
       {

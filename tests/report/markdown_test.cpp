@@ -23,7 +23,9 @@ TEST_F(MarkdownTest, WinnerShowsTimesSpeedupRatesAndConfidence) {
   store_.set_winner(context_, winner, TimeSummary{200, 180, 220, 30}, 0.987);
   const std::string report = markdown_report(store_);
   EXPECT_HOLDS(report, "## NVIDIA GeForce GTX 1080 Ti (compute capability 6.1, 28 SMs), nvrtc 12.9 for sm_61");
-  EXPECT_HOLDS(report, "2023-11-14 22:13 UTC to 2023-11-14 22:13 UTC: 2 trials (2 usable, 0 duplicates), 1 measurement in finals.");
+  EXPECT_HOLDS(
+      report,
+      "2023-11-14 22:13 UTC to 2023-11-14 22:13 UTC: 2 trials (2 usable, 0 duplicates), 1 measurement in finals.");
   EXPECT_HOLDS(report, "### matmul (source source-a)");
   EXPECT_HOLDS(report,
                "| matmul M=512 N=2048 K=1024 STORAGE=float16 | 200 | 100 | 2.00× (1.64–2.44) | 20000 | 4000 | 98.7 % | "
@@ -312,10 +314,9 @@ TEST_F(MarkdownTest, TheTimeOfTrialsIsBrokenDownBySession) {
   store_.add_trial(session_, context_, trial);
   const std::string report = markdown_report(store_);
   EXPECT_HOLDS(report, "3 trials (3 usable, 1 of them dropped early as slower, 0 duplicates).");
-  EXPECT_HOLDS(
-      report,
-      "| Session | Began | Ran | Dropped early | Device time | Per trial | load | inputs | check | warm up | "
-      "evict | sample | wait | other |\n|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n");
+  EXPECT_HOLDS(report,
+               "| Session | Began | Ran | Dropped early | Device time | Per trial | load | inputs | check | warm up | "
+               "evict | sample | wait | other |\n|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n");
   EXPECT_HOLDS(report, "| 2 | 1 | 0 s | 100 ms | 10 % | 5 % | 5 % | 4 % | 16 % | 30 % | 20 % | 10 % |");
   EXPECT_HOLDS(markdown_report(store_, {.kernel = "matmul"}), "of all kernels of these sessions");
   const std::int64_t another = begin_example_session(store_, context_);

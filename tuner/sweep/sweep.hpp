@@ -128,9 +128,9 @@ struct PhaseTime {
 struct SweepSummary : TrialCounts {
   std::int64_t session = 0;  ///< of the first device
   std::string run;           ///< uuid
-  int rejected = 0;    ///< trials that did not need the device
-  int reused = 0;      ///< configurations known from earlier runs under the same key
-  int reused_ok = 0;   ///< usable ones among them
+  int rejected = 0;          ///< trials that did not need the device
+  int reused = 0;            ///< configurations known from earlier runs under the same key
+  int reused_ok = 0;         ///< usable ones among them
   int problems_done = 0;
   int problems_exhausted = 0;  ///< of which no trial was expected to be faster by `SweepOptions::min_gain`, at the end
   int restarts = 0;            ///< of measurement workers

@@ -20,8 +20,8 @@ class AvailableMemoryTest : public ::testing::Test {
 
   ~AvailableMemoryTest() override { std::filesystem::remove_all(folder_); }
 
-  std::filesystem::path folder_ = std::filesystem::temp_directory_path() /
-                                  ("available_memory_" + std::to_string(::getpid()));
+  std::filesystem::path folder_ =
+      std::filesystem::temp_directory_path() / ("available_memory_" + std::to_string(::getpid()));
 };
 
 TEST_F(AvailableMemoryTest, IsWhatTheMachineHas) {
