@@ -9,7 +9,7 @@ using OrderedJson = nlohmann::ordered_json;
 
 int small(Query& row) { return static_cast<int>(row.integer()); }
 
-// Each trial that is read has its device's name and its toolkit's: they are kept as long as they are ever shown.
+// Each trial that is read has names of its device, toolkit and kernel: no more of them is kept than is ever shown.
 std::string name_in(Query& row) { return bounded(row.text(), kMaxShownLine); }
 
 OrderedJson read_object(const std::string& text, std::string_view table, std::string_view column) {
@@ -24,7 +24,7 @@ OrderedJson read_object(const std::string& text, std::string_view table, std::st
 
 Problem read_problem(Query& row) {
   Problem problem;
-  problem.kernel = row.text();
+  problem.kernel = name_in(row);
   const std::string dimensions_text = row.text();
   const OrderedJson dimensions = read_object(dimensions_text, "problems", "dimensions");
   for (const auto& [name, value] : dimensions.items()) {

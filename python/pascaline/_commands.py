@@ -289,9 +289,12 @@ def report(
     """
     name = path_text("file", file)
     ending = name.rsplit(".", 1)[-1].lower() if "." in name else ""
-    chosen = text_of("format", format) or {"html": "html", "htm": "html", "csv": "csv", "json": "json"}.get(ending, "md")
+    named = {"html": "html", "htm": "html", "md": "md", "markdown": "md", "csv": "csv", "json": "json"}.get(ending)
+    chosen = text_of("format", format) or named or "md"
     if chosen not in ("html", "md", "csv", "json"):
         raise ArgumentError(f"format: there is no '{chosen}'; it is one of html, md, csv, json")
+    if named is not None and chosen != named:
+        raise ArgumentError(f"format: '{chosen}' contradicts file, whose name ends in .{ending}; leave format out")
     compares = against is not None or against_session is not None
     if workload is not None and workload != "none" and chosen in ("md", "csv"):
         raise ArgumentError("workload: it weights the speedups in html and json; give one of these as format")

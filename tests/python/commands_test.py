@@ -61,6 +61,8 @@ def test_report_in_all_formats(swept: pathlib.Path, tmp_path: pathlib.Path) -> N
     assert document is not None and json.loads(document)
     with pytest.raises(pascaline.Error, match="database in use"):
         pascaline.report(swept, swept, "md")
+    with pytest.raises(pascaline.ArgumentError, match="contradicts file"):
+        pascaline.report(swept, page, "md")
 
 
 def test_ctrl_c_ends_a_sweep_after_the_trial_in_flight(tmp_path: pathlib.Path) -> None:

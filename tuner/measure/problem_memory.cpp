@@ -66,8 +66,8 @@ void require_problem_memory(Device& device, const BoundSpace& space, bool on_dev
   const ProblemMemory memory = problem_memory(space, on_device);
   const std::uint64_t on_host = available_memory_bytes();
   const std::uint64_t on_card = device.memory().state().free_bytes;
-  const std::string buffers =
-      fmt::format("buffers {}, references on the device {}", shown(memory.buffers), shown(memory.references));
+  const std::string buffers = fmt::format("buffers {}{}", shown(memory.buffers),
+                                          on_device ? ", references on the device " + shown(memory.references) : "");
   if (device.info().kind == DeviceKind::emulator) {
     require(memory.buffers + memory.references + memory.copies, std::min(on_host, on_card), "",
             fmt::format("{}, inputs and references to compare with {}", buffers, shown(memory.copies)));
