@@ -4,11 +4,11 @@
 // In this order: a logit of a token that was seen (seen[i] > 0) is divided by `repetition` if positive, else multiplied
 // by it, and lowered by `presence`; all are divided by `temperature`; the top_k largest are kept (0 or less: all; of
 // equal ones those with lower ids), of those the fewest from the top whose probabilities sum up to top_p or more (at
-// least one), and one of them is drawn by one number of Philox-4x32-10, whose key is generator[0] and whose counter
-// generator[1]. A temperature of 0 takes the largest, of equal ones the first. NaN is never chosen. settings[4] are
-// temperature, top_p, repetition and presence.
-// Writes the token and its probability among those kept; counts the token in `seen`, and adds one to generator[1]. If
-// all logits are NaN, the token is 0 with probability 0, and nothing is counted.
+// least one), of those the ones that have at least min_p of the probability of the likeliest, and one of them is drawn
+// by one number of Philox-4x32-10, whose key is generator[0] and whose counter generator[1]. A temperature of 0 takes
+// the largest, of equal ones the first. NaN is never chosen. settings[5] are temperature, top_p, repetition, presence
+// and min_p. Writes the token and its probability among those kept; counts the token in `seen`, and adds one to
+// generator[1]. If all logits are NaN, the token is 0 with probability 0, and nothing is counted.
 //
 // FLOPs: about 20·VOCABULARY. Bytes: 4·VOCABULARY, twice that if there are penalties.
 // Requires: pointers aligned to 16 bytes; VOCABULARY from 1 to 2^20.

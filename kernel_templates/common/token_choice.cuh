@@ -358,8 +358,43 @@ struct TokenChoice {
     float probability;
   };
 
-  // One of the tokens that top_k and top_p leave, drawn by `random`.
-  static __device__ __forceinline__ Choice draw(Search& search, int top_k, float top_p, Wide random) {
+  // What cuts the tail of the tokens off.
+  struct Limits {
+    int top_k;
+    float top_p;
+    float min_p;
+  };
+
+  // Weight of the tokens whose own is at least `part` of the largest logit's. Bins before the first that has tokens
+  // below that are whole; bins after it have none.
+  static __device__ __forceinline__ Wide likely_weight(Search& search, float part, float largest) {
+    Workplace& work = search.work;
+    const Wide least = share_of(fminf(part, 1.0f), weight_in(mass_of(search.warmth.power(largest)), 0));
+    constexpr Wide kLightest = Wide{1} << (kMassBits - 1);
+    Wide weight = 0;
+    int bin = 0;
+    for (; bin < kBins && weight_in(kLightest, bin) >= least; ++bin) {
+      weight += weight_in(work.bins[bin], bin);
+    }
+    if (bin == kBins) {
+      return weight;
+    }
+    __syncthreads();
+    work.tally.clear();
+    __syncthreads();
+    search.words.visit(0, 1, [&](float logit, int) {
+      const long long power = search.warmth.power(logit);
+      const unsigned int mass = mass_of(power);
+      if (search.top - exponent_of(power) == bin && weight_in(mass, bin) >= least) {
+        work.tally.add(static_cast<int>(threadIdx.x) % kRunSize, mass);
+      }
+    });
+    __syncthreads();
+    return weight + weight_in(work.tally.sum(0, kRunSize), bin);
+  }
+
+  // One of the tokens that the limits leave, drawn by `random`.
+  static __device__ __forceinline__ Choice draw(Search& search, const Limits& limits, float largest, Wide random) {
     const Wide* bins = search.work.bins;
     Wide tokens = 0;
     Wide kept = 0;  // weight of the tokens left
@@ -370,13 +405,17 @@ struct TokenChoice {
     Choice choice{};
 #pragma unroll 1
     for (int stage = 0; stage < 3; ++stage) {
-      const bool skipped =
-          stage == 0 ? top_k <= 0 || static_cast<Wide>(top_k) >= tokens : stage == 1 && !(top_p < 1.0f);
+      const bool skipped = stage == 0 ? limits.top_k <= 0 || static_cast<Wide>(limits.top_k) >= tokens
+                                      : stage == 1 && !(limits.top_p < 1.0f);
       if (skipped) {
         continue;
       }
-      const Wide target = stage == 0   ? static_cast<Wide>(top_k)
-                          : stage == 1 ? share_of(top_p, kept)
+      if (stage == 2 && limits.min_p > 0.0f) {
+        const Wide likely = likely_weight(search, limits.min_p, largest);
+        kept = likely < kept ? likely : kept;
+      }
+      const Wide target = stage == 0   ? static_cast<Wide>(limits.top_k)
+                          : stage == 1 ? share_of(limits.top_p, kept)
                                        : __umul64hi(random, kept) + 1;
       const Found found = search.find(target, stage > 0);
       const Wide through = weight_in(found.through, search.bin);
@@ -426,7 +465,7 @@ struct TokenChoice {
       const int top = exponent_of(warmth.power(logit_of(largest)));
       join_bins(work, warmth, given.summaries, top);
       Search search{work, words, warmth, top};
-      choice = draw(search, most, given.settings[1],
+      choice = draw(search, {most, given.settings[1], given.settings[4]}, logit_of(largest),
                     philox(static_cast<Wide>(given.generator[0]), static_cast<Wide>(given.generator[1])));
       __syncthreads();
     }

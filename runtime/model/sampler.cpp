@@ -27,7 +27,7 @@ void put_values(DeviceMemory& memory, const RawBuffer& buffer, std::span<const T
 
 Sampler::Sampler(Executor& executor, std::int64_t vocabulary) : executor_(&executor), vocabulary_(vocabulary) {
   DeviceMemory& memory = executor.memory();
-  settings_ = memory.allocate_raw(4 * sizeof(float));
+  settings_ = memory.allocate_raw(5 * sizeof(float));
   top_k_ = memory.allocate_raw(sizeof(std::int32_t));
   generator_ = memory.allocate_raw(2 * sizeof(std::int64_t));
   seen_ = memory.allocate_raw(static_cast<std::size_t>(vocabulary) * sizeof(std::int32_t));
@@ -38,7 +38,7 @@ Sampler::Sampler(Executor& executor, std::int64_t vocabulary) : executor_(&execu
 
 void Sampler::set(const ops::SamplingSettings& settings, std::span<const std::int32_t> seen) {
   ops::check_settings(settings);
-  const std::array<float, 4> numbers = ops::device_settings(settings);
+  const std::array<float, 5> numbers = ops::device_settings(settings);
   const std::array<std::int32_t, 1> top_k{settings.top_k};
   const std::array<std::uint64_t, 2> generator{settings.seed, 0};
   std::vector<std::int32_t> counts(static_cast<std::size_t>(vocabulary_));
@@ -58,7 +58,7 @@ TensorView Sampler::token_of_kernels() const { return {choice_.bytes().data(), E
 
 ops::Sample Sampler::choice(const TensorView& logits) const {
   return {.logits = logits,
-          .settings = {settings_.data(), ElementType::float32, {4}},
+          .settings = {settings_.data(), ElementType::float32, {5}},
           .top_k = {top_k_.data(), ElementType::int32, {1}},
           .generator = {generator_.data(), ElementType::int64, {2}},
           .seen = {seen_.data(), ElementType::int32, {vocabulary_}},

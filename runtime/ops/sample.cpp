@@ -6,7 +6,7 @@ bool Sample::check() const {
   const Checks check(kName);
   const Extent vocabulary{"VOCABULARY", logits.shape[0]};
   check.dense({"logits", &logits}, {ElementType::float32}, {vocabulary});
-  check.dense({"settings", &settings}, {ElementType::float32}, {{"4", 4}});
+  check.dense({"settings", &settings}, {ElementType::float32}, {{"5", 5}});
   check.dense({"top_k", &top_k}, {ElementType::int32}, {{"1", 1}});
   check.dense({"generator", &generator}, {ElementType::int64}, {{"2", 2}});
   check.dense({"seen", &seen}, {ElementType::int32}, {vocabulary});

@@ -12,7 +12,7 @@ struct Sample {
   static constexpr const char* kName = "sample";
 
   TensorView logits;       ///< [VOCABULARY], float32; at most kMaxVocabulary
-  TensorView settings;     ///< [4], float32: `device_settings`
+  TensorView settings;     ///< [5], float32: `device_settings`
   TensorView top_k;        ///< [1], int32
   TensorView generator;    ///< [2], int64: seed and number of the draw, to which one is added
   TensorView seen;         ///< [VOCABULARY], int32: how often each token was seen; counts the chosen one

@@ -20,6 +20,7 @@ void Sample::compute() const {
   given.top_p = numbers[1];
   given.repetition = numbers[2];
   given.presence = numbers[3];
+  given.min_p = numbers[4];
   given.top_k = values_of<const std::int32_t>(top_k)[0];
   given.seed = state[0];
   const SampledToken chosen =

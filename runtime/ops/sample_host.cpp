@@ -114,6 +114,24 @@ std::uint64_t share_of(float share, std::uint64_t whole) {
   return std::max<std::uint64_t>(target, 1);
 }
 
+// Weight of the tokens whose own is at least `part` of the largest logit's.
+std::uint64_t likely_weight(const Bins& bins, float part) {
+  const auto by_rank = [](const Candidate& a, const Candidate& b) { return a.rank < b.rank; };
+  const Candidate& first = *std::max_element(bins.candidates.begin(), bins.candidates.end(), by_rank);
+  const std::uint64_t least = share_of(std::min(part, 1.0F), weight_in(first.mass, 0));
+  std::array<std::uint64_t, kBins> masses{};
+  for (const Candidate& candidate : bins.candidates) {
+    if (weight_in(candidate.mass, candidate.bin) >= least) {
+      masses[static_cast<std::size_t>(candidate.bin)] += candidate.mass;
+    }
+  }
+  std::uint64_t weight = 0;
+  for (std::size_t bin = 0; bin < kBins; ++bin) {
+    weight += weight_in(masses[bin], static_cast<int>(bin));
+  }
+  return weight;
+}
+
 SampledToken draw(const Bins& bins, const SamplingSettings& settings, std::uint64_t random) {
   std::uint64_t tokens = 0;
   std::uint64_t kept = 0;
@@ -126,6 +144,9 @@ SampledToken draw(const Bins& bins, const SamplingSettings& settings, std::uint6
   }
   if (settings.top_p < 1.0F) {
     kept = find(bins, share_of(settings.top_p, kept), true).through;
+  }
+  if (settings.min_p > 0.0F) {
+    kept = std::min(kept, likely_weight(bins, settings.min_p));
   }
   const Place place = find(bins, high_product(random, kept) + 1, true);
   const double probability = static_cast<double>(place.through - place.before) / static_cast<double>(kept);
@@ -182,6 +203,7 @@ void check_settings(const SamplingSettings& settings) {
   require_finite(settings.repetition, "repetition penalty");
   require_finite(settings.presence, "presence penalty");
   require_finite(settings.top_p, "top_p");
+  require_finite(settings.min_p, "min_p");
   if (settings.temperature < 0) {
     throw Error(fmt::format("sampling: temperature is {}; it must be 0 (the most probable token) or greater",
                             settings.temperature));
@@ -196,10 +218,13 @@ void check_settings(const SamplingSettings& settings) {
   if (settings.top_p < 0 || settings.top_p > 1) {
     throw Error(fmt::format("sampling: top_p is {}; it must be from 0 to 1", settings.top_p));
   }
+  if (settings.min_p < 0 || settings.min_p > 1) {
+    throw Error(fmt::format("sampling: min_p is {}; it must be from 0 (all tokens) to 1", settings.min_p));
+  }
 }
 
-std::array<float, 4> device_settings(const SamplingSettings& settings) noexcept {
-  return {settings.temperature, settings.top_p, settings.repetition, settings.presence};
+std::array<float, 5> device_settings(const SamplingSettings& settings) noexcept {
+  return {settings.temperature, settings.top_p, settings.repetition, settings.presence, settings.min_p};
 }
 
 SampledToken sample_on_host(std::span<const float> logits, const SamplingSettings& settings,

@@ -18,15 +18,16 @@ struct SamplingSettings {
   float temperature = 0.0F;  ///< what logits are divided by; 0: the largest is taken, of equal ones the first
   std::int32_t top_k = 0;    ///< how many are kept, of equal ones those with lower ids; 0: all
   float top_p = 1.0F;        ///< of those the fewest, from the most probable on, that have this probability together
+  float min_p = 0.0F;        ///< of those the ones with at least this part of the most probable one's probability
   std::uint64_t seed = 0;    ///< of the draw among them
 };
 
 /// Throws Error, naming the value and what it may be, for a temperature below 0, a repetition penalty that is not above
-/// 0, a top_k below 0, a top_p outside of 0 … 1, and for anything that is not finite.
+/// 0, a top_k below 0, a top_p or min_p outside of 0 … 1, and for anything that is not finite.
 void check_settings(const SamplingSettings& settings);
 
-/// The settings as `sample` reads them on a device: temperature, top_p, repetition, presence.
-[[nodiscard]] std::array<float, 4> device_settings(const SamplingSettings& settings) noexcept;
+/// The settings as `sample` reads them on a device: temperature, top_p, repetition, presence, min_p.
+[[nodiscard]] std::array<float, 5> device_settings(const SamplingSettings& settings) noexcept;
 
 struct SampledToken {
   std::int32_t token = 0;

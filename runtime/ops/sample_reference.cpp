@@ -15,6 +15,7 @@ void reference_sample(const Problem& /*problem*/, std::span<const std::vector<do
   settings.top_p = static_cast<float>(inputs[1][1]);
   settings.repetition = static_cast<float>(inputs[1][2]);
   settings.presence = static_cast<float>(inputs[1][3]);
+  settings.min_p = static_cast<float>(inputs[1][4]);
   settings.top_k = static_cast<std::int32_t>(inputs[2][0]);
   settings.seed = static_cast<std::uint64_t>(static_cast<std::int64_t>(inputs[3][0]));
   auto step = static_cast<std::uint64_t>(static_cast<std::int64_t>(inputs[3][1]));

@@ -202,7 +202,7 @@ void make(PlaceTensors& tensors, const Problem& of, NextTokenPlace& place) {
     return tensors.changed(name, ElementType::int32, extents, 0, 100);
   };
   next.sample.logits = tensors.read(ElementType::float32, {vocabulary}, -8, 8);
-  next.sample.settings = tensors.floats(ops::device_settings(settings), {4});
+  next.sample.settings = tensors.floats(ops::device_settings(settings), {5});
   next.sample.top_k = tensors.integers(none, {1});
   next.sample.generator = tensors.changed("generator", ElementType::int64, {2}, 0, 100);
   next.sample.seen = counted("seen", {vocabulary});

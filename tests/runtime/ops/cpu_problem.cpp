@@ -446,7 +446,7 @@ void run_position_embedding(const CpuProblem& of) {
 
 void run_sample(const CpuProblem& of) {
   const std::int64_t vocabulary = of.dimension("VOCABULARY");
-  ops::compute(ops::Sample{of.view("logits", {vocabulary}), of.view("settings", {4}), of.view("top_k", {1}),
+  ops::compute(ops::Sample{of.view("logits", {vocabulary}), of.view("settings", {5}), of.view("top_k", {1}),
                            of.view("generator", {2}), of.view("seen", {vocabulary}), of.view("token", {1}),
                            of.view("probability", {1})});
 }
@@ -455,7 +455,7 @@ void run_sample_next(const CpuProblem& of) {
   const std::int64_t vocabulary = of.dimension("VOCABULARY");
   const std::int64_t width = of.dimension("WIDTH");
   ops::compute(ops::SampleNext{
-      {of.view("logits", {vocabulary}), of.view("settings", {4}), of.view("top_k", {1}), of.view("generator", {2}),
+      {of.view("logits", {vocabulary}), of.view("settings", {5}), of.view("top_k", {1}), of.view("generator", {2}),
        of.view("seen", {vocabulary}), of.view("token", {1}), of.view("probability", {1})},
       {of.view("length", {1}), of.view("slots", {1}), of.view("positions", {3, 1})},
       of.view("table", {vocabulary, width}),

@@ -142,10 +142,10 @@ TEST(ReferenceTest, GatherGivesZerosForWhatIsNoRow) {
 
 TEST(ReferenceTest, SampleCountsAndStepsOn) {
   const Problem of = problem("sample", {{"VOCABULARY", 3}});
-  // Settings: temperature, top_p, repetition, presence.
-  const auto greedy = results(of, {{1, 3, 2}, {0, 1, 2, 0}, {0}, {7, 41}, {0, 1, 0}}, {2, 3, 1, 1});
+  // Settings: temperature, top_p, repetition, presence, min_p.
+  const auto greedy = results(of, {{1, 3, 2}, {0, 1, 2, 0, 0}, {0}, {7, 41}, {0, 1, 0}}, {2, 3, 1, 1});
   EXPECT_EQ(greedy, (std::vector<Values>{{7, 42}, {0, 1, 1}, {2}, {1}}));
-  const auto drawn = results(of, {{0, 0, -100}, {1, 0.25, 1, 0}, {0}, {7, 0}, {0, 0, 0}}, {2, 3, 1, 1});
+  const auto drawn = results(of, {{0, 0, -100}, {1, 0.25, 1, 0, 0}, {0}, {7, 0}, {0, 0, 0}}, {2, 3, 1, 1});
   EXPECT_EQ(drawn, (std::vector<Values>{{7, 1}, {1, 0, 0}, {0}, {1}}));
 }
 

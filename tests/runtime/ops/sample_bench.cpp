@@ -27,7 +27,7 @@ SampleBench::SampleBench(std::size_t vocabulary)
       dispatcher_(*device_, with_kept_kernels()),
       vocabulary_(vocabulary),
       logits_(device_->allocate(vocabulary * sizeof(float))),
-      settings_(device_->allocate(4 * sizeof(float))),
+      settings_(device_->allocate(5 * sizeof(float))),
       top_k_(device_->allocate(sizeof(std::int32_t))),
       generator_(device_->allocate(2 * sizeof(std::int64_t))),
       seen_(device_->allocate(vocabulary * sizeof(std::int32_t))),
@@ -45,7 +45,7 @@ void SampleBench::set_logits(const std::vector<float>& logits) {
 }
 
 void SampleBench::set(const ops::SamplingSettings& settings) {
-  const std::array<float, 4> reals = ops::device_settings(settings);
+  const std::array<float, 5> reals = ops::device_settings(settings);
   const std::array<std::int32_t, 1> top_k{settings.top_k};
   const std::array<std::uint64_t, 2> generator{settings.seed, 0};
   device_->upload(settings_, std::as_bytes(std::span(reals)));
@@ -69,7 +69,7 @@ void SampleBench::launch() {
   const auto count = static_cast<std::int64_t>(vocabulary_);
   ops::Sample arguments;
   arguments.logits = view(logits_, ElementType::float32, count);
-  arguments.settings = view(settings_, ElementType::float32, 4);
+  arguments.settings = view(settings_, ElementType::float32, 5);
   arguments.top_k = view(top_k_, ElementType::int32, 1);
   arguments.generator = view(generator_, ElementType::int64, 2);
   arguments.seen = view(seen_, ElementType::int32, count);

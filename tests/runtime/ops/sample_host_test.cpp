@@ -78,6 +78,13 @@ Kept kept_in_float64(const std::vector<float>& logits, const std::vector<std::in
          (count == 0 || (settings.top_p < 1.0F && through < settings.top_p * sum) || settings.top_p >= 1.0F)) {
     through += kept.probabilities[count++];
   }
+  // As Transformers' MinPLogitsWarper, after the others.
+  const auto is_likely = [&](double probability) {
+    return probability >= static_cast<double>(settings.min_p) * kept.probabilities.front();
+  };
+  while (count > 1 && !is_likely(kept.probabilities[count - 1])) {
+    through -= kept.probabilities[--count];
+  }
   kept.ids.resize(count);
   kept.probabilities.resize(count);
   for (double& probability : kept.probabilities) {
@@ -218,6 +225,7 @@ struct Case {
   float repetition = 1.0F;
   float presence = 0.0F;
   float deviation = 2.0F;
+  float min_p = 0.0F;
 };
 
 class SampleFloat64Test : public ::testing::TestWithParam<Case> {};
@@ -227,6 +235,7 @@ TEST_P(SampleFloat64Test, DrawsWhatFloat64Draws) {
   SamplingSettings settings = warm(of.temperature, of.top_k, of.top_p);
   settings.repetition = of.repetition;
   settings.presence = of.presence;
+  settings.min_p = of.min_p;
   const std::vector<float> logits = drawn_logits(of.vocabulary, 3, of.deviation);
   std::vector<std::int32_t> seen(of.vocabulary);
   for (std::size_t i = 0; i < seen.size(); i += 3) {
@@ -249,8 +258,10 @@ INSTANTIATE_TEST_SUITE_P(Cases, SampleFloat64Test,
                                            Case{1031, 0.7F, 20, 0.8F}, Case{1031, 1, 0, 1}, Case{1031, 1.5F, 0, 0.95F},
                                            Case{1031, 1, 100, 1, 1.3F, 0.5F}, Case{1031, 0.05F, 5000, 0.99F},
                                            Case{4099, 8, 700, 0.6F, 1.1F, -0.5F}, Case{4099, 1, 0, 0.9F, 1, 1.5F, 0.0F},
-                                           Case{151'936, 0.7F, 20, 0.8F, 1, 0, 3},
-                                           Case{151'936, 1, 0, 0.95F, 1, 0, 1}));
+                                           Case{151'936, 0.7F, 20, 0.8F, 1, 0, 3}, Case{151'936, 1, 0, 0.95F, 1, 0, 1},
+                                           Case{1031, 1, 0, 1, 1, 0, 2, 0.02F}, Case{37, 0.7F, 20, 0.8F, 1, 0, 2, 0.3F},
+                                           Case{4099, 1.5F, 700, 0.95F, 1.1F, 0.5F, 2, 0.1F},
+                                           Case{151'936, 1, 0, 1, 1, 0, 3, 0.001F}));
 
 // Pearson's statistic over the tokens of at least 5 expected draws, against a bound that chance exceeds once in 10^6.
 TEST(SampleOnHostTest, DrawsFollowTheProbabilities) {
@@ -279,6 +290,23 @@ TEST(SampleOnHostTest, DrawsFollowTheProbabilities) {
   }
 }
 
+TEST(SampleOnHostTest, MinPKeepsTheTokensNearTheLikeliest) {
+  const std::vector<float> logits{std::log(0.5F), std::log(0.3F), std::log(0.15F), std::log(0.05F)};
+  const auto kept = [&](float min_p) {
+    SamplingSettings settings = warm(1);
+    settings.min_p = min_p;
+    std::vector<bool> drawn(logits.size());
+    for (std::uint64_t step = 0; step < 400;) {
+      drawn[static_cast<std::size_t>(ops::sample_on_host(logits, settings, {}, step).token)] = true;
+    }
+    return drawn;
+  };
+  EXPECT_EQ(kept(0), (std::vector<bool>{true, true, true, true}));
+  EXPECT_EQ(kept(0.2F), (std::vector<bool>{true, true, true, false}));
+  EXPECT_EQ(kept(0.5F), (std::vector<bool>{true, true, false, false}));
+  EXPECT_EQ(kept(1), (std::vector<bool>{true, false, false, false}));
+}
+
 TEST(SampleOnHostTest, RefusesWhatDoesNotFit) {
   std::uint64_t step = 0;
   std::vector<std::int32_t> seen(3);
@@ -300,7 +328,10 @@ TEST(SamplingSettingsTest, AreChecked) {
       {[](auto& of) { of.top_k = -1; }, "top_k is -1"},
       {[](auto& of) { of.top_p = 1.5F; }, "top_p is 1.5"},
       {[](auto& of) { of.top_p = -0.1F; }, "top_p is -0.1"},
-      {[](auto& of) { of.top_p = kNan; }, "top_p is nan"}};
+      {[](auto& of) { of.top_p = kNan; }, "top_p is nan"},
+      {[](auto& of) { of.min_p = -0.1F; }, "min_p is -0.1"},
+      {[](auto& of) { of.min_p = 1.5F; }, "min_p is 1.5"},
+      {[](auto& of) { of.min_p = kNan; }, "min_p is nan"}};
   for (const auto& [spoil, message] : cases) {
     SamplingSettings settings = warm(0.7F, 20, 0.8F);
     EXPECT_NO_THROW(ops::check_settings(settings));

@@ -64,6 +64,11 @@ SamplingSettings with(float temperature, std::int32_t top_k, float top_p, float 
   return settings;
 }
 
+SamplingSettings with_min_p(SamplingSettings settings, float min_p) {
+  settings.min_p = min_p;
+  return settings;
+}
+
 class SampleOpsHostTest : public ::testing::TestWithParam<Same> {};
 
 TEST_P(SampleOpsHostTest, ChoosesWhatTheHostChooses) {
@@ -104,6 +109,14 @@ const Same kSame[] = {
     {"both", 1031, 300, with(0.7F, 20, 0.8F)},
     {"penalties", 515, 300, with(0.9F, 40, 0.95F, 1.2F, 1.5F)},
     {"rewards", 515, 100, with(0.9F, 40, 0.95F, 0.5F, -0.5F)},
+    {"min_p", 1031, 200, with_min_p(with(1, 0, 1), 0.05F)},
+    {"min_p_of_the_rest", 1031, 200, with_min_p(with(1.5F, 200, 0.9F, 1.2F, 0.5F), 0.2F)},
+    {"min_p_without_effect", 1031, 60, with_min_p(with(1, 20, 0.5F), 1e-9F)},
+    {"min_p_1", 257, 60, with_min_p(with(1, 0, 1), 1), Logits::few_values},
+    {"min_p_beyond", 257, 40, with_min_p(with(1, 0, 1), 7)},
+    {"min_p_no_number", 257, 40, with_min_p(with(1, 0, 1), kNoNumber)},
+    {"min_p_flat", 9001, 60, with_min_p(with(1, 0, 1), 0.9F), Logits::normal, 0.1F},
+    {"min_p_special", 33, 60, with_min_p(with(1, 0, 0.9F), 0.1F), Logits::special},
     {"ties", 1031, 100, with(1, 300, 0.9F), Logits::few_values},
     {"equal_beyond_candidates", 4099, 60, with(1, 3000, 0.9F), Logits::equal},
     {"flat_beyond_candidates", 9001, 100, with(1, 5000, 0.97F), Logits::normal, 0.2F},
