@@ -112,7 +112,7 @@ Model::Model(Executor& executor, ModelConfig config, WeightSource& weights, cons
       decoder_(side(Place::device), side(Place::processor), config_.text, weights_.text, plan_.placement,
                weights_.blocks.empty() ? nullptr : &stream_.emplace(executor.memory(), weights_), options_.context,
                options_.chunk, options_.attention),
-      sampler_(executor, config_.text.vocab) {
+      sampler_(executor, config_.text.vocab, no_numbers_text(options_.weights, options_.cache)) {
   const bool sees_there = plan_.placement.vision == Place::processor;
   if (config_.vision) {
     tower_.emplace(sees_there ? processor_->linear : linear_, sees_there ? processor_->fusion : fusion_,

@@ -18,7 +18,7 @@ constexpr int kMaxFailedRecordings = 3;
 
 std::int32_t Model::sample() {
   require_logits();
-  check_logits(logits());
+  check_logits(logits(), sampler_.no_numbers());
   const TensorView logits(logits_memory_.data(), ElementType::float32, {config_.text.vocab});
   place_next(length_ - 1);  // from where it advances
   choose_next(logits, next_pass());

@@ -1,9 +1,14 @@
 #include "runtime/model/sampler.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <limits>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/error.hpp"
@@ -14,8 +19,6 @@ namespace pascaline {
 namespace {
 
 constexpr std::size_t kProbabilityOffset = 16;  // operands are aligned to that
-constexpr const char* kNoNumbers =
-    "the model's logits are not numbers; the weights may be damaged, or overflow float16: try --weights float32";
 
 template <typename T>
 void put_values(DeviceMemory& memory, const RawBuffer& buffer, std::span<const T> values) {
@@ -25,7 +28,23 @@ void put_values(DeviceMemory& memory, const RawBuffer& buffer, std::span<const T
 
 }  // namespace
 
-Sampler::Sampler(Executor& executor, std::int64_t vocabulary) : executor_(&executor), vocabulary_(vocabulary) {
+std::string no_numbers_text(const WeightRecipe& weights, ElementType cache) {
+  constexpr std::string_view kProblem = "the model's logits are not numbers";
+  std::vector<std::string_view> advice;
+  if (cache == ElementType::float16) {
+    advice.emplace_back("--kv-cache float32");
+  }
+  const auto is_narrow = [](const WeightRecipe::Rule& rule) { return rule.type != ElementType::float32; };
+  if (std::any_of(weights.rules().begin(), weights.rules().end(), is_narrow)) {
+    advice.emplace_back("--weights float32");
+  }
+  return advice.empty() ? fmt::format("{}: the weights are damaged; download the model again", kProblem)
+                        : fmt::format("{}: something overflows float16, or the weights are damaged; try {}", kProblem,
+                                      fmt::join(advice, " and "));
+}
+
+Sampler::Sampler(Executor& executor, std::int64_t vocabulary, std::string no_numbers)
+    : executor_(&executor), vocabulary_(vocabulary), no_numbers_(std::move(no_numbers)) {
   DeviceMemory& memory = executor.memory();
   settings_ = memory.allocate_raw(5 * sizeof(float));
   top_k_ = memory.allocate_raw(sizeof(std::int32_t));
@@ -77,7 +96,7 @@ std::int32_t Sampler::token() {
   std::memcpy(&probability, choice_.bytes().data() + kProbabilityOffset, sizeof(probability));
   // What is drawn has a probability above 0: only where there is nothing to draw from it is 0.
   if (!(probability > 0)) {
-    throw Error(kNoNumbers);
+    throw Error(no_numbers_);
   }
   return token;
 }
@@ -87,11 +106,11 @@ void Sampler::put(std::int32_t token) {
   std::memcpy(choice_.bytes().data(), &token, sizeof(token));
 }
 
-void check_logits(std::span<const float> logits) {
+void check_logits(std::span<const float> logits, const std::string& no_numbers) {
   const bool good = std::all_of(logits.begin(), logits.end(),
                                 [](float logit) { return logit < std::numeric_limits<float>::infinity(); });
   if (!good) {
-    throw Error(kNoNumbers);
+    throw Error(no_numbers);
   }
 }
 
