@@ -8,7 +8,7 @@
 #include <set>
 
 #include "runtime/checkpoint/gguf/gguf_file.hpp"
-#include "runtime/checkpoint/gguf/utf8_check.hpp"
+#include "core/util/utf8_check.hpp"
 #include "runtime/checkpoint/model_error.hpp"
 #include "runtime/checkpoint/weight_table.hpp"
 

@@ -1,4 +1,4 @@
-#include "runtime/checkpoint/gguf/utf8_check.hpp"
+#include "core/util/utf8_check.hpp"
 
 #include <cstddef>
 #include <cstdint>
