@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/util/foreign_text.hpp"
 #include "core/util/json_reader.hpp"
 #include "core/util/paths.hpp"
 #include "runtime/checkpoint/gguf/projector_config.hpp"
@@ -106,7 +107,7 @@ class SpecialTokensOfFolder {
    public:
     explicit File(std::string name)
         : name_(std::move(name)),
-          content_(std::filesystem::exists(name_) ? parse_json(read_space_file(name_), name_)
+          content_(std::filesystem::exists(name_) ? parse_json(read_foreign_text(name_), name_)
                                                   : nlohmann::json::object()) {}
 
     // In a Qwen3-VL's file it stands with the text model.

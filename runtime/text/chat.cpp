@@ -27,9 +27,11 @@ class ChatEncoder {
         turn_start_(written(form_->start)),
         turn_end_(written(form_->end)) {}
 
-  void begin_text() {
+  void begin_text(std::optional<TokenId> beginning) {
     if (!form_->text_start.empty()) {
       token(written(form_->text_start));
+    } else if (beginning && *beginning != turn_start_) {
+      token(*beginning);
     }
   }
 
@@ -114,12 +116,13 @@ class ChatEncoder {
 ChatMessage text_message(ChatRole role, std::string text) { return {role, {{ChatPart::Kind::text, std::move(text)}}}; }
 
 std::vector<TokenId> encode_chat(const Tokenizer& tokenizer, std::span<const ChatMessage> messages,
-                                 std::span<const std::size_t> image_tokens, ChatTemplate chat_template) {
+                                 std::span<const std::size_t> image_tokens, ChatTemplate chat_template,
+                                 std::optional<TokenId> beginning) {
   if (messages.empty()) {
     throw Error("cannot encode a conversation without messages");
   }
   ChatEncoder encoder(tokenizer, image_tokens, chat_template);
-  encoder.begin_text();
+  encoder.begin_text(beginning);
   for (const ChatMessage& message : rendered_messages(messages, chat_template)) {
     encoder.message(message);
   }

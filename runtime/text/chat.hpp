@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -41,11 +42,13 @@ enum class ChatTemplate {
 /// image is
 /// <|vision_start|>, as many <|image_pad|> as `image_tokens` says for it, in order over all messages, and
 /// <|vision_end|>.
+/// Where the template itself writes no token at the beginning of the text, `beginning` is, if it is given.
 /// Throws Error if there are no messages, an image is not the user's, `image_tokens` does not have one positive
 /// number an image, the tokenizer lacks a token of the template, or a conversation of Qwen3's ends with an answer.
 [[nodiscard]] std::vector<TokenId> encode_chat(const Tokenizer& tokenizer, std::span<const ChatMessage> messages,
                                                std::span<const std::size_t> image_tokens = {},
-                                               ChatTemplate chat_template = ChatTemplate::qwen3_vl);
+                                               ChatTemplate chat_template = ChatTemplate::qwen3_vl,
+                                               std::optional<TokenId> beginning = {});
 
 /// Ids that go on with a conversation whose cache holds the prompt and the answer without the id that ended it: the
 /// end of the assistant's turn, the user's next message, and the beginning of the assistant's. What a Qwen3 answer said

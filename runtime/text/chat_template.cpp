@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/util/foreign_text.hpp"
 #include "core/util/json_reader.hpp"
 #include "core/util/paths.hpp"
 
@@ -31,7 +32,7 @@ std::optional<std::string> template_of(const JsonNode& root) {
 std::optional<ChatTemplateText> find_chat_template(const std::filesystem::path& model_folder) {
   const std::filesystem::path jinja = model_folder / "chat_template.jinja";
   if (std::filesystem::exists(jinja)) {
-    return ChatTemplateText{read_file(jinja), jinja.string()};
+    return ChatTemplateText{read_foreign_text(jinja), jinja.string()};
   }
   for (const char* name : {"chat_template.json", "tokenizer_config.json"}) {
     const std::filesystem::path file = model_folder / name;
@@ -39,7 +40,7 @@ std::optional<ChatTemplateText> find_chat_template(const std::filesystem::path& 
       continue;
     }
     const std::string file_name = file.string();
-    const nlohmann::json document = parse_json(read_space_file(file), file_name);
+    const nlohmann::json document = parse_json(read_foreign_text(file), file_name);
     if (std::optional<std::string> text = template_of(JsonNode(document, file_name))) {
       return ChatTemplateText{std::move(*text), file_name + ": key 'chat_template'"};
     }

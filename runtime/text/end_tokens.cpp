@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/util/foreign_text.hpp"
 #include "core/util/json_reader.hpp"
 
 namespace pascaline {
@@ -15,18 +16,19 @@ namespace {
 constexpr std::array<std::string_view, 5> kFamiliesEnds{"<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|eom_id|>",
                                                         "<|end_of_text|>"};
 
-// A text, or an object that describes the token.
-std::optional<std::string> named_end(const std::filesystem::path& file) {
+// Of tokenizer_config.json: a text, or an object that describes the token.
+std::optional<std::string> named_token(const std::filesystem::path& folder, std::string_view key) {
+  const std::filesystem::path file = folder / "tokenizer_config.json";
   if (!std::filesystem::exists(file)) {
     return std::nullopt;
   }
   const std::string name = file.string();
-  const nlohmann::json document = parse_json(read_space_file(file), name);
+  const nlohmann::json document = parse_json(read_foreign_text(file), name);
   const JsonNode root(document, name);
-  if (!root.has("eos_token") || root.at("eos_token").value().is_null()) {
+  if (!root.has_value(key)) {
     return std::nullopt;
   }
-  const JsonNode token = root.at("eos_token");
+  const JsonNode token = root.at(key);
   return token.value().is_object() ? token.at("content").text() : token.text();
 }
 
@@ -40,11 +42,16 @@ std::vector<TokenId> end_tokens(const std::filesystem::path& folder, const Token
       ends.push_back(*id);
     }
   };
-  if (const std::optional<std::string> named = named_end(folder / "tokenizer_config.json")) {
+  if (const std::optional<std::string> named = named_token(folder, "eos_token")) {
     add(*named);
   }
   std::for_each(kFamiliesEnds.begin(), kFamiliesEnds.end(), add);
   return ends;
+}
+
+std::optional<TokenId> named_beginning(const std::filesystem::path& folder, const Tokenizer& tokenizer) {
+  const std::optional<std::string> named = named_token(folder, "bos_token");
+  return named ? tokenizer.find(*named) : std::nullopt;
 }
 
 std::vector<TokenId> gguf_end_tokens(const Tokenizer& tokenizer, std::span<const TokenId> named) {

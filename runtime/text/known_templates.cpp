@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/util/foreign_text.hpp"
 #include "core/util/hash.hpp"
-#include "core/util/paths.hpp"
 #include "runtime/text/chat_template.hpp"
 #include "runtime/text/utf8.hpp"
 
@@ -50,6 +50,20 @@ constexpr std::array kTemplateNames{
     TemplateName{"chatml", ChatTemplate::chatml}, TemplateName{"smollm2", ChatTemplate::smollm2},
     TemplateName{"qwen3", ChatTemplate::qwen3},   TemplateName{"qwen3-vl", ChatTemplate::qwen3_vl},
     TemplateName{"llama3", ChatTemplate::llama3}, TemplateName{"llama3.1", ChatTemplate::llama3_1}};
+
+// Without a byte order mark, and with LF for CRLF and CR.
+std::string with_plain_line_ends(std::string_view text) {
+  constexpr std::string_view kMark = "\xEF\xBB\xBF";
+  text.remove_prefix(text.starts_with(kMark) ? kMark.size() : 0);
+  std::string out;
+  out.reserve(text.size());
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool is_return = text[i] == '\r';
+    out += is_return ? '\n' : text[i];
+    i += is_return && i + 1 < text.size() && text[i + 1] == '\n' ? 1 : 0;
+  }
+  return out;
+}
 
 std::string known_names() {
   std::vector<std::string_view> names;
@@ -107,14 +121,19 @@ std::string_view difference(std::string_view text) {
 
 }  // namespace
 
-std::optional<ChatTemplate> known_chat_template(std::string_view text) {
+std::optional<ChatTemplate> known_chat_template(std::string_view given) {
+  std::string text = with_plain_line_ends(given);
   if (text.ends_with('\n')) {
-    text.remove_suffix(1);
+    text.pop_back();
   }
   const std::string hash = hash_hex(text);
   const auto* const found = std::find_if(kKnownTemplates.begin(), kKnownTemplates.end(),
                                          [&](const KnownTemplate& each) { return each.hash == hash; });
   return found == kKnownTemplates.end() ? std::nullopt : std::optional(found->chat_template);
+}
+
+bool writes_beginning(std::string_view text, std::string_view beginning) {
+  return holds(text, "bos_token") || (!beginning.empty() && holds(text, beginning));
 }
 
 ChatTemplate chat_template_named(std::string_view name) {
@@ -142,7 +161,7 @@ ChatTemplate chat_template_given(const std::string& name_or_file) {
     throw Error(fmt::format("'{}' is neither a known chat template ({}) nor a file with the text of one",
                             valid_utf8(name_or_file), known_names()));
   }
-  const std::string text = read_file(name_or_file);
+  const std::string text = read_foreign_text(name_or_file);
   if (const auto found = known_chat_template(text)) {
     return *found;
   }

@@ -10,8 +10,11 @@
 namespace pascaline {
 
 /// The template that renders as this text of a known model does; the text is recognised by its hash, not interpreted.
-/// A line break at the end does not count.
+/// A line break at the end does not count, and line breaks are those of any system, as for Jinja.
 [[nodiscard]] std::optional<ChatTemplate> known_chat_template(std::string_view text);
+
+/// Whether a template's text writes the tokenizer's token of beginning, which is spelled `beginning`.
+[[nodiscard]] bool writes_beginning(std::string_view text, std::string_view beginning);
 
 /// The template of that name (`chatml`, `llama3`, …), as users give it. Throws Error with the names there are.
 [[nodiscard]] ChatTemplate chat_template_named(std::string_view name);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/util/foreign_text.hpp"
 #include "core/util/json_reader.hpp"
 #include "runtime/text/normalize.hpp"
 #include "runtime/text/tokenizer_parts.hpp"
@@ -57,7 +58,7 @@ Tokenizer Tokenizer::load(const std::filesystem::path& file, std::size_t embeddi
     throw Error(fmt::format("{}: there is no such file, which text needs; take it from where the model is from",
                             file.string()));
   }
-  return parse(read_space_file(file), file.string(), embedding_rows);
+  return parse(read_foreign_text(file), file.string(), embedding_rows);
 }
 
 Tokenizer Tokenizer::parse(std::string_view text, const std::string& file, std::size_t embedding_rows) {

@@ -64,6 +64,20 @@ TextSplitting::Pattern digits_of(const JsonNode& step) {
   return {step.at("individual_digits").boolean() ? R"(\p{N})" : R"(\p{N}+)", step.pointer()};
 }
 
+// Whether there is one; sequences may be empty, and within each other.
+bool read_normalizer(const JsonNode& normalizer) {
+  if (normalizer.at("type").text() != "Sequence") {
+    require_type(normalizer, "NFC");
+    return true;
+  }
+  const JsonNode steps = normalizer.at("normalizers");
+  bool normalises = false;
+  for (std::size_t i = 0; i < steps.array_size(); ++i) {
+    normalises = read_normalizer(steps.at(i)) || normalises;
+  }
+  return normalises;
+}
+
 // The last step, which may split into GPT-2's words before it makes bytes of them.
 void add_byte_level(const JsonNode& step, TextSplitting& splitting) {
   require_false(step, "add_prefix_space");
@@ -112,10 +126,8 @@ void check_model(const JsonNode& model) {
 
 TextSplitting read_text_splitting(const JsonNode& root) {
   TextSplitting splitting;
-  const JsonNode normalizer = root.at("normalizer");
-  if (!normalizer.value().is_null()) {
-    require_type(normalizer, "NFC");
-    splitting.normalises = true;
+  if (root.has_value("normalizer")) {
+    splitting.normalises = read_normalizer(root.at("normalizer"));
   }
   const JsonNode model = root.at("model");
   splitting.whole_pieces = model.has_value("ignore_merges") && model.at("ignore_merges").boolean();

@@ -180,10 +180,27 @@ TEST(TokenizerRefusalsTest, FilesThatAreNoJsonAreRefused) {
                "/nonexistent/tokenizer.json: there is no such file, which text needs");
 }
 
+TEST(TokenizerRefusalsTest, SequencesOfNormalizersAreRead) {
+  json document = small_tokenizer_json();
+  const std::string marks = "o\u0308";
+  const auto ids = [&](const json& normalizer) {
+    document["normalizer"] = normalizer;
+    return Tokenizer::parse(document.dump(), "t.json").encode(marks, AddedTokens::ignore);
+  };
+  const auto composed = ids({{"type", "NFC"}});
+  const auto as_it_is = ids(nullptr);
+  ASSERT_NE(composed, as_it_is);
+  EXPECT_EQ(ids({{"type", "Sequence"}, {"normalizers", json::array()}}), as_it_is);
+  EXPECT_EQ(ids({{"type", "Sequence"}, {"normalizers", {{{"type", "NFC"}}}}}), composed);
+  document.erase("normalizer");
+  EXPECT_EQ(Tokenizer::parse(document.dump(), "t.json").encode(marks, AddedTokens::ignore), as_it_is);
+  document["normalizer"] = {{"type", "Sequence"}, {"normalizers", {{{"type", "Lowercase"}}}}};
+  expect_holds(refusal_of(document.dump()), "t.json:/normalizer/normalizers/0/type: 'Lowercase' is not supported");
+}
+
 TEST(TokenizerRefusalsTest, MissingKeysAreNamed) {
   for (const auto& [parent, key] :
        std::initializer_list<std::pair<const char*, const char*>>{{"", "model"},
-                                                                  {"", "normalizer"},
                                                                   {"", "pre_tokenizer"},
                                                                   {"", "decoder"},
                                                                   {"/model", "type"},
