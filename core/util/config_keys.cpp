@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "core/util/unknown_keys.hpp"
+
 namespace pascaline {
 namespace {
 
@@ -62,12 +64,13 @@ void check_keys(const JsonNode& object, const ConfigKeys& keys) {
     return std::any_of(keys.limited.begin(), keys.limited.end(),
                        [&](const LimitedKey& limit) { return limit.key == key; });
   };
-  for (const auto& [key, value] : object.value().items()) {
-    if (!value.is_null() && !holds(keys.read, key) && !holds(keys.no_effect, key) && !is_limited(key)) {
-      object.at(key).fail(
-          fmt::format("{}: this key is unknown and results may depend on it; remove it if they do not", shown(value)));
+  std::vector<std::string> unknown;
+  for (const std::string& key : object.keys()) {
+    if (object.has_value(key) && !holds(keys.read, key) && !holds(keys.no_effect, key) && !is_limited(key)) {
+      unknown.push_back(object.at(key).pointer());
     }
   }
+  pass_over_unknown(object.file(), unknown);
 }
 
 }  // namespace pascaline

@@ -27,8 +27,8 @@ void check_supported(const JsonNode& node, const LimitedKey& limit);
 /// Requires the supported values of the object's limited keys, those that are there.
 void check_limits(const JsonNode& object, std::span<const LimitedKey> limited);
 
-/// Requires that everything the object says is heeded, so that no result is silently another than its writers meant:
-/// checks its limited keys, and throws SpaceError naming a key that is none of `keys` and not null.
+/// Checks the object's limited keys, which are those known to change results. A key that is none of `keys` and not null
+/// is passed over with a warning (see `pass_over_unknown`).
 void check_keys(const JsonNode& object, const ConfigKeys& keys);
 
 }  // namespace pascaline

@@ -51,6 +51,7 @@ class JsonNode {
 
   [[nodiscard]] const nlohmann::json& value() const noexcept { return *value_; }
   [[nodiscard]] const std::string& pointer() const noexcept { return pointer_; }
+  [[nodiscard]] const std::string& file() const noexcept { return *file_; }
 
  private:
   const nlohmann::json* value_;

@@ -23,6 +23,33 @@ double read_theta(const JsonNode& object) {
   return value;
 }
 
+// Missing is one per head for some classes; null is so for all of them.
+std::int64_t read_kv_heads(const JsonNode& node, std::int64_t heads, const DecoderDefaults& defaults) {
+  constexpr std::string_view kKey = "num_key_value_heads";
+  const bool is_null = node.has(kKey) && !node.has_value(kKey);
+  return is_null ? heads : read_extent(node, kKey, kMaxHeads, defaults.kv_heads == 0 ? heads : defaults.kv_heads);
+}
+
+std::int64_t read_head_dim(const JsonNode& node, const TextConfig& text, const DecoderDefaults& defaults) {
+  if (node.has_value("head_dim") || defaults.head_dim != 0) {
+    return read_extent(node, "head_dim", kMaxHeads, defaults.head_dim);
+  }
+  require(text.hidden % text.heads == 0, node,
+          fmt::format("hidden_size {} is not a multiple of num_attention_heads {}, and there is no head_dim",
+                      text.hidden, text.heads));
+  return text.hidden / text.heads;
+}
+
+NormEpsilon read_epsilon(const JsonNode& node) {
+  constexpr std::string_view kKey = "rms_norm_eps";
+  if (!node.has_value(kKey)) {
+    return {};
+  }
+  const double epsilon = node.at(kKey).real();
+  require(norm_epsilon_from(epsilon).has_value(), node.at(kKey), wrong_epsilon_text(epsilon));
+  return *norm_epsilon_from(epsilon);
+}
+
 }  // namespace
 
 void require(bool holds, const JsonNode& node, const std::string& otherwise) {
@@ -35,7 +62,10 @@ void require_supported(const JsonNode& object, const LimitedKey& limit) {
   check_supported(object.at(limit.key), limit);
 }
 
-std::int64_t read_extent(const JsonNode& object, std::string_view key, std::int64_t limit) {
+std::int64_t read_extent(const JsonNode& object, std::string_view key, std::int64_t limit, std::int64_t otherwise) {
+  if (!object.has(key)) {
+    return otherwise;
+  }
   const JsonNode node = object.at(key);
   const std::int64_t value = node.integer();
   if (value < 1 || value > limit) {
@@ -103,28 +133,20 @@ std::string wrong_epsilon_text(double value) {
   return fmt::format("{} is not supported, only whole billionths, from 1e-9 to 1", value);
 }
 
-TextConfig read_decoder(const JsonNode& node, HeadDim head_dim) {
-  require_supported(node, {"hidden_act", R"(["silu"])"});
-  require_supported(node, {"attention_bias", "[false]"});
+TextConfig read_decoder(const JsonNode& node, const DecoderDefaults& defaults) {
+  constexpr std::array kLimited{LimitedKey{"hidden_act", R"(["silu", "swish"])"},
+                                LimitedKey{"attention_bias", "[false]"}};
+  check_limits(node, kLimited);
   TextConfig text;
-  text.hidden = read_extent(node, "hidden_size", kMaxWidth);
-  text.layers = read_extent(node, "num_hidden_layers", kMaxLayers);
-  text.heads = read_extent(node, "num_attention_heads", kMaxHeads);
-  text.kv_heads = read_extent(node, "num_key_value_heads", kMaxHeads);
-  if (head_dim == HeadDim::may_follow && !node.has_value("head_dim")) {
-    require(text.hidden % text.heads == 0, node,
-            fmt::format("hidden_size {} is not a multiple of num_attention_heads {}, and there is no head_dim",
-                        text.hidden, text.heads));
-    text.head_dim = text.hidden / text.heads;
-  } else {
-    text.head_dim = read_extent(node, "head_dim", kMaxHeads);
-  }
-  text.intermediate = read_extent(node, "intermediate_size", kMaxWidth);
-  text.vocab = read_extent(node, "vocab_size", kMaxVocabulary);
-  text.max_positions = read_extent(node, "max_position_embeddings", kMaxPositions);
-  const double epsilon = node.at("rms_norm_eps").real();
-  require(norm_epsilon_from(epsilon).has_value(), node.at("rms_norm_eps"), wrong_epsilon_text(epsilon));
-  text.norm_epsilon = *norm_epsilon_from(epsilon);
+  text.hidden = read_extent(node, "hidden_size", kMaxWidth, defaults.hidden);
+  text.layers = read_extent(node, "num_hidden_layers", kMaxLayers, defaults.layers);
+  text.heads = read_extent(node, "num_attention_heads", kMaxHeads, defaults.heads);
+  text.kv_heads = read_kv_heads(node, text.heads, defaults);
+  text.head_dim = read_head_dim(node, text, defaults);
+  text.intermediate = read_extent(node, "intermediate_size", kMaxWidth, defaults.intermediate);
+  text.vocab = read_extent(node, "vocab_size", kMaxVocabulary, defaults.vocab);
+  text.max_positions = read_extent(node, "max_position_embeddings", kMaxPositions, defaults.max_positions);
+  text.norm_epsilon = read_epsilon(node);
   const std::optional<double> theta = find_theta(node);
   text.rope_theta = theta ? *theta : read_theta(node);
   require(text.heads % text.kv_heads == 0, node,

@@ -28,8 +28,9 @@ void require(bool holds, const JsonNode& node, const std::string& otherwise);
 /// A key that must be there, with one of the supported values.
 void require_supported(const JsonNode& object, const LimitedKey& limit);
 
-/// A size from 1 to `limit`.
-[[nodiscard]] std::int64_t read_extent(const JsonNode& object, std::string_view key, std::int64_t limit);
+/// A size from 1 to `limit`; `otherwise` if the key is missing.
+[[nodiscard]] std::int64_t read_extent(const JsonNode& object, std::string_view key, std::int64_t limit,
+                                       std::int64_t otherwise);
 /// A token of the vocabulary.
 [[nodiscard]] std::int64_t read_token(const JsonNode& node, std::int64_t vocabulary);
 /// `eos_token_id`: one token, a list of them, or none.
@@ -45,10 +46,20 @@ void check_rope_type(const JsonNode& rope);
 /// What to say of a value that is none.
 [[nodiscard]] std::string wrong_epsilon_text(double value);
 
-/// Whether `head_dim` must be there; where it need not, it is hidden / heads without it.
-enum class HeadDim : std::uint8_t { stated, may_follow };
+/// What a decoder's configuration means by sizes that it leaves out: the defaults of Transformers' class for it.
+struct DecoderDefaults {
+  std::int64_t hidden = 4096;
+  std::int64_t layers = 32;
+  std::int64_t heads = 32;
+  std::int64_t kv_heads = 0;  ///< 0: as many as there are heads
+  std::int64_t head_dim = 0;  ///< 0: hidden / heads
+  std::int64_t intermediate = 0;
+  std::int64_t vocab = 0;
+  std::int64_t max_positions = 0;
+};
+
 /// What a decoder of the form of Qwen3 and Llama says of itself: all sizes, what its norms add and the base of its
 /// angles, but not how positions turn and whether the head is tied.
-[[nodiscard]] TextConfig read_decoder(const JsonNode& node, HeadDim head_dim = HeadDim::stated);
+[[nodiscard]] TextConfig read_decoder(const JsonNode& node, const DecoderDefaults& defaults);
 
 }  // namespace pascaline

@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
+#include <span>
 #include <system_error>
 
+#include "runtime/checkpoint/config_fields.hpp"
 #include "runtime/checkpoint/model_error.hpp"
 #include "runtime/checkpoint/model_keys.hpp"
 
@@ -13,43 +16,58 @@ namespace {
 
 constexpr std::uintmax_t kMaxGenerationBytes = 16U << 20U;
 
-// A number in (low, high], or `otherwise` if the key is left out.
-double number(const JsonNode& root, std::string_view key, double low, double high, double otherwise) {
-  if (!root.has_value(key)) {
+// Reads settings of which a wrong one is a fault, not an error.
+class SettingReader {
+ public:
+  SettingReader(const JsonNode& root, std::vector<SamplingFault>& faults) : root_(&root), faults_(&faults) {}
+
+  // What `read` makes of the key; `otherwise` if it is left out or wrong.
+  template <typename Value, typename Read>
+  Value setting(std::string_view key, SamplingUse use, Value otherwise, const Read& read) {
+    if (root_->has_value(key)) {
+      try {
+        return read(root_->at(key));
+      } catch (const SpaceError& error) {
+        faults_->push_back({use, error.what()});
+      }
+    }
     return otherwise;
   }
-  const double value = root.at(key).real();
-  if (!(value > low && value <= high)) {
-    root.at(key).fail(fmt::format("{} is out of range (greater than {}, at most {})", value, low, high));
+  double number(std::string_view key, SamplingUse use, double low, double high, double otherwise) {
+    return setting(key, use, otherwise, [&](const JsonNode& node) {
+      const double value = node.real();
+      require(value >= low && value <= high, node, fmt::format("{} is out of range ({} to {})", value, low, high));
+      return value;
+    });
   }
-  return value;
-}
-
-std::int64_t known_token(const JsonNode& node, const ModelConfig& config) {
-  const std::int64_t id = node.integer();
-  if (id < 0 || id >= config.text.vocab) {
-    node.fail(fmt::format("token {} is not in the vocabulary of {} tokens", id, config.text.vocab));
+  // -1 and 0 are both none.
+  std::int64_t top_k(std::int64_t otherwise) {
+    return setting("top_k", SamplingUse::top_k, otherwise, [](const JsonNode& node) {
+      const std::int64_t value = node.integer();
+      require(value >= -1 && value <= std::numeric_limits<std::int32_t>::max(), node,
+              fmt::format("{} is not a possible number of tokens", value));
+      return std::max<std::int64_t>(value, 0);
+    });
   }
-  return id;
-}
+  void limited(std::span<const LimitedKey> keys, SamplingUse use) {
+    for (const LimitedKey& limit : keys) {
+      (void)setting(limit.key, use, 0, [&](const JsonNode& node) {
+        check_supported(node, limit);
+        return 0;
+      });
+    }
+  }
 
+ private:
+  const JsonNode* root_;
+  std::vector<SamplingFault>* faults_;
+};
+
+// Nothing for one that the model does not have: texts neither begin nor are filled with it here.
 std::optional<std::int64_t> optional_token(const JsonNode& root, std::string_view key, const ModelConfig& config) {
-  return root.has_value(key) ? std::optional(known_token(root.at(key), config)) : std::nullopt;
-}
-
-std::vector<std::int64_t> end_tokens(const JsonNode& root, const ModelConfig& config) {
-  if (!root.has_value("eos_token_id")) {
-    return config.eos_tokens;
-  }
-  const JsonNode node = root.at("eos_token_id");
-  if (!node.value().is_array()) {
-    return {known_token(node, config)};
-  }
-  std::vector<std::int64_t> tokens;
-  for (std::size_t i = 0; i < node.array_size(); ++i) {
-    tokens.push_back(known_token(node.at(i), config));
-  }
-  return tokens;
+  const bool is_number = root.has_value(key) && root.at(key).value().is_number_integer();
+  const std::int64_t id = is_number ? root.at(key).integer() : -1;
+  return id >= 0 && id < config.text.vocab ? std::optional(id) : std::nullopt;
 }
 
 GenerationConfig read_generation(const JsonNode& root, const ModelConfig& config) {
@@ -57,19 +75,37 @@ GenerationConfig read_generation(const JsonNode& root, const ModelConfig& config
     root.fail(fmt::format("expected an object, found {}", root.value().type_name()));
   }
   check_generation_keys(root);
+  constexpr double kLeast = 1e-6;
+  constexpr double kMost = 1e6;
   GenerationConfig out = neutral_generation();
+  SettingReader reader(root, out.faults);
+  reader.limited(limited_generation_keys(), SamplingUse::answer);
+  reader.limited(limited_drawing_keys(), SamplingUse::draw);
   out.do_sample = root.has_value("do_sample") && root.at("do_sample").boolean();
-  out.temperature = number(root, "temperature", 0, 1e6, out.temperature);
-  out.top_p = number(root, "top_p", 0, 1, out.top_p);
-  out.repetition_penalty = number(root, "repetition_penalty", 0, 1e6, out.repetition_penalty);
-  out.presence_penalty = number(root, "presence_penalty", -1e6, 1e6, out.presence_penalty);
-  out.top_k = root.has_value("top_k") ? root.at("top_k").integer() : out.top_k;
-  if (out.top_k < 0 || out.top_k > std::numeric_limits<std::int32_t>::max()) {
-    root.at("top_k").fail(fmt::format("{} is not a possible number of tokens", out.top_k));
+  out.temperature = reader.number("temperature", SamplingUse::temperature, 0, kMost, out.temperature);
+  if (out.temperature == 0) {
+    out.do_sample = false;
+    out.temperature = 1;
   }
-  out.recommended = {root.has_value("do_sample"), root.has_value("temperature"), root.has_value("top_p"),
-                     root.has_value("top_k"), root.has_value("repetition_penalty")};
-  out.eos_tokens = end_tokens(root, config);
+  out.top_k = reader.top_k(out.top_k);
+  out.top_p = reader.number("top_p", SamplingUse::top_p, 0, 1, out.top_p);
+  out.min_p = reader.number("min_p", SamplingUse::min_p, 0, 1, out.min_p);
+  out.repetition_penalty =
+      reader.number("repetition_penalty", SamplingUse::repetition_penalty, kLeast, kMost, out.repetition_penalty);
+  out.presence_penalty =
+      reader.number("presence_penalty", SamplingUse::presence_penalty, -kMost, kMost, out.presence_penalty);
+  const auto is_wrong = [&](SamplingUse use) {
+    return std::any_of(out.faults.begin(), out.faults.end(),
+                       [use](const SamplingFault& fault) { return fault.use == use; });
+  };
+  const auto recommends = [&](std::string_view key, SamplingUse use) { return root.has_value(key) && !is_wrong(use); };
+  out.recommended = {.do_sample = root.has_value("do_sample"),
+                     .temperature = recommends("temperature", SamplingUse::temperature),
+                     .top_p = recommends("top_p", SamplingUse::top_p),
+                     .top_k = recommends("top_k", SamplingUse::top_k),
+                     .min_p = recommends("min_p", SamplingUse::min_p),
+                     .repetition_penalty = recommends("repetition_penalty", SamplingUse::repetition_penalty)};
+  out.eos_tokens = root.has_value("eos_token_id") ? read_end_tokens(root, config.text.vocab) : config.eos_tokens;
   out.bos_token = optional_token(root, "bos_token_id", config);
   out.pad_token = optional_token(root, "pad_token_id", config);
   return out;

@@ -11,6 +11,8 @@
 namespace pascaline {
 namespace {
 
+constexpr DecoderDefaults kLlamaDefaults{.intermediate = 11008, .vocab = 32000, .max_positions = 2048};
+
 double read_factor(const JsonNode& rope, std::string_view key) {
   constexpr double kMost = 1e6;
   const JsonNode node = rope.at(key);
@@ -47,7 +49,7 @@ ModelConfig read_llama(const JsonNode& root) {
   check_llama_keys(root);
   ModelConfig config;
   config.family = ModelFamily::llama;
-  config.text = read_decoder(root, HeadDim::may_follow);
+  config.text = read_decoder(root, kLlamaDefaults);
   config.text.normalises_heads = false;
   config.text.mrope_section = {config.text.head_dim / 2, 0, 0};
   for (const std::string_view key : kRopeObjects) {

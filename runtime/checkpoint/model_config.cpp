@@ -8,6 +8,7 @@
 #include "core/util/shown_text.hpp"
 #include "runtime/checkpoint/gguf/gguf_config.hpp"
 #include "runtime/checkpoint/gguf/projector_config.hpp"
+#include "runtime/checkpoint/given_model.hpp"
 #include "runtime/checkpoint/model_error.hpp"
 #include "runtime/checkpoint/model_family.hpp"
 #include "runtime/checkpoint/tied_head.hpp"
@@ -79,6 +80,7 @@ ModelConfig load_model_config(const ModelLocation& model) {
   const std::filesystem::path file = model.path / "config.json";
   ModelConfig config = parse_model_config(read_model_file(file, kMaxConfigBytes), file.string());
   untie_other_head(model.path, config);
+  pass_over_adapter(model.path);
   return config;
 }
 

@@ -3,30 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 #include <system_error>
 
+#include "core/util/foreign_text.hpp"
 #include "core/util/paths.hpp"
+#include "runtime/checkpoint/given_model.hpp"
 
 namespace pascaline {
 namespace {
 
 constexpr std::size_t kMaxQuoted = 96;
 constexpr std::size_t kMaxListed = 3;
-
-// The first GGUF file of a folder that is no projector.
-std::optional<std::filesystem::path> gguf_in(const std::filesystem::path& folder) {
-  std::optional<std::filesystem::path> first;
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
-    const std::filesystem::path& file = entry.path();
-    if (file.extension() == ".gguf" && entry.is_regular_file(ignored) &&
-        !file.filename().string().starts_with("mmproj") && (!first || file < *first)) {
-      first = file;
-    }
-  }
-  return first;
-}
 
 }  // namespace
 
@@ -54,24 +41,7 @@ std::string read_model_file(const std::filesystem::path& file, std::uintmax_t ma
   std::error_code error;
   const auto status = std::filesystem::status(file, error);
   if (status.type() == std::filesystem::file_type::not_found) {
-    const std::filesystem::path folder = file.parent_path();
-    if (!folder.empty() && !std::filesystem::is_directory(folder, error)) {
-      const bool is_there = std::filesystem::exists(folder, error);
-      throw ModelError(fmt::format("{}: {}; give a model's folder, which has its config.json, or a GGUF file",
-                                   folder.string(),
-                                   is_there ? "this is neither a folder nor a GGUF file" : "there is no such folder"));
-    }
-    if (const std::optional<std::filesystem::path> model = gguf_in(folder)) {
-      throw ModelError(
-          fmt::format("{}: the folder lacks this file, but it has GGUF files, of which one is a model: name "
-                      "that one, as {}",
-                      file.string(), model->string()));
-    }
-    if (folder.extension() == ".gguf") {
-      throw ModelError(
-          fmt::format("{}: this is a folder, and no GGUF file; give the file, or a model's folder", folder.string()));
-    }
-    throw ModelError(fmt::format("{}: the model folder lacks this file; download the model completely", file.string()));
+    throw ModelError(reason_not_a_model(file.parent_path(), file.filename().string()));
   }
   if (!std::filesystem::is_regular_file(status)) {
     throw ModelError(fmt::format("{}: this is not a regular file", file.string()));
@@ -82,7 +52,9 @@ std::string read_model_file(const std::filesystem::path& file, std::uintmax_t ma
         fmt::format("{}: {} bytes are too many for this file (at most {})", file.string(), bytes, max_bytes));
   }
   try {
-    return read_file(file);
+    return foreign_text(read_file(file), file.string());
+  } catch (const SpaceError& fault) {
+    throw ModelError(fault.what());
   } catch (const Error& fault) {
     throw ModelError(fmt::format("{}: {}", file.string(), fault.what()), fault.code());
   }

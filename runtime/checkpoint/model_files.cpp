@@ -10,6 +10,7 @@
 
 #include "core/file_words.hpp"
 #include "core/util/json_reader.hpp"
+#include "runtime/checkpoint/given_model.hpp"
 #include "runtime/checkpoint/model_error.hpp"
 
 namespace pascaline {
@@ -111,6 +112,9 @@ std::vector<Safetensors> open_model_files(const fs::path& folder) {
   }
   if (is_there(index)) {
     return open_shards(folder, index);
+  }
+  if (const std::string adapter = adapter_text(folder); !is_there(single) && !adapter.empty()) {
+    throw ModelError(fmt::format("{}: {}", folder.string(), adapter));
   }
   if (!is_there(single)) {
     throw ModelError(

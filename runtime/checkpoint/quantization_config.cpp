@@ -15,17 +15,16 @@ using Keys = std::string_view;
 constexpr std::array kRead{Keys("quant_method"), Keys("modules_to_not_convert"), Keys("ignored_layers")};
 
 constexpr std::array kFp8Limited{
-    LimitedKey{"activation_scheme", R"(["dynamic"])"},
-    LimitedKey{"fmt", R"(["e4m3"])"},
-    LimitedKey{"scale_fmt", R"(["float"])"},
+    LimitedKey{"activation_scheme", R"(["dynamic"])"}, LimitedKey{"fmt", R"(["e4m3"])"},
+    LimitedKey{"kv_cache_scheme", "[null]"},           LimitedKey{"scale_fmt", R"(["float"])"},
     LimitedKey{"weight_block_size", "[[128, 128]]"},
 };
 constexpr std::array kFp8Unused{Keys("dequantize"), Keys("modules_to_convert")};
 
 constexpr std::array kAwqLimited{
-    LimitedKey{"bits", "[4]"},
-    LimitedKey{"group_size", "[128]"},
-    LimitedKey{"version", R"(["gemm"])"},
+    LimitedKey{"bits", "[4]"},          LimitedKey{"desc_act", "[false]"},
+    LimitedKey{"group_size", "[128]"},  LimitedKey{"kv_cache_scheme", "[null]"},
+    LimitedKey{"sym", "[false]"},       LimitedKey{"version", R"(["gemm"])"},
     LimitedKey{"zero_point", "[true]"},
 };
 // How other programs would compute.

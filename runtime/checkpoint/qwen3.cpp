@@ -9,11 +9,14 @@
 namespace pascaline {
 namespace {
 
+constexpr DecoderDefaults kQwen3Defaults{
+    .kv_heads = 32, .head_dim = 128, .intermediate = 22016, .vocab = 151936, .max_positions = 32768};
+
 ModelConfig read_qwen3(const JsonNode& root) {
   check_qwen3_keys(root);
   ModelConfig config;
   config.family = ModelFamily::qwen3;
-  config.text = read_decoder(root);
+  config.text = read_decoder(root, kQwen3Defaults);
   for (const std::string_view key : kRopeObjects) {
     if (root.has_value(key)) {
       check_rope_type(root.at(key));

@@ -14,6 +14,8 @@ namespace pascaline {
 namespace {
 
 constexpr std::int64_t kMaxPatch = 256;
+constexpr DecoderDefaults kTextDefaults{
+    .kv_heads = 32, .head_dim = 128, .intermediate = 22016, .vocab = 151936, .max_positions = 128000};
 
 constexpr std::array<NamePrefix, 9> kQwen3VlPrefixes{{{"language_model.model.", "model.language_model."},
                                                       {"language_model.lm_head.", "lm_head."},
@@ -79,16 +81,22 @@ bool read_tied(const JsonNode& root, const JsonNode& text) {
 }
 
 TextConfig read_text(const JsonNode& root, const JsonNode& node) {
-  require_supported(node, {"model_type", R"(["qwen3_vl_text"])"});
+  constexpr std::array kLimited{LimitedKey{"model_type", R"(["qwen3_vl_text"])"}};
+  check_limits(node, kLimited);
   check_text_keys(node);
-  TextConfig text = read_decoder(node);
+  TextConfig text = read_decoder(node, kTextDefaults);
   text.mrope_section = find_section(node);
   text.tied = read_tied(root, node);
   check_rope(text, node);
   return text;
 }
 
-std::vector<std::int64_t> read_deepstack(const JsonNode& node, std::int64_t depth, std::int64_t layers) {
+std::vector<std::int64_t> read_deepstack(const JsonNode& vision, std::int64_t depth, std::int64_t layers) {
+  constexpr std::string_view kKey = "deepstack_visual_indexes";
+  static const nlohmann::json usual{8, 16, 24};
+  const JsonNode node = vision.has_value(kKey)
+                            ? vision.at(kKey)
+                            : JsonNode(usual, vision.file(), vision.pointer() + "/" + std::string(kKey));
   std::vector<std::int64_t> indexes;
   const std::size_t count = node.array_size();
   require(count <= static_cast<std::size_t>(layers), node,
@@ -113,22 +121,23 @@ double read_vision_rope(const JsonNode& vision) {
 }
 
 VisionConfig read_vision(const JsonNode& node, const TextConfig& text) {
-  require_supported(node, {"model_type", R"(["qwen3_vl", "qwen3_vl_vision"])"});
-  require_supported(node, {"hidden_act", R"(["gelu_pytorch_tanh"])"});
+  constexpr std::array kLimited{LimitedKey{"model_type", R"(["qwen3_vl", "qwen3_vl_vision"])"},
+                                LimitedKey{"hidden_act", R"(["gelu_pytorch_tanh"])"}};
+  check_limits(node, kLimited);
   check_vision_keys(node);
   VisionConfig vision;
-  vision.hidden = read_extent(node, "hidden_size", kMaxWidth);
-  vision.depth = read_extent(node, "depth", kMaxLayers);
-  vision.heads = read_extent(node, "num_heads", kMaxHeads);
-  vision.intermediate = read_extent(node, "intermediate_size", kMaxWidth);
-  vision.in_channels = read_extent(node, "in_channels", 16);
-  vision.patch = read_extent(node, "patch_size", kMaxPatch);
-  vision.temporal_patch = read_extent(node, "temporal_patch_size", 16);
-  vision.merge = read_extent(node, "spatial_merge_size", 16);
-  vision.out_hidden = read_extent(node, "out_hidden_size", kMaxWidth);
-  vision.positions = read_extent(node, "num_position_embeddings", kMaxWidth);
+  vision.hidden = read_extent(node, "hidden_size", kMaxWidth, 1152);
+  vision.depth = read_extent(node, "depth", kMaxLayers, 27);
+  vision.heads = read_extent(node, "num_heads", kMaxHeads, 16);
+  vision.intermediate = read_extent(node, "intermediate_size", kMaxWidth, 4304);
+  vision.in_channels = read_extent(node, "in_channels", 16, 3);
+  vision.patch = read_extent(node, "patch_size", kMaxPatch, 16);
+  vision.temporal_patch = read_extent(node, "temporal_patch_size", 16, 2);
+  vision.merge = read_extent(node, "spatial_merge_size", 16, 2);
+  vision.out_hidden = read_extent(node, "out_hidden_size", kMaxWidth, 3584);
+  vision.positions = read_extent(node, "num_position_embeddings", kMaxWidth, 2304);
   vision.rope_theta = read_vision_rope(node);
-  vision.deepstack_indexes = read_deepstack(node.at("deepstack_visual_indexes"), vision.depth, text.layers);
+  vision.deepstack_indexes = read_deepstack(node, vision.depth, text.layers);
   require(vision.hidden % vision.heads == 0, node,
           fmt::format("hidden_size {} is not a multiple of num_heads {}", vision.hidden, vision.heads));
   require(vision.head_dim() % 4 == 0, node,
@@ -141,11 +150,15 @@ VisionConfig read_vision(const JsonNode& node, const TextConfig& text) {
 }
 
 void read_vision_tokens(const JsonNode& root, std::int64_t vocabulary, VisionConfig& vision) {
-  vision.image_token = read_token(root.at("image_token_id"), vocabulary);
+  const auto token = [&](std::string_view key, std::int64_t usual) {
+    require(root.has_value(key) || usual < vocabulary, root, fmt::format("the key '{}' is missing", key));
+    return root.has_value(key) ? read_token(root.at(key), vocabulary) : usual;
+  };
+  vision.image_token = token("image_token_id", 151655);
   vision.video_token =
       root.has_value("video_token_id") ? read_token(root.at("video_token_id"), vocabulary) : kNoVideoToken;
-  vision.start_token = read_token(root.at("vision_start_token_id"), vocabulary);
-  vision.end_token = read_token(root.at("vision_end_token_id"), vocabulary);
+  vision.start_token = token("vision_start_token_id", 151652);
+  vision.end_token = token("vision_end_token_id", 151653);
   std::array<std::int64_t, 4> ids{vision.image_token, vision.video_token, vision.start_token, vision.end_token};
   std::sort(ids.begin(), ids.end());
   require(std::adjacent_find(ids.begin(), ids.end()) == ids.end(), root,

@@ -10,6 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/util/foreign_text.hpp"
 #include "runtime/checkpoint/model_error.hpp"
 #include "runtime/checkpoint/safetensors.hpp"
 #include "runtime/checkpoint/weight_table.hpp"
@@ -260,6 +261,9 @@ std::string_view header_of(std::span<const std::byte> bytes, const std::string& 
     throw ModelError(fmt::format("{}: {} bytes are too few for a safetensors file; it is cut off", file, bytes.size()));
   }
   std::memcpy(&length, bytes.data(), sizeof length);
+  if (is_lfs_pointer({reinterpret_cast<const char*>(bytes.data()), bytes.size()})) {
+    throw ModelError(fmt::format("{}: {}", file, kLfsPointer));
+  }
   if (length > kMaxHeaderBytes) {
     throw ModelError(fmt::format("{}: this is not a safetensors file: it would have a header of {} bytes (at most {})",
                                  file, length, kMaxHeaderBytes));
@@ -287,7 +291,7 @@ SafetensorsContent parse_safetensors(std::span<const std::byte> bytes, const std
         null != std::string_view::npos ? "it holds a null character" : "it does not begin with an opening brace"));
   }
   HeaderReader reader(file);
-  (void)json::sax_parse(header, &reader);
+  (void)json::sax_parse(foreign_text(std::string(header), file), &reader);
   const std::span<const std::byte> data = bytes.subspan(sizeof(std::uint64_t) + header.size());
   check_layout(reader.entries(), static_cast<std::int64_t>(data.size()), file);
   SafetensorsContent content;

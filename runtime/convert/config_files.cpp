@@ -183,6 +183,9 @@ std::string generation_config_text(const GenerationConfig& generation) {
   if (recommended.top_p) {
     root["top_p"] = shortest(generation.top_p);
   }
+  if (recommended.min_p) {
+    root["min_p"] = shortest(generation.min_p);
+  }
   if (recommended.repetition_penalty) {
     root["repetition_penalty"] = shortest(generation.repetition_penalty);
   }

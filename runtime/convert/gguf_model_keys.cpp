@@ -75,6 +75,9 @@ void add_sampling(GgufKeys& keys, const GenerationConfig& generation) {
   if (!is_greedy && recommended.top_p) {
     keys.real("general.sampling.top_p", static_cast<float>(generation.top_p));
   }
+  if (!is_greedy && recommended.min_p) {
+    keys.real("general.sampling.min_p", static_cast<float>(generation.min_p));
+  }
   if (recommended.repetition_penalty) {
     keys.real("general.sampling.penalty_repeat", static_cast<float>(generation.repetition_penalty));
   }

@@ -105,7 +105,7 @@ std::optional<TensorProgress> write_model_files(const ModelLocation& model, cons
   } else {  // such a file without them would mean greedy answers
     config.eos_tokens = generation.eos_tokens;
   }
-  const std::string_view name = text.metadata().find_text("general.name").value_or("");
+  const std::string name = text.metadata().description("general.name");
   try {
     write_file_atomically(folder / "config.json",
                           config_text(config, generation, usual_numbers(checkpoint, plan), name));

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <limits>
 
+#include "core/util/unknown_keys.hpp"
 #include "runtime/checkpoint/config_fields.hpp"
 #include "runtime/checkpoint/gguf/gguf_weights.hpp"
 #include "runtime/checkpoint/model_error.hpp"
@@ -50,6 +51,35 @@ constexpr std::array<std::string_view, 20> kGgufKeys{"attention.head_count",
                                                      "tensor_data_layout",
                                                      "vocab_size"};
 
+struct LimitedGgufKey {
+  std::string_view name;
+  double value;  // at which it changes nothing; a truth value as 0 or 1
+};
+
+// What is known to change results, below the architecture's name.
+constexpr std::array<LimitedGgufKey, 22> kLimitedGgufKeys{{{"attention.causal", 1},
+                                                           {"attention.clamp_kqv", 0},
+                                                           {"attention.max_alibi_bias", 0},
+                                                           {"attention.output_scale", 1},
+                                                           {"attention.scale", 0},
+                                                           {"attention.shared_kv_layers", 0},
+                                                           {"attention.sliding_window", 0},
+                                                           {"attention.temperature_length", 0},
+                                                           {"attention.temperature_scale", 0},
+                                                           {"attn_logit_softcapping", 0},
+                                                           {"embedding_scale", 1},
+                                                           {"expert_count", 0},
+                                                           {"expert_shared_count", 0},
+                                                           {"expert_used_count", 0},
+                                                           {"final_logit_softcapping", 0},
+                                                           {"logit_scale", 1},
+                                                           {"nextn_predict_layers", 0},
+                                                           {"residual_scale", 1},
+                                                           {"rope.scaling.attn_factor", 1},
+                                                           {"router_logit_softcapping", 0},
+                                                           {"swin_norm", 0},
+                                                           {"use_parallel_residual", 0}}};
+
 class GgufConfigReader {
  public:
   explicit GgufConfigReader(const GgufFile& file) : file_(&file), metadata_(&file.metadata()) {}
@@ -59,7 +89,6 @@ class GgufConfigReader {
     config.family = read_family();
     check_type();
     check_general_keys(*metadata_);
-    check_is_whole();
     check_keys();
     config.text = read_text(config.family);
     config.text.mrope_section = read_sections(config);
@@ -103,32 +132,36 @@ class GgufConfigReader {
     }
   }
 
-  void check_is_whole() const {
-    constexpr const char* kParts = "split.count";
-    const std::int64_t parts = metadata_->find_integer(kParts).value_or(1);
-    if (parts > 1) {
-      metadata_->fail(kParts, fmt::format("the model is split into {} files, of which this is one; join them into one "
-                                          "(llama-gguf-split --merge)",
-                                          parts));
-    }
-  }
-
   [[nodiscard]] std::string key(std::string_view name) const { return prefix_ + std::string(name); }
 
   void check_keys() const {
+    std::vector<std::string> unknown;
     for (const auto& [key, value] : metadata_->values()) {
       if (!key.starts_with(prefix_)) {
         continue;
       }
       const std::string_view name = key.substr(prefix_.size());
-      const bool is_known = std::find(kGgufKeys.begin(), kGgufKeys.end(), name) != kGgufKeys.end();
-      // None of them is no mixture of experts.
-      const bool is_none = (name == "expert_count" || name == "expert_used_count") && metadata_->integer(key) == 0;
-      if (!is_known && !is_none) {
-        metadata_->fail(key, "it is not supported: what it says might change results");
+      const auto* const limited = std::find_if(kLimitedGgufKeys.begin(), kLimitedGgufKeys.end(),
+                                               [name](const LimitedGgufKey& each) { return each.name == name; });
+      if (limited != kLimitedGgufKeys.end()) {
+        check_limited(key, limited->value);
+      } else if (std::find(kGgufKeys.begin(), kGgufKeys.end(), name) == kGgufKeys.end()) {
+        unknown.emplace_back(key);
       }
     }
+    pass_over_unknown(metadata_->file(), unknown);
     (void)metadata_->find_text(this->key("tensor_data_layout"));
+  }
+
+  void check_limited(std::string_view key, double supported) const {
+    const GgufValue& value = metadata_->values().at(key);
+    const double found = value.is_array                         ? std::nan("")
+                         : value.type == GgufValueType::boolean ? static_cast<double>(metadata_->boolean(key))
+                                                                : metadata_->number(key);
+    if (found != supported) {
+      metadata_->fail(key, fmt::format("{} is not supported, only {}: it changes results",
+                                       value.is_array ? "an array" : fmt::format("{}", found), supported));
+    }
   }
 
   [[nodiscard]] std::int64_t extent(std::string_view name, std::int64_t limit) const {
@@ -322,10 +355,7 @@ class GgufConfigReader {
 
 }  // namespace
 
-void check_general_keys(const GgufMetadata& metadata) {
-  (void)metadata.find_text("general.name");
-  (void)metadata.find_integer("general.file_type");
-}
+void check_general_keys(const GgufMetadata& metadata) { (void)metadata.find_integer("general.file_type"); }
 
 ModelConfig read_gguf_config(const GgufFile& file) { return GgufConfigReader(file).read(); }
 

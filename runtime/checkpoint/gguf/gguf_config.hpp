@@ -10,7 +10,7 @@ namespace pascaline {
 /// supported or, below the architecture's name, not known.
 [[nodiscard]] ModelConfig read_gguf_config(const GgufFile& file);
 
-/// Checks what any GGUF file may say of itself: `general.name` is a text, `general.file_type` an integer. Throws
+/// Checks what any GGUF file may say of itself: `general.file_type` is an integer. Throws
 /// ModelError (file and key) for another type.
 void check_general_keys(const GgufMetadata& metadata);
 

@@ -5,6 +5,9 @@
 #include <fstream>
 #include <string>
 #include <system_error>
+#include <utility>
+
+#include "runtime/checkpoint/gguf/gguf_split.hpp"
 
 namespace pascaline {
 namespace {
@@ -32,6 +35,8 @@ const GgufTypeEntry& gguf_entry_of(GgufType type) noexcept {
   return found == kGgufTypes.end() ? kGgufTypes.front() : *found;
 }
 
+GgufContent content_of(const MappedFile& file) { return parse_gguf(file.bytes(), file.path().string()); }
+
 }  // namespace
 
 std::string_view name_of(GgufType type) noexcept { return gguf_entry_of(type).name; }
@@ -40,14 +45,31 @@ std::int64_t block_values(GgufType type) noexcept { return gguf_entry_of(type).v
 
 std::int64_t block_bytes(GgufType type) noexcept { return gguf_entry_of(type).bytes; }
 
-GgufFile::GgufFile(const std::filesystem::path& file)
-    : file_(file), content_(parse_gguf(file_.bytes(), file_.path().string())) {
+GgufFile::GgufFile(std::vector<MappedFile> files, GgufContent content)
+    : files_(std::move(files)), content_(std::move(content)) {
   for (std::size_t i = 0; i < content_.tensors.size(); ++i) {
     index_.emplace(content_.tensors[i].name, i);
   }
 }
 
-GgufFile GgufFile::open(const std::filesystem::path& file) { return GgufFile(file); }
+GgufFile GgufFile::open(const std::filesystem::path& file) {
+  std::vector<MappedFile> files;
+  files.emplace_back(file);
+  GgufContent given = content_of(files.front());
+  const std::vector<std::filesystem::path> parts = gguf_parts(file, given.metadata);
+  if (parts.size() == 1) {
+    return {std::move(files), std::move(given)};
+  }
+  files.clear();
+  files.emplace_back(parts.front());
+  GgufContent all = content_of(files.front());
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const MappedFile& part = i == 0 ? files.front() : files.emplace_back(parts[i]);
+    add_gguf_part(all, content_of(part), i, parts.size());
+  }
+  check_gguf_parts(all, parts.size());
+  return {std::move(files), std::move(all)};
+}
 
 const GgufTensor* GgufFile::find(std::string_view name) const noexcept {
   const auto found = index_.find(name);

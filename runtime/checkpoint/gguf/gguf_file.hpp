@@ -77,11 +77,16 @@ class GgufMetadata {
   /// Of float32 or float64.
   [[nodiscard]] double real(std::string_view key) const;
   [[nodiscard]] std::optional<double> find_real(std::string_view key) const;
+  /// Of any type of numbers.
+  [[nodiscard]] double number(std::string_view key) const;
   [[nodiscard]] bool boolean(std::string_view key) const;
   [[nodiscard]] std::optional<bool> find_boolean(std::string_view key) const;
   /// UTF-8; it lives as long as the file.
   [[nodiscard]] std::string_view text(std::string_view key) const;
   [[nodiscard]] std::optional<std::string_view> find_text(std::string_view key) const;
+
+  /// A text for people: U+FFFD stands for what is not UTF-8; empty if the key is missing or of another type.
+  [[nodiscard]] std::string description(std::string_view key) const;
 
   // Arrays.
   [[nodiscard]] std::vector<std::string_view> texts(std::string_view key) const;
@@ -117,26 +122,30 @@ struct GgufContent {
 
 /// Reads the bytes of a GGUF file of version 3, whose metadata and tensors then point into them; values of tensors are
 /// not touched. Throws ModelError, which begins with `file` and names key or tensor, for what is cut off, counts and
-/// lengths beyond the file, keys and names that occur twice or are not UTF-8, types that are not known or not
-/// supported, arrays of arrays, impossible extents and alignments, and bytes outside the file or shared by tensors.
+/// lengths beyond the file, keys and names that occur twice or are not UTF-8 (texts may be in any encoding), types that
+/// are not known or not supported, arrays of arrays, impossible extents and alignments, and bytes outside the file or
+/// shared by tensors.
 [[nodiscard]] GgufContent parse_gguf(std::span<const std::byte> bytes, const std::string& file);
 
-/// A GGUF file, mapped. Move-only; what its metadata and tensors point to lives as long as it does.
+/// A GGUF file, mapped, or all files of a model that is split into several: their tensors, with the metadata of the
+/// first. Move-only; what its metadata and tensors point to lives as long as it does.
 class GgufFile {
  public:
-  /// Throws ModelError as MappedFile and `parse_gguf` do.
+  /// Opens all files that `file` is one of (see `gguf_parts`). Throws ModelError as MappedFile and `parse_gguf` do, and
+  /// for files that do not belong together.
   [[nodiscard]] static GgufFile open(const std::filesystem::path& file);
 
-  [[nodiscard]] const std::filesystem::path& path() const noexcept { return file_.path(); }
+  /// Of the first file.
+  [[nodiscard]] const std::filesystem::path& path() const noexcept { return files_.front().path(); }
   [[nodiscard]] const GgufMetadata& metadata() const noexcept { return content_.metadata; }
   [[nodiscard]] const std::vector<GgufTensor>& tensors() const noexcept { return content_.tensors; }
   /// The tensor of that name, or null.
   [[nodiscard]] const GgufTensor* find(std::string_view name) const noexcept;
 
  private:
-  explicit GgufFile(const std::filesystem::path& file);
+  GgufFile(std::vector<MappedFile> files, GgufContent content);
 
-  MappedFile file_;
+  std::vector<MappedFile> files_;
   GgufContent content_;
   std::map<std::string_view, std::size_t> index_;
 };

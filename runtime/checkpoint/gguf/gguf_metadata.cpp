@@ -3,6 +3,8 @@
 #include <cstring>
 #include <limits>
 
+#include "core/util/shown_text.hpp"
+#include "core/util/utf8_check.hpp"
 #include "runtime/checkpoint/gguf/gguf_file.hpp"
 #include "runtime/checkpoint/model_error.hpp"
 
@@ -134,6 +136,13 @@ std::optional<double> GgufMetadata::find_real(std::string_view key) const {
   return has(key) ? std::optional(real(key)) : std::nullopt;
 }
 
+double GgufMetadata::number(std::string_view key) const {
+  return single(*this, key, at(key), "a number", [](const GgufValue& value, std::size_t index) {
+    const std::optional<std::int64_t> whole = integer_at(value, index);
+    return whole ? std::optional(static_cast<double>(*whole)) : real_at(value, index);
+  });
+}
+
 bool GgufMetadata::boolean(std::string_view key) const { return single(*this, key, at(key), kBoolean, boolean_at); }
 
 std::optional<bool> GgufMetadata::find_boolean(std::string_view key) const {
@@ -145,11 +154,21 @@ std::string_view GgufMetadata::text(std::string_view key) const {
   if (value.is_array || value.type != GgufValueType::text) {
     fail(key, "it is not a text");
   }
-  return text_of(value.bytes);
+  const std::string_view text = text_of(value.bytes);
+  if (!is_utf8(text)) {
+    fail(key, fmt::format("the text {} is not UTF-8", quoted_name(text)));
+  }
+  return text;
 }
 
 std::optional<std::string_view> GgufMetadata::find_text(std::string_view key) const {
   return has(key) ? std::optional(text(key)) : std::nullopt;
+}
+
+std::string GgufMetadata::description(std::string_view key) const {
+  const GgufValue* value = find(key);
+  const bool is_text = value != nullptr && !value->is_array && value->type == GgufValueType::text;
+  return is_text ? shown_text(text_of(value->bytes)) : std::string();
 }
 
 std::vector<std::string_view> GgufMetadata::texts(std::string_view key) const {
@@ -163,6 +182,9 @@ std::vector<std::string_view> GgufMetadata::texts(std::string_view key) const {
   for (std::size_t i = 0; i < value.count; ++i) {
     const auto length = number_at<std::uint64_t>(rest, 0);
     all.push_back(text_of(rest.subspan(sizeof length, length)));
+    if (!is_utf8(all.back())) {
+      fail(key, fmt::format("its element {}, {}, is not UTF-8", i, quoted_name(all.back())));
+    }
     rest = rest.subspan(sizeof length + length);
   }
   return all;

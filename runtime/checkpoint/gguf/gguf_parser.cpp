@@ -7,8 +7,9 @@
 #include <iterator>
 #include <set>
 
-#include "runtime/checkpoint/gguf/gguf_file.hpp"
+#include "core/util/foreign_text.hpp"
 #include "core/util/utf8_check.hpp"
+#include "runtime/checkpoint/gguf/gguf_file.hpp"
 #include "runtime/checkpoint/model_error.hpp"
 #include "runtime/checkpoint/weight_table.hpp"
 
@@ -85,18 +86,18 @@ class GgufParser {
     return value;
   }
 
+  // Descriptions come in any encoding: whoever reads a text checks it.
   std::string_view text() {
     const auto bytes = take(number<std::uint64_t>());
-    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    if (!is_utf8(text)) {
-      fail(fmt::format("the text {} is not UTF-8", quoted_name(text)));
-    }
-    return text;
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
   }
 
   // A key or a tensor's name.
   std::string_view name(const char* kind, std::uint64_t most) {
     const std::string_view name = text();
+    if (!is_utf8(name)) {
+      fail(fmt::format("the text {} is not UTF-8", quoted_name(name)));
+    }
     if (name.empty() || name.size() > most || name.find('\0') != std::string_view::npos) {
       fail(fmt::format("{} is not possible as {}: 1 to {} bytes, none of them null", quoted_name(name), kind, most));
     }
@@ -106,6 +107,9 @@ class GgufParser {
   void read_counts() {
     if (all_.empty()) {
       fail("this file is empty; fetch or convert the model again");
+    }
+    if (is_lfs_pointer({reinterpret_cast<const char*>(all_.data()), all_.size()})) {
+      fail(std::string(kLfsPointer));
     }
     if (all_.size() < kGgufMagic.size() || std::memcmp(all_.data(), kGgufMagic.data(), kGgufMagic.size()) != 0) {
       fail("this is not a GGUF file: it does not begin with the letters GGUF");

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <string>
 
+#include "core/util/unknown_keys.hpp"
 #include "runtime/checkpoint/config_fields.hpp"
 #include "runtime/checkpoint/gguf/gguf_config.hpp"
 #include "runtime/checkpoint/model_error.hpp"
@@ -36,6 +37,9 @@ constexpr std::array<std::string_view, 21> kProjectorKeys{"clip.has_audio_encode
                                                           "clip.vision.projection_dim",
                                                           "clip.vision.projector_type",
                                                           "clip.vision.spatial_merge_size"};
+
+constexpr std::array<std::string_view, 3> kWindowKeys{"clip.vision.n_wa_pattern", "clip.vision.wa_layer_indexes",
+                                                      "clip.vision.window_size"};
 
 constexpr std::string_view kProjectorFile = "mmproj";
 constexpr const char* kTextTokens = "tokenizer.ggml.tokens";
@@ -114,12 +118,17 @@ class ProjectorReader {
   }
 
   void check_keys() const {
+    std::vector<std::string> unknown;
     for (const auto& [name, value] : metadata_->values()) {
+      if (std::find(kWindowKeys.begin(), kWindowKeys.end(), name) != kWindowKeys.end()) {
+        metadata_->fail(name, "it is not supported: attention within windows changes results");
+      }
       if (name.starts_with("clip.") &&
           std::find(kProjectorKeys.begin(), kProjectorKeys.end(), name) == kProjectorKeys.end()) {
-        metadata_->fail(name, "it is not supported: what it says might change results");
+        unknown.emplace_back(name);
       }
     }
+    pass_over_unknown(metadata_->file(), unknown);
     require_boolean("clip.has_vision_encoder", true);
     require_boolean("clip.has_audio_encoder", false);
     require_boolean("clip.use_gelu", true);

@@ -231,7 +231,8 @@ TEST(QuantizationConfigTest, OnlyTheKnownKindsAreTaken) {
   PASCALINE_EXPECT_SAYS(with(awq, "group_size", 64), "/quantization_config/group_size: 64 is not supported, only 128");
   PASCALINE_EXPECT_SAYS(with(awq, "zero_point", false), "/quantization_config/zero_point");
   PASCALINE_EXPECT_SAYS(with(awq, "version", "gemv"), "/quantization_config/version");
-  PASCALINE_EXPECT_SAYS(with(awq, "sym", false), "/quantization_config/sym: false: this key is unknown");
+  PASCALINE_EXPECT_SAYS(with(awq, "sym", true), "/quantization_config/sym: true is not supported, only false");
+  EXPECT_EQ(with(awq, "a_tools_own", 1), "accepted");
   for (const char* method : {"gptq", "bitsandbytes", "compressed-tensors"}) {
     PASCALINE_EXPECT_SAYS(quantization_complaint({{"quant_method", method}, {"bits", 4}}),
                           "config.json:/quantization_config/quant_method: models quantized by '" + std::string(method) +

@@ -4,6 +4,7 @@
 
 #include <span>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -74,29 +75,50 @@ TEST(GgufGenerationTest, WhatTheFileLeavesOutIsNotRecommended) {
   EXPECT_FALSE(gguf_generation(greedy).recommended.temperature);
 }
 
-TEST(GgufGenerationTest, WhatChangesHowTokensAreDrawnIsRefused) {
-  const auto complaint = [](auto add) {
+// Uses and texts of the settings that are wrong.
+std::vector<std::pair<SamplingUse, std::string>> faults_of(const GenerationConfig& generation) {
+  std::vector<std::pair<SamplingUse, std::string>> found;
+  for (const SamplingFault& fault : generation.faults) {
+    found.emplace_back(fault.use, fault.text);
+  }
+  return found;
+}
+
+TEST(GgufGenerationTest, WhatIsWrongIsAFault) {
+  using Faults = std::vector<std::pair<SamplingUse, std::string>>;
+  const auto faults = [](auto add) {
     testing::GgufBuilder file;
     add(file);
-    return complaint_of([&] { (void)gguf_generation(file); });
+    return faults_of(gguf_generation(file));
   };
-  EXPECT_EQ(complaint([](auto& f) { f.real("general.sampling.min_p", 0.5F); }),
-            "m.gguf: key 'general.sampling.min_p': 0.5 is not supported, only 0: it changes how tokens are drawn");
-  PASCALINE_EXPECT_SAYS(complaint([](auto& f) { f.integer("general.sampling.mirostat", 2); }),
-                        "key 'general.sampling.mirostat': 2 is not supported, only 0");
-  PASCALINE_EXPECT_SAYS(complaint([](auto& f) { f.real("general.sampling.xtc_probability", 0.1F); }),
-                        "key 'general.sampling.xtc_probability': ");
-  PASCALINE_EXPECT_SAYS(complaint([](auto& f) { f.real("general.sampling.typical_p", 0.1F); }),
-                        "key 'general.sampling.typical_p': it is not supported");
-  PASCALINE_EXPECT_SAYS(complaint([](auto& f) { f.integer("general.sampling.min_p", 0); }),
-                        "key 'general.sampling.min_p': it is not a floating-point number");
-  EXPECT_EQ(complaint([](auto& f) {
+  const std::string key = "m.gguf: key 'general.sampling.";
+  EXPECT_EQ(faults([](auto& f) { f.real("general.sampling.min_p", 1.5F); }),
+            (Faults{{SamplingUse::min_p, key + "min_p': 1.5 is out of range (0 to 1)"}}));
+  EXPECT_EQ(
+      faults([](auto& f) { f.integer("general.sampling.mirostat", 2); }),
+      (Faults{{SamplingUse::draw, key + "mirostat': 2 is not supported, only 0: it changes how tokens are drawn"}}));
+  EXPECT_EQ(faults([](auto& f) { f.word("general.sampling.temp", "warm"); }),
+            (Faults{{SamplingUse::temperature, key + "temp': it is not a number"}}));
+  EXPECT_EQ(faults([](auto& f) {
               f.real("general.sampling.min_p", 0).integer("general.sampling.mirostat", 0);
               f.real("general.sampling.mirostat_tau", 5).integer("general.sampling.penalty_last_n", 64);
+              f.key("general.sampling.top_k", GgufValueType::int32, testing::GgufBuilder::raw(std::int32_t{-1}));
+              f.real("general.sampling.a_tools_own", 0.1F).real("general.sampling.top_p", 0);
             }),
-            "accepted");
-  PASCALINE_EXPECT_SAYS(complaint([](auto& f) { f.integer("tokenizer.ggml.unknown_token_id", 1000000); }),
+            Faults());
+  testing::GgufBuilder file;
+  file.integer("tokenizer.ggml.unknown_token_id", 1000000);
+  PASCALINE_EXPECT_SAYS(complaint_of([&] { (void)gguf_generation(file); }),
                         "m.gguf: key 'tokenizer.ggml.unknown_token_id': token 1000000 is not in the vocabulary");
+}
+
+TEST(GgufGenerationTest, MinPIsRead) {
+  testing::GgufBuilder file;
+  file.real("general.sampling.min_p", 0.25F);
+  const GenerationConfig read = gguf_generation(file);
+  EXPECT_EQ(read.min_p, 0.25);
+  EXPECT_TRUE(read.recommended.min_p);
+  EXPECT_EQ(read.top_k, 50) << "as in a generation_config.json";
 }
 
 TEST(GenerationConfigTest, KeysLeftOutAreNeutral) {
@@ -111,26 +133,52 @@ TEST(GenerationConfigTest, KeysLeftOutAreNeutral) {
   EXPECT_EQ(parsed(R"({"eos_token_id": 7})", config_of("tiny_a")).eos_tokens, std::vector<std::int64_t>{7});
 }
 
-TEST(GenerationConfigTest, ImpossibleValuesAreNamed) {
-  const ModelConfig config = config_of("tiny_a");
+TEST(GenerationConfigTest, ImpossibleValuesAreFaults) {
+  const std::vector<std::tuple<const char*, SamplingUse, const char*>> cases{
+      {R"({"temperature": -1})", SamplingUse::temperature, "/temperature: -1 is out of range"},
+      {R"({"temperature": "warm"})", SamplingUse::temperature, "/temperature: expected a number"},
+      {R"({"top_p": 1.01})", SamplingUse::top_p, "/top_p: 1.01 is out of range"},
+      {R"({"top_k": -2})", SamplingUse::top_k, "/top_k: -2 is not a possible number"},
+      {R"({"top_k": 2.5})", SamplingUse::top_k, "/top_k: expected an integer"},
+      {R"({"top_k": 4294967296})", SamplingUse::top_k, "/top_k: 4294967296 is not a possible number"},
+      {R"({"min_p": 2})", SamplingUse::min_p, "/min_p: 2 is out of range"},
+      {R"({"repetition_penalty": 0})", SamplingUse::repetition_penalty, "/repetition_penalty: 0 is out of range"},
+      {R"({"presence_penalty": "x"})", SamplingUse::presence_penalty, "/presence_penalty: expected a number"},
+      {R"({"typical_p": 0.5})", SamplingUse::draw, "/typical_p: 0.5 is not supported, only 1"},
+      {R"({"num_beams": 4})", SamplingUse::answer, "/num_beams: 4 is not supported, only 1"}};
+  for (const auto& [text, use, complaint] : cases) {
+    const GenerationConfig generation = parsed(text, config_of("tiny_a"));
+    ASSERT_EQ(generation.faults.size(), 1U) << text;
+    EXPECT_EQ(generation.faults[0].use, use) << text;
+    PASCALINE_EXPECT_SAYS(generation.faults[0].text, complaint);
+    EXPECT_FALSE(generation.recommended.any()) << text;
+  }
+}
+
+TEST(GenerationConfigTest, WaysToSayNothingAreNoFaults) {
+  const GenerationConfig generation =
+      parsed(R"({"do_sample": true, "top_k": -1, "top_p": 0, "min_p": 0.1, "temperature": 0.5, "bos_token_id": 9999,
+                 "pad_token_id": -1, "a_tools_own": 1})",
+             config_of("tiny_a"));
+  EXPECT_TRUE(generation.faults.empty());
+  EXPECT_EQ(generation.top_k, 0);
+  EXPECT_EQ(generation.top_p, 0);
+  EXPECT_EQ(generation.min_p, 0.1);
+  EXPECT_FALSE(generation.bos_token || generation.pad_token) << "the model does not have them";
+  const GenerationConfig greedy = parsed(R"({"do_sample": true, "temperature": 0})", config_of("tiny_a"));
+  EXPECT_TRUE(greedy.faults.empty());
+  EXPECT_FALSE(greedy.do_sample) << "the likeliest token";
+}
+
+TEST(GenerationConfigTest, WhatIsNoConfigurationIsNamed) {
   const std::vector<std::pair<const char*, const char*>> refusals{
-      {R"({"temperature": 0})", "/temperature: 0 is out of range"},
-      {R"({"temperature": -1})", "/temperature: -1 is out of range"},
-      {R"({"temperature": "warm"})", "/temperature: expected a number"},
-      {R"({"top_p": 0})", "/top_p: 0 is out of range"},
-      {R"({"top_p": 1.01})", "/top_p: 1.01 is out of range"},
-      {R"({"top_k": -1})", "/top_k: -1 is not a possible number"},
-      {R"({"top_k": 2.5})", "/top_k: expected an integer"},
-      {R"({"top_k": 4294967296})", "/top_k: 4294967296 is not a possible number"},
-      {R"({"repetition_penalty": 0})", "/repetition_penalty: 0 is out of range"},
       {R"({"do_sample": 1})", "/do_sample: expected true or false"},
       {R"({"eos_token_id": 512})", "/eos_token_id: token 512 is not in the vocabulary"},
       {R"({"eos_token_id": [1, -1]})", "/eos_token_id/1: token -1 is not in the vocabulary"},
-      {R"({"bos_token_id": 9999})", "/bos_token_id: token 9999"},
       {"[]", "expected an object"},
       {"{", "not valid JSON"}};
   for (const auto& [text, complaint] : refusals) {
-    PASCALINE_EXPECT_SAYS(complaint_of([&, json = text] { (void)parsed(json, config); }), complaint);
+    PASCALINE_EXPECT_SAYS(complaint_of([&, json = text] { (void)parsed(json, config_of("tiny_a")); }), complaint);
   }
 }
 

@@ -244,7 +244,6 @@ TEST_F(ProjectorFilesTest, WhatMayChangeResultsIsRefused) {
             [kind](auto& file) { file.word("general.type", kind); });
   }
   refused("general.type", "it is not a text", [](auto& file) { file.integer("general.type", 1); });
-  refused("general.name", "it is not a text", [](auto& file) { file.integer("general.name", 1); });
   refused("general.file_type", "it is not an integer", [](auto& file) { file.word("general.file_type", "F16"); });
   GgufBuilder right = projector();
   EXPECT_EQ(read(named_text(), right.word("general.type", "mmproj")), "accepted");

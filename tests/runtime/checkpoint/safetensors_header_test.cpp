@@ -95,10 +95,11 @@ TEST(SafetensorsHeaderTest, HeadersMustBeJsonObjects) {
   for (const char* header : {" {}", "[]", "null", "7", "\"w\"", "\xEF\xBB\xBF{}", "x"}) {
     PASCALINE_EXPECT_SAYS(complaint(header, 0), "m.safetensors: the header is not a JSON object");
   }
-  for (const char* header : {"{", "{}}", "{} {}", "{\"w\":}", "{\"\xFF\":{}}", "{\"\\ud800\":{}}", "{\"a\" 1}",
-                             "{/**/}", "{'w':{}}", "{\"__metadata__\":{\"a\":\"\xC0\x80\"}}"}) {
+  for (const char* header : {"{", "{}}", "{} {}", "{\"w\":}", "{\"\\ud800\":{}}", "{\"a\" 1}", "{/**/}", "{'w':{}}"}) {
     PASCALINE_EXPECT_SAYS(complaint(header, 0), "m.safetensors: the header is not valid JSON in UTF-8 at its byte");
   }
+  EXPECT_EQ(complaint("{\"__metadata__\":{\"a\":\"\xC0\x80 caf\xE9\"}}", 0), "accepted") << "a description in Latin-1";
+  PASCALINE_EXPECT_SAYS(complaint("{\"\xFF\":{}}", 0), "the key 'dtype' is missing");
   PASCALINE_EXPECT_SAYS(complaint(std::string("{}\0 rest", 8), 0), "it holds a null character");
   PASCALINE_EXPECT_SAYS(complaint(R"({"w":{"dtype":"F32","shape":[1e999],"data_offsets":[0,4]}})", 4), "at its byte");
 }
