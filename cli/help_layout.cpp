@@ -46,7 +46,7 @@ OptionGroups model_groups() {
             "--db"}},
           {kRest, {}},
           {"How the answer is drawn",
-           {"--max-tokens", "--greedy", "--temperature", "--top-k", "--top-p", "--repetition-penalty",
+           {"--max-tokens", "--greedy", "--temperature", "--top-k", "--top-p", "--min-p", "--repetition-penalty",
             "--presence-penalty", "--seed"}},
           {"Memory and types",
            {"--weights", "--kv-cache", "--attention", "--memory-limit", "--context", "--chunk", "--max-image-tokens",

@@ -208,7 +208,12 @@ void add_convert_command(CLI::App& app, Action& action) {
       "is complete.\n\nExamples:\n"
       "  pascaline convert Qwen3-VL-2B-Instruct Qwen3-VL-2B.gguf --weights q8_0\n"
       "  pascaline convert Qwen3-VL-2B.gguf Qwen3-VL-2B-folder --mmproj mmproj-Qwen3-VL-2B.gguf");
-  command->callback([&action, options] { action = [options] { return convert(*options); }; });
+  command->callback([&action, options] {
+    action = [options] {
+      options->input = downloaded_model(options->input).string();
+      return convert(*options);
+    };
+  });
 }
 
 }  // namespace pascaline::cli

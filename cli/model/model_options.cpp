@@ -18,6 +18,7 @@
 #include "core/error.hpp"
 #include "core/util/byte_size.hpp"
 #include "core/util/shown_text.hpp"
+#include "core/util/unknown_keys.hpp"
 #include "runtime/device/device.hpp"
 #include "runtime/model/fusion_file.hpp"
 #include "runtime/model/requirements.hpp"
@@ -100,6 +101,8 @@ void ModelCommandOptions::add_to(CLI::App& command) {
                   "Take no more of the device's memory, e.g. 1.5GiB (default: what is free); code comes on top")
       ->check(byte_size());
   command.add_flag("--random-weights", random_weights, "Draw weights at random; the folder needs only config.json");
+  command.add_flag("--strict", strict,
+                   "Refuse a model whose files say something that is unknown here, instead of a warning");
   add_fusion_to(command);
   command
       .add_option(
@@ -325,6 +328,7 @@ SessionOptions ModelCommandOptions::session_options() const {
 
 ModelFolder ModelCommandOptions::read_folder(ModelParts parts) const {
   check_kernel_options();
+  const StrictKeys strict_keys(strict);
   const bool takes_what_is_there = random_weights && parts == ModelParts::all;
   ModelFolder model(location(), takes_what_is_there ? ModelParts::present : parts, chat_template);
   if (most_image_tokens > 0) {
@@ -335,6 +339,7 @@ ModelFolder ModelCommandOptions::read_folder(ModelParts parts) const {
 
 ModelFolder ModelCommandOptions::read_for_numbers() const {
   check_kernel_options();
+  const StrictKeys strict_keys(strict);
   return ModelFolder(location(), ModelParts::numbers);
 }
 
@@ -389,6 +394,10 @@ void SamplingCommandOptions::add_to(CLI::App& command) {
       ->transform(whole_number(0, std::numeric_limits<std::int32_t>::max()));
   command.add_option("--top-p", top_p, "Draw from the likeliest tokens with this total probability")
       ->check(number_within(0, 1));
+  command
+      .add_option("--min-p", min_p,
+                  "Draw from tokens that have at least this part of the likeliest one's probability; 0: from all")
+      ->check(number_within(0, 1));
   command.add_option("--repetition-penalty", repetition, "Divide positive logits of tokens seen before; 1: off")
       ->check(number_within(1e-3, 1e3));
   command.add_option("--presence-penalty", presence, "Subtract from logits of tokens seen before")
@@ -400,17 +409,17 @@ AnswerOptions SamplingCommandOptions::answer_options(const ModelFolder& model) c
   AnswerOptions options;
   options.max_tokens = max_tokens.value_or(kUsualTokens);
   options.stop = stop;
-  ops::SamplingSettings& settings = options.sampling;
-  settings = model.default_sampling(seed.value_or(std::random_device()()));
-  if (greedy) {
-    settings.temperature = 0;
-  }
-  settings.temperature = temperature ? static_cast<float>(*temperature) : settings.temperature;
-  settings.top_k = top_k.value_or(settings.top_k);
-  settings.top_p = top_p ? static_cast<float>(*top_p) : settings.top_p;
-  settings.repetition = repetition ? static_cast<float>(*repetition) : settings.repetition;
-  settings.presence = presence ? static_cast<float>(*presence) : settings.presence;
-  ops::check_settings(settings);
+  const auto narrow = [](const std::optional<double>& given) {
+    return given ? std::optional(static_cast<float>(*given)) : std::nullopt;
+  };
+  options.sampling = model.sampling({.greedy = greedy,
+                                     .temperature = narrow(temperature),
+                                     .top_k = top_k,
+                                     .top_p = narrow(top_p),
+                                     .min_p = narrow(min_p),
+                                     .repetition = narrow(repetition),
+                                     .presence = narrow(presence),
+                                     .seed = seed.value_or(std::random_device()())});
   return options;
 }
 

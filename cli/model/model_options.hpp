@@ -44,6 +44,7 @@ struct ModelCommandOptions {
   bool no_graph = false;
   bool untuned = false;
   bool any_device = false;
+  bool strict = false;        ///< see StrictKeys
   bool observe_only = false;  ///< see SessionOptions; not of the command line
 
   /// The options must stay where they are until the command line was read.
@@ -94,6 +95,7 @@ struct SamplingCommandOptions {
   std::optional<double> temperature;
   std::optional<std::int32_t> top_k;
   std::optional<double> top_p;
+  std::optional<double> min_p;
   std::optional<double> repetition;
   std::optional<double> presence;
   std::optional<std::uint64_t> seed;
@@ -103,7 +105,7 @@ struct SamplingCommandOptions {
   static constexpr std::int64_t kUsualTokens = 512;
 
   void add_to(CLI::App& command);
-  /// Throws as `ops::check_settings`.
+  /// Throws as `ModelFolder::sampling`.
   [[nodiscard]] AnswerOptions answer_options(const ModelFolder& model) const;
 };
 

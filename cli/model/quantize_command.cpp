@@ -150,7 +150,12 @@ void add_quantize_command(CLI::App& app, Action& action) {
       "otherwise. Nothing is there before it is complete.\n\nExamples:\n"
       "  pascaline quantize --model Qwen3-VL-2B-Instruct -o Qwen3-VL-2B-q4_k --weights q4_k\n"
       "  pascaline quantize --model Qwen3-VL-2B-Instruct -o Qwen3-VL-2B-own --weights recipe.json");
-  command->callback([&action, options] { action = [options] { return quantize_folder(*options); }; });
+  command->callback([&action, options] {
+    action = [options] {
+      options->folder = downloaded_model(options->folder).string();
+      return quantize_folder(*options);
+    };
+  });
 }
 
 }  // namespace pascaline::cli

@@ -13,6 +13,7 @@
 #include "cli/command.hpp"
 #include "core/error.hpp"
 #include "core/util/json_reader.hpp"
+#include "runtime/checkpoint/model_location.hpp"
 #include "runtime/session/gguf_text.hpp"
 #include "runtime/text/tokenizer.hpp"
 
@@ -43,7 +44,7 @@ struct TextEncoder {
 
   [[nodiscard]] std::vector<TokenId> encode(std::string_view text) const {
     std::vector<TokenId> tokens = tokenizer.encode(text, added);
-    if (beginning) {
+    if (beginning && (tokens.empty() || tokens.front() != *beginning)) {
       tokens.insert(tokens.begin(), *beginning);
     }
     return tokens;
@@ -81,7 +82,7 @@ void tokenize_json(const TextEncoder& encoder) {
 }
 
 int tokenize(const TokenizeOptions& options) {
-  const TextEncoder encoder = load_encoder(options.model, options.added());
+  const TextEncoder encoder = load_encoder(ModelLocation(options.model).path, options.added());
   if (options.as_json) {
     tokenize_json(encoder);
   } else {

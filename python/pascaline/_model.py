@@ -94,7 +94,7 @@ class Model:
 
         images: files (PNG, JPEG, WebP), images of PIL, or NumPy arrays of [height, width, 3] in uint8; they come before the prompt.
         raw: continues the prompt as it is, without a chat template. on_text: called with each piece of the answer.
-        options: those of `pascaline generate` on an answer: max_tokens=100, greedy=True, temperature=0.7, top_k, top_p, seed,
+        options: those of `pascaline generate` on an answer: max_tokens=100, greedy=True, temperature=0.7, top_k, top_p, min_p, seed,
             repetition_penalty, presence_penalty, stop=["\\n"].
 
         Returns what `--json` prints: `text`, `tokens`, `end` (why it ended), times. Ctrl-C, and what on_text raises, ends the

@@ -11,6 +11,7 @@
 #include "runtime/model/requirements.hpp"
 #include "runtime/session/gguf_images.hpp"
 #include "runtime/session/gguf_text.hpp"
+#include "runtime/text/chat_template.hpp"
 #include "runtime/text/end_tokens.hpp"
 #include "runtime/text/known_templates.hpp"
 
@@ -138,7 +139,7 @@ const PreprocessorConfig& ModelFolder::preprocessor() const {
 
 std::vector<TokenId> ModelFolder::encode_plain(std::string_view text, AddedTokens added) const {
   std::vector<TokenId> tokens = tokenizer().encode(text, added);
-  if (beginning_) {
+  if (beginning_ && (tokens.empty() || tokens.front() != *beginning_)) {
     tokens.insert(tokens.begin(), *beginning_);
   }
   return tokens;
@@ -158,18 +159,42 @@ ChatTemplate ModelFolder::chat_template() const {
   return folder_chat_template(path());
 }
 
-ops::SamplingSettings ModelFolder::default_sampling(std::uint64_t seed) const {
-  ops::SamplingSettings settings;
-  settings.seed = seed;
-  settings.repetition = static_cast<float>(generation_.repetition_penalty);
-  settings.presence = static_cast<float>(generation_.presence_penalty);
-  if (generation_.do_sample) {
-    settings.temperature = static_cast<float>(generation_.temperature);
-    settings.top_k = static_cast<std::int32_t>(std::min<std::int64_t>(generation_.top_k, config_.text.vocab));
-    settings.top_p = static_cast<float>(generation_.top_p);
-  }
-  return settings;
+std::vector<TokenId> ModelFolder::encode_messages(std::span<const ChatMessage> messages,
+                                                  std::span<const std::size_t> image_tokens) const {
+  return encode_chat(tokenizer(), messages, image_tokens, chat_template(), beginning_of_chats());
 }
+
+// The token that the model's own template writes before what the user's renders; a model without a template has it
+// where its other texts do.
+std::optional<TokenId> ModelFolder::beginning_of_chats() const {
+  if (!given_template_) {
+    return std::nullopt;
+  }
+  std::optional<TokenId> beginning = beginning_;
+  std::optional<std::string> own = gguf_template_;
+  try {
+    if (is_gguf_path(path())) {
+      beginning = generation_.bos_token ? std::optional(static_cast<TokenId>(*generation_.bos_token)) : beginning;
+    } else {
+      const std::optional<TokenId> named = named_beginning(path(), tokenizer());
+      beginning = named ? named : beginning;
+      const std::optional<ChatTemplateText> found = find_chat_template(path());
+      own = found ? found->text : std::string();
+    }
+  } catch (const Error&) {
+    own.reset();  // a file that the user's template does without
+  }
+  if (!own || own->empty()) {
+    return beginning_;
+  }
+  return beginning && writes_beginning(*own, tokenizer().bytes(*beginning)) ? beginning : std::nullopt;
+}
+
+ops::SamplingSettings ModelFolder::sampling(const SamplingRequest& request) const {
+  return requested_sampling(request, generation_, config_.text.vocab);
+}
+
+ops::SamplingSettings ModelFolder::default_sampling(std::uint64_t seed) const { return sampling({.seed = seed}); }
 
 bool ModelFolder::ends(TokenId token) const noexcept {
   const auto& eos = generation_.eos_tokens;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "runtime/checkpoint/model_location.hpp"
 #include "runtime/image/preprocessor_config.hpp"
 #include "runtime/ops/sample_host.hpp"
+#include "runtime/session/sampling_request.hpp"
 #include "runtime/text/chat.hpp"
 #include "runtime/text/tokenizer.hpp"
 
@@ -46,19 +48,26 @@ class ModelFolder {
   [[nodiscard]] const Tokenizer& tokenizer() const;
   /// Likewise, and for a model that only reads text, or a GGUF file without its projector.
   [[nodiscard]] const PreprocessorConfig& preprocessor() const;
-  /// Ids of a text that no chat template renders; they begin with the token of beginning where the model's do. Throws
-  /// as `tokenizer`.
+  /// Ids of a text that no chat template renders; they begin with the token of beginning where the model's do, once if
+  /// the text spells it out. Throws as `tokenizer`.
   [[nodiscard]] std::vector<TokenId> encode_plain(std::string_view text, AddedTokens added = AddedTokens::ignore) const;
   /// The user's; else how the model's family renders conversations or, of a GGUF file and of the family llama, what the
   /// model's own is recognised as; throws Error if that is not known (see gguf_chat_template, folder_chat_template).
   [[nodiscard]] ChatTemplate chat_template() const;
-  /// What the model's makers recommend, with that seed.
+  /// Ids of a conversation as that template renders it (see `encode_chat`). Where the user's template is another than
+  /// the model's own, they begin with the token of beginning if the own one writes it. Throws as these do.
+  [[nodiscard]] std::vector<TokenId> encode_messages(std::span<const ChatMessage> messages,
+                                                     std::span<const std::size_t> image_tokens = {}) const;
+  /// How a request has tokens chosen, with what the model's makers recommend. Throws as `requested_sampling`.
+  [[nodiscard]] ops::SamplingSettings sampling(const SamplingRequest& request) const;
+  /// What they recommend, with that seed; throws likewise.
   [[nodiscard]] ops::SamplingSettings default_sampling(std::uint64_t seed) const;
   /// Whether that token ends an answer.
   [[nodiscard]] bool ends(TokenId token) const noexcept;
 
  private:
   void read_gguf_text();
+  [[nodiscard]] std::optional<TokenId> beginning_of_chats() const;
 
   ModelLocation location_;
   ModelConfig config_;

@@ -132,13 +132,11 @@ ChatPrompt make_prompt(const ModelFolder& model, std::span<const ChatMessage> me
     (void)vision_of(model.config());
   }
   const std::vector<std::size_t> ones(images.size(), 1);
-  const auto text = static_cast<std::int64_t>(
-      encode_chat(model.tokenizer(), messages, ones, model.chat_template()).size() - images.size());
+  const auto text = static_cast<std::int64_t>(model.encode_messages(messages, ones).size() - images.size());
   require_room(text, images.empty() ? "" : " without its images", limits);
   ChatPrompt prompt;
   prompt.images = place_images(model, images, text, limits);
-  prompt.tokens =
-      encode_chat(model.tokenizer(), messages, tokens_of(prompt.images.images, model.config()), model.chat_template());
+  prompt.tokens = model.encode_messages(messages, tokens_of(prompt.images.images, model.config()));
   return prompt;
 }
 

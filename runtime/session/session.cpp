@@ -275,8 +275,7 @@ void Session::open_device(const std::string& id, const SessionOptions& options) 
 
 Answer Session::ask(std::span<const ChatMessage> messages, std::span<const Patches> images,
                     const AnswerOptions& options, const TextReader& reader) {
-  return complete(encode_chat(tokenizer(), messages, tokens_of(images, config()), folder_.chat_template()), images,
-                  options, reader);
+  return complete(folder_.encode_messages(messages, tokens_of(images, config())), images, options, reader);
 }
 
 void Session::clear() {

@@ -148,6 +148,7 @@ TEST_F(CliLlamaTest, ARawPromptIsContinuedAsItIs) {
   };
   EXPECT_EQ(asked({"--prompt", "hello"})["prompt_tokens"], 2) << "and the token of beginning";
   EXPECT_EQ(asked({"--prompt", "hello<|im_end|>"})["prompt_tokens"], 3) << "special tokens count";
+  EXPECT_EQ(asked({"--prompt", "<|im_start|>hello"})["prompt_tokens"], 2) << "it begins with the token already";
   expect_fault(on_cpu("generate", {"--raw", "--prompt", ""}), 2, {"--prompt: its value is empty"});
   expect_fault(on_cpu("generate", {"--raw", "--prompt", std::string(3000, 'x')}), 1, {"context of 256", "--context"});
   for (const char* option : {"--system", "--image", "--template", "--max-image-tokens"}) {

@@ -414,7 +414,7 @@ TEST_F(CliModelTest, BenchModelKeepsWhatWentWellIfARowFails) {
   ASSERT_EQ(passes.size(), 2);
   EXPECT_GT(passes[0]["time_ms"], 0);
   EXPECT_NE(passes[1]["failure"].get<std::string>().find("not numbers"), std::string::npos);
-  expect_fault(on_cpu("generate", {"--prompt", "x", "--json"}), 1, {"not numbers", "--weights float32"});
+  expect_fault(on_cpu("generate", {"--prompt", "x", "--json"}), 1, {"not numbers", "the weights are damaged"});
 }
 
 TEST_F(CliModelTest, ProfileAndWorkloadShowWhatIsLaunched) {

@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <sstream>
 #include <string>
@@ -53,6 +55,77 @@ TEST_F(CliTextModelTest, EveryCommandTakesIt) {
   const ProgramResult workload = run("workload", words);
   ASSERT_EQ(workload.exit_code, 0) << workload.error;
   EXPECT_FALSE(Workload::load(folder_ / "mine.json").entries.empty());
+}
+
+TEST_F(CliTextModelTest, UnknownKeysAreToldOnceAndRefusedOnDemand) {
+  const std::filesystem::path file = std::filesystem::path(model_) / "config.json";
+  json config = json::parse(read_file(file));
+  config["a_tools_own"] = 1;
+  write_bytes(file, config.dump());
+  const ProgramResult answer = on_cpu("generate", {"--prompt", "hello", "--greedy", "-n", "2"});
+  EXPECT_EQ(answer.exit_code, 0) << answer.error;
+  const std::string told = "config.json: 1 key is unknown here and ignored: /a_tools_own";
+  const std::size_t at = answer.error.find(told);
+  ASSERT_NE(at, std::string::npos) << answer.error;
+  EXPECT_EQ(answer.error.find(told, at + 1), std::string::npos) << "once: " << answer.error;
+  expect_fault(on_cpu("generate", {"--prompt", "hello", "--strict"}), 1, {told, "--strict"});
+}
+
+TEST_F(CliTextModelTest, SettingsForDrawingOnlyMatterWhereTokensAreDrawn) {
+  const std::filesystem::path file = std::filesystem::path(model_) / "generation_config.json";
+  write_bytes(file, R"({"do_sample": true, "temperature": -1, "top_p": 7, "eos_token_id": 738})");
+  const auto generate = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words{"--prompt", "hello", "-n", "2"};
+    words.insert(words.end(), more.begin(), more.end());
+    return on_cpu("generate", words);
+  };
+  expect_fault(generate({}), 1, {"generation_config.json:/temperature: -1 is out of range"});
+  expect_fault(generate({"--temperature", "0.5"}), 1, {"generation_config.json:/top_p: 7 is out of range"});
+  EXPECT_EQ(generate({"--temperature", "0.5", "--top-p", "0.9"}).exit_code, 0);
+  EXPECT_EQ(generate({"--greedy"}).exit_code, 0);
+  write_bytes(file, R"({"do_sample": false, "temperature": 0, "top_k": -1, "top_p": 0, "eos_token_id": 738})");
+  EXPECT_EQ(generate({}).exit_code, 0);
+}
+
+TEST_F(CliTextModelTest, MinPOfOneIsTheLikeliestToken) {
+  const auto tokens = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words{"--prompt", "hello", "-n", "6", "--json"};
+    words.insert(words.end(), more.begin(), more.end());
+    return json_of(on_cpu("generate", words))["tokens"];
+  };
+  const std::vector<std::string> drawn{"--temperature", "2", "--top-k", "0", "--seed", "3"};
+  std::vector<std::string> likeliest = drawn;
+  likeliest.insert(likeliest.end(), {"--min-p", "1"});
+  EXPECT_EQ(tokens(likeliest), tokens({"--greedy"}));
+  EXPECT_NE(tokens(drawn), tokens({"--greedy"}));
+  expect_fault(on_cpu("generate", {"--prompt", "x", "--min-p", "1.5"}), 2, {"--min-p"});
+}
+
+TEST_F(CliTextModelTest, AdviceOnlyNamesWhatMayHelp) {
+  // Logits beyond float32, which no type of weights changes.
+  const std::filesystem::path file = std::filesystem::path(model_) / "model.safetensors";
+  std::string bytes = read_file(file);
+  std::uint64_t header = 0;
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  const json names = json::parse(bytes.substr(sizeof(header), header));
+  const auto begin = names["model.norm.weight"]["data_offsets"][0].get<std::size_t>();
+  for (std::size_t i = 0; i < 64; ++i) {
+    const float huge = 3e38F;
+    std::memcpy(bytes.data() + sizeof(header) + header + begin + i * sizeof(huge), &huge, sizeof(huge));
+  }
+  write_bytes(file, bytes);
+  const auto told = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words{"--prompt", "x", "--greedy"};
+    words.insert(words.end(), more.begin(), more.end());
+    return on_cpu("generate", words).error;
+  };
+  EXPECT_NE(
+      told({"--weights", "float16", "--kv-cache", "float16"}).find("try --kv-cache float32 and --weights float32"),
+      std::string::npos);
+  const std::string half = told({"--weights", "float32", "--kv-cache", "float16"});
+  EXPECT_NE(half.find("try --kv-cache float32"), std::string::npos) << half;
+  EXPECT_EQ(half.find("--weights float32"), std::string::npos) << half;
+  EXPECT_EQ(told({"--weights", "float32", "--kv-cache", "float32"}).find("try"), std::string::npos);
 }
 
 TEST_F(CliTextModelTest, AnswersTellTimesAsLlamaBenchDoes) {

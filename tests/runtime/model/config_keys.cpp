@@ -37,7 +37,7 @@ class CaseList {
     return add(pointer, value, KeyEffect::refused, value.dump() + " is not supported, only " + supported);
   }
   CaseList& unknown(const std::string& pointer, const json& value) {
-    return add(pointer, value, KeyEffect::refused, value.dump() + ": this key is unknown");
+    return add(pointer, value, KeyEffect::warned, pointer);
   }
   CaseList& none(const std::string& pointer, const json& value, const std::string& reason) {
     return add(pointer, value, KeyEffect::none, reason);
@@ -67,11 +67,12 @@ void add_root(std::vector<KeyCase>& out) {
       .none("/architectures", json::array({"Other"}), "model_type says the same, and every tensor is checked by name")
       .none("/transformers_version", "5.0.0", "which library wrote it")
       .none("/dtype", "float32", "the safetensors say the types of weights")
-      .none("/unsloth_fixed", true, "nothing at the top is of the mathematics but what is checked")
+      .none("/unsloth_fixed", true, "a mark of the tool that wrote it")
+      .unknown("/fine_tuned_by", "somebody")
       .checked("/rope_scaling", {{"rope_type", "yarn"}, {"factor", 2.0}}, "only text_config counts")
       .checked("/hidden_size", 128, "only text_config counts")
       .refused("/use_sliding_window", true, "false")
-      .refused("/sliding_window", 4096, "null")
+      .none("/sliding_window", 4096, "windows are off")
       .checked("/quantization_config", {{"quant_method", "gptq"}}, "gptq");
 }
 
@@ -99,14 +100,14 @@ void add_text(std::vector<KeyCase>& out) {
       .refused("/text_config/rope_scaling/partial_rotary_factor", 0.5, "1")
       .refused("/text_config/partial_rotary_factor", 0.5, "1")
       .refused("/text_config/use_sliding_window", true, "false")
-      .refused("/text_config/sliding_window", 4096, "null")
+      .none("/text_config/sliding_window", 4096, "windows are off without use_sliding_window")
       .refused("/text_config/mlp_bias", true, "false")
       .refused("/text_config/attn_logit_softcapping", 30.0, "null")
       .refused("/text_config/final_logit_softcapping", 30.0, "null")
       .unknown("/text_config/rope_scaling/factor", 2.0)
       .unknown("/text_config/rope_scaling_factors", 2.0)
-      .unknown("/text_config/logit_scale", 0.5)
-      .unknown("/text_config/num_experts", 8)
+      .refused("/text_config/logit_scale", 0.5, "1")
+      .refused("/text_config/num_experts", 8, "0")
       .none("/text_config/attention_dropout", 0.5, "training alone drops anything")
       .none("/text_config/bos_token_id", 7, "no prompt of the family begins with it")
       .none("/text_config/pad_token_id", 7, "prompts are not padded")
@@ -162,7 +163,7 @@ void add_vision(std::vector<KeyCase>& out) {
       .refused("/vision_config/hidden_act", "quick_gelu", R"("gelu_pytorch_tanh")")
       .refused("/vision_config/layer_norm_eps", 1e-5, "1e-06")
       .refused("/vision_config/rms_norm_eps", 1e-5, "1e-06")
-      .unknown("/vision_config/window_size", 112)
+      .refused("/vision_config/window_size", 112, "null")
       .none("/vision_config/initializer_range", 0.5, "weights are loaded")
       .none("/vision_config/dtype", "float32", "the safetensors say the types of weights");
 }
@@ -196,10 +197,25 @@ void add_text_only(std::vector<KeyCase>& out) {
       .refused("/mlp_bias", true, "false")
       .refused("/attn_logit_softcapping", 30.0, "null")
       .refused("/final_logit_softcapping", 30.0, "null")
-      .unknown("/logit_scale", 0.5)
-      .unknown("/num_experts", 8)
+      .refused("/logit_scale", 0.5, "1")
+      .refused("/num_experts", 8, "0")
       .unknown("/image_token_id", 5)
       .none("/architectures", json::array({"Other"}), "model_type says the same, and every tensor is checked by name")
+      .none("/auto_map", {{"AutoModel", "modeling.Other"}}, "code of files is not run")
+      .none("/loss_type", "ForCausalLM", "of training")
+      .none("/neftune_noise_alpha", 5, "of training")
+      .none("/num_labels", 3, "of another task")
+      .none("/embd_pdrop", 0.5, "training alone drops anything")
+      .none("/model_max_length", 99, "max_position_embeddings says it")
+      .none("/unsloth_fixed", true, "a mark of the tool that wrote it")
+      .none("/num_experts_per_tok", 2, "there are no experts")
+      .none("/no_rope_layers", {1, 1}, "every layer turns its positions")
+      .none("/logits_scaling", 1.0, "it is so without")
+      .refused("/logits_scaling", 8.0, "1")
+      .refused("/embedding_multiplier", 12.0, "1")
+      .refused("/residual_multiplier", 0.2, "1")
+      .refused("/attention_multiplier", 0.01, "null")
+      .unknown("/a_tools_own_key", {{"some", "thing"}})
       .none("/attention_dropout", 0.5, "training alone drops anything")
       .none("/bos_token_id", 7, "no prompt of the family begins with it")
       .none("/pad_token_id", 7, "prompts are not padded")
@@ -213,8 +229,8 @@ void add_text_only(std::vector<KeyCase>& out) {
   out.push_back({kConfig,
                  "/rope_scaling/factor",
                  {{"rope_scaling", {{"rope_type", "default"}, {"factor", 2.0}}}},
-                 KeyEffect::refused,
-                 "2.0: this key is unknown"});
+                 KeyEffect::warned,
+                 "/rope_scaling/factor"});
   out.push_back({kConfig,
                  "/layer_types",
                  {{"layer_types", {"full_attention", "sliding_attention"}}},
@@ -239,8 +255,8 @@ void add_llama(std::vector<KeyCase>& out) {
          R"("yarn" is not supported, only "default" or "linear" or "llama3")");
   scaled("/rope_scaling", {{"rope_type", "linear"}}, KeyEffect::checked, "factor");
   scaled("/rope_scaling/factor", {{"rope_type", "linear"}, {"factor", -1.0}}, KeyEffect::refused, "out of range");
-  scaled("/rope_scaling/beta_fast", {{"rope_type", "default"}, {"beta_fast", 1.0}}, KeyEffect::refused,
-         "this key is unknown");
+  scaled("/rope_scaling/beta_fast", {{"rope_type", "default"}, {"beta_fast", 1.0}}, KeyEffect::warned,
+         "/rope_scaling/beta_fast");
   json turned = llama3;
   turned["low_freq_factor"] = 5.0;
   scaled("/rope_scaling", turned, KeyEffect::refused, "low_freq_factor 5 is not below high_freq_factor 4");
@@ -251,11 +267,12 @@ void add_llama(std::vector<KeyCase>& out) {
       .used("/tie_word_embeddings", false)
       .used("/head_dim", 32)
       .refused("/rope_interleaved", true, "false")
-      .refused("/pretraining_tp", 2, "1")
+      .none("/pretraining_tp", 2, "how training was split")
+      .refused("/sliding_window", 4096, "null")
       .refused("/mlp_bias", true, "false")
       .refused("/attention_bias", true, "false")
       .refused("/use_qk_norm", true, "false")
-      .unknown("/num_experts", 8)
+      .refused("/num_experts", 8, "0")
       .none("/is_llama_config", true, "of the tool that trained SmolLM2")
       .none("/transformers.js_config", json::object(), "of another program");
 }
@@ -305,7 +322,7 @@ void add_generation(std::vector<KeyCase>& out) {
       .used("/presence_penalty", 1.5)
       .used("/eos_token_id", json::array({738}))
       .refused("/num_beams", 4, "1")
-      .refused("/min_p", 0.1, "0")
+      .used("/min_p", 0.1)
       .refused("/typical_p", 0.9, "1")
       .refused("/no_repeat_ngram_size", 3, "0")
       .refused("/frequency_penalty", 1.0, "0")

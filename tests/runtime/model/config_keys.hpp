@@ -13,6 +13,7 @@ enum class KeyEffect {
   used,     ///< results change with it
   checked,  ///< it is held against another key or file
   refused,  ///< only one value is supported
+  warned,   ///< it is not known: results stay, and --strict refuses it
   none      ///< results stay
 };
 

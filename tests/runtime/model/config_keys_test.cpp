@@ -13,6 +13,7 @@
 
 #include "core/error.hpp"
 #include "core/util/paths.hpp"
+#include "core/util/unknown_keys.hpp"
 #include "runtime/checkpoint/weight_table.hpp"
 #include "runtime/image/preprocess.hpp"
 #include "runtime/model/model.hpp"
@@ -33,7 +34,7 @@ struct FolderResults {
   std::vector<float> text;   // logits
   std::vector<float> image;  // likewise
   std::vector<float> patches;
-  std::tuple<float, float, float, std::int32_t, float> sampling;
+  std::tuple<float, float, float, std::int32_t, float, float> sampling;
   std::vector<bool> ends;
 
   friend bool operator==(const FolderResults&, const FolderResults&) = default;
@@ -65,7 +66,8 @@ FolderResults results_of(const std::filesystem::path& path) {
   results.tensors = tensors_of(config);
   results.context = checked_options(config, {}).context;
   const ops::SamplingSettings sampling = folder.default_sampling(1);
-  results.sampling = {sampling.repetition, sampling.presence, sampling.temperature, sampling.top_k, sampling.top_p};
+  results.sampling = {sampling.repetition, sampling.presence, sampling.temperature,
+                      sampling.top_k,      sampling.top_p,    sampling.min_p};
   for (TokenId token = 0; token < config.text.vocab; ++token) {
     results.ends.push_back(folder.ends(token));
   }
@@ -145,9 +147,15 @@ class ConfigKeysTest : public ::testing::Test {
     std::map<std::string, json> patches{{key.file, key.change}};
     patches.insert(key.beside.begin(), key.beside.end());
     const FolderOutcome after = outcome(patches);
-    if (key.effect == KeyEffect::used || key.effect == KeyEffect::none) {
+    if (key.effect == KeyEffect::used || key.effect == KeyEffect::none || key.effect == KeyEffect::warned) {
       ASSERT_TRUE(after.results) << after.refusal;
-      EXPECT_EQ(*after.results == before, key.effect == KeyEffect::none);
+      EXPECT_EQ(*after.results == before, key.effect != KeyEffect::used);
+      const StrictKeys strict(true);
+      const FolderOutcome strictly = outcome(patches);
+      EXPECT_EQ(strictly.results.has_value(), key.effect != KeyEffect::warned) << strictly.refusal;
+      if (key.effect == KeyEffect::warned) {
+        EXPECT_NE(strictly.refusal.find(key.says), std::string::npos) << strictly.refusal;
+      }
       return;
     }
     ASSERT_FALSE(after.results) << "it was accepted, and results " << (*after.results == before ? "stay" : "change");
