@@ -99,7 +99,6 @@ fs::path projector_place(const ConvertCommandOptions& options) {
 int convert_to_gguf(const ConvertCommandOptions& options) {
   const WantedTypes wanted = wanted_types(options.weights);
   const ModelConfig config = load_model_config(options.input);
-  print_warnings(config);
   const bool reads_images = config.vision.has_value();
   if (!reads_images && !options.projector.empty()) {
     throw Error(fmt::format("--mmproj: {} only reads text, so it has no projector; leave it out", options.input));

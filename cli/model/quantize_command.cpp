@@ -80,7 +80,6 @@ int quantize_folder(const QuantizeCommandOptions& options) {
   }
   const WeightRecipe recipe = given_weights(options.weights);
   const ModelConfig config = load_model_config(options.folder);
-  print_warnings(config);
   const Checkpoint checkpoint = Checkpoint::open(options.folder, config);
   std::error_code ignored;
   if (fs::equivalent(options.folder, options.output, ignored)) {

@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <cstdio>
 
-#include "core/util/shown_text.hpp"
 #include "runtime/checkpoint/gguf/gguf_config.hpp"
 #include "runtime/checkpoint/gguf/projector_config.hpp"
 #include "runtime/checkpoint/given_model.hpp"
@@ -82,12 +80,6 @@ ModelConfig load_model_config(const ModelLocation& model) {
   untie_other_head(model.path, config);
   pass_over_adapter(model.path);
   return config;
-}
-
-void print_warnings(const ModelConfig& config) {
-  for (const std::string& warning : config.warnings) {
-    fmt::print(stderr, "pascaline: warning: {}\n", clean_line(warning));
-  }
 }
 
 }  // namespace pascaline

@@ -78,7 +78,6 @@ struct ModelConfig {
   std::optional<VisionConfig> vision;
   std::vector<std::int64_t> eos_tokens;  ///< may be empty, as generation_config.json has them too
   FolderQuantization quantization = FolderQuantization::none;
-  std::vector<std::string> warnings = {};  ///< what whoever loads the model should be told of its files
 
   friend bool operator==(const ModelConfig&, const ModelConfig&) = default;
 };
@@ -92,8 +91,5 @@ struct ModelConfig {
 /// GGUF file what `read_gguf_config` says, with the vision tower that `read_projector_config` finds in its projector.
 /// Throws ModelError for a projector beside a folder, too.
 [[nodiscard]] ModelConfig load_model_config(const ModelLocation& model);
-
-/// Prints its warnings on standard error, a line each.
-void print_warnings(const ModelConfig& config);
 
 }  // namespace pascaline

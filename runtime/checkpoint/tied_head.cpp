@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/util/unknown_keys.hpp"
 #include "runtime/checkpoint/convert.hpp"
 #include "runtime/checkpoint/folder_codings.hpp"
 #include "runtime/checkpoint/model_error.hpp"
@@ -79,21 +80,22 @@ void untie_other_head(const std::filesystem::path& folder, ModelConfig& config) 
   if (!config.text.tied) {
     return;
   }
+  std::string contradiction;
   try {
     const std::vector<Safetensors> files = open_model_files(folder);
     const HeadAndEmbedding found = find_both(files, config);
     if (found.head == nullptr || found.embedding == nullptr || !have_other_values(*found.head, *found.embedding)) {
       return;
     }
-    config.text.tied = false;
-    config.warnings.push_back(fmt::format(
+    contradiction = fmt::format(
         "{}: tie_word_embeddings is true, but the checkpoint's {} has other values than its {}; the head is "
-        "used as it is stored, as Transformers does; set tie_word_embeddings to false there to be rid of "
-        "this warning",
-        (folder / "config.json").string(), quoted_name(found.head->name), quoted_name(found.embedding->name)));
+        "used as it is stored, as Transformers does; set tie_word_embeddings to false there to avoid this warning",
+        (folder / "config.json").string(), quoted_name(found.head->name), quoted_name(found.embedding->name));
   } catch (const Error&) {
     return;
   }
+  config.text.tied = false;
+  pass_over(contradiction);
 }
 
 }  // namespace pascaline

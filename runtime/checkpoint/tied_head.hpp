@@ -15,7 +15,7 @@ inline constexpr std::string_view kHeadTensor = "lm_head.weight";
 
 /// Compares head and embedding of a folder whose configuration ties them, if it has weights and both are among them.
 /// Where their values differ the configuration is wrong: the head is untied, as Transformers 5 does, and
-/// `config.warnings` says so. Weights that cannot be opened are left for `Checkpoint::open` to complain of.
+/// a warning says so (`pass_over`). Weights that cannot be opened are left for `Checkpoint::open` to complain of.
 void untie_other_head(const std::filesystem::path& folder, ModelConfig& config);
 
 }  // namespace pascaline

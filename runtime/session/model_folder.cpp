@@ -57,7 +57,6 @@ void check_preprocessor(const PreprocessorConfig& preprocessor, const std::strin
 ModelFolder::ModelFolder(ModelLocation location, ModelParts parts, const std::string& chat_template)
     : location_(std::move(location)), config_(load_model_config(location_)) {
   check_supported(config_, location_);
-  print_warnings(config_);
   if (!chat_template.empty()) {
     given_template_ = chat_template_given(chat_template);
   }

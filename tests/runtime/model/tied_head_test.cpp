@@ -10,7 +10,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/error.hpp"
 #include "core/util/paths.hpp"
+#include "core/util/unknown_keys.hpp"
 #include "runtime/checkpoint/safetensors.hpp"
 #include "tests/db/fixtures.hpp"
 #include "tests/runtime/model/recorded_run.hpp"
@@ -64,14 +66,18 @@ class TiedHeadTest : public ::testing::Test {
 
 TEST_F(TiedHeadTest, AHeadWithOtherValuesIsUsedAndToldOf) {
   copy("qwen3_untied", true);
-  const ModelConfig config = load_model_config(folder_.path());
-  EXPECT_FALSE(config.text.tied);
-  ASSERT_EQ(config.warnings.size(), 1U);
+  testing::internal::CaptureStderr();
+  EXPECT_FALSE(load_model_config(folder_.path()).text.tied);
+  const std::string told = testing::internal::GetCapturedStderr();
   EXPECT_NE(
-      config.warnings[0].find("config.json: tie_word_embeddings is true, but the checkpoint's 'lm_head.weight' has "
-                              "other values than its 'model.embed_tokens.weight'"),
+      told.find("config.json: tie_word_embeddings is true, but the checkpoint's 'lm_head.weight' has other values "
+                "than its 'model.embed_tokens.weight'"),
       std::string::npos)
-      << config.warnings[0];
+      << told;
+  {
+    const StrictKeys strict(true);
+    EXPECT_THROW((void)load_model_config(folder_.path()), Error);
+  }
   expect_logits_of("qwen3_untied");
 }
 
@@ -80,9 +86,9 @@ TEST_F(TiedHeadTest, AHeadWithTheSameValuesStaysTied) {
     std::filesystem::remove_all(folder_.path());
     copy("qwen3_tied", true);
     write_head(type, true);
-    const ModelConfig config = load_model_config(folder_.path());
-    EXPECT_TRUE(config.text.tied);
-    EXPECT_TRUE(config.warnings.empty());
+    testing::internal::CaptureStderr();
+    EXPECT_TRUE(load_model_config(folder_.path()).text.tied);
+    EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
   }
   expect_logits_of("qwen3_tied");
 }
