@@ -95,7 +95,7 @@ TEST(Fp8Test, EachBlockHasItsScale) {
   const float numbers[2]{0.25F, 3.0F};
   std::memcpy(scales.bytes.data(), numbers, sizeof numbers);
   const WeightSource source = checkpoint_weights(folder.open());
-  const TensorSpec& spec = spec_of(source, std::string(kUp) + "weight");
+  const TensorSpec spec = spec_of(source, std::string(kUp) + "weight");
   std::vector<float> values(4);
   source.read(spec, ElementType::float32, 127 * 128 + 126, std::as_writable_bytes(std::span(values)));
   EXPECT_EQ(values, (std::vector<float>{0.375F, 0.375F, 4.5F, 4.5F}));
@@ -146,7 +146,7 @@ TEST(AwqTest, RowsAreThoseOfInt4BitForBit) {
     const OwnedTensor zeros = folder.tensor(std::string(name) + "qzeros");
     const OwnedTensor scales = folder.tensor(std::string(name) + "scales");
     const WeightSource source = checkpoint_weights(folder.open());
-    const TensorSpec& spec = spec_of(source, std::string(name) + "weight");
+    const TensorSpec spec = spec_of(source, std::string(name) + "weight");
     const auto rows = source.rows(spec);
     ASSERT_TRUE(rows && rows->unpack);
     EXPECT_EQ(rows->format, StoredFormat{ElementType::int4_g128});

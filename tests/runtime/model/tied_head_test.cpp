@@ -66,9 +66,9 @@ class TiedHeadTest : public ::testing::Test {
 
 TEST_F(TiedHeadTest, AHeadWithOtherValuesIsUsedAndToldOf) {
   copy("qwen3_untied", true);
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   EXPECT_FALSE(load_model_config(folder_.path()).text.tied);
-  const std::string told = testing::internal::GetCapturedStderr();
+  const std::string told = ::testing::internal::GetCapturedStderr();
   EXPECT_NE(
       told.find("config.json: tie_word_embeddings is true, but the checkpoint's 'lm_head.weight' has other values "
                 "than its 'model.embed_tokens.weight'"),
@@ -86,9 +86,9 @@ TEST_F(TiedHeadTest, AHeadWithTheSameValuesStaysTied) {
     std::filesystem::remove_all(folder_.path());
     copy("qwen3_tied", true);
     write_head(type, true);
-    testing::internal::CaptureStderr();
+    ::testing::internal::CaptureStderr();
     EXPECT_TRUE(load_model_config(folder_.path()).text.tied);
-    EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+    EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
   }
   expect_logits_of("qwen3_tied");
 }

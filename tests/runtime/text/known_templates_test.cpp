@@ -87,7 +87,7 @@ TEST(KnownTemplatesTest, TextsAreRecognisedWhole) {
     EXPECT_EQ(known_chat_template(text), expected) << entry["name"];
     EXPECT_EQ(known_chat_template(text + "\n"), expected) << entry["name"];
     EXPECT_EQ(gguf_chat_template(text, "", "a.gguf"), expected);
-    for (const std::string& end : {"\r\n", "\r"}) {
+    for (const std::string& end : std::vector<std::string>{"\r\n", "\r"}) {
       std::string windows = "\xEF\xBB\xBF";
       for (const char c : text) {
         windows += c == '\n' ? end : std::string(1, c);

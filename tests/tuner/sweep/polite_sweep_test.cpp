@@ -67,7 +67,7 @@ TEST_F(PoliteSweepTest, WaitsWhileOnBatteryAndThenDoesAll) {
 TEST_F(PoliteSweepTest, APauseInTheMiddleLosesNoTrial) {
   on_mains(true);
   int seen = 0;
-  int at_pause = -1;
+  std::int64_t at_pause = -1;
   events_.trial = [&](const Trial& /*trial*/, int, int, double, double) {
     if (++seen == 2) {
       on_mains(false);

@@ -214,7 +214,7 @@ TEST_F(SweepTest, WhatRacingDropsIsCountedAlsoOfARunThatIsResumed) {
   json["parameters"][0].update({{"values", {512, 1, 2}}, {"default", 512}});  // a block of one thread is far slower
   write_toys(folder_.path(), {json});
   space_ = Space::load(folder_ / "toy.json");
-  int seen = 0;
+  std::int64_t seen = 0;
   events_.view = [&](const SweepView& view) { seen = view.dropped; };
   const SweepSummary summary = sweep({"100000"});
   const auto dropped = [&] {
