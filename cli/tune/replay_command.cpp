@@ -220,7 +220,7 @@ void print_table(const std::vector<ReplayResult>& results, const std::vector<Rep
       options.repeats);
 }
 
-std::string duration_text(double time_ms) { return std::isfinite(time_ms) ? fmt::format("{:.1f}", time_ms) : "never"; }
+std::string ms_text(double time_ms) { return std::isfinite(time_ms) ? fmt::format("{:.1f}", time_ms) : "never"; }
 
 void print_sampling(const std::vector<ReplayResult>& results) {
   std::vector<std::vector<std::string>> rows{{"space", "searcher", "all ms", "precision ms", "race ms", "all / race"}};
@@ -232,8 +232,8 @@ void print_sampling(const std::vector<ReplayResult>& results) {
     }
     const SamplingTimes& times = *result.sampling;
     const double ratio = times.all_ms / times.race_ms;
-    rows.push_back({result.space, result.searcher, duration_text(times.all_ms), duration_text(times.precision_ms),
-                    duration_text(times.race_ms), std::isfinite(ratio) ? fmt::format("{:.2f}", ratio) : "-"});
+    rows.push_back({result.space, result.searcher, ms_text(times.all_ms), ms_text(times.precision_ms),
+                    ms_text(times.race_ms), std::isfinite(ratio) ? fmt::format("{:.2f}", ratio) : "-"});
   }
   if (rows.size() > 1) {
     fmt::print("\n{}", aligned_columns(rows));

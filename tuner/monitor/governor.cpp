@@ -271,7 +271,7 @@ std::string Governor::explain(GovernorState state) const {
   if (const std::uint64_t bits = hindrance(look); bits != 0) {
     const bool thermal = (bits & kThermalThrottleBits) != 0;
     return fmt::format("the card slows down for its {} (throttle reasons {:#x}){}", thermal ? "temperature" : "power",
-                       bits, thermal ? "" : ", and its clock is not steady");
+                       bits, thermal ? "" : ", until its clock is steady under that");
   }
   if (state == GovernorState::preheating) {
     return "warming up until temperature and clock are steady";

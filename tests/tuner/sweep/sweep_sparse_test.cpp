@@ -26,7 +26,6 @@ class SparseSweepTest : public SweepTest {
     options_.searcher = "exhaustive";
     options_.jobs = 1;
   }
-  [[nodiscard]] std::string progress() const { return Store(database_, OpenMode::read_only).sessions().at(0).progress; }
 };
 
 TEST_F(SparseSweepTest, EndsWithItsTimeAndShowsThatItGoesBy) {
@@ -35,9 +34,9 @@ TEST_F(SparseSweepTest, EndsWithItsTimeAndShowsThatItGoesBy) {
   events_.view = [&](const SweepView& view) { elapsed_s = std::max(elapsed_s, view.elapsed_s); };
   const SweepSummary summary = sweep();
   EXPECT_EQ(summary.ok, 1) << "the default";
-  EXPECT_GE(elapsed_s, 2);
+  EXPECT_GE(elapsed_s, 1);
   EXPECT_LT(summary.wall_s, 20) << "all of it takes an hour";
-  EXPECT_GE(Store(database_, OpenMode::read_only).sessions().at(0).spent_ms, 2000) << "what status shows";
+  EXPECT_GE(Store(database_, OpenMode::read_only).sessions().at(0).spent_ms, 1000) << "what status shows";
   expect_sound();
 }
 
