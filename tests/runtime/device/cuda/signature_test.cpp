@@ -86,7 +86,7 @@ TEST_F(SignatureTest, ScalarsAgreeInSizeAndKind) {
   EXPECT_EQ(answer("unsigned long long alpha", given(kI32)),
             "test.cu: error: k takes unsigned long long as its argument 1, the search space gives 'alpha', a scalar of "
             "int32");
-  for (const char* parameter : {"double alpha", "size_t alpha", "short alpha", "bool alpha", "float2 alpha",
+  for (const char* parameter : {"double alpha", "unsigned long alpha", "short alpha", "bool alpha", "float2 alpha",
                                 "float* alpha", "Particle alpha", "float alpha"}) {
     EXPECT_NE(answer(parameter, given(kI32)), "") << parameter;
   }
