@@ -379,7 +379,7 @@ void check_root_keys(const JsonNode& root, const JsonNode& text) {
   check_keys(root, {kOuterKeys, kQwenLimited, kDecoderNoEffect});
   for (const std::string_view key : kTextRead) {
     const bool is_own = key == "model_type" || key == "tie_word_embeddings" || key == "eos_token_id" ||
-                        key == "attention_bias" || key == "hidden_act";
+                        key == "attention_bias" || key == "hidden_act" || key == "sliding_window";
     if (!is_own && root.has_value(key) && !(text.has(key) && text.at(key).value() == root.at(key).value())) {
       root.at(key).fail("only text_config counts, and it does not say the same: make both agree, or remove this key");
     }

@@ -257,6 +257,11 @@ void add_llama(std::vector<KeyCase>& out) {
   scaled("/rope_scaling/factor", {{"rope_type", "linear"}, {"factor", -1.0}}, KeyEffect::refused, "out of range");
   scaled("/rope_scaling/beta_fast", {{"rope_type", "default"}, {"beta_fast", 1.0}}, KeyEffect::warned,
          "/rope_scaling/beta_fast");
+  out.push_back({kConfig,
+                 "/sliding_window",
+                 {{"use_sliding_window", nullptr}, {"sliding_window", 4096}},
+                 KeyEffect::refused,
+                 "4096 is not supported, only null"});
   json turned = llama3;
   turned["low_freq_factor"] = 5.0;
   scaled("/rope_scaling", turned, KeyEffect::refused, "low_freq_factor 5 is not below high_freq_factor 4");
@@ -268,7 +273,6 @@ void add_llama(std::vector<KeyCase>& out) {
       .used("/head_dim", 32)
       .refused("/rope_interleaved", true, "false")
       .none("/pretraining_tp", 2, "how training was split")
-      .refused("/sliding_window", 4096, "null")
       .refused("/mlp_bias", true, "false")
       .refused("/attention_bias", true, "false")
       .refused("/use_qk_norm", true, "false")
