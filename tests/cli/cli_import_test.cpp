@@ -112,7 +112,8 @@ TEST_F(CliImportTest, DryRunAndJson) {
                                                  {"problem", "convolution X=4096 Y=2048"},
                                                  {"device", "NVIDIA RTX A4000"},
                                                  {"trials", 3},
-                                                 {"usable", 2}}));
+                                                 {"usable", 2},
+                                                 {"left_out", 0}}));
   EXPECT_EQ(json["imported"][1]["changed"], false);
 }
 

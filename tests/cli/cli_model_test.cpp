@@ -260,7 +260,7 @@ TEST_F(CliModelTest, ChatGoesOn) {
   const std::string first = result.out.substr(0, result.out.find("unknown command"));
   EXPECT_NE(result.out.find("a new conversation\n" + first), std::string::npos) << "after /clear it answers as before";
   const ProgramResult fault = on_cpu("chat", {"--greedy", "-n", "2"}, "/image nosuch.png\n/image\nhi\n");
-  EXPECT_EQ(fault.exit_code, 0) << fault.error;
+  EXPECT_EQ(fault.exit_code, 1) << fault.error;
   EXPECT_NE(fault.out.find("nosuch.png"), std::string::npos);
 }
 

@@ -126,7 +126,7 @@ TEST_F(CliSpaceTest, TextWithCommasOnTheCommandLine) {
     EXPECT_EQ(checked.exit_code, 0) << given << checked.error;
     EXPECT_NE(checked.out.find("SHAPE=\"Shape<64, 32>\""), std::string::npos) << checked.out;
   }
-  const ProgramResult checked = run(on_toy("check", {"--device", "emulator", "--set", "SHAPE=Shape<2,1>"}));
+  const ProgramResult checked = run(on_toy("check", {"--set", "SHAPE=Shape<2,1>"}));
   EXPECT_EQ(checked.exit_code, 0) << checked.out << checked.error;
   EXPECT_NE(checked.out.find("SHAPE=\"Shape<2,1>\""), std::string::npos) << checked.out;
   expect_fault(run(on_toy("check", {"--set", "SHAPE=Shape<3, 1>"})), 1,

@@ -11,6 +11,7 @@
 #include "core/util/parallel.hpp"
 #include "core/util/process.hpp"
 #include "runtime/device/compile.hpp"
+#include "runtime/dispatch/planner.hpp"
 #include "runtime/model/place_space.hpp"
 #include "runtime/thermal/sensor_trace.hpp"
 #include "tuner/ipc/frames.hpp"
@@ -159,6 +160,8 @@ void MeasureServer::problem(const json& message) {
   } catch (const EmulatorError& error) {
     return refuse(error);
   } catch (const ReferenceError& error) {
+    return refuse(error);
+  } catch (const NoConfigError& error) {
     return refuse(error);
   } catch (const OutOfMemoryError& error) {
     return refuse(error);

@@ -80,10 +80,11 @@ TEST(ReadRecordedSpace, OtherFilesAreRefused) {
   EXPECT_EQ(message(packed("")), "FILE: the file is empty");
   EXPECT_EQ(message("SQLite format 3"), "FILE: this is a database, not a recorded space of another tuner");
   EXPECT_EQ(message("{"), "FILE: not valid JSON at line 1, column 2");
-  EXPECT_EQ(message("{}"),
-            "FILE: this JSON is neither a cache of Kernel Tuner ('tune_params_keys' and 'cache'), T4 results "
-            "('schema_version' and 'results'), nor results of CLBlast ('kernel_family' and 'results') or KTT ('Metadata' "
-            "and 'Results')");
+  EXPECT_EQ(
+      message("{}"),
+      "FILE: this JSON is neither a cache of Kernel Tuner ('tune_params_keys' and 'cache'), T4 results "
+      "('schema_version' and 'results'), nor results of CLBlast ('kernel_family' and 'results') or KTT ('Metadata' "
+      "and 'Results')");
   EXPECT_EQ(message(R"({"ConfigurationSpace": {}})"),
             "FILE: this is a T1 input, a search space without results; see scripts/import_t1_space.py");
   EXPECT_THROW((void)read_recorded_space(folder / "none"), Error);

@@ -27,7 +27,7 @@ TEST(ProblemMemoryTest, SumsBuffersReferencesAndCopies) {
 TEST(ProblemMemoryTest, MoreThanIsAvailableIsRefusedInOneLineThatNamesTheSizes) {
   // Each buffer fits by itself; all of them do not.
   const auto count = static_cast<std::int64_t>(available_memory_bytes() / 16);
-  for (const std::int64_t n : {count, std::int64_t{1} << 38}) {
+  for (const std::int64_t n : {count, std::int64_t{1} << 36}) {
     ToyBench bench(toy_json({kRight}), n);
     try {
       require_problem_memory(bench.device(), bench.bound(), true);

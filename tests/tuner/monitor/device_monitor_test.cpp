@@ -167,12 +167,12 @@ TEST_F(DeviceMonitorTest, GivesUpAndSaysWhy) {
   options_.pause_limit_s = 10;
   DeviceMonitor monitor(device_, options_, hooks_);
   monitor.canary();
-  sensors_.throttle_reasons = 0x4;
+  sensors_.throttle_reasons = 0x20;
   now_s_ += 1;
-  EXPECT_EQ(monitor.check(), SampleMark::power_throttle);
+  EXPECT_EQ(monitor.check(), SampleMark::thermal_throttle);
   EXPECT_FALSE(monitor.wait_until_fit());
   EXPECT_TRUE(monitor.gave_up());
-  EXPECT_NE(monitor.reason().find("power"), std::string::npos);
+  EXPECT_NE(monitor.reason().find("--tolerate thermal"), std::string::npos) << monitor.reason();
   EXPECT_FALSE(monitor.wait_until_fit());
 }
 

@@ -80,7 +80,7 @@ TEST_F(PoliteSweepTest, APauseInTheMiddleLosesNoTrial) {
     if (at_pause < 0) {
       at_pause = view.trials;
     } else {
-      EXPECT_EQ(view.trials, at_pause);
+      EXPECT_LE(view.trials, at_pause + 1) << "only the trial that ran when the pause began ends in it";
       on_mains(true);
     }
   };
