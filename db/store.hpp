@@ -30,6 +30,12 @@ struct DeviceRow {
   friend bool operator==(const DeviceRow&, const DeviceRow&) = default;
 };
 
+/// Whether both are the same kind of device: equal kind, name, compute capability and SM count.
+[[nodiscard]] inline bool same_identity(const DeviceRow& a, const DeviceRow& b) noexcept {
+  return a.kind == b.kind && a.name == b.name && a.compute_capability == b.compute_capability &&
+         a.sm_count == b.sm_count;
+}
+
 /// What built and ran the code.
 struct ToolkitRow {
   std::string compiler;  ///< "nvrtc", "g++"

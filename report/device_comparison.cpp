@@ -58,11 +58,6 @@ ToolkitBests bests_of(const ReportContext& context) {
   return bests;
 }
 
-bool same_device(const DeviceRow& a, const DeviceRow& b) {
-  return a.kind == b.kind && a.name == b.name && a.compute_capability == b.compute_capability &&
-         a.sm_count == b.sm_count;
-}
-
 // A source that has changed since has other configurations and other times.
 std::map<std::string, std::string> newest_sources(const std::vector<ToolkitBests>& all, const std::string& kind) {
   std::map<std::string, std::pair<std::int64_t, std::string>> newest;
@@ -132,7 +127,7 @@ DeviceComparison comparison_of_kind(const std::vector<ToolkitBests>& all, const 
       continue;
     }
     const auto known = std::ranges::find_if(comparison.devices,
-                                            [&](const DeviceRow& device) { return same_device(device, bests.device); });
+                                            [&](const DeviceRow& device) { return same_identity(device, bests.device); });
     of_kind.emplace_back(&bests, static_cast<std::size_t>(known - comparison.devices.begin()));
     if (known == comparison.devices.end()) {
       comparison.devices.push_back(bests.device);

@@ -290,11 +290,6 @@ ModelCalls calls_of_workload(const ReportOptions& options) {
   return {workload.name, phase_calls(workload, spaces), total_calls(workload, spaces)};
 }
 
-bool same_device(const DeviceRow& a, const DeviceRow& b) {
-  return a.kind == b.kind && a.name == b.name && a.compute_capability == b.compute_capability &&
-         a.sm_count == b.sm_count;
-}
-
 bool is_of_model(const SweepPlan& plan) {
   return std::any_of(plan.problems.begin(), plan.problems.end(),
                      [](const PlannedProblem& problem) { return !problem.phases.empty(); });
@@ -309,7 +304,7 @@ std::vector<ModelPlan> model_plans(const Store& store, const ReportOptions& opti
   }
   for (const SessionRow& session : store.sessions()) {  // the newest first
     const bool known = std::any_of(plans.begin(), plans.end(),
-                                   [&](const ModelPlan& plan) { return same_device(plan.device, session.device); });
+                                   [&](const ModelPlan& plan) { return same_identity(plan.device, session.device); });
     if (known || session.run_uuid.empty() || !is_wanted(options, session.device) || !is_wanted(options, session.id)) {
       continue;
     }
@@ -329,7 +324,7 @@ void add_workload(ReportDocument& document, const ReportOptions& options, const 
   for (ReportContext& context : document.contexts) {
     std::optional<ModelCalls> model = asked_for;
     const auto plan = std::find_if(plans.begin(), plans.end(),
-                                   [&](const ModelPlan& known) { return same_device(known.device, context.device); });
+                                   [&](const ModelPlan& known) { return same_identity(known.device, context.device); });
     if (plan != plans.end()) {
       model = calls_of_plan(plan->plan, options);
     }

@@ -8,11 +8,6 @@
 namespace pascaline {
 namespace {
 
-bool same_identity(const DeviceRow& a, const DeviceRow& b) {
-  return a.kind == b.kind && a.name == b.name && a.compute_capability == b.compute_capability &&
-         a.sm_count == b.sm_count;
-}
-
 DeviceSummary& group_of(std::vector<DeviceSummary>& groups, const DeviceRow& device, const ToolkitRow& toolkit) {
   const auto at = std::find_if(groups.begin(), groups.end(), [&](const DeviceSummary& group) {
     return same_identity(group.device, device) && group.toolkit == toolkit;

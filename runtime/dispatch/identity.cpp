@@ -53,11 +53,6 @@ bool same_compiler(const ToolkitRow& a, const ToolkitRow& b) noexcept {
   return a.compiler == b.compiler && a.version == b.version;
 }
 
-bool same_identity(const DeviceRow& a, const DeviceRow& b) noexcept {
-  return a.kind == b.kind && a.name == b.name && a.compute_capability == b.compute_capability &&
-         a.sm_count == b.sm_count;
-}
-
 std::string describe(const ToolkitRow& toolkit) {
   const std::string driver = toolkit.driver_version.empty() ? "" : " with driver " + toolkit.driver_version;
   return fmt::format("{} {}{} for {}", toolkit.compiler, toolkit.version, driver, shown_architecture(toolkit.target));

@@ -28,9 +28,6 @@ namespace pascaline {
 /// Whether both have the same compiler in the same version, whatever their targets and drivers.
 [[nodiscard]] bool same_compiler(const ToolkitRow& a, const ToolkitRow& b) noexcept;
 
-/// Whether both are the same kind of device: equal kind, name, compute capability and SM count.
-[[nodiscard]] bool same_identity(const DeviceRow& a, const DeviceRow& b) noexcept;
-
 /// "nvrtc 12.9 with driver 13.0 for sm_61": a toolkit in a message.
 [[nodiscard]] std::string describe(const ToolkitRow& toolkit);
 
