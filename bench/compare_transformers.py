@@ -51,8 +51,9 @@ def make_model(folder):
             is_norm_weight = "norm" in name.rsplit(".", 2)[-2] and name.endswith("weight")
             parameter.copy_((values + 1 if is_norm_weight else values).to(torch.bfloat16))
     model.tie_weights()
-    model.to(torch.bfloat16).save_pretrained(folder)
-    return model.float()
+    model.to(torch.bfloat16).save_pretrained(folder)  # which rounds frequencies, too: what is compared is read again
+    return transformers.Qwen3VLForConditionalGeneration.from_pretrained(
+        folder, dtype=torch.float32, attn_implementation="sdpa").to(DEVICE).eval()
 
 
 def save_processor(tokenizer, template, folder):
