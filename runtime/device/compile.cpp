@@ -4,25 +4,42 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <chrono>
 #include <cstdlib>
+#include <iterator>
 #include <variant>
 
 #include "core/device/emulator_name.hpp"
 #include "core/error.hpp"
 #include "core/util/hash.hpp"
+#include "core/util/paths.hpp"
+#include "runtime/device/compilers.hpp"
 #include "runtime/device/cubin_info.hpp"
 #include "runtime/device/cuda/jit_link.hpp"
 #include "runtime/device/cuda/nvrtc.hpp"
 #include "runtime/device/emulator/emulated_device.hpp"
+#include "runtime/device/emulator/kernel_text.hpp"
+#include "runtime/device/launch_rules.hpp"
 #include "runtime/device/parameter_order.hpp"
+#include "runtime/device/source_folder.hpp"
 
 namespace pascaline {
 namespace {
 
+namespace fs = std::filesystem;
+
 // To be raised whenever the same request would give another Binary.
-constexpr std::string_view kKeyVersion = "1";
+constexpr std::string_view kKeyVersion = "2";
+
+// Small replacements of the standard headers that kernels use, which NVRTC lacks.
+fs::path nvrtc_headers() { return data_folder("shim") / "nvrtc"; }
+
+const std::string& nvrtc_headers_hash() {
+  static const std::string hash = folder_hash(nvrtc_headers());
+  return hash;
+}
 
 std::unique_ptr<Nvrtc> find_nvrtc_for(const std::string& architecture, const std::string& nvrtc) {
   const std::string wish = nvrtc_wish(nvrtc);
@@ -55,20 +72,37 @@ int register_cap(const std::vector<std::string>& options) {
   return cap;
 }
 
-std::vector<std::string> nvrtc_options(const Nvrtc& nvrtc, const CompileRequest& request) {
+std::vector<std::string> nvrtc_options(const CompileRequest& request, const std::vector<fs::path>& folders) {
   std::vector<std::string> options{"--gpu-architecture=" + request.architecture};
   if (std::none_of(request.options.begin(), request.options.end(),
                    [](const std::string& option) { return is_option(option, "std"); })) {
     options.emplace_back("--std=c++17");
   }
-  for (const std::string& define : request.defines) {
-    options.push_back("-D" + define);
+  for (const fs::path& folder : folders) {
+    options.push_back("--include-path=" + folder.string());
   }
-  if (!nvrtc.include_folder().empty()) {
-    options.push_back("--include-path=" + nvrtc.include_folder().string());
-  }
-  options.insert(options.end(), request.options.begin(), request.options.end());
+  std::remove_copy_if(request.options.begin(), request.options.end(), std::back_inserter(options), is_macro_option);
   return options;
+}
+
+// NVRTC gets the macros as lines before the source, not as options: those would change its own headers too. It looks
+// for quoted includes in the folder of the source's name, so that is never the one this was started in.
+NvrtcOutput compile_in_folder(const Nvrtc& nvrtc, const CompileRequest& request) {
+  const std::vector<std::string> macros = macros_of(request);
+  const fs::path name = request.source->file.filename();
+  const std::string text = define_lines(macros) + line_directive(name) + request.source->text;
+  std::vector<fs::path> folders = nvrtc.include_folders();
+  folders.push_back(nvrtc_headers());
+  if (request.source->headers.empty() && request.source->other_headers().empty()) {
+    return nvrtc.compile(text, "/dev/null" / name, nvrtc_options(request, folders));  // a folder without files
+  }
+  const SourceFolder folder(*request.source, {}, [](const std::string& header) { return header; });
+  folder.hide(macros, *request.source, folders);
+  folders.insert(folders.end() - 1, folder.home());
+  folders.insert(folders.begin(), folder.hiding());
+  NvrtcOutput output = nvrtc.compile(text, folder.home() / name, nvrtc_options(request, folders));
+  output.log = folder.without_home(std::move(output.log));
+  return output;
 }
 
 // The log's first line that tells an error, as `file(line): error: …`. Warnings (12.9 has one for every architecture
@@ -90,18 +124,64 @@ std::string first_error(const std::string& log) {
   return first.empty() ? "the compiler gave no reason" : first;
 }
 
+bool is_of_cuda(std::string_view header) {
+  constexpr std::array<std::string_view, 14> kBeginnings{
+      "cuda",  "cuComplex", "cooperative_groups", "cub/",    "thrust/", "nv/", "mma.h", "crt/", "sm_", "vector_",
+      "math_", "device_",   "texture_",           "surface_"};
+  return std::any_of(kBeginnings.begin(), kBeginnings.end(),
+                     [&](std::string_view beginning) { return header.starts_with(beginning); });
+}
+
+// What to do about a header that NVRTC did not find.
+std::string with_advice(std::string reason, const Nvrtc& nvrtc) {
+  constexpr std::string_view kOpen = "open source file \"";
+  const std::size_t at = reason.find(kOpen);
+  if (at == std::string::npos) {
+    return reason;
+  }
+  const std::string_view rest = std::string_view(reason).substr(at + kOpen.size());
+  const std::string header(rest.substr(0, rest.find('"')));
+  if (!is_of_cuda(header)) {
+    return reason + fmt::format(
+                        "; neither the kernel's folder nor NVRTC has {}: leave it out where __CUDACC_RTC__ is "
+                        "defined, or put a header of that name beside the kernel",
+                        header);
+  }
+  const std::string& version = nvrtc.info().version;
+  return reason + (nvrtc.include_folders().empty()
+                       ? fmt::format("; no headers of CUDA {0} are here: {1}, or set CUDA_HOME to a toolkit {0}",
+                                     version, how_to_get("nvrtc", version))
+                       : fmt::format("; the headers of CUDA {} in {} lack it: set CUDA_HOME to a toolkit {}", version,
+                                     nvrtc.include_folders().front().string(), version));
+}
+
+// Why the kernel cannot be launched from the code, or nothing.
+std::optional<std::string> kernel_fault(const CompileRequest& request, const std::string& cubin) {
+  const std::string file = request.source->file.filename().string();
+  const std::vector<std::string> kernels = cubin_kernels(cubin);
+  if (std::find(kernels.begin(), kernels.end(), request.function) == kernels.end()) {
+    const std::string mangled = fmt::format("{}{}", request.function.size(), request.function);
+    const bool has_cpp_name = std::any_of(kernels.begin(), kernels.end(), [&](const std::string& name) {
+      return name.starts_with("_Z") && name.find(mangled) != std::string::npos;
+    });
+    return has_cpp_name ? no_c_linkage_text(file, request.function) : no_kernel_text(file, request.function, kernels);
+  }
+  const std::int64_t bounds = cubin_launch_bounds(cubin, request.function);
+  return bounds != 0 && request.threads > bounds
+             ? std::optional(launch_bounds_text(file, request.function, bounds, request.threads))
+             : std::nullopt;
+}
+
 // A source without the kernel compiles; that is as much the candidate's fault as an error in it.
-CompileResult result_of(const CompileRequest& request, NvrtcOutput output) {
+CompileResult result_of(const Nvrtc& nvrtc, const CompileRequest& request, NvrtcOutput output) {
   CompileResult result;
   if (!output.ok) {
-    result.reason = first_error(output.log);
+    result.reason = with_advice(first_error(output.log), nvrtc);
     result.log = std::move(output.log);
     return result;
   }
-  const std::vector<std::string> kernels = cubin_kernels(output.cubin);
-  if (std::find(kernels.begin(), kernels.end(), request.function) == kernels.end()) {
-    result.reason = fmt::format("{}: error: it has no extern \"C\" __global__ function {}; its kernels are: {}",
-                                request.source->file.filename().string(), request.function, fmt::join(kernels, ", "));
+  if (auto fault = kernel_fault(request, output.cubin)) {
+    result.reason = std::move(*fault);
     result.log = std::move(output.log);
     return result;
   }
@@ -130,7 +210,7 @@ CompileResult compile_with(const Nvrtc& nvrtc, const CompileRequest& request) {
   const auto begin = std::chrono::steady_clock::now();
   CompileResult result;
   try {
-    result = result_of(request, nvrtc.compile(*request.source, nvrtc_options(nvrtc, request)));
+    result = result_of(nvrtc, request, compile_in_folder(nvrtc, request));
   } catch (const NvrtcError& error) {
     if (error.code() != kNvrtcOutOfMemory && error.code() != kNvrtcInternalError) {
       throw;
@@ -199,7 +279,7 @@ CompileResult Toolchain::compile(const CompileRequest& request) const {
     return compile_unchecked(request);
   }
   KernelSource checked = *request.source;
-  checked.text += signature_check(request.function, *request.arguments);
+  checked.text += signature_check(declared_kernel(*request.source, request.function).name, *request.arguments);
   CompileRequest with_check = request;
   with_check.source = &checked;
   CompileResult result = compile_unchecked(with_check);
@@ -242,7 +322,10 @@ std::string Toolchain::cache_key(const CompileRequest& request) const {
   for (const std::string& option : request.options) {
     hash.add(option);
   }
-  if (std::holds_alternative<HostCompiler>(impl_->tool)) {
+  hash.add(std::to_string(request.threads));
+  if (const auto* nvrtc = std::get_if<std::unique_ptr<Nvrtc>>(&impl_->tool)) {
+    hash.add(nvrtc_headers_hash()).add(std::to_string((*nvrtc)->include_folders().size()));
+  } else {
     hash.add(emulator_shim_hash());
   }
   if (!request.translation.architecture.empty()) {

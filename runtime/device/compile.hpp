@@ -12,17 +12,22 @@
 
 namespace pascaline {
 
-/// A kernel's source with every header it includes, as the compiler will see them.
+/// A kernel's source with every header that a compiler could read for it, without byte-order marks.
 struct KernelSource {
   std::filesystem::path file;
   std::string text;
-  /// Headers reached through `#include "…"` (relative to the including file), as path relative to the kernel's folder
-  /// and text. In `text` and here, quoted includes are written as that path, wherever the including file lies.
+  /// Path relative to the kernel's folder and text of each file that a preprocessor line names in any branch, looked
+  /// for beside the file that names it and in the kernel's folder; where an `#include` is by macro, of all headers in
+  /// those folders and up to three levels below. Compilers see these and no other file of the kernel's.
   std::vector<std::pair<std::string, std::string>> headers;
   std::string hash;  ///< of text and headers, not of where they lie
 
-  /// Reads `file` and, recursively, its quoted includes; throws Error naming the file that is missing.
+  /// Reads `file` and, recursively, what it may include; throws Error for one that cannot be read. One that does not
+  /// exist is left to the compiler, which may not ask for it.
   static KernelSource load(const std::filesystem::path& file);
+
+  /// Names on preprocessor lines that are none of `headers`: those of the system's headers are among them.
+  [[nodiscard]] std::vector<std::string> other_headers() const;
 };
 
 /// How PTX becomes code for a newer GPU before the driver is asked to.
@@ -46,6 +51,8 @@ struct CompileRequest {
   Translation translation{};  ///< of PTX; where it fails, the binary has none and the driver says why
   /// Of the launches; a function that cannot take them does not compile. Nothing: any function does.
   std::optional<std::vector<LaunchedArgument>> arguments{};
+  /// Of a launched block; a function whose launch bounds are less does not compile. 0: any function does.
+  std::int64_t threads = 0;
 };
 
 /// A compiler for one target architecture: an NVRTC library or the system's C++ compiler.

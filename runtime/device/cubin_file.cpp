@@ -21,6 +21,7 @@ constexpr std::uint32_t kTypeNoBits = 8;
 constexpr unsigned kSymbolFunction = 2;
 constexpr unsigned kSymbolEntry = 0x10;  ///< in st_other: a kernel, not a device function
 constexpr std::uint8_t kInfoSized = 0x04;
+constexpr std::int64_t kMaxThreads = 1024;  ///< of a block, on every GPU so far
 constexpr std::string_view kCodePrefix = ".text.";
 
 template <typename T>
@@ -49,6 +50,22 @@ std::string_view text_at(std::string_view table, std::uint64_t offset) {
   }
   const std::string_view rest = table.substr(offset, kMaxNameBytes);
   return rest.substr(0, rest.find('\0'));
+}
+
+// What a section of attributes says of one of them, in the order of its entries.
+std::vector<std::string_view> sized_attributes(const CubinSection* section, CubinAttribute attribute) {
+  const std::string_view bytes = section != nullptr ? section->bytes : std::string_view();
+  std::vector<std::string_view> values;
+  for (std::uint64_t offset = 0; offset + 4 <= bytes.size();) {
+    const auto format = read_at<std::uint8_t>(bytes, offset);
+    const auto kind = read_at<std::uint8_t>(bytes, offset + 1);
+    const std::uint64_t size = format == kInfoSized ? read_at<std::uint16_t>(bytes, offset + 2) : 0;
+    if (format == kInfoSized && kind == static_cast<std::uint8_t>(attribute)) {
+      values.push_back(slice(bytes, offset + 4, size));
+    }
+    offset += 4 + size;
+  }
+  return values;
 }
 
 int clamped(std::uint64_t value) { return static_cast<int>(std::min<std::uint64_t>(value, 0x7fffffff)); }
@@ -150,18 +167,25 @@ std::vector<const CubinSymbol*> CubinFile::kernels() const {
 
 std::optional<std::uint32_t> CubinFile::attribute(CubinAttribute attribute, std::uint32_t symbol) const {
   const CubinSection* section = find(".nv.info");
-  const std::string_view bytes = section != nullptr ? section->bytes : std::string_view();
-  for (std::uint64_t offset = 0; offset + 4 <= bytes.size();) {
-    const auto format = read_at<std::uint8_t>(bytes, offset);
-    const auto kind = read_at<std::uint8_t>(bytes, offset + 1);
-    const std::uint64_t size = format == kInfoSized ? read_at<std::uint16_t>(bytes, offset + 2) : 0;
-    if (format == kInfoSized && kind == static_cast<std::uint8_t>(attribute) && size >= 8 &&
-        read_at<std::uint32_t>(bytes, offset + 4) == symbol) {
-      return read_at<std::uint32_t>(bytes, offset + 8);
+  for (const std::string_view value : sized_attributes(section, attribute)) {
+    if (value.size() >= 8 && read_at<std::uint32_t>(value, 0) == symbol) {
+      return read_at<std::uint32_t>(value, 4);
     }
-    offset += 4 + size;
   }
   return std::nullopt;
+}
+
+// Three extents, of which __launch_bounds__ sets the first.
+std::int64_t CubinFile::launch_bounds(std::string_view function) const {
+  const CubinSection* section = find(fmt::format(".nv.info.{}", function));
+  for (const std::string_view value : sized_attributes(section, CubinAttribute::max_threads)) {
+    std::int64_t threads = 1;
+    for (std::uint64_t at = 0; at < 12; at += 4) {
+      threads *= std::clamp<std::int64_t>(read_at<std::uint32_t>(value, at), 1, kMaxThreads);
+    }
+    return threads;
+  }
+  return 0;
 }
 
 int CubinFile::registers(const CubinSection& code, const CubinSymbol& function) const {

@@ -8,7 +8,12 @@
 namespace pascaline {
 
 /// What an attribute of `.nv.info` says of a symbol.
-enum class CubinAttribute : std::uint8_t { frame_bytes = 0x11, stack_bytes = 0x12, registers = 0x2f };
+enum class CubinAttribute : std::uint8_t {
+  max_threads = 0x05,
+  frame_bytes = 0x11,
+  stack_bytes = 0x12,
+  registers = 0x2f
+};
 
 /// A section of a cubin. The views point into the bytes that the file was read from.
 struct CubinSection {
@@ -53,6 +58,8 @@ class CubinFile {
   [[nodiscard]] int shared_bytes(std::string_view function) const;
   /// Local memory per thread (stack and spills), in bytes.
   [[nodiscard]] int local_bytes(const CubinSymbol& function) const;
+  /// Threads that a block may have by the source; 0 if that says nothing.
+  [[nodiscard]] std::int64_t launch_bounds(std::string_view function) const;
 
  private:
   void read_sections(std::string_view bytes);

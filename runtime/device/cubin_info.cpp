@@ -63,6 +63,10 @@ Resources cubin_resources(std::string_view cubin, std::string_view function) {
   return resources;
 }
 
+std::int64_t cubin_launch_bounds(std::string_view cubin, std::string_view function) {
+  return CubinFile(cubin).launch_bounds(function);
+}
+
 std::string cubin_code_hash(std::string_view cubin) {
   FieldHash hash;
   const CubinFile parsed(cubin);

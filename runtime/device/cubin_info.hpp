@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,6 +19,10 @@ namespace pascaline {
 /// Resources of `function` read from the ELF sections and machine code (sm_5x/6x and sm_7x…9x encodings).
 /// Throws Error if the file is damaged or has no such kernel.
 [[nodiscard]] Resources cubin_resources(std::string_view cubin, std::string_view function);
+
+/// Threads that a block of `function` may have by its __launch_bounds__; 0 without them. Throws Error if the file is
+/// damaged.
+[[nodiscard]] std::int64_t cubin_launch_bounds(std::string_view cubin, std::string_view function);
 
 /// Hash of what the device sees of a cubin: code, constants, relocations and kernel attributes, not the compiler's
 /// notes on how it was called. Cubins of equal hash behave alike. Throws Error if the file is damaged.

@@ -28,6 +28,7 @@ CompileRequest compile_request(const BoundSpace& bound, const Config& config, co
   request.kind = kind;
   request.architecture = architecture;
   request.arguments = arguments_of(bound);
+  request.threads = static_cast<std::int64_t>(bound.geometry(bound.space().launch, config).threads());
   return request;
 }
 

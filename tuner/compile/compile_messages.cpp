@@ -65,13 +65,15 @@ json request_message(std::uint64_t id, const CompileRequest& request) {
           {"translate_for", request.translation.architecture},
           {"translator", request.translation.library},
           {"translator_version", request.translation.version},
-          {"arguments", arguments_message(request.arguments)}};
+          {"arguments", arguments_message(request.arguments)},
+          {"threads", request.threads}};
 }
 
 CompileRequest request_of(const json& message) {
   CompileRequest request;
   message.at("function").get_to(request.function);
   message.at("defines").get_to(request.defines);
+  message.at("threads").get_to(request.threads);
   message.at("options").get_to(request.options);
   request.kind = static_cast<BinaryKind>(message.at("kind").get<int>());
   message.at("architecture").get_to(request.architecture);

@@ -135,6 +135,7 @@ bool needs_reference_code(const Reference& reference, bool on_host) noexcept {
 CompileRequest reference_request_of(const Space& space, CompileRequest default_request) {
   if (space.reference.kernel) {
     default_request.function = space.reference.kernel->function;
+    default_request.threads = 0;
     default_request.defines.emplace_back("PASCALINE_REFERENCE=1");
     for (LaunchedArgument& argument : default_request.arguments.value()) {
       const bool output = argument.role == LaunchedArgument::Role::output;

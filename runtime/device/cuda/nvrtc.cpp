@@ -25,28 +25,6 @@ DynamicLibrary open_library(const std::string& path) {
   return std::move(*library);
 }
 
-bool has_cuda_headers(const fs::path& folder) {
-  std::error_code ignored;
-  return fs::exists(folder / "cuda_fp16.h", ignored);
-}
-
-// An include folder beside the library (of a toolkit, of the wheels on PyPI, or of a distribution), else that of the
-// toolkit which the user names.
-fs::path find_include_folder(const fs::path& library) {
-  const fs::path folder = library.parent_path();
-  std::vector<fs::path> places;
-  for (const char* place : {"../include", "../../cuda_runtime/include", "../../include", "../../../include"}) {
-    places.push_back((folder / place).lexically_normal());
-  }
-  for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
-    if (const char* root = std::getenv(variable); root != nullptr && fs::path(root).is_absolute()) {
-      places.push_back(fs::path(root) / "include");
-    }
-  }
-  const auto found = std::find_if(places.begin(), places.end(), has_cuda_headers);
-  return found == places.end() ? fs::path() : *found;
-}
-
 }  // namespace
 
 Nvrtc::Nvrtc(const std::string& path) : library_(open_library(path)) {
@@ -64,7 +42,7 @@ Nvrtc::Nvrtc(const std::string& path) : library_(open_library(path)) {
   } catch (const Error& error) {
     throw NvrtcError(fmt::format("{}; NVRTC 11.2 or newer is needed", error.what()));
   }
-  include_folder_ = find_include_folder(library_.path());
+  include_folders_ = find_cuda_headers(library_.path(), info_.version);
 }
 
 void Nvrtc::read_architectures() {
@@ -116,25 +94,17 @@ std::string Nvrtc::text_of(Program program, const char* size_symbol, const char*
   return text;
 }
 
-NvrtcOutput Nvrtc::compile_once(const KernelSource& source, const std::vector<std::string>& options,
+NvrtcOutput Nvrtc::compile_once(const std::string& text, const fs::path& file, const std::vector<std::string>& options,
                                 int& result) const {
-  std::vector<const char*> names;
-  std::vector<const char*> texts;
-  for (const auto& [name, text] : source.headers) {
-    names.push_back(name.c_str());
-    texts.push_back(text.c_str());
-  }
   std::vector<const char*> arguments;
   for (const std::string& option : options) {
     arguments.push_back(option.c_str());
   }
   using Create = int (*)(Program*, const char*, const char*, int, const char* const*, const char* const*);
-  const std::string name = source.file.filename().string();
   const auto destroy = library_.function<int (*)(Program*)>("nvrtcDestroyProgram");
   Program created = nullptr;
   check("nvrtcCreateProgram",
-        library_.function<Create>("nvrtcCreateProgram")(&created, source.text.c_str(), name.c_str(),
-                                                        static_cast<int>(names.size()), texts.data(), names.data()));
+        library_.function<Create>("nvrtcCreateProgram")(&created, text.c_str(), file.c_str(), 0, nullptr, nullptr));
   const auto destroy_program = [destroy](Program program) { destroy(&program); };
   const std::unique_ptr<void, decltype(destroy_program)> program(created, destroy_program);
 
@@ -153,25 +123,27 @@ NvrtcOutput Nvrtc::compile_once(const KernelSource& source, const std::vector<st
   return output;
 }
 
-NvrtcOutput Nvrtc::compile(const KernelSource& source, const std::vector<std::string>& options) const {
+NvrtcOutput Nvrtc::compile(const std::string& text, const fs::path& file,
+                           const std::vector<std::string>& options) const {
   int result = 0;
   NvrtcOutput output;
   if (no_cache_) {
     // NVRTC 12.9 keeps a cache of its own, which would make compile times meaningless.
     std::vector<std::string> with_no_cache = options;
     with_no_cache.emplace_back("--no-cache");
-    output = compile_once(source, with_no_cache, result);
+    output = compile_once(text, file, with_no_cache, result);
     if (result == kInvalidOption && output.log.find("no-cache") != std::string::npos) {
       no_cache_ = false;
     }
   }
   if (!no_cache_) {
-    output = compile_once(source, options, result);
+    output = compile_once(text, file, options, result);
   }
   if (result != 0 && result != kCompilationFailed && result != kInvalidOption) {
-    throw NvrtcError(fmt::format("NVRTC {} ({}) failed with {} on {}: {}; is libnvrtc-builtins.so.{} beside it?",
-                                 info_.version, info_.path, result, source.file.string(), output.log, info_.version),
-                     result, output.log);
+    throw NvrtcError(
+        fmt::format("NVRTC {} ({}) failed with {} on {}: {}; is libnvrtc-builtins.so.{} beside it?", info_.version,
+                    info_.path, result, file.filename().string(), output.log, info_.version),
+        result, output.log);
   }
   return output;
 }

@@ -26,12 +26,13 @@ class Nvrtc {
   explicit Nvrtc(const std::string& path);
 
   [[nodiscard]] const NvrtcInfo& info() const noexcept { return info_; }
-  /// Folder with CUDA's own headers (cuda_fp16.h) that belongs to this library, or empty.
-  [[nodiscard]] const std::filesystem::path& include_folder() const noexcept { return include_folder_; }
+  /// Folders with CUDA's own headers (cuda_fp16.h) of this library's version; none if there are none here.
+  [[nodiscard]] const std::vector<std::filesystem::path>& include_folders() const noexcept { return include_folders_; }
 
-  /// Compiles for a real architecture ("sm_61"). An output that is not ok has the reason in its log; throws
-  /// NvrtcError if the library itself fails.
-  [[nodiscard]] NvrtcOutput compile(const KernelSource& source, const std::vector<std::string>& options) const;
+  /// Compiles for a real architecture ("sm_61"). `file` names the source; quoted includes are looked for in its folder.
+  /// An output that is not ok has the reason in its log; throws NvrtcError if the library itself fails.
+  [[nodiscard]] NvrtcOutput compile(const std::string& text, const std::filesystem::path& file,
+                                    const std::vector<std::string>& options) const;
 
  private:
   struct Functions;
@@ -41,20 +42,25 @@ class Nvrtc {
   void read_architectures();
   void check(const char* symbol, int result) const;
   [[nodiscard]] std::string text_of(Program program, const char* size_symbol, const char* text_symbol) const;
-  [[nodiscard]] NvrtcOutput compile_once(const KernelSource& source, const std::vector<std::string>& options,
-                                         int& result) const;
+  [[nodiscard]] NvrtcOutput compile_once(const std::string& text, const std::filesystem::path& file,
+                                         const std::vector<std::string>& options, int& result) const;
 
   // The builtins are kept loaded as long as the library, which looks them up by name at each compilation.
   std::vector<DynamicLibrary> builtins_;
   DynamicLibrary library_;
   NvrtcInfo info_;
-  std::filesystem::path include_folder_;
+  std::vector<std::filesystem::path> include_folders_;
   mutable std::atomic<bool> no_cache_{false};
 };
 
 /// Whether `wish`, of the user, is a version such as 11.8; else it is a library's path or a folder's. A file or folder
 /// of the working directory that is named like a version is no library.
 [[nodiscard]] bool is_nvrtc_version(const std::string& wish);
+
+/// Folders with the headers of CUDA `version` ("12.9"): beside the library, of the toolkits that the user names, of
+/// those installed. Folders of other versions do not count, as their headers need another NVRTC.
+[[nodiscard]] std::vector<std::filesystem::path> find_cuda_headers(const std::filesystem::path& library,
+                                                                   const std::string& version);
 
 /// What a user wants: `nvrtc` if it is not empty, else $PASCALINE_NVRTC; empty: any will do.
 [[nodiscard]] std::string nvrtc_wish(const std::string& nvrtc);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
 #include <functional>
 #include <set>
 #include <string_view>
@@ -136,6 +137,21 @@ std::pair<int, int> version_number(const std::string& version) {
   return {static_cast<int>(major), static_cast<int>(minor)};
 }
 
+// "12.9", as the headers in a folder say; empty if none there does.
+std::string version_of_headers(const fs::path& folder) {
+  for (const auto& [header, macro] :
+       {std::pair("cuda_runtime_api.h", "#define CUDART_VERSION"), std::pair("cuda.h", "#define CUDA_VERSION")}) {
+    std::ifstream file(folder / header);
+    for (std::string line; std::getline(file, line);) {
+      if (line.starts_with(macro)) {
+        const int number = std::atoi(line.c_str() + std::string_view(macro).size());
+        return fmt::format("{}.{}", number / 1000, number % 1000 / 10);
+      }
+    }
+  }
+  return {};
+}
+
 std::string describe(const std::vector<NvrtcInfo>& found) {
   if (found.empty()) {
     return "none was found";
@@ -211,6 +227,37 @@ std::vector<std::string> nvrtc_candidates(const fs::path& wish) {
   add_local_toolkits(candidates);
   add_installed_toolkits(candidates);
   return candidates.take();
+}
+
+std::vector<fs::path> find_cuda_headers(const fs::path& library, const std::string& version) {
+  std::vector<fs::path> places;
+  // Of a toolkit, of the wheels on PyPI, of a distribution.
+  for (const char* place : {"../include", "../../cuda_runtime/include", "../../include", "../../../include"}) {
+    places.push_back((library.parent_path() / place).lexically_normal());
+  }
+  for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
+    if (const char* root = std::getenv(variable); root != nullptr && fs::path(root).is_absolute()) {
+      places.push_back(fs::path(root) / "include");
+    }
+  }
+  places.push_back(fmt::format("/usr/local/cuda-{}/include", version));
+  places.emplace_back("/usr/local/cuda/include");
+  places.emplace_back("/usr/include");
+  for (const fs::path& place : places) {
+    std::error_code ignored;
+    if (!fs::exists(place / "cuda_fp16.h", ignored) || version_of_headers(place) != version) {
+      continue;
+    }
+    std::vector<fs::path> folders{place};
+    // CUDA's C++ library, which some of its headers need, has a folder of its own in wheels and in newer toolkits.
+    for (const fs::path& further : {place / "cccl", place / "../../cuda_cccl/include"}) {
+      if (fs::is_directory(further, ignored)) {
+        folders.push_back(further.lexically_normal());
+      }
+    }
+    return folders;
+  }
+  return {};
 }
 
 std::vector<std::string> jit_link_candidates() {

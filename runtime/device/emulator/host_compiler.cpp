@@ -9,16 +9,18 @@
 #include <cstring>
 #include <filesystem>
 #include <initializer_list>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <regex>
 #include <span>
+#include <sstream>
 #include <vector>
 
 #include "core/device/emulator_name.hpp"
 #include "core/error.hpp"
 #include "core/space/code_words.hpp"
-#include "core/util/draft_folder.hpp"
 #include "core/util/hash.hpp"
 #include "core/util/paths.hpp"
 #include "core/util/process.hpp"
@@ -27,6 +29,8 @@
 #include "runtime/device/emulator/kernel_text.hpp"
 #include "runtime/device/emulator/sanitizer_hooks.hpp"
 #include "runtime/device/emulator/static_shared.hpp"
+#include "runtime/device/launch_rules.hpp"
+#include "runtime/device/source_folder.hpp"
 
 namespace pascaline {
 namespace {
@@ -118,12 +122,9 @@ std::optional<HostCompiler> describe(const std::string& program) {
 std::vector<std::string> host_options(const std::vector<std::string>& options) {
   std::vector<std::string> out{"-std=c++17"};
   for (const std::string& option : options) {
-    for (const auto& [given, passed] :
-         {std::pair("--std=", "-std="), std::pair("-std=", "-std="), std::pair("--define-macro=", "-D"),
-          std::pair("-define-macro=", "-D"), std::pair("-D", "-D")}) {
+    for (const std::string_view given : {"--std=", "-std="}) {
       if (option.starts_with(given)) {
-        out.push_back(passed + option.substr(std::string_view(given).size()));
-        break;
+        out.push_back(fmt::format("-std={}", option.substr(given.size())));
       }
     }
   }
@@ -147,40 +148,76 @@ void require_harmless(const CompileRequest& request) {
   }
 }
 
-std::string line_directive(const fs::path& file) {
-  std::string name;
-  for (const char c : file.string()) {
-    const bool ends_line = c == '\n' || c == '\r';
-    name += c == '"' || c == '\\' ? std::string{'\\', c} : std::string{ends_line ? '?' : c};
-  }
-  return fmt::format("#line 1 \"{}\"\n", name);
+// Whose launch bounds are checked; no one's if the size of the blocks is not known.
+std::string_view bounded_function(const CompileRequest& request) {
+  return request.threads > 0 ? std::string_view(request.function) : std::string_view();
 }
 
-// Writes the translation unit and the headers, each rewritten, in the places they have relative to each other.
-fs::path write_sources(const fs::path& folder, const CompileRequest& request) {
-  const KernelSource& source = *request.source;
-  const fs::path parent = fs::absolute(source.file).parent_path();
-  // Room for headers that are reached through `../`.
-  const fs::path home = folder / "0/1/2/3/4/5/6/7";
-  fs::create_directories(home);
-  for (const auto& [name, text] : source.headers) {
-    const fs::path file = (home / name).lexically_normal();
-    if (fs::path(name).is_absolute() || file.lexically_relative(folder).string().starts_with("..")) {
-      continue;
-    }
-    fs::create_directories(file.parent_path());
-    write_file_atomically(file, line_directive((parent / name).lexically_normal()) + rewrite_for_emulator(text));
+// Names that lines of the launcher have in messages, so that a compiler's complaint about one tells what is wrong.
+constexpr const char* kNoKernel = "pascaline_no_kernel";
+constexpr const char* kNoCLinkage = "pascaline_no_c_linkage";
+
+// Names that the system's C library takes and CUDA does not. A kernel that has them gets others here.
+constexpr const char* kFreeNames[] = {
+    "basename", "bsearch", "canonicalize", "daylight", "difftime",  "div",      "drem",      "fadd",
+    "fdiv",     "ffma",    "ffs",          "finite",   "fmaximum",  "fmaxmag",  "fminimum",  "fminmag",
+    "fmul",     "fromfp",  "fsub",         "gamma",    "getline",   "index",    "initstate", "ldiv",
+    "llogb",    "memmem",  "nextdown",     "nextup",   "qsort",     "rand",     "random",    "remove",
+    "rename",   "rindex",  "roundeven",    "scalb",    "select",    "setstate", "signgam",   "significand",
+    "strlen",   "system",  "time",         "timezone", "totalorder"};
+
+std::vector<std::string> free_names() {
+  std::vector<std::string> macros;
+  for (const char* name : kFreeNames) {
+    macros.push_back(fmt::format("{0}=pascaline_free_{0}", name));
   }
-  fs::path unit = home / "pascaline_unit.cpp";
-  write_file_atomically(unit, fmt::format("#include <cuda_runtime.h>\n#include <pascaline/entry.h>\n{}{}\n#line 1 "
-                                          "\"pascaline_launcher\"\nPASCALINE_HOST_KERNEL({})\n",
-                                          line_directive(parent / source.file.filename()),
-                                          rewrite_for_emulator(source.text), request.function));
+  return macros;
+}
+
+// The folders in which the compiler looks for the system's headers.
+std::vector<fs::path> system_headers(const HostCompiler& compiler) {
+  static std::mutex mutex;
+  static std::map<std::string, std::vector<fs::path>> known;
+  const std::scoped_lock lock(mutex);
+  const auto [entry, is_new] = known.try_emplace(compiler.program);
+  if (is_new) {
+    const ProcessResult run = run_process({compiler.program, "-x", "c++", "-E", "-v", "/dev/null"},
+                                          std::chrono::seconds(30), compiler_environment());
+    std::istringstream lines(run.output);
+    for (std::string line; std::getline(lines, line);) {
+      if (line.starts_with(" /")) {
+        entry->second.emplace_back(line.substr(1));
+      }
+    }
+  }
+  return entry->second;
+}
+
+// The macros come after what the source builds on and end before its launcher, which they must not change either.
+std::string unit_text(const CompileRequest& request, const fs::path& parent) {
+  const KernelSource& source = *request.source;
+  const std::vector<std::string> macros = macros_of(request);
+  std::string text = "#include <cuda_runtime.h>\n#include <pascaline/entry.h>\n";
+  text += define_lines(free_names()) + define_lines(macros);
+  text += line_directive(parent / source.file.filename());
+  text += rewrite_for_emulator(source.text, bounded_function(request));
+  text += "\n" + undefine_lines(macros);
+  const std::string name = declared_kernel(source, request.function).name;
+  text += fmt::format("#line 1 \"{}\"\nusing PascalineKernel = decltype({});\n", kNoKernel, name);
+  text += fmt::format("#line 1 \"{}\"\nextern \"C\" __attribute__((visibility(\"hidden\"))) PascalineKernel {};\n",
+                      kNoCLinkage, request.function);
+  text += fmt::format("#line 1 \"pascaline_launcher\"\nPASCALINE_HOST_KERNEL({})\n", request.function);
+  return text;
+}
+
+fs::path write_unit(const SourceFolder& folder, const CompileRequest& request, const fs::path& parent) {
+  fs::path unit = folder.home() / "pascaline_unit.cpp";
+  write_file_atomically(unit, unit_text(request, parent));
   return unit;
 }
 
-std::vector<std::string> command_for(const HostCompiler& compiler, const CompileRequest& request, const fs::path& unit,
-                                     const fs::path& object) {
+std::vector<std::string> command_for(const HostCompiler& compiler, const CompileRequest& request,
+                                     const SourceFolder& folder, const fs::path& unit, const fs::path& object) {
   std::vector<std::string> command{compiler.program};
   command.insert(command.end(), std::begin(kFlags), std::end(kFlags));
   if (request.address_sanitizer) {
@@ -192,14 +229,35 @@ std::vector<std::string> command_for(const HostCompiler& compiler, const Compile
   for (const std::string& option : host_options(request.options)) {
     command.push_back(option);
   }
-  for (const std::string& define : request.defines) {
-    command.push_back("-D" + define);
-  }
-  // The rewritten headers first: a header that another one includes must not be found where it came from.
-  command.insert(command.end(),
-                 {"-isystem", data_folder("shim").string(), "-iquote", unit.parent_path().string(), "-iquote",
-                  fs::absolute(request.source->file).parent_path().string(), unit.string(), "-o", object.string()});
+  command.push_back(fmt::format("-DPASCALINE_BLOCK_THREADS={}", request.threads));
+  const std::string home = folder.home().string();
+  command.insert(command.end(), {"-isystem", folder.hiding().string(), "-isystem", data_folder("shim").string(),
+                                 "-iquote", home, "-idirafter", home, unit.string(), "-o", object.string()});
   return command;
+}
+
+bool has_shared_variables(const KernelSource& source) {
+  const auto has = [](const std::string& text) { return text.find("__shared__") != std::string::npos; };
+  return has(source.text) || std::any_of(source.headers.begin(), source.headers.end(),
+                                         [&](const auto& header) { return has(header.second); });
+}
+
+// Why the kernel cannot be launched, if that is what the compiler found; nothing if it is something else.
+std::optional<std::string> kernel_fault(const CompileRequest& request, const std::string& log) {
+  const std::string file = request.source->file.filename().string();
+  static const std::regex bounds("PascalineLaunchBounds<([0-9]+)");
+  if (std::smatch found; std::regex_search(log, found, bounds)) {
+    return launch_bounds_text(file, request.function, std::stoll(found.str(1)), request.threads);
+  }
+  const std::size_t error = log.find("error:");
+  const std::size_t begin = error == std::string::npos ? error : log.rfind('\n', error) + 1;
+  if (begin != std::string::npos && log.compare(begin, std::string_view(kNoKernel).size(), kNoKernel) == 0) {
+    return no_kernel_text(file, request.function, {});
+  }
+  if (log.find(kNoCLinkage) != std::string::npos || log.find("hidden symbol") != std::string::npos) {
+    return no_c_linkage_text(file, request.function);
+  }
+  return std::nullopt;
 }
 
 // The first line that tells an error, its file named without the folder.
@@ -323,32 +381,29 @@ HostCompiler HostCompiler::open(const std::string& name) {
   return std::move(*compiler);
 }
 
-namespace {
-
-// A folder for one compilation.
-std::unique_ptr<DraftFolder> scratch_folder() {
-  const fs::path parent = temporary_files();
-  try {
-    return std::make_unique<DraftFolder>(parent / "pascaline");
-  } catch (const Error& error) {
-    throw EmulatorError(
-        fmt::format("cannot make a folder for the compiler in {}: {}; set TMPDIR to one with free space",
-                    parent.string(), std::strerror(error.code())),
-        error.code());
-  }
-}
-
-}  // namespace
-
 CompileResult compile_for_emulator(const HostCompiler& compiler, const CompileRequest& request) {
   require_harmless(request);
-  const auto made = scratch_folder();
-  const fs::path& scratch = made->path();
+  if (!declared_kernel(*request.source, request.function).global) {
+    return failed(no_kernel_text(request.source->file.filename().string(), request.function, {}), {});
+  }
+  const fs::path parent = fs::absolute(request.source->file).lexically_normal().parent_path();
+  const SourceFolder folder(*request.source, parent, [&](const std::string& header) {
+    return rewrite_for_emulator(header, bounded_function(request));
+  });
+  const fs::path& scratch = folder.path();
   const fs::path object = scratch / "kernel.so";
-  const fs::path unit = write_sources(scratch, request);
+  const fs::path unit = write_unit(folder, request, parent);
+  std::vector<std::string> macros = free_names();
+  std::vector<fs::path> searched = system_headers(compiler);
+  searched.push_back(data_folder("shim"));
+  for (std::string& macro : macros_of(request)) {
+    std::erase_if(macros, [&](const std::string& other) { return macro_name(other) == macro_name(macro); });
+    macros.push_back(std::move(macro));
+  }
+  folder.hide(macros, *request.source, searched);
   const auto begin = std::chrono::steady_clock::now();
-  const ProcessResult run =
-      run_process(command_for(compiler, request, unit, object), kCompileDeadline, compiler_environment(scratch));
+  const ProcessResult run = run_process(command_for(compiler, request, folder, unit, object), kCompileDeadline,
+                                        compiler_environment(scratch));
   if (run.timed_out) {
     return crashed(fmt::format("the compiler took longer than {} minutes", kCompileDeadline.count()), run.output);
   }
@@ -365,7 +420,8 @@ CompileResult compile_for_emulator(const HostCompiler& compiler, const CompileRe
     if (auto line = crash_line(run.output)) {
       return crashed(std::move(*line), run.output);
     }
-    return failed(first_error(run.output, fs::absolute(request.source->file).parent_path()), run.output);
+    auto fault = kernel_fault(request, run.output);
+    return failed(fault ? std::move(*fault) : first_error(run.output, parent), run.output);
   }
   CompileResult result;
   result.binary.kind = BinaryKind::host_object;
@@ -376,6 +432,16 @@ CompileResult compile_for_emulator(const HostCompiler& compiler, const CompileRe
   result.binary.compile_ms =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
   result.binary.resources.static_shared_bytes = static_shared_bytes(result.binary.code);
+  // AddressSanitizer makes shared variables like any others: their size is that of the same code without it.
+  if (request.address_sanitizer && has_shared_variables(*request.source)) {
+    CompileRequest without = request;
+    without.address_sanitizer = false;
+    const CompileResult plain = compile_for_emulator(compiler, without);
+    if (!plain.ok) {
+      return plain;
+    }
+    result.binary.resources.static_shared_bytes = plain.binary.resources.static_shared_bytes;
+  }
   const std::int64_t most = DeviceLimits().max_shared_bytes_per_block;
   if (result.binary.resources.static_shared_bytes > most) {
     return failed(fmt::format("{} has {} bytes of static shared memory, a block may have {}", request.function,
@@ -388,13 +454,6 @@ CompileResult compile_for_emulator(const HostCompiler& compiler, const CompileRe
 
 std::string emulator_shim_hash() {
   static const std::string shim_hash = [] {
-    std::vector<fs::path> files;
-    for (const auto& entry : fs::recursive_directory_iterator(data_folder("shim"))) {
-      if (entry.is_regular_file()) {
-        files.push_back(entry.path());
-      }
-    }
-    std::sort(files.begin(), files.end());
     FieldHash hash;
     hash.add(processor_identity());
     for (const std::span<const char* const> flags :
@@ -404,10 +463,7 @@ std::string emulator_shim_hash() {
         hash.add(flag);
       }
     }
-    for (const fs::path& file : files) {
-      hash.add(file.filename().string()).add(read_file(file));
-    }
-    return hash.hex();
+    return hash.add(folder_hash(data_folder("shim"))).hex();
   }();
   return shim_hash;
 }

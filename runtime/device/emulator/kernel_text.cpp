@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <optional>
 #include <vector>
 
 namespace pascaline {
@@ -103,36 +104,51 @@ class Lexer {
   std::vector<Token> tokens_;
 };
 
-// Whether each open brace only names a scope (namespace, extern "C"), so that what it holds is at file scope.
+// The open braces. One that only names a scope (namespace, extern "C") leaves what it holds at file scope.
 class Scopes {
  public:
   void see(const std::vector<Token>& tokens, std::size_t i) {
     if (tokens[i].text == "{") {
-      open_.push_back(names_scope(tokens, i));
+      open_.push_back(scope_of(tokens, i));
     } else if (tokens[i].text == "}" && !open_.empty()) {
       open_.pop_back();
     }
   }
 
   [[nodiscard]] bool at_file() const {
-    return std::all_of(open_.begin(), open_.end(), [](bool names) { return names; });
+    return std::all_of(open_.begin(), open_.end(), [](const auto& scope) { return scope.has_value(); });
+  }
+
+  /// "a::b::"
+  [[nodiscard]] std::string prefix() const {
+    std::string names;
+    for (const std::optional<std::string>& scope : open_) {
+      names += scope && !scope->empty() ? *scope + "::" : std::string();
+    }
+    return names;
   }
 
  private:
-  static bool names_scope(const std::vector<Token>& tokens, std::size_t brace) {
+  // The name of the scope that a brace opens, empty for one without; nothing for other braces.
+  static std::optional<std::string> scope_of(const std::vector<Token>& tokens, std::size_t brace) {
+    std::string name;
     for (std::size_t i = brace; i-- > 0;) {
       const std::string_view text = tokens[i].text;
-      if (text == "namespace" || (text == "\"C\"" && i > 0 && tokens[i - 1].text == "extern")) {
-        return true;
+      if (text == "namespace") {
+        return name;
+      }
+      if (text == "\"C\"" && i > 0 && tokens[i - 1].text == "extern") {
+        return std::string();
       }
       if (text != ":" && !is_word(text.front())) {
-        return false;
+        return std::nullopt;
       }
+      name = std::string(text == "inline" ? std::string_view() : text) + name;
     }
-    return false;
+    return std::nullopt;
   }
 
-  std::vector<bool> open_;
+  std::vector<std::optional<std::string>> open_;
 };
 
 // A declaration of dynamic shared memory, from `extern` to `;`.
@@ -197,40 +213,113 @@ std::string replacement(const Declaration& found, std::string_view original, boo
   const std::string pointer = found.type + (found.inner_extents.empty() ? "*" : "(*)" + found.inner_extents);
   // At file scope a thread initialises it at its first use; the address is the same in all its blocks. Its symbol's
   // name tells it from static shared memory.
-  std::string text = fmt::format("{}auto* const {}{} = ({})::pascaline_host::current->block->dynamic_shared;",
-                                 at_file ? "static thread_local " : "", found.name,
-                                 at_file ? fmt::format(" __asm__(\"pascaline_dynamic_{}\")", found.name) : "", pointer);
+  std::string text =
+      fmt::format("{}auto* const {}{} = ({})::pascaline_dynamic_shared();", at_file ? "static thread_local " : "",
+                  found.name, at_file ? fmt::format(" __asm__(\"pascaline_dynamic_{}\")", found.name) : "", pointer);
   text.append(static_cast<std::size_t>(std::count(original.begin(), original.end(), '\n')), '\n');
   return text;
 }
 
+// The name of the function that launch bounds at `bounds` belong to.
+std::string_view bounded_function(const std::vector<Token>& tokens, std::size_t bounds) {
+  for (std::size_t i = closing(tokens, bounds + 1) + 1; i + 1 < tokens.size(); ++i) {
+    if (is_alignment(tokens[i].text)) {
+      i = closing(tokens, i + 1);
+    } else if (tokens[i + 1].text == "(") {
+      return tokens[i].text;
+    } else if (tokens[i].text == ";" || tokens[i].text == "{") {
+      break;
+    }
+  }
+  return {};
+}
+
+// The argument list of launch bounds, in one line.
+std::string arguments_text(const std::vector<Token>& tokens, std::size_t open) {
+  std::string text;
+  for (std::size_t i = open, last = closing(tokens, open); i <= last; ++i) {
+    text += i > open && tokens[i].begin > tokens[i - 1].end ? " " : "";
+    text += tokens[i].text;
+  }
+  return text;
+}
+
+// Whether words before a function's name, which are none of a macro's, declare an ordinary function.
+bool is_ordinary(std::string_view word) {
+  constexpr std::array<std::string_view, 9> kWords{"extern", "\"C\"",      "static",   "inline",         "void",
+                                                   "const",  "__device__", "__host__", "__forceinline__"};
+  return std::find(kWords.begin(), kWords.end(), word) != kWords.end();
+}
+
+std::optional<DeclaredKernel> declaration_in(std::string_view text, std::string_view function) {
+  if (text.find(function) == std::string_view::npos) {
+    return std::nullopt;
+  }
+  const std::vector<Token> tokens = Lexer(text).tokens();
+  Scopes scopes;
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i + 1 < tokens.size(); ++i) {
+    scopes.see(tokens, i);
+    if (tokens[i].text == ";" || tokens[i].text == "{" || tokens[i].text == "}") {
+      begin = i + 1;
+    }
+    if (tokens[i].text == function && tokens[i + 1].text == "(" && scopes.at_file()) {
+      const bool ordinary = i > begin && std::all_of(tokens.begin() + static_cast<std::ptrdiff_t>(begin),
+                                                     tokens.begin() + static_cast<std::ptrdiff_t>(i),
+                                                     [](const Token& token) { return is_ordinary(token.text); });
+      return DeclaredKernel{scopes.prefix() + std::string(function), !ordinary};
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
-std::string rewrite_for_emulator(std::string_view text) {
+std::string rewrite_for_emulator(std::string_view text, std::string_view function) {
   const std::vector<Token> tokens = Lexer(text).tokens();
   Scopes scopes;
   std::string out;
   std::size_t copied = 0;
+  std::size_t declaration = 0;  // in `out`, where the current one begins
   for (std::size_t i = 0; i < tokens.size(); ++i) {
+    const Token& token = tokens[i];
     scopes.see(tokens, i);
-    if (tokens[i].text == "static" && i + 1 < tokens.size() && tokens[i + 1].text == "__shared__") {
-      out += text.substr(copied, tokens[i].begin - copied);
-      copied = tokens[i].end;
+    const auto copy_until = [&](std::size_t end, std::size_t next) {
+      out += text.substr(copied, end - copied);
+      copied = next;
+    };
+    if (i == 0 || tokens[i - 1].text == ";" || tokens[i - 1].text == "{" || tokens[i - 1].text == "}") {
+      copy_until(token.begin, token.begin);
+      declaration = out.size();
     }
-    if (tokens[i].text != "extern") {
+    if (token.text == "static" && i + 1 < tokens.size() && tokens[i + 1].text == "__shared__") {
+      copy_until(token.begin, token.end);
+    }
+    if (token.text == "__launch_bounds__" && i + 1 < tokens.size() && !function.empty() && scopes.at_file() &&
+        bounded_function(tokens, i) == function) {
+      out.insert(declaration, fmt::format("PASCALINE_LAUNCH_BOUNDS{} ", arguments_text(tokens, i + 1)));
+    }
+    if (token.text != "extern") {
       continue;
     }
     const Declaration found = parse_declaration(tokens, i);
     if (found.complete) {
       const std::size_t end = tokens[found.last].end;
-      out += text.substr(copied, tokens[i].begin - copied);
-      out += replacement(found, text.substr(tokens[i].begin, end - tokens[i].begin), scopes.at_file());
-      copied = end;
+      copy_until(token.begin, end);
+      out += replacement(found, text.substr(token.begin, end - token.begin), scopes.at_file());
       i = found.last;
     }
   }
   out += text.substr(copied);
   return out;
+}
+
+DeclaredKernel declared_kernel(const KernelSource& source, const std::string& function) {
+  std::optional<DeclaredKernel> found = declaration_in(source.text, function);
+  for (auto header = source.headers.begin(); !found && header != source.headers.end(); ++header) {
+    found = declaration_in(header->second, function);
+  }
+  return found.value_or(DeclaredKernel{function});
 }
 
 }  // namespace pascaline

@@ -8,6 +8,5 @@
 #define PASCALINE_TEXT_(text) #text
 #define PASCALINE_TEXT(text) PASCALINE_TEXT_(text)
 #define assert(condition) \
-  ((condition) ? (void)0  \
-               : ::pascaline_host::fail(__FILE__ ":" PASCALINE_TEXT(__LINE__) ": assertion failed: " #condition))
+  ((condition) ? (void)0 : ::pascaline_fail(__FILE__ ":" PASCALINE_TEXT(__LINE__) ": assertion failed: " #condition))
 #endif

@@ -40,6 +40,21 @@ inline ThreadView** current_slot() { return &current; }
 #define PASCALINE_SANITIZED false
 #endif
 
+template <typename... Rest>
+constexpr int pascaline_first_bound(int threads, Rest...) {
+  return threads;
+}
+
+/// Does not compile where the launch bounds of a kernel are less than the threads of its launches.
+template <int Bounds, int Threads = PASCALINE_BLOCK_THREADS>
+struct PascalineLaunchBounds {
+  static_assert(Threads <= Bounds, "the block is larger than the launch bounds");
+  static constexpr bool pascaline_allow = true;
+};
+
+#define PASCALINE_LAUNCH_BOUNDS(...) \
+  static_assert(::PascalineLaunchBounds<::pascaline_first_bound(__VA_ARGS__)>::pascaline_allow, "");
+
 /// Exports the kernel `function` of this translation unit.
 #define PASCALINE_HOST_KERNEL(function)                                                           \
   using PascalineSignature = ::pascaline_host::Signature<decltype(&function)>;                    \

@@ -19,10 +19,10 @@
 #define __grid_constant__
 #define __launch_bounds__(...)
 #define __maxnreg__(...)
-#define __forceinline__ inline __attribute__((always_inline))
+#define __forceinline__ inline __attribute__((__always_inline__))
 #define __inline_hint__ inline
-#define __align__(bytes) __attribute__((aligned(bytes)))
-#define __builtin_align__(bytes) __attribute__((aligned(bytes)))
+#define __align__(bytes) __attribute__((__aligned__(bytes)))
+#define __builtin_align__(bytes) __attribute__((__aligned__(bytes)))
 
 // Headers of the standard library that are included after this one must not use __attribute__((__noinline__)).
 #define __noinline__ __attribute__((noinline))
@@ -42,12 +42,6 @@ static thread_local ThreadView* current = nullptr;
 
 inline __attribute__((always_inline)) ThreadView& self() { return *current; }
 
-/// Start of the block's dynamic shared memory.
-template <typename T>
-inline T* dynamic_shared() {
-  return reinterpret_cast<T*>(current->block->dynamic_shared);
-}
-
 /// Ends the launch with a message; the calling thread does not return.
 [[noreturn]] inline void fail(const char* message) {
   current->block->services->fail(current, message);
@@ -56,13 +50,29 @@ inline T* dynamic_shared() {
 
 }  // namespace pascaline_host
 
-#define threadIdx (::pascaline_host::self().index)
-#define blockIdx (::pascaline_host::self().block->block_index)
-#define blockDim (::pascaline_host::self().block->block_dim)
-#define gridDim (::pascaline_host::self().block->grid_dim)
+// Macros here expand to names that begin with pascaline_: all others may be a kernel's parameters.
+inline __attribute__((always_inline)) pascaline_host::Index3& pascaline_thread_index() {
+  return pascaline_host::self().index;
+}
+inline __attribute__((always_inline)) pascaline_host::Index3& pascaline_block_index() {
+  return pascaline_host::self().block->block_index;
+}
+inline __attribute__((always_inline)) pascaline_host::Index3& pascaline_block_dim() {
+  return pascaline_host::self().block->block_dim;
+}
+inline __attribute__((always_inline)) pascaline_host::Index3& pascaline_grid_dim() {
+  return pascaline_host::self().block->grid_dim;
+}
+inline char* pascaline_dynamic_shared() { return pascaline_host::current->block->dynamic_shared; }
+[[noreturn]] inline void pascaline_fail(const char* message) { pascaline_host::fail(message); }
+
+#define threadIdx (::pascaline_thread_index())
+#define blockIdx (::pascaline_block_index())
+#define blockDim (::pascaline_block_dim())
+#define gridDim (::pascaline_grid_dim())
 constexpr int warpSize = 32;
 
-#define __trap() ::pascaline_host::fail("the kernel called __trap()")
+#define __trap() ::pascaline_fail("the kernel called __trap()")
 #define __brkpt() ((void)0)
 #define __builtin_assume(condition) ((condition) ? (void)0 : __builtin_unreachable())
 #define __nv_is_pow2(value) (((value) & ((value)-1)) == 0)

@@ -34,10 +34,14 @@ inline int __any_sync(unsigned mask, int predicate) { return __ballot_sync(mask,
 // Lanes that have exited are in no ballot, neither for nor against.
 inline int __all_sync(unsigned mask, int predicate) { return __ballot_sync(mask, predicate == 0) == 0; }
 
-#define __activemask()                                                                              \
-  ([]() -> unsigned {                                                                               \
-    static const char site = 0;                                                                     \
-    return ::pascaline_host::self().block->services->active_mask(::pascaline_host::current, &site); \
+inline unsigned pascaline_active_mask(const void* pascaline_site) {
+  return pascaline_host::self().block->services->active_mask(pascaline_host::current, pascaline_site);
+}
+
+#define __activemask()                               \
+  ([]() -> unsigned {                                \
+    static const char pascaline_site = 0;            \
+    return ::pascaline_active_mask(&pascaline_site); \
   }())
 
 namespace pascaline_host {
@@ -99,3 +103,12 @@ template <typename T>
 inline T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width = 32) {
   return pascaline_host::exchange(mask, value, pascaline_host::lane_across(lane_mask, width));
 }
+
+// Without a mask, as up to compute capability 6.x: of the lanes that are here.
+#define __ballot(predicate) __ballot_sync(__activemask(), predicate)
+#define __any(predicate) __any_sync(__activemask(), predicate)
+#define __all(predicate) __all_sync(__activemask(), predicate)
+#define __shfl(...) __shfl_sync(__activemask(), __VA_ARGS__)
+#define __shfl_up(...) __shfl_up_sync(__activemask(), __VA_ARGS__)
+#define __shfl_down(...) __shfl_down_sync(__activemask(), __VA_ARGS__)
+#define __shfl_xor(...) __shfl_xor_sync(__activemask(), __VA_ARGS__)

@@ -58,4 +58,25 @@ inline CompileRequest request_for(const KernelSource& source, const std::string&
   return request;
 }
 
+/// Every compiler here that takes kernels: the NVRTCs for sm_61 and the emulated device's.
+inline std::vector<Toolchain> every_toolchain() {
+  std::vector<Toolchain> toolchains;
+  for (const NvrtcInfo& info : nvrtc_for("sm_61")) {
+    toolchains.push_back(Toolchain::find("sm_61", info.path));
+  }
+  toolchains.push_back(Toolchain::find("host"));
+  return toolchains;
+}
+
+/// What one of them makes of `function`.
+inline CompileResult compiled(const Toolchain& toolchain, const KernelSource& source, const std::string& function,
+                              std::vector<std::string> defines = {}, std::int64_t threads = 0) {
+  const bool native = toolchain.compiler() == "nvrtc";
+  CompileRequest request = request_for(source, function, native ? "sm_61" : "host");
+  request.kind = native ? BinaryKind::cubin : BinaryKind::host_object;
+  request.defines = std::move(defines);
+  request.threads = threads;
+  return toolchain.compile(request);
+}
+
 }  // namespace pascaline::testing

@@ -5,7 +5,7 @@
 namespace pascaline {
 namespace {
 
-constexpr const char* kCast = "::pascaline_host::current->block->dynamic_shared;";
+constexpr const char* kCast = "::pascaline_dynamic_shared();";
 
 TEST(KernelText, DynamicSharedMemoryBecomesAPointer) {
   EXPECT_EQ(rewrite_for_emulator("void f() { extern __shared__ float s[]; }"),
@@ -39,6 +39,31 @@ TEST(KernelText, EverythingElseStays) {
     EXPECT_EQ(rewrite_for_emulator(text), text);
   }
   EXPECT_EQ(rewrite_for_emulator("static __shared__ int s[4];"), " __shared__ int s[4];");
+}
+
+TEST(KernelText, LaunchBoundsAreCheckedWhereTheyStand) {
+  EXPECT_EQ(
+      rewrite_for_emulator("int a;\nextern \"C\" __global__ void __launch_bounds__(2 *\nkHalf, 1) k(int* p);", "k"),
+      "int a;\nPASCALINE_LAUNCH_BOUNDS(2 * kHalf, 1) extern \"C\" __global__ void __launch_bounds__(2 *\nkHalf, 1) "
+      "k(int* p);");
+  for (const char* text :
+       {"__global__ void __launch_bounds__(2) other();", "__launch_bounds__", "__launch_bounds__("}) {
+    EXPECT_EQ(rewrite_for_emulator(text, "k"), text);
+  }
+}
+
+TEST(KernelText, KernelsAreFoundInTheirNamespaces) {
+  const auto declared = [](const std::string& text) {
+    KernelSource source;
+    source.text = text;
+    return declared_kernel(source, "k");
+  };
+  EXPECT_EQ(declared("namespace a::b { extern \"C\" { inline namespace c { __global__ void k(int*); } } }").name,
+            "a::b::c::k");
+  EXPECT_EQ(declared("namespace a { void f() { k(1); } } extern \"C\" __global__ void k(int*);").name, "k");
+  EXPECT_TRUE(declared("KERNEL void k(int*);").global);
+  EXPECT_FALSE(declared("extern \"C\" void k(int*);").global);
+  EXPECT_EQ(declared("").name, "k");
 }
 
 }  // namespace

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pascaline {
+
+// What every compiler says of a kernel that cannot be launched, in the same words.
+
+/// The source has no kernel of that name; `kernels` are those it has, if that is known.
+[[nodiscard]] std::string no_kernel_text(std::string_view file, std::string_view function,
+                                         const std::vector<std::string>& kernels);
+
+/// The function is there, but under a C++ name.
+[[nodiscard]] std::string no_c_linkage_text(std::string_view file, std::string_view function);
+
+/// Its __launch_bounds__ allow fewer threads than a block has.
+[[nodiscard]] std::string launch_bounds_text(std::string_view file, std::string_view function, std::int64_t bounds,
+                                             std::int64_t threads);
+
+}  // namespace pascaline

@@ -1,0 +1,3 @@
+#pragma once
+
+// C++ has bool, true and false itself.

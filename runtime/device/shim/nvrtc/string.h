@@ -1,0 +1,3 @@
+#pragma once
+
+// NVRTC knows memcpy and memset.

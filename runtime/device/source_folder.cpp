@@ -1,0 +1,147 @@
+#include "runtime/device/source_folder.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+#include "core/error.hpp"
+#include "core/util/hash.hpp"
+#include "core/util/paths.hpp"
+
+namespace pascaline {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path place_of_folder() { return temporary_files() / "pascaline"; }
+
+// As a compiler's option does, a macro without a value is 1.
+std::string define_line(const std::string& macro) {
+  const std::string name = macro_name(macro);
+  return fmt::format("#define {} {}\n", name, name.size() == macro.size() ? "1" : macro.substr(name.size() + 1));
+}
+
+std::optional<std::string> macro_of_option(const std::string& option) {
+  for (const std::string_view given : {"--define-macro=", "-define-macro=", "-D"}) {
+    if (option.starts_with(given)) {
+      return option.substr(given.size());
+    }
+  }
+  return std::nullopt;
+}
+
+// No #pragma push_macro: NVRTC lacks it. Of headers that include each other, the outermost hides the macros.
+std::string header_without(const std::vector<std::string>& macros, const std::string& header) {
+  std::string before;
+  std::string after;
+  for (const std::string& macro : macros) {
+    const std::string name = macro_name(macro);
+    before += fmt::format("#ifdef {0}\n#undef {0}\n#define PASCALINE_HAD_{0}\n#endif\n", name);
+    after += fmt::format("#ifdef PASCALINE_HAD_{0}\n#undef PASCALINE_HAD_{0}\n{1}#endif\n", name, define_line(macro));
+  }
+  return fmt::format(
+      "#ifdef PASCALINE_HIDING\n#include_next <{0}>\n#else\n#define PASCALINE_HIDING\n{1}#include_next <{0}>\n{2}"
+      "#undef PASCALINE_HIDING\n#endif\n",
+      header, before, after);
+}
+
+}  // namespace
+
+SourceFolder::SourceFolder(const KernelSource& source, const fs::path& named_in, const Rewrite& rewrite) try
+    : folder_(place_of_folder()) {
+  fs::create_directories(home());
+  for (const auto& [name, text] : source.headers) {
+    const fs::path file = (home() / name).lexically_normal();
+    if (fs::path(name).is_absolute() || file.lexically_relative(path()).string().starts_with("..")) {
+      continue;
+    }
+    fs::create_directories(file.parent_path());
+    write_file_atomically(file, line_directive((named_in / name).lexically_normal()) + rewrite(text));
+  }
+} catch (const Error& error) {
+  throw Error(
+      fmt::format("cannot write a kernel's headers for the compiler in {}: {}; set TMPDIR to a folder with free "
+                  "space",
+                  temporary_files().string(), std::strerror(error.code())),
+      error.code());
+}
+
+void SourceFolder::hide(const std::vector<std::string>& macros, const KernelSource& source,
+                        const std::vector<fs::path>& searched_later) const {
+  for (const std::string& name : macros.empty() ? std::vector<std::string>() : source.other_headers()) {
+    const bool is_there = std::any_of(searched_later.begin(), searched_later.end(), [&](const fs::path& folder) {
+      std::error_code ignored;
+      return fs::is_regular_file(folder / name, ignored);
+    });
+    if (is_there) {
+      fs::create_directories((hiding() / name).parent_path());
+      write_file_atomically(hiding() / name, header_without(macros, name));
+    }
+  }
+}
+
+std::string SourceFolder::without_home(std::string log) const {
+  const std::string prefix = home().string() + "/";
+  for (std::size_t at = log.find(prefix); at != std::string::npos; at = log.find(prefix, at)) {
+    log.erase(at, prefix.size());
+  }
+  return log;
+}
+
+std::string line_directive(const fs::path& file) {
+  std::string name;
+  for (const char c : file.string()) {
+    const bool ends_line = c == '\n' || c == '\r';
+    name += c == '"' || c == '\\' ? std::string{'\\', c} : std::string{ends_line ? '?' : c};
+  }
+  return fmt::format("#line 1 \"{}\"\n", name);
+}
+
+std::string macro_name(const std::string& macro) { return macro.substr(0, macro.find('=')); }
+
+std::vector<std::string> macros_of(const CompileRequest& request) {
+  std::vector<std::string> macros = request.defines;
+  for (const std::string& option : request.options) {
+    if (auto macro = macro_of_option(option)) {
+      macros.push_back(std::move(*macro));
+    }
+  }
+  return macros;
+}
+
+bool is_macro_option(const std::string& option) { return macro_of_option(option).has_value(); }
+
+std::string define_lines(const std::vector<std::string>& macros) {
+  std::string lines;
+  for (const std::string& macro : macros) {
+    lines += fmt::format("#undef {}\n{}", macro_name(macro), define_line(macro));
+  }
+  return lines;
+}
+
+std::string undefine_lines(const std::vector<std::string>& macros) {
+  std::string lines;
+  for (const std::string& macro : macros) {
+    lines += fmt::format("#undef {}\n", macro_name(macro));
+  }
+  return lines;
+}
+
+std::string folder_hash(const fs::path& folder) {
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file()) {
+      files.push_back(entry.path());
+    }
+  }
+  std::sort(files.begin(), files.end());
+  FieldHash hash;
+  for (const fs::path& file : files) {
+    hash.add(file.lexically_relative(folder).string()).add(read_file(file));
+  }
+  return hash.hex();
+}
+
+}  // namespace pascaline

@@ -1,0 +1,220 @@
+#include <gtest/gtest.h>
+
+#include "tests/runtime/device/cuda/support.hpp"
+
+// Rules that `check` (the emulated device) and `compile` (NVRTC) share: each kernel here goes to all compilers.
+namespace pascaline::testing {
+namespace {
+
+void expect_all_compile(const std::string& text, const std::vector<std::string>& defines = {},
+                        std::int64_t threads = 0) {
+  const KernelSource source = source_of(text);
+  for (const Toolchain& toolchain : every_toolchain()) {
+    const CompileResult result = compiled(toolchain, source, "k", defines, threads);
+    EXPECT_TRUE(result.ok) << toolchain.compiler() << " " << toolchain.version() << ": " << result.reason << "\n"
+                           << text << result.log;
+  }
+}
+
+void expect_all_refuse(const std::string& text, const std::string& reason, std::int64_t threads = 0) {
+  const KernelSource source = source_of(text);
+  for (const Toolchain& toolchain : every_toolchain()) {
+    const CompileResult result = compiled(toolchain, source, "k", {}, threads);
+    EXPECT_FALSE(result.ok) << toolchain.compiler() << " " << toolchain.version();
+    EXPECT_TRUE(result.reason.starts_with(reason)) << toolchain.version() << ": " << result.reason;
+  }
+}
+
+TEST(KernelRules, AKernelNeedsCLinkage) {
+  const std::string reason = "test.cu: error: k is not extern \"C\"; ";
+  expect_all_refuse("__global__ void k(float* x) { *x = 1; }", reason);
+  expect_all_refuse("namespace app { __global__ void k(float* x) { *x = 1; } }", reason);
+}
+
+TEST(KernelRules, AKernelMustBeThere) {
+  const std::string reason = "test.cu: error: it has no extern \"C\" __global__ function k";
+  expect_all_refuse("extern \"C\" __global__ void other(float* x) { *x = 1; }", reason);
+  expect_all_refuse("extern \"C\" __device__ void k(float* x) { *x = 1; }", reason);
+}
+
+TEST(KernelRules, AKernelMayBeInANamespace) {
+  expect_all_compile("namespace app { namespace deep { extern \"C\" __global__ void k(float* x) { *x = 1; } } }");
+  expect_all_compile("namespace app::deep { extern \"C\" { __global__ void k(float* x) { *x = 1; } } }");
+}
+
+TEST(KernelRules, BlocksBeyondTheLaunchBoundsAreRefused) {
+  const std::string reason = "test.cu: error: k has __launch_bounds__ of 128 threads, its blocks have 256";
+  const std::string body = "k(float* x) { *x = 1; }";
+  for (const std::string& head : {std::string("extern \"C\" __global__ void __launch_bounds__(128) "),
+                                  std::string("constexpr int kHalf = 64;\nextern \"C\" __launch_bounds__(2 * kHalf,\n"
+                                              "2 /* blocks */) __global__ void "),
+                                  std::string("namespace a { enum { kThreads = 128 }; extern \"C\" __global__ "
+                                              "__launch_bounds__(kThreads) void ")}) {
+    const std::string text = head + body + (head.starts_with("namespace") ? "}" : "");
+    expect_all_refuse(text, reason, 256);
+    expect_all_compile(text, {}, 128);
+  }
+  expect_all_compile(
+      "extern \"C\" __global__ void __launch_bounds__(32) other(float* x) { *x = 2; }\n"
+      "extern \"C\" __global__ void " +
+          body,
+      {}, 256);
+}
+
+TEST(KernelRules, StaticSharedMemoryHasALimit) {
+  const std::string text =
+      "extern \"C\" __global__ void k(float* x) { __shared__ float big[KB * 256];\n"
+      "for (int i = threadIdx.x; i < KB * 256; i += 64) big[i] = x[i];\n__syncthreads(); *x = big[threadIdx.x * 7]; }";
+  const KernelSource source = source_of(text);
+  for (const Toolchain& toolchain : every_toolchain()) {
+    EXPECT_TRUE(compiled(toolchain, source, "k", {"KB=48"}).ok);
+    EXPECT_FALSE(compiled(toolchain, source, "k", {"KB=49"}).ok);
+  }
+  CompileRequest request = request_for(source, "k", "host");
+  request.kind = BinaryKind::host_object;
+  request.address_sanitizer = true;
+  request.defines = {"KB=3"};
+  const Toolchain host = Toolchain::find("host");
+  EXPECT_EQ(host.compile(request).binary.resources.static_shared_bytes, 3 * 1024);
+  request.defines = {"KB=49"};
+  EXPECT_NE(host.compile(request).reason.find("50176 bytes of static shared memory"), std::string::npos);
+}
+
+TEST(KernelRules, WarpIntrinsicsWithoutMasksAreKnown) {
+  expect_all_compile(R"(extern "C" __global__ void k(float* x) {
+  float v = x[threadIdx.x];
+  v += __shfl_down(v, 1) + __shfl_up(v, 1, 16) + __shfl_xor(v, 2) + __shfl(v, 0);
+  if (__any(v > 1.0f) || __all(v > 2.0f) || __ballot(1) == 0) { x[threadIdx.x] = v; }
+})");
+}
+
+// A parameter's macro is a kernel's own: neither the compiler's headers nor CUDA's may see it.
+TEST(KernelRules, ParametersMayHaveEveryName) {
+  const std::vector<std::string> names{"width", "height", "size",  "T",         "value",   "type",   "array", "begin",
+                                       "end",   "index",  "lane",  "block",     "current", "mask",   "data",  "N",
+                                       "a",     "b",      "count", "predicate", "self",    "message"};
+  std::vector<std::string> all;
+  std::string sum;
+  for (const std::string& name : names) {
+    all.push_back(name + "=3");
+    sum += " + " + name;
+  }
+  const std::string kernel =
+      "extern \"C\" __global__ void k(float* out) {\n  extern __shared__ float s[];\n"
+      "  s[threadIdx.x] = __activemask() + blockIdx.x * blockDim.x;\n  __syncthreads();\n  assert(width == 3);\n"
+      "  out[threadIdx.x] = __any(1) * s[threadIdx.x] * gridDim.x" +
+      sum + ";\n}\n";
+  expect_all_compile(kernel, all);
+  expect_all_compile("#include <math.h>\n#include <stdint.h>\n#include <assert.h>\n#include <limits>\n" + kernel, all);
+}
+
+TEST(KernelRules, ParametersMayBeTypesAndLists) {
+  expect_all_compile(
+      "template <int Rows, int Columns> struct Shape { static constexpr int kSize = Rows * Columns; };\n"
+      "extern \"C\" __global__ void k(T* out) { *out = SHAPE::kSize; }\n",
+      {"T=unsigned int", "SHAPE=Shape<4, 8>"});
+}
+
+TEST(KernelRules, LinesKeepTheirNumbers) {
+  const KernelSource source =
+      source_of("#include <stdint.h>\nextern \"C\" __global__ void k(float* out) {\n  *out = wrong;\n}\n");
+  for (const Toolchain& toolchain : every_toolchain()) {
+    const std::string reason = compiled(toolchain, source, "k", {"A=1", "B=2"}).reason;
+    EXPECT_NE(reason.find(toolchain.compiler() == "nvrtc" ? "test.cu(3): error" : "test.cu:3:"), std::string::npos)
+        << reason;
+  }
+}
+
+// Functions of the host's C library are no names of CUDA.
+TEST(KernelRules, NamesOfTheHostsLibraryAreFree) {
+  expect_all_compile(
+      "__device__ int index;\n__constant__ float gamma[4];\n__device__ float time(float t) { return t; }\n"
+      "struct Step { int index; };\nextern \"C\" __global__ void k(float* out) {\n  Step step{index};\n"
+      "  *out = step.index + gamma[0] + time(1.0f);\n}\n");
+}
+
+TEST(KernelRules, StandardHeadersOfKernelsAreThere) {
+  std::string includes;
+  for (const char* header :
+       {"stdint.h",  "cstdint",   "stddef.h", "cstddef",     "math.h",        "cmath",     "assert.h",
+        "cassert",   "float.h",   "cfloat",   "limits.h",    "climits",       "stdbool.h", "string.h",
+        "cstring",   "stdio.h",   "cstdio",   "stdlib.h",    "cstdlib",       "limits",    "inttypes.h",
+        "cinttypes", "algorithm", "utility",  "type_traits", "cuda_runtime.h"}) {
+    includes += std::string("#include <") + header + ">\n#include <" + header + ">\n";
+  }
+  expect_all_compile(includes + "extern \"C\" __global__ void k(float* x) { *x = 1; }\n");
+  expect_all_compile(R"(#include <algorithm>
+#include <cfloat>
+#include <climits>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+template <typename T, std::enable_if_t<std::is_integral_v<T>, int> = 0>
+__device__ T twice(T value) { return 2 * value; }
+extern "C" __global__ void k(float* x, const int32_t* from, uint8_t* bytes) {
+  static_assert(std::numeric_limits<int>::min() == INT_MIN && std::is_same<int32_t, int>::value, "");
+  float v = std::sqrt(*x) + std::max(1.0f, 2.0f) + std::abs(-1.0f) + INFINITY + static_cast<float>(M_PI) + FLT_MAX;
+  std::memcpy(x, from, sizeof(int64_t));
+  printf("%d\n", twice(from[0]));
+  bytes[0] = static_cast<uint8_t>(std::isnan(v) ? UINT8_MAX : INT8_MAX);
+})");
+}
+
+TEST(KernelRules, OtherHeadersAreNamedWithAdvice) {
+  const KernelSource source = source_of("#include <iostream>\nextern \"C\" __global__ void k(float* x) { *x = 1; }\n");
+  const std::vector<NvrtcInfo> libraries = nvrtc_for("sm_61");
+  PASCALINE_NEED_NVRTC(libraries);
+  for (const NvrtcInfo& info : libraries) {
+    const std::string reason = Toolchain::find("sm_61", info.path).compile(request_for(source, "k")).reason;
+    EXPECT_NE(reason.find("has iostream: leave it out where __CUDACC_RTC__ is defined"), std::string::npos) << reason;
+  }
+}
+
+// A toolkit of another version would have headers that this NVRTC cannot read.
+TEST(KernelRules, CudaHeadersMustBeOfNvrtcsVersion) {
+  const TemporaryFolder toolkit;
+  toolkit.write("include/cuda_fp16.h", "#error of another toolkit\n");
+  toolkit.write("include/cuda_runtime_api.h", "#define CUDART_VERSION  13000\n");
+  toolkit.write("include/only_there.h", "#error of another toolkit\n");
+  const ScopedVariable home("CUDA_HOME", toolkit.path().c_str());
+  const KernelSource source =
+      source_of("#include <only_there.h>\nextern \"C\" __global__ void k(float* x) { *x = 1; }\n");
+  const KernelSource half =
+      source_of("#include <cuda_fp16.h>\nextern \"C\" __global__ void k(__half* x) { *x = 1; }\n");
+  const std::vector<NvrtcInfo> libraries = nvrtc_for("sm_61");
+  PASCALINE_NEED_NVRTC(libraries);
+  for (const NvrtcInfo& info : libraries) {
+    const Toolchain toolchain = Toolchain::find("sm_61", info.path);
+    EXPECT_NE(toolchain.compile(request_for(source, "k")).reason.find("open source file"), std::string::npos);
+    const CompileResult result = toolchain.compile(request_for(half, "k"));
+    EXPECT_TRUE(result.ok ||
+                result.reason.find("no headers of CUDA " + info.version + " are here") != std::string::npos)
+        << result.reason;
+  }
+}
+
+TEST(KernelRules, CooperativeGroups) {
+  const KernelSource source = source_of(R"(#include <cooperative_groups.h>
+namespace cg = cooperative_groups;
+extern "C" __global__ void k(const float* x, float* out, int n) {
+  auto block = cg::this_thread_block();
+  auto warp = cg::tiled_partition<32>(block);
+  auto quad = cg::tiled_partition<4>(warp);
+  float v = block.thread_rank() < n ? x[block.thread_rank()] : 0.0f;
+  for (int s = 16; s > 0; s /= 2) v += warp.shfl_down(v, s);
+  v += quad.shfl(v, 0) + quad.shfl_xor(v, 1);
+  block.sync();
+  if (warp.thread_rank() == 0 && warp.any(v > 0)) out[warp.meta_group_rank()] = v;
+})");
+  for (const Toolchain& toolchain : every_toolchain()) {
+    const CompileResult result = compiled(toolchain, source, "k");
+    EXPECT_TRUE(result.ok || result.reason.find("CUDA_HOME") != std::string::npos)
+        << toolchain.compiler() << " " << toolchain.version() << ": " << result.reason;
+  }
+}
+
+}  // namespace
+}  // namespace pascaline::testing
