@@ -249,7 +249,7 @@ TEST_F(SessionTest, NumbersNeedNoEndAndNoGenerationConfig) {
   write_bytes(folder_ / "config.json", config.dump());
   write_bytes(folder_ / "generation_config.json", R"({"num_beams": 4})");
   EXPECT_NO_THROW(ModelFolder(folder_.path(), ModelParts::numbers));
-  expect_refused("generation_config.json:/num_beams: 4 is not supported, only 1");
+  EXPECT_THROW((void)Session(options()).folder().default_sampling(1), Error) << "a request would use it";
 }
 
 TEST_F(SessionTest, ClearForgetsTheConversation) {
