@@ -56,8 +56,9 @@ have_toolkit() {
   mapfile -t libraries < <([ -e "$new_nvrtc" ] && echo "$new_nvrtc"; system_nvrtc; [ -e "$older_nvrtc" ] && echo "$older_nvrtc")
   [ ${#libraries[@]} -gt 0 ] && found=$(first_for_sm_61 "${libraries[@]}")
 }
-have_new_toolkit() { [ -e "$new_nvrtc" ]; }
-have_older_toolkit() { [ -e "$older_nvrtc" ]; }
+# With CUDA's headers of the same version, which no other NVRTC can read.
+have_new_toolkit() { [ -e "$new_nvrtc" ] && [ -e "$toolkit/12.9/nvidia/cuda_cccl/include/nv/target" ]; }
+have_older_toolkit() { [ -e "$older_nvrtc" ] && [ -e "$toolkit/11.8/usr/include/cuda_fp16.h" ]; }
 
 # download_wheels REQUIREMENTS: unpacks the wheels of a pinned, hashed list into $work/tree.
 download_wheels() {
@@ -113,6 +114,13 @@ download_older_wheel() {
   mkdir -p "$folder" && mv "$work"/tree/nvidia/cuda_nvrtc/lib/libnvrtc* "$folder" && rm -rf "$work/tree/nvidia"
 }
 
+# Headers of CUDA 11.8 beside its NVRTC in $work/tree. Without them, only kernels that include them do not compile.
+add_older_headers() {
+  rm -rf "$work/wheels"
+  download_wheels toolkit-11.8-headers-requirements.txt || return 0
+  mv "$work/tree/nvidia/cuda_runtime/include" "$work/tree/usr/include" && rm -rf "$work/tree/nvidia"
+}
+
 # put_in_place VERSION LIBRARY: the tree just unpacked becomes .toolkit/VERSION if its LIBRARY works.
 put_in_place() {
   first_for_sm_61 "$work/tree/${2#"$toolkit/$1/"}" || { echo "the library that came does not load or lacks sm_61"; return 1; }
@@ -121,8 +129,8 @@ put_in_place() {
 }
 
 bring_new() { download_wheels toolkit-requirements.txt && put_in_place 12.9 "$new_nvrtc"; }
-bring_older_debian() { download_debian_nvrtc && put_in_place 11.8 "$older_nvrtc"; }
-bring_older_wheel() { download_older_wheel && put_in_place 11.8 "$older_nvrtc"; }
+bring_older_debian() { download_debian_nvrtc && add_older_headers && put_in_place 11.8 "$older_nvrtc"; }
+bring_older_wheel() { download_older_wheel && add_older_headers && put_in_place 11.8 "$older_nvrtc"; }
 
 bring_new_toolkit() {
   if have_new_toolkit; then
@@ -131,7 +139,7 @@ bring_new_toolkit() {
   fi
   if [ "$(uname -m)" = x86_64 ]; then
     new_work
-    step "bring NVRTC 12.9 (Python wheels, 90 MB)" nvrtc-12.9 "check the network; kernels are compiled by the other NVRTC" bring_new && return
+    step "bring NVRTC 12.9 (Python wheels, 93 MB)" nvrtc-12.9 "check the network; kernels are compiled by the other NVRTC" bring_new && return
   fi
   warn "NVRTC 12.9 could not be brought; what needs it is skipped"
 }
@@ -158,7 +166,7 @@ bring_toolkit() {
   fi
   if [ "$(uname -m)" = x86_64 ]; then
     new_work
-    step "bring NVRTC 12.9 (Python wheels, 90 MB)" nvrtc-12.9 "trying Debian's NVRTC 11.8 instead" bring_new && return
+    step "bring NVRTC 12.9 (Python wheels, 93 MB)" nvrtc-12.9 "trying Debian's NVRTC 11.8 instead" bring_new && return
     new_work
     step "bring NVRTC 11.8 (Debian non-free)" nvrtc-11.8-debian \
       "install a CUDA toolkit 11.x or 12.x (13 dropped sm_61), or libnvrtc from Debian non-free or Ubuntu multiverse" \
