@@ -14,8 +14,8 @@
 #include "core/device/emulator_name.hpp"
 #include "core/error.hpp"
 #include "core/util/hash.hpp"
+#include "core/util/installation.hpp"
 #include "core/util/paths.hpp"
-#include "runtime/device/compilers.hpp"
 #include "runtime/device/cubin_info.hpp"
 #include "runtime/device/cuda/jit_link.hpp"
 #include "runtime/device/cuda/nvrtc.hpp"
@@ -148,11 +148,14 @@ std::string with_advice(std::string reason, const Nvrtc& nvrtc) {
                         header);
   }
   const std::string& version = nvrtc.info().version;
-  return reason + (nvrtc.include_folders().empty()
-                       ? fmt::format("; no headers of CUDA {0} are here: {1}, or set CUDA_HOME to a toolkit {0}",
-                                     version, how_to_get("nvrtc", version))
-                       : fmt::format("; the headers of CUDA {} in {} lack it: set CUDA_HOME to a toolkit {}", version,
-                                     nvrtc.include_folders().front().string(), version));
+  if (!nvrtc.include_folders().empty()) {
+    return reason + fmt::format("; the headers of CUDA {} in {} lack it: set CUDA_HOME to a toolkit {}", version,
+                                nvrtc.include_folders().front().string(), version);
+  }
+  const bool brought = version == "11.8" || version == "12.9";
+  const std::string setup = brought ? setup_command("--nvrtc-" + version) : std::string();
+  return reason + fmt::format("; no headers of CUDA {0} are here: {1}set CUDA_HOME to a toolkit {0}", version,
+                              setup.empty() ? std::string() : fmt::format("run {}, or ", setup));
 }
 
 // Why the kernel cannot be launched from the code, or nothing.

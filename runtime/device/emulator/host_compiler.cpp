@@ -257,6 +257,12 @@ std::optional<std::string> kernel_fault(const CompileRequest& request, const std
   if (log.find(kNoCLinkage) != std::string::npos || log.find("hidden symbol") != std::string::npos) {
     return no_c_linkage_text(file, request.function);
   }
+  if (log.find("Assembler messages:") != std::string::npos) {
+    return fmt::format(
+        "{}: error: it has PTX in asm statements, which only a GPU runs; leave them out where "
+        "PASCALINE_HOST_DEVICE is defined",
+        file);
+  }
   return std::nullopt;
 }
 

@@ -98,6 +98,8 @@ class thread_block_tile : public pascaline_warp_group {
 
  public:
   thread_block_tile() : pascaline_warp_group(Size == 32 ? 0xffffffffu : ((1u << Size % 32) - 1u) << first_lane()) {}
+  template <typename Other>
+  thread_block_tile(const thread_block_tile<Size, Other>&) : thread_block_tile() {}
   static constexpr unsigned num_threads() { return Size; }
   static constexpr unsigned size() { return Size; }
   [[nodiscard]] static unsigned meta_group_rank() { return thread_block::thread_rank() / Size; }

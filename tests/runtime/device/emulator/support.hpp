@@ -19,11 +19,7 @@ namespace pascaline::testing {
 
 /// Source of a kernel file of these tests, or of a text that stands for one.
 inline KernelSource kernel_source(const std::string& file) {
-  KernelSource source;
-  source.file = std::filesystem::path(HOST_TEST_KERNELS) / file;
-  source.text = read_file(source.file);
-  source.hash = hash_hex(source.text);
-  return source;
+  return KernelSource::load(std::filesystem::path(HOST_TEST_KERNELS) / file);
 }
 
 inline KernelSource source_of_text(const std::string& text) {
