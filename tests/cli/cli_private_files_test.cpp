@@ -135,8 +135,9 @@ TEST_F(CliPrivateFilesTest, WhatAKilledCompilationLeavesIsRemovedAtTheNextStart)
   const fs::path temporary = folder_ / "tmp";
   fs::create_directories(temporary);
   const fs::path compiler = folder_ / "slow";
-  write_bytes(compiler,
-              "#!/bin/sh\n[ \"$1\" = --version ] && exec c++ --version\n: > \"$TMPDIR/begun\"\nexec sleep 600\n");
+  write_bytes(
+      compiler,
+      "#!/bin/sh\ncase \"$*\" in --version | *-E*) exec c++ \"$@\" ;; esac\n: > \"$TMPDIR/begun\"\nexec sleep 600\n");
   fs::permissions(compiler, fs::perms{0755});
   const std::vector<std::pair<std::string, std::string>> environment{{"TMPDIR", temporary.string()},
                                                                      {"PASCALINE_HOST_CXX", compiler.string()},

@@ -236,14 +236,17 @@ TEST_F(CliTest, KernelThatNeverCompilesIsAnAnswerNotAFault) {
   }
 }
 
-TEST_F(CliTest, SourceThatIsNotThereOrIncludesWhatIsNotThereIsAFault) {
+TEST_F(CliTest, SourceThatIsNotThereIsAFaultAndOneThatIncludesWhatIsNotThereDoesNotCompile) {
   tune();
   const auto before = stored();
-  write_bytes(folder_ / "toy.cu", bytes_of(folder_ / "toy.cu") + "#include \"missing.cuh\"\n");
-  expect_fault(run(sweep({"--quiet"})), 1, {"missing.cuh"});
+  const std::string source = bytes_of(folder_ / "toy.cu");
   std::filesystem::remove(folder_ / "toy.cu");
   expect_fault(run(sweep({"--quiet"})), 1, {(folder_ / "toy.cu").string()});
   EXPECT_EQ(stored(), before);
+  write_bytes(folder_ / "toy.cu", source + "#include \"missing.cuh\"\n");
+  const ProgramResult compiled = run(on_toy("compile", {"--arch", "emulator"}));
+  EXPECT_EQ(compiled.exit_code, 3) << compiled.error;
+  EXPECT_NE(compiled.out.find("missing.cuh"), std::string::npos) << compiled.out;
 }
 
 TEST_F(CliTest, CheckNamesTheLineThatWritesOutOfBounds) {

@@ -11,7 +11,7 @@ constexpr ElementType kLong = ElementType::int64;
 
 // Arguments that are taken; each case spoils them in one place.
 ops::Sample choice() {
-  return {placed(0, {9}),       placed(1, {4}),       placed(2, {1}, kInt), placed(3, {2}, kLong),
+  return {placed(0, {9}),       placed(1, {5}),       placed(2, {1}, kInt), placed(3, {2}, kLong),
           placed(4, {9}, kInt), placed(5, {1}, kInt), placed(6, {1})};
 }
 
@@ -34,7 +34,7 @@ const Refusal kSampleRefusals[] = {
      "logits has 2 dimensions"},
     {"no logits", bad_choice([](auto& of) { of.logits.shape[0] = of.seen.shape[0] = 0; }), "VOCABULARY is 0"},
     {"too many", bad_choice([](auto& of) { of.logits.shape[0] = of.seen.shape[0] = (1 << 20) + 1; }), "above 2^20"},
-    {"settings", bad_choice([](auto& of) { of.settings.shape[0] = 5; }), "settings is [5]"},
+    {"settings", bad_choice([](auto& of) { of.settings.shape[0] = 4; }), "settings is [4]"},
     {"top_k's type", bad_choice([](auto& of) { of.top_k.type = kFloat; }), "top_k is float32; it must be int32"},
     {"generator's type", bad_choice([](auto& of) { of.generator.type = kInt; }), "generator is int32"},
     {"generator", bad_choice([](auto& of) { of.generator.shape[0] = 1; }), "generator is [1]"},
