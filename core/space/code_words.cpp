@@ -221,9 +221,6 @@ std::optional<std::string> why_no_macro_name(std::string_view name) {
   if (name.starts_with("PASCALINE_") || name.starts_with("Pascaline") || name.starts_with("pascaline_")) {
     return "begins like the program's own names";
   }
-  if (name == "x" || name == "y" || name == "z") {
-    return "is a member of threadIdx and of CUDA's vectors, which a macro of that name would break";
-  }
   return why_no_code_name(name);
 }
 

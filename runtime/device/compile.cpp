@@ -94,14 +94,17 @@ NvrtcOutput compile_in_folder(const Nvrtc& nvrtc, const CompileRequest& request)
   std::vector<fs::path> folders = nvrtc.include_folders();
   folders.push_back(nvrtc_headers());
   if (request.source->headers.empty() && request.source->other_headers().empty()) {
-    return nvrtc.compile(text, "/dev/null" / name, nvrtc_options(request, folders));  // a folder without files
+    const fs::path nowhere = "/dev/null";  // a folder without files
+    NvrtcOutput output = nvrtc.compile(text, nowhere / name, nvrtc_options(request, folders));
+    output.log = without_folder(std::move(output.log), nowhere);
+    return output;
   }
   const SourceFolder folder(*request.source, {}, [](const std::string& header) { return header; });
   folder.hide(macros, *request.source, folders);
   folders.insert(folders.end() - 1, folder.home());
   folders.insert(folders.begin(), folder.hiding());
   NvrtcOutput output = nvrtc.compile(text, folder.home() / name, nvrtc_options(request, folders));
-  output.log = folder.without_home(std::move(output.log));
+  output.log = without_folder(std::move(output.log), folder.home());
   return output;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <string_view>
 
 #include "core/error.hpp"
 #include "core/util/hash.hpp"
@@ -17,10 +18,19 @@ namespace fs = std::filesystem;
 
 fs::path place_of_folder() { return temporary_files() / "pascaline"; }
 
+// A macro called `x` would break `threadIdx.x`: numbers of such names are constants instead.
+bool must_be_constant(std::string_view name, std::string_view value) {
+  constexpr std::string_view kMembers = "xyzw";
+  return name.size() == 1 && kMembers.find(name.front()) != std::string_view::npos &&
+         value.find_first_of("0123456789") == (value.starts_with('-') ? 1U : 0U);
+}
+
 // As a compiler's option does, a macro without a value is 1.
 std::string define_line(const std::string& macro) {
   const std::string name = macro_name(macro);
-  return fmt::format("#define {} {}\n", name, name.size() == macro.size() ? "1" : macro.substr(name.size() + 1));
+  const std::string value = name.size() == macro.size() ? "1" : macro.substr(name.size() + 1);
+  return must_be_constant(name, value) ? fmt::format("constexpr auto {} = {};\n", name, value)
+                                       : fmt::format("#define {} {}\n", name, value);
 }
 
 std::optional<std::string> macro_of_option(const std::string& option) {
@@ -82,8 +92,8 @@ void SourceFolder::hide(const std::vector<std::string>& macros, const KernelSour
   }
 }
 
-std::string SourceFolder::without_home(std::string log) const {
-  const std::string prefix = home().string() + "/";
+std::string without_folder(std::string log, const fs::path& folder) {
+  const std::string prefix = folder.string() + "/";
   for (std::size_t at = log.find(prefix); at != std::string::npos; at = log.find(prefix, at)) {
     log.erase(at, prefix.size());
   }
@@ -131,9 +141,10 @@ std::string undefine_lines(const std::vector<std::string>& macros) {
 
 std::string folder_hash(const fs::path& folder) {
   std::vector<fs::path> files;
-  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    if (entry.is_regular_file()) {
-      files.push_back(entry.path());
+  std::error_code error;
+  for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    if (entry->is_regular_file()) {
+      files.push_back(entry->path());
     }
   }
   std::sort(files.begin(), files.end());

@@ -30,12 +30,13 @@ class SourceFolder {
   /// folders searched later, as a source may ask whether one is.
   void hide(const std::vector<std::string>& macros, const KernelSource& source,
             const std::vector<std::filesystem::path>& searched_later) const;
-  /// Messages of a compiler as if the headers were where they came from.
-  [[nodiscard]] std::string without_home(std::string log) const;
 
  private:
   DraftFolder folder_;
 };
+
+/// Messages of a compiler with the names of a folder's files alone.
+[[nodiscard]] std::string without_folder(std::string log, const std::filesystem::path& folder);
 
 /// `#line 1 "file"` with its line end.
 [[nodiscard]] std::string line_directive(const std::filesystem::path& file);
@@ -51,7 +52,7 @@ class SourceFolder {
 [[nodiscard]] std::string define_lines(const std::vector<std::string>& macros);
 [[nodiscard]] std::string undefine_lines(const std::vector<std::string>& macros);
 
-/// Hash of the names and texts of the files in a folder and below it.
+/// Hash of the names and texts of the files in a folder and below it; of none if it is not there.
 [[nodiscard]] std::string folder_hash(const std::filesystem::path& folder);
 
 }  // namespace pascaline

@@ -99,8 +99,9 @@ TEST(MessagesTest, CompileRequestsAndTheirSourcesKeepEverything) {
   EXPECT_EQ(got_source.headers, source.headers);
   EXPECT_EQ(got_source.hash, source.hash);
 
-  const CompileRequest request{&source, "matmul", {"TILE=8", "NAME=\"x\""}, {"--maxrregcount=64"}, BinaryKind::ptx,
-                               "sm_61", true};
+  CompileRequest request{&source, "matmul", {"TILE=8", "NAME=\"x\""}, {"--maxrregcount=64"}, BinaryKind::ptx,
+                         "sm_61", true};
+  request.threads = 96;
   const nlohmann::json message = through(request_message(std::uint64_t{1} << 60U, request));
   EXPECT_EQ(message.at("id").get<std::uint64_t>(), std::uint64_t{1} << 60U);
   EXPECT_EQ(message.at("source"), "5a");
@@ -108,6 +109,7 @@ TEST(MessagesTest, CompileRequestsAndTheirSourcesKeepEverything) {
   EXPECT_EQ(got.source, nullptr);
   EXPECT_EQ(got.function, request.function);
   EXPECT_EQ(got.defines, request.defines);
+  EXPECT_EQ(got.threads, request.threads);
   EXPECT_EQ(got.options, request.options);
   EXPECT_EQ(got.kind, request.kind);
   EXPECT_EQ(got.architecture, request.architecture);

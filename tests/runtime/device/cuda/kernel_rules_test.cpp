@@ -90,9 +90,9 @@ TEST(KernelRules, WarpIntrinsicsWithoutMasksAreKnown) {
 
 // A parameter's macro is a kernel's own: neither the compiler's headers nor CUDA's may see it.
 TEST(KernelRules, ParametersMayHaveEveryName) {
-  const std::vector<std::string> names{"width", "height", "size",  "T",         "value",   "type",   "array", "begin",
-                                       "end",   "index",  "lane",  "block",     "current", "mask",   "data",  "N",
-                                       "a",     "b",      "count", "predicate", "self",    "message"};
+  const std::vector<std::string> names{"width", "height", "size", "T",     "x",     "w",         "value",   "type",
+                                       "array", "begin",  "end",  "index", "lane",  "block",     "current", "mask",
+                                       "data",  "N",      "a",    "b",     "count", "predicate", "self",    "message"};
   std::vector<std::string> all;
   std::string sum;
   for (const std::string& name : names) {
