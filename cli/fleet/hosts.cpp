@@ -151,9 +151,14 @@ std::string clean_note(std::string_view text) {
 }
 
 CLI::Option* add_hosts_option(CLI::App& command, std::vector<std::string>& hosts, const std::string& help) {
-  const auto check = [](const std::string& name) {
-    const auto why = why_no_host(name);
-    return why ? fmt::format("'{}' {}", name, *why) : std::string();
+  // A list in a variable is checked before it is divided.
+  const auto check = [](const std::string& names) {
+    for (const std::string& name : CLI::detail::split(names, ',')) {
+      if (const auto why = why_no_host(name)) {
+        return fmt::format("'{}' {}", name, *why);
+      }
+    }
+    return std::string();
   };
   return command.add_option("--ssh", hosts, help)->delimiter(',')->check(check);
 }
