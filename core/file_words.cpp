@@ -90,11 +90,11 @@ bool is_allowed(std::string_view value, ValueKind kind) {
 std::optional<std::string> why_no_file_option(std::string_view option, std::string_view value) {
   const auto allowed = std::ranges::find(kAllowed, option, &AllowedOption::name);
   if (allowed == kAllowed.end()) {
-    return "is an option that no file can give: kernels, libraries, caches, logs and hosts come from the command line "
-           "only; give it there if you trust what it names";
+    return "is an option that is not accepted from a file: kernels, libraries, caches, logs and hosts come only from "
+           "the command line; give it there if you trust what it names";
   }
   if (!is_allowed(value, allowed->kind)) {
-    return fmt::format("has the value '{}', which no file can give to it; give it on the command line", value);
+    return fmt::format("has the value '{}', which is not accepted from a file; give it on the command line", value);
   }
   return std::nullopt;
 }

@@ -34,8 +34,7 @@ std::string batch_word(const std::string& path) {
   const bool has_control =
       std::ranges::any_of(path, [](unsigned char letter) { return letter < 0x20 || letter == 0x7F; });
   if (has_control || path.find('\\') != std::string::npos) {
-    throw Error(fmt::format("Slurm cannot be told of the folder {}: its name has {}; give the folder another name",
-                            clean_line(path),
+    throw Error(fmt::format("Slurm cannot use the folder {}: its name has {}; rename the folder", clean_line(path),
                             has_control ? "a line break or another control character" : "a backslash"));
   }
   if (shell_word(path) == path) {

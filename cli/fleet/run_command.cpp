@@ -94,11 +94,11 @@ bool is_finished(const std::filesystem::path& database, const ShardIdentity& sha
 std::string reason_of(int exit_code, const std::string& last_line) {
   constexpr int kSignalled = 128;
   if (exit_code <= kSignalled) {
-    return last_line.empty() ? "it ended without a word" : last_line;
+    return last_line.empty() ? "it ended without a message" : last_line;
   }
   const int signal = exit_code - kSignalled;
   return fmt::format("its process was ended by signal {} ({}){}{}", signal, ::strsignal(signal),
-                     signal == SIGKILL ? ", as the system does where memory runs out" : "",
+                     signal == SIGKILL ? ", perhaps because memory ran out" : "",
                      last_line.empty() ? "" : "; it last said: " + last_line);
 }
 
@@ -380,7 +380,7 @@ void add_fleet_run_command(CLI::App& fleet, Action& action) {
   command->footer(
       "What a shard has measured stays: whoever takes it up resumes it. A signal (Ctrl-C, SIGTERM) ends it "
       "properly.\n"
-      "No path is taken from the plan: what the fleet was planned with (--kernels, ...) is given here again.\n\n"
+      "No path is taken from the plan: repeat the paths that the fleet was planned with (--kernels, ...).\n\n"
       "Examples:\n"
       "  pascaline fleet run night\n"
       "  pascaline fleet run night --shard 3\n"

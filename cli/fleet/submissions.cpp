@@ -37,8 +37,8 @@ ShardStatus from_attempts(int shard, const std::vector<Attempt>& attempts) {
   status.age_s = last->age_s;
   if (status.state == "lost") {
     status.note = last->slurm_job.empty() ? "" : end_in_slurm(last->slurm_job);
-    status.note = status.note.empty() ? "its process is gone without a word: it was killed, as the system does where "
-                                        "memory runs out, or its machine went down"
+    status.note = status.note.empty() ? "its process is gone and left no message: it was killed, perhaps because "
+                                        "memory ran out, or its machine went down"
                                       : status.note;
   }
   return status;

@@ -209,7 +209,7 @@ void add_fleet_submit_command(CLI::App& fleet, Action& action) {
   command->add_option("folder", options->folder, "Folder of the fleet")->check(not_empty());
   command->add_flag("--slurm", options->slurm, "As an array job: the folder must be one that the nodes see");
   add_hosts_option(*command, options->hosts,
-                   "To these hosts, by commas: with your own ssh and keys, nothing installed there");
+                   "Run on these hosts (comma-separated), with your own ssh and keys; nothing is installed there");
   command->add_option("--shard", options->shards, "Only this shard, however it stands (repeatable)")
       ->transform(whole_number(1, kMostShards));
   command->add_option("--template", options->template_file, "Batch script with placeholders, in place of the usual one")

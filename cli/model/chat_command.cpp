@@ -165,7 +165,7 @@ class Conversation {
       return false;
     }
     images_.clear();
-    output_->error("this message is not answered, as an image before it could not be read");
+    output_->error("this message is not answered because the image before it could not be read");
     has_skipped_ = true;
     return true;
   }
@@ -307,8 +307,8 @@ void add_chat_command(CLI::App& app, Action& action) {
   command->footer(
       std::string("Every line is a message, except:\n") + kHelp +
       "FILE is a PNG, JPEG or WebP image, named as a terminal or file manager pastes it: in quotes, with\n"
-      "backslashes before spaces, from ~/ on, or as a file:// URL. If it cannot be read and the lines do not come\n"
-      "from a terminal, the next message is not answered, and the exit code is 1 in the end.\n"
+      "backslashes before spaces, starting with ~/, or as a file:// URL. If it cannot be read and input is not a\n"
+      "terminal, the next message is not answered, and the final exit code is 1.\n"
       "\nExamples:\n  pascaline chat --model Qwen3-VL-2B-Instruct --db tuned.db\n"
       "  pascaline chat --model SmolLM2-135M-Instruct.Q4_1.gguf\n"
       "  printf 'Hello!\\nAnd in French?\\n' | pascaline chat --model Qwen3-VL-2B-Instruct --json");

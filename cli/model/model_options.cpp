@@ -101,8 +101,7 @@ void ModelCommandOptions::add_to(CLI::App& command) {
                   "Take no more of the device's memory, e.g. 1.5GiB (default: what is free); code comes on top")
       ->check(byte_size());
   command.add_flag("--random-weights", random_weights, "Draw weights at random; the folder needs only config.json");
-  command.add_flag("--strict", strict,
-                   "Refuse a model whose files say something that is unknown here, instead of a warning");
+  command.add_flag("--strict", strict, "Refuse a model whose files cause a warning, such as one about unknown keys");
   add_fusion_to(command);
   command
       .add_option(

@@ -66,7 +66,7 @@ class KttReader {
       values.push_back(found->second);
     }
     if (text_of(result, "KernelName") != space.kernel) {
-      result.at("KernelName").fail("it is another kernel than that of the first result; a file of one can be read");
+      result.at("KernelName").fail("it differs from that of the first result; only a file with one kernel can be read");
     }
     RecordedTrial trial;
     const std::string status = result.at("Status").text();

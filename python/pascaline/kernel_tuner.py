@@ -327,8 +327,8 @@ class _Pair:
             return _launched(Kernel(single.write(folder), db=os.path.join(folder, "none.db")), arguments, device)
 
     def leave_out(self, results: Sequence[Mapping[str, Any]]) -> bool:
-        """Lets no launch use what computes something else; false if constraints cannot say so. The fastest becomes the
-        default."""
+        """Excludes wrong configurations from launches by constraints; false if constraints cannot express that. The
+        fastest configuration becomes the default."""
         parameters = self._document["parameters"]
         if any(isinstance(value, (float, str)) for parameter in parameters for value in parameter["values"]):
             return False
@@ -699,7 +699,7 @@ class _Judge:
 
     def complaint(self) -> str:
         config, reason = next(iter(self.reasons.items()))
-        return f"answer: of {len(self.reasons)} configurations none computes it: {reason} ({config})"
+        return f"answer: none of {len(self.reasons)} configurations computes it: {reason} ({config})"
 
     def _reason(self, result: list[Any]) -> str | None:
         if self._verify is not None:

@@ -194,10 +194,10 @@ std::string adapter_text(const fs::path& folder) {
 void pass_over_adapter(const fs::path& folder) {
   for (const char* name : {kAdapterConfig, kAdapterFiles[0], kAdapterFiles[1]}) {
     if (is_file(folder / name)) {
-      pass_over(fmt::format(
-          "{}: there is an adapter beside the model, which is not applied: answers are those of the model without it; "
-          "to have it, merge it into the model (merge_and_unload of PEFT)",
-          (folder / name).string()));
+      pass_over(
+          fmt::format("{}: there is an adapter beside the model, which is not applied: the model answers without it; "
+                      "to use it, merge it into the model (merge_and_unload of PEFT)",
+                      (folder / name).string()));
       return;
     }
   }

@@ -235,7 +235,7 @@ std::string how_to_get(std::string_view compiler, std::string_view version) {
   for (const std::string_view brought : {"11.8", "12.9"}) {
     if (const std::string setup = setup_command(fmt::format("--nvrtc-{}", brought));
         version.starts_with(brought) && !setup.empty()) {
-      return setup + " brings it";
+      return setup + " installs it";
     }
   }
   return fmt::format("install the NVRTC of CUDA {}", version);

@@ -159,7 +159,7 @@ void make_folder(const fs::path& folder) {
 void require_own(const fs::path& path, const struct ::stat& status) {
   if (const std::string foreign = why_foreign(status); !foreign.empty()) {
     throw Error(
-        fmt::format("cannot use {} of the kernel cache, as code is loaded from there and {}; remove it, or set "
+        fmt::format("cannot use {} of the kernel cache: code is loaded from there, but {}; remove it, or set "
                     "PASCALINE_CACHE_DIR to a folder that only you can write",
                     path.string(), foreign));
   }

@@ -17,8 +17,8 @@ std::string no_c_linkage_text(std::string_view file, std::string_view function) 
 
 std::string launch_bounds_text(std::string_view file, std::string_view function, std::int64_t bounds,
                                std::int64_t threads) {
-  return fmt::format("{}: error: {} has __launch_bounds__ of {} threads, its blocks have {}", file, function, bounds,
-                     threads);
+  return fmt::format("{}: error: {} has __launch_bounds__ of {} threads, but its blocks have {}", file, function,
+                     bounds, threads);
 }
 
 }  // namespace pascaline

@@ -103,8 +103,8 @@ std::optional<std::string> parameter_order_fault(std::string_view source, const 
       return std::nullopt;
     }
     fault = fmt::format(
-        "{} takes '{}' as its argument {}, where the search space gives '{}', and has both; order them "
-        "as the kernel does",
+        "{} takes '{}' as its argument {}, but the search space gives '{}' there; list the arguments in "
+        "the kernel's order",
         function, names[*swapped], *swapped + 1, arguments[*swapped].name);
   }
   return fault;

@@ -186,8 +186,8 @@ void require_own_file(const std::filesystem::path& file) {
   const bool is_plain = std::filesystem::is_regular_file(status);
   if (!is_plain || std::filesystem::hard_link_count(file, unseen) > 1) {
     throw ForeignFileError(
-        fmt::format("{} is {}, and what is written there would change another file: remove it, then run this again",
-                    file.string(), is_plain ? "a file that has another name, too" : "a link, or no plain file"));
+        fmt::format("{} is {}, so writing to it could change another file: remove it, then run this again",
+                    file.string(), is_plain ? "a file with a second name (hard link)" : "a link or not a plain file"));
   }
 }
 
@@ -226,7 +226,7 @@ void require_own_id(const JsonNode& node, const Fleet& fleet) {
   if (own != fleet.id) {
     node.at("fleet").fail(
         fmt::format("the id is not that of this plan, which is {}: the file was changed after `fleet plan` wrote it; "
-                    "get it anew, or plan again in another folder",
+                    "copy the original again, or plan again in another folder",
                     own));
   }
 }

@@ -115,7 +115,7 @@ class Sampling {
     if (2 * throttled > all) {
       measured_.unfit = fmt::format(
           "the card slowed down ({}) in {} of {} launches and never in between: the kernel "
-          "takes it to its limit; lower the clock, or give --tolerate {}",
+          "drives it to its limit; lower the clock, or give --tolerate {}",
           name_of(measured_.samples.back().mark), throttled, all,
           measured_.samples.back().mark == SampleMark::thermal_throttle ? "thermal" : "power");
     } else {

@@ -63,7 +63,7 @@ void Governor::observe(double at_s, const Sensors& sensors, std::optional<double
     state_ = GovernorState::gave_up;
     const std::string way_out = remedy();
     reason_ = fmt::format("gave up after {:.0f} s: {}{}", waited_s_, reason_,
-                          way_out.empty() ? "" : fmt::format("; with {} it is measured as it is", way_out));
+                          way_out.empty() ? "" : fmt::format("; to measure it as it is, give {}", way_out));
   }
 }
 
@@ -271,7 +271,7 @@ std::string Governor::explain(GovernorState state) const {
   if (const std::uint64_t bits = hindrance(look); bits != 0) {
     const bool thermal = (bits & kThermalThrottleBits) != 0;
     return fmt::format("the card slows down for its {} (throttle reasons {:#x}){}", thermal ? "temperature" : "power",
-                       bits, thermal ? "" : ", until its clock is steady under that");
+                       bits, thermal ? "" : ", and its clock is not steady yet");
   }
   if (state == GovernorState::preheating) {
     return "warming up until temperature and clock are steady";

@@ -224,7 +224,7 @@ std::vector<SessionRow> SweepRun::earlier_sessions() {
 void SweepRun::warn_of_others(const DeviceInfo& device) {
   const auto warn = [&](const std::string& who, const std::string& how_to_see) {
     recorder_.note(fmt::format(
-        "warning: another sweep measures on {}, too: {}; each makes the other's times longer, so stop one of them and "
+        "warning: another sweep measures on {}, too: {}; they slow each other down, so stop one of them and "
         "resume it later{}",
         device.id, who, how_to_see));
   };

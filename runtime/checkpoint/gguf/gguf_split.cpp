@@ -49,8 +49,8 @@ std::vector<std::filesystem::path> gguf_parts(const std::filesystem::path& file,
   const std::string name = file.filename().string();
   if (!name.ends_with(ending(number, count))) {
     throw ModelError(fmt::format(
-        "{}: this is part {} of {} of a split model, and the others are looked for by its name, which does not end in "
-        "{}; give the files their names back, or join them (llama-gguf-split --merge)",
+        "{}: this is part {} of {} of a split model, but its name does not end in {}, so the other parts cannot be "
+        "found; restore the original names, or join the files (llama-gguf-split --merge)",
         file.string(), number + 1, count, ending(number, count)));
   }
   const std::string stem = name.substr(0, name.size() - ending(number, count).size());

@@ -75,8 +75,10 @@ TEST_F(GgufSplitTest, PartsThatDoNotBelongTogetherAreRefused) {
 
 TEST_F(GgufSplitTest, APartUnderAnotherNameIsTold) {
   std::filesystem::rename(part(1), folder_.path() / "other.gguf");
-  PASCALINE_EXPECT_SAYS(complaint_of([&] { (void)GgufFile::open(folder_.path() / "other.gguf"); }),
-                        "does not end in -00002-of-00002.gguf; give the files their names back, or join them");
+  PASCALINE_EXPECT_SAYS(
+      complaint_of([&] { (void)GgufFile::open(folder_.path() / "other.gguf"); }),
+      "does not end in -00002-of-00002.gguf, so the other parts cannot be found; restore the original "
+      "names, or join the files");
 }
 
 }  // namespace

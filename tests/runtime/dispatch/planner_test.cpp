@@ -95,7 +95,7 @@ TEST(PlannerTest, AFasterWinnerWhoseCompilerIsMissingIsNamed) {
   EXPECT_TRUE(contains(plan.reason, "setup.sh --nvrtc-11.8")) << plan.reason;
   EXPECT_EQ(missing_compilers(winners, {version("12.9")}),
             std::vector<std::string>{"nvrtc 11.8 is not here; it built the fastest winners of 1 problem, up to 1.50 "
-                                     "times as fast as what is used: ./scripts/setup.sh --nvrtc-11.8 brings it"});
+                                     "times as fast as what is used: ./scripts/setup.sh --nvrtc-11.8 installs it"});
   EXPECT_TRUE(missing_compilers(winners, {version("12.9"), version("11.8")}).empty());
   EXPECT_TRUE(missing_compilers(winners, {version("11.8")}).empty()) << "what is missing was slower";
   EXPECT_EQ(plan_here(winners, {version("11.8")}).reason, "tuned on this kind of device");

@@ -54,7 +54,7 @@ TEST(WebpTest, OfAnAnimationTheFirstFrameIsTaken) {
   source.animated = true;
   const Image decoded = decode_image(encode_webp(source), "a.webp");
   EXPECT_EQ(decoded.pixels, image.pixels);
-  EXPECT_EQ(decoded.notes, std::vector<std::string>{"of its animation only the first frame is used"});
+  EXPECT_EQ(decoded.notes, std::vector<std::string>{"only the first frame of its animation is used"});
 }
 
 TEST(WebpTest, OrientationOfItsExifDataIsFollowed) {

@@ -80,7 +80,7 @@ TEST(FleetFileTest, FaultsAreNamedByTheirPlace) {
 TEST(FleetFileTest, NoOptionOfAFileChoosesCodeOrPaths) {
   for (const char* const option : {"--kernels", "--spaces", "--cache", "--log", "--sensors", "--model", "--db"}) {
     const std::string fault = fault_with("\"--seed\"", fmt::format("\"{}\"", option));
-    EXPECT_NE(fault.find(fmt::format("/options/0: {} is an option that no file can give", option)), std::string::npos)
+    EXPECT_NE(fault.find(fmt::format("/options/0: {} is an option that is not accepted", option)), std::string::npos)
         << fault;
   }
   const std::string fault = fault_with("\"--seed\",\n   \"7\"", "\"--nvrtc\",\n   \"./evil.so\"");

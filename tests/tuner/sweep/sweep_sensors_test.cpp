@@ -124,7 +124,7 @@ TEST_F(SensorsTest, UnsteadyCardUnderAPowerCapIsGivenUpWithTheOptionThatHelps) {
   const std::string sensors = (folder_ / "capped.json").string();
   const ProgramResult result = sweep_with(sensors, {"--pause-limit", "3"});
   EXPECT_EQ(result.exit_code, 1) << result.out;
-  EXPECT_NE(result.error.find("with --tolerate power it is measured as it is"), std::string::npos) << result.error;
+  EXPECT_NE(result.error.find("to measure it as it is, give --tolerate power"), std::string::npos) << result.error;
   EXPECT_NE(result.error.find("resume with: pascaline sweep --resume --db " + database_.string()), std::string::npos)
       << result.error;
   EXPECT_TRUE(result.error.ends_with(" --tolerate power\n")) << "not what just failed: " << result.error;

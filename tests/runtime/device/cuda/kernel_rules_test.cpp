@@ -43,7 +43,7 @@ TEST(KernelRules, AKernelMayBeInANamespace) {
 }
 
 TEST(KernelRules, BlocksBeyondTheLaunchBoundsAreRefused) {
-  const std::string reason = "test.cu: error: k has __launch_bounds__ of 128 threads, its blocks have 256";
+  const std::string reason = "test.cu: error: k has __launch_bounds__ of 128 threads, but its blocks have 256";
   const std::string body = "k(float* x) { *x = 1; }";
   for (const std::string& head : {std::string("extern \"C\" __global__ void __launch_bounds__(128) "),
                                   std::string("constexpr int kHalf = 64;\nextern \"C\" __launch_bounds__(2 * kHalf,\n"

@@ -120,8 +120,8 @@ TEST_F(SignatureTest, TheNumberOfArgumentsIsTold) {
 TEST_F(SignatureTest, NamesInAnotherOrderAreRefused) {
   const Arguments given{{"rows", Role::scalar, kI32}, {"columns", Role::scalar, kI32}, {"alpha", Role::scalar, kF32}};
   EXPECT_EQ(answer("int columns, int rows, float alpha", given),
-            "test.cu: error: k takes 'columns' as its argument 1, where the search space gives 'rows', and has both; "
-            "order them as the kernel does");
+            "test.cu: error: k takes 'columns' as its argument 1, but the search space gives 'rows' there; "
+            "list the arguments in the kernel's order");
   EXPECT_EQ(answer("const int columns, // not rows,\n int /* of one */ rows, float alpha", given).substr(0, 35),
             "test.cu: error: k takes 'columns' a");
   EXPECT_EQ(answer("int rows, int columns, float alpha", given), "");
