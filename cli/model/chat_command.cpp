@@ -92,7 +92,7 @@ class Conversation {
     if (line == "/quit" || line == "/exit") {
       return false;
     }
-    if (line == "/image" || line.rfind("/image ", 0) == 0) {
+    if (line == "/image" || line.starts_with("/image ") || line.starts_with("/image\t")) {
       lacks_image_ = true;
       add_image(line);
       lacks_image_ = lacked;
@@ -139,7 +139,7 @@ class Conversation {
   }
 
   void add_image(const std::string& line) {
-    const std::size_t begin = line.find_first_not_of(' ', 6);
+    const std::size_t begin = line.find_first_not_of(" \t", 6);
     if (begin == std::string::npos) {
       throw Error("which file? /image FILE");
     }

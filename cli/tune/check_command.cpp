@@ -62,7 +62,7 @@ std::optional<Config> agreement(TrialRunner& runner, const std::vector<std::stri
                                 const std::function<Compiled(const Config&)>& compile) {
   std::optional<Config> own = runner.agrees_with();
   for (const std::string& text : own ? wrong : std::vector<std::string>()) {
-    const Config other = Config::from_json(json::parse(text));
+    Config other = Config::from_json(json::parse(text));
     (void)runner.run(other, compile(other), 0);
     if (runner.agrees_with() == own) {
       return other;

@@ -189,8 +189,8 @@ bool has_acting_word(std::string_view value) {
   for (std::size_t at = 0; at < value.size();) {
     const auto end = std::find_if_not(value.begin() + static_cast<std::ptrdiff_t>(at), value.end(), is_part);
     const std::string_view word = value.substr(at, static_cast<std::size_t>(end - value.begin()) - at);
-    const bool is_word = std::find(std::begin(kWords), std::end(kWords), word) != std::end(kWords);
-    if (is_word && std::find(std::begin(kTypeWords), std::end(kTypeWords), word) == std::end(kTypeWords)) {
+    const bool is_keyword = std::find(std::begin(kWords), std::end(kWords), word) != std::end(kWords);
+    if (is_keyword && std::find(std::begin(kTypeWords), std::end(kTypeWords), word) == std::end(kTypeWords)) {
       return true;
     }
     at += word.size() + 1;

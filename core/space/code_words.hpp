@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cctype>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -9,6 +10,11 @@ namespace pascaline {
 
 // Search spaces and bundles may come from anyone. What of them becomes C++, a compiler's option or a file's name is
 // held to what these allow. Each gives what is wrong, to be read after the text in question, or nothing.
+
+/// Whether a name may have this letter.
+[[nodiscard]] inline bool is_word(char c) noexcept {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+}
 
 /// Whether C++ takes it for a name: letters and digits of ASCII and `_`, no digit in front.
 [[nodiscard]] bool is_identifier(std::string_view name) noexcept;

@@ -3,12 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
+
+#include "core/space/code_words.hpp"
 
 namespace pascaline {
 namespace {
-
-bool is_word(char c) noexcept { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
 // The text between an open parenthesis before `begin` and its counterpart, without comments; nothing if there is none.
 std::optional<std::string> parenthesised(std::string_view source, std::size_t begin) {

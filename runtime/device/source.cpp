@@ -62,7 +62,7 @@ bool includes_by_macro(std::string_view line) {
 // which of it is read, and a file too many in a source's hash does no harm.
 Directives directives_of(std::string text) {
   for (std::size_t at = text.find('\\'); at != std::string::npos; at = text.find('\\', at + 1)) {
-    const std::size_t end = text.find_first_not_of("\r", at + 1);
+    const std::size_t end = text.find_first_not_of('\r', at + 1);
     if (end != std::string::npos && text[end] == '\n') {
       text.replace(at, end + 1 - at, end + 1 - at, ' ');
     }
@@ -92,7 +92,7 @@ std::vector<fs::path> headers_below(const fs::path& folder, int depth) {
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
     std::error_code ignored;
-    if (entry->path().filename().string().starts_with(".")) {
+    if (entry->path().filename().string().starts_with('.')) {
       continue;
     }
     if (depth > 0 && entry->is_directory(ignored) && !entry->is_symlink(ignored)) {

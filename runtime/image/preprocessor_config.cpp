@@ -8,7 +8,7 @@
 
 #include "core/error.hpp"
 #include "core/util/config_keys.hpp"
-#include "core/util/paths.hpp"
+#include "core/util/foreign_text.hpp"
 
 namespace pascaline {
 namespace {
@@ -132,9 +132,9 @@ PreprocessorConfig parse_preprocessor_config(std::string_view text, const std::s
 }
 
 std::filesystem::path preprocessor_file(const std::filesystem::path& folder) {
-  const std::filesystem::path whole = folder / "processor_config.json";
+  std::filesystem::path whole = folder / "processor_config.json";
   if (std::filesystem::exists(whole)) {  // Transformers 4 wrote such a file, too, but without these settings
-    const nlohmann::json document = parse_json(read_file(whole), whole.string());
+    const nlohmann::json document = parse_json(read_foreign_text(whole), whole.string());
     if (JsonNode(document, whole.string()).has_value(kNested)) {
       return whole;
     }
@@ -143,7 +143,7 @@ std::filesystem::path preprocessor_file(const std::filesystem::path& folder) {
 }
 
 PreprocessorConfig read_preprocessor_config(const std::filesystem::path& file) {
-  return parse_preprocessor_config(read_file(file), file.string());
+  return parse_preprocessor_config(read_foreign_text(file), file.string());
 }
 
 PreprocessorConfig limit_pixels(PreprocessorConfig config, std::int64_t pixels) {

@@ -325,6 +325,10 @@ Fleet load_fleet(const std::filesystem::path& file) {
   fleet.planned_unix_ms = node.at("planned_unix_ms").integer();
   fleet.program = node.at("program").name();
   fleet.budget_s = node.at("budget_s").real();
+  constexpr double kMaxBudgetS = 1e9;
+  if (!(fleet.budget_s >= 0 && fleet.budget_s <= kMaxBudgetS)) {
+    node.at("budget_s").fail(fmt::format("expected seconds from 0 to {:.0f}", kMaxBudgetS));
+  }
   fleet.options = options_from(node.at("options"));
   require_file_options(node.at("options"), fleet.options);
   fleet.paths = node.has("paths") ? options_from(node.at("paths")) : OptionWords{};

@@ -144,7 +144,7 @@ std::string version_of_headers(const fs::path& folder) {
     std::ifstream file(folder / header);
     for (std::string line; std::getline(file, line);) {
       if (line.starts_with(macro)) {
-        const int number = std::atoi(line.c_str() + std::string_view(macro).size());
+        const long number = std::strtol(line.c_str() + std::string_view(macro).size(), nullptr, 10);
         return fmt::format("{}.{}", number / 1000, number % 1000 / 10);
       }
     }

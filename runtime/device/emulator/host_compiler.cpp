@@ -243,7 +243,7 @@ bool has_shared_variables(const KernelSource& source) {
 }
 
 // Why the kernel cannot be launched, if that is what the compiler found; nothing if it is something else.
-std::optional<std::string> kernel_fault(const CompileRequest& request, const std::string& log) {
+std::optional<std::string> fault_in_kernel(const CompileRequest& request, const std::string& log) {
   const std::string file = request.source->file.filename().string();
   static const std::regex bounds("PascalineLaunchBounds<([0-9]+)");
   if (std::smatch found; std::regex_search(log, found, bounds)) {
@@ -426,7 +426,7 @@ CompileResult compile_for_emulator(const HostCompiler& compiler, const CompileRe
     if (auto line = crash_line(run.output)) {
       return crashed(std::move(*line), run.output);
     }
-    auto fault = kernel_fault(request, run.output);
+    auto fault = fault_in_kernel(request, run.output);
     return failed(fault ? std::move(*fault) : first_error(run.output, parent), run.output);
   }
   CompileResult result;

@@ -4,14 +4,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <optional>
 #include <vector>
 
+#include "core/space/code_words.hpp"
+
 namespace pascaline {
 namespace {
-
-bool is_word(char c) noexcept { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
 struct Token {
   std::size_t begin = 0;
