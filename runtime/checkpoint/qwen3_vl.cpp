@@ -76,8 +76,8 @@ void check_rope(const TextConfig& text, const JsonNode& node) {
 // another value in text_config when it saves a model whose head was untied.
 bool read_tied(const JsonNode& root, const JsonNode& text) {
   constexpr std::string_view kKey = "tie_word_embeddings";
-  require(root.has(kKey) || text.has(kKey), root, fmt::format("the key '{}' is missing", kKey));
-  return (root.has(kKey) ? root : text).at(kKey).boolean();
+  const JsonNode& where = root.has(kKey) ? root : text;
+  return where.has(kKey) && where.at(kKey).boolean();
 }
 
 TextConfig read_text(const JsonNode& root, const JsonNode& node) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 
@@ -174,8 +175,13 @@ void TrialRunner::load_verify_measure(Trial& trial, const Binary& binary, double
   trial.verify_ms = ms_since(verify_start);
   if (!right) {
     // An element without a number, or unwritten, is the configuration's own fault.
-    if (trial.max_error && std::isfinite(*trial.max_error)) {
+    if (trial.max_error) {
       wrong_outputs_ = data_->outputs();
+      if (!std::ranges::all_of(wrong_outputs_, [](const std::vector<double>& values) {
+            return std::ranges::all_of(values, [](double value) { return std::isfinite(value); });
+          })) {
+        wrong_outputs_.clear();
+      }
     }
     data_->restore_inputs();  // it may have written anywhere
     trial.status = TrialStatus::wrong_result;

@@ -128,6 +128,11 @@ TEST_F(CheckpointTest, AnUntiedModelNeedsItsHead) {
   expect_hashed(open());
 }
 
+TEST_F(CheckpointTest, FrequenciesInOlderFilesAreIgnored) {
+  add("model.language_model.layers.0.self_attn.rotary_emb.inv_freq", StoredType::F32, {8});
+  expect_hashed(open());
+}
+
 TEST_F(CheckpointTest, MissingAndUnknownTensorsAreCountedAndNamed) {
   rename_all([](const std::string& name) {
     return name.find(".q_norm.") != std::string::npos ? name + "s" : name == kNorm ? "final.weight" : name;

@@ -98,8 +98,9 @@ TEST(ModelConfigTest, WithoutTheseKeysThereIsNoModel) {
 
 // Those of the class that reads the file in Transformers.
 TEST(ModelConfigTest, KeysLeftOutMeanTransformersDefaults) {
-  const std::string shared = R"("rope_theta": 10000.0, "tie_word_embeddings": false)";
+  const std::string shared = R"("rope_theta": 10000.0)";
   const TextConfig llama = parse_model_config(R"({"model_type": "llama", )" + shared + "}", "config.json").text;
+  EXPECT_FALSE(llama.tied);
   EXPECT_EQ(llama.hidden, 4096);
   EXPECT_EQ(llama.layers, 32);
   EXPECT_EQ(llama.heads, 32);

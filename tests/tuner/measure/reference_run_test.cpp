@@ -175,6 +175,14 @@ TEST(ReferenceRun, WrongResultsThatAgreeAreToldApart) {
   EXPECT_FALSE(own.agrees_with());
 }
 
+TEST(ReferenceRun, WrongResultsAgreeAlsoWhereTheReferenceIsZero) {
+  OwnKernel own("    out[i] = blockDim.x == 32 ? 0.0f : 2.0f * x[i];");
+  EXPECT_EQ(own.run(8).status, TrialStatus::wrong_result);
+  EXPECT_EQ(own.run(16).status, TrialStatus::wrong_result);
+  ASSERT_TRUE(own.agrees_with());
+  EXPECT_EQ(own.agrees_with()->text(), "BLOCK=8");
+}
+
 TEST(AgreementTest, DoubtNeedsAMajority) {
   const Space space = OwnKernel("    out[i] = 1;").space();
   Agreement agreement;
