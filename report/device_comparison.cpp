@@ -126,8 +126,8 @@ DeviceComparison comparison_of_kind(const std::vector<ToolkitBests>& all, const 
     if (bests.device.kind != kind) {
       continue;
     }
-    const auto known = std::ranges::find_if(comparison.devices,
-                                            [&](const DeviceRow& device) { return same_identity(device, bests.device); });
+    const auto known = std::ranges::find_if(
+        comparison.devices, [&](const DeviceRow& device) { return same_identity(device, bests.device); });
     of_kind.emplace_back(&bests, static_cast<std::size_t>(known - comparison.devices.begin()));
     if (known == comparison.devices.end()) {
       comparison.devices.push_back(bests.device);
