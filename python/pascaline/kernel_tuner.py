@@ -264,7 +264,7 @@ class _Pair:
         self.kernel: dict[str, Any] = {
             "Language": "CUDA", "KernelName": name, "KernelFile": name + ".cu", "ProblemSize": _sizes(problem_size),
             "GlobalSize": {"X": 1}, "LocalSize": _block(values, block_size_names),
-            "Arguments": [_argument(f"arguments[{i}]", value, writes[i]) for i, value in enumerate(arguments)]
+            "Arguments": [_argument(f"arguments[{i}]", signature.as_declared(i, value), writes[i]) for i, value in enumerate(arguments)]
             if len(arguments) == len(writes) else _wrong_number(name, len(writes), len(arguments))}
         code = signature.with_bits_for(arguments)
         signature.require_types(arguments)
@@ -321,7 +321,7 @@ class _Pair:
         document = dict(self._document)
         document["parameters"] = [{**parameter, "values": [config[parameter["name"]]], "default": config[parameter["name"]]}
                                   for parameter in document["parameters"]]
-        with tempfile.TemporaryDirectory(prefix="pascaline.") as folder:
+        with _Folder(None) as folder:
             single = _Pair.__new__(_Pair)
             single.__dict__.update(self.__dict__, _document=document)
             return _launched(Kernel(single.write(folder), db=os.path.join(folder, "none.db")), arguments, device)
@@ -448,6 +448,14 @@ class _Signature:
         for text in found[1].split(",") if found[1].strip() else []:
             self.parameters.append(_Parameter(text, begin))
             begin += len(text) + 1
+
+    def as_declared(self, i: int, value: Any) -> Any:
+        """The argument, or the shorter integer that the kernel takes of it, where that is the same number."""
+        text = self.parameters[i].text
+        declared = re.match(r"\s*(?:const\s+)?(int|unsigned(?:\s+int)?)\b(?!\s+(?:int|long|short|char))", text)
+        if not declared or getattr(value, "shape", None) != () or not _fits(text, value):
+            return value
+        return value.astype("int32" if declared[1] == "int" else "uint32")
 
     def require_types(self, arguments: Sequence[Any]) -> None:
         """Raises for what is passed as another type, of which the kernel would take the bytes: as far as the code tells the
