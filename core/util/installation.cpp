@@ -137,7 +137,6 @@ std::vector<fs::path> toolkit_folders() {
     folders.push_back(*sources / ".toolkit");
   }
   if (const auto prefix = installation_prefix()) {
-    folders.push_back(*prefix / ".toolkit");
     folders.push_back(*prefix / "share" / "pascaline" / "toolkit");
   }
   return folders;

@@ -95,7 +95,7 @@ struct NvrtcInfo {
   std::vector<std::string> architectures;  ///< "sm_61", …
 };
 
-/// NVRTC libraries found, newest first: $PASCALINE_NVRTC, `.toolkit/` of the program's tree and install, the
+/// NVRTC libraries found, newest first: $PASCALINE_NVRTC, `.toolkit/` of the build tree, an installation's own, the
 /// dynamic loader's path, $CUDA_HOME and $CUDA_PATH, /usr/local/cuda*. Never those of the working directory.
 [[nodiscard]] std::vector<NvrtcInfo> find_nvrtc();
 
