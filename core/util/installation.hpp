@@ -11,8 +11,8 @@ namespace pascaline {
 /// while that lies in its build folder, wherever both were moved to. Nothing for a copy and an installation.
 [[nodiscard]] std::optional<std::filesystem::path> source_tree();
 
-/// Folders with libraries that belong to the program: `.toolkit` of `source_tree`, and `.toolkit` and
-/// `share/pascaline/toolkit` of `installation_prefix`.
+/// Folders with libraries that belong to the program: `.toolkit` of `source_tree`, and `share/pascaline/toolkit` of
+/// `installation_prefix`.
 [[nodiscard]] std::vector<std::filesystem::path> toolkit_folders();
 
 /// Why a file or folder that lies beside the program is not to be used: others can change it, who cannot change the
