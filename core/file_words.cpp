@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kDigits = "0123456789";
 constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
-constexpr std::size_t kMostHashDigits = 64;
+constexpr std::size_t kMaxHashDigits = 64;
 constexpr std::size_t kLongestName = 255;
 
 /// What an option's value may be.
@@ -100,8 +100,8 @@ std::optional<std::string> why_no_file_option(std::string_view option, std::stri
 }
 
 std::optional<std::string> why_no_hash(std::string_view text) {
-  if (text.size() > kMostHashDigits || !consists_of(text, {kDigits, "abcdef"})) {
-    return fmt::format("is not a hash: it consists of 1 to {} of the digits 0 to 9 and a to f", kMostHashDigits);
+  if (text.size() > kMaxHashDigits || !consists_of(text, {kDigits, "abcdef"})) {
+    return fmt::format("is not a hash: it consists of 1 to {} of the digits 0 to 9 and a to f", kMaxHashDigits);
   }
   return std::nullopt;
 }

@@ -226,7 +226,7 @@ int check_problem(const CheckCommandOptions& options, const HostCompiler& compil
     const Verdict verdict = judge(run, config);
     bad += verdict.good ? 0 : 1;
     agreement.add(verdict.status, verdict.agrees_with);
-    if (verdict.agrees_with == config.text() && wrong.size() < kMostWrongResults) {
+    if (verdict.agrees_with == config.text() && wrong.size() < kMaxWrongResults) {
       wrong.push_back(config);
     }
     if (!options.as_json) {
