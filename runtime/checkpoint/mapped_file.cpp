@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -12,29 +11,11 @@
 #include <cstring>
 #include <utility>
 
+#include "core/util/descriptor.hpp"
 #include "runtime/checkpoint/model_error.hpp"
 
 namespace pascaline {
 namespace {
-
-// An open descriptor, closed once; a mapping outlives it.
-class OpenFile {
- public:
-  // Without O_NONBLOCK, opening a pipe would wait for a writer.
-  explicit OpenFile(const std::filesystem::path& file) noexcept
-      : descriptor_(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
-  OpenFile(const OpenFile&) = delete;
-  OpenFile& operator=(const OpenFile&) = delete;
-  ~OpenFile() {
-    if (descriptor_ >= 0) {
-      ::close(descriptor_);
-    }
-  }
-  [[nodiscard]] int get() const noexcept { return descriptor_; }
-
- private:
-  int descriptor_;
-};
 
 [[noreturn]] void fail(const std::filesystem::path& file, const char* what) {
   const int code = errno;
@@ -44,7 +25,8 @@ class OpenFile {
 }  // namespace
 
 MappedFile::MappedFile(std::filesystem::path file) : path_(std::move(file)) {
-  const OpenFile opened(path_);
+  // Without O_NONBLOCK, opening a pipe would wait for a writer. The mapping outlives the descriptor.
+  const Descriptor opened(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (opened.get() < 0) {
     fail(path_, "open");
   }
