@@ -10,7 +10,7 @@
 namespace pascaline {
 
 /// Wrong results of a problem that are told apart.
-inline constexpr std::size_t kMostWrongResults = 4;
+inline constexpr std::size_t kMaxWrongResults = 4;
 
 /// Counts which configurations of a problem agree with the reference and which only with each other.
 class Agreement {

@@ -239,7 +239,7 @@ void TrialRunner::find_agreement(const Config& config, const Binary& binary) {
     return;
   }
   data_->restore_inputs();
-  if (!agrees_with_ && wrong_.size() < kMostWrongResults) {
+  if (!agrees_with_ && wrong_.size() < kMaxWrongResults) {
     wrong_.emplace_back(config, binary);
     agrees_with_ = config;
   }
