@@ -6,8 +6,8 @@
 #include <cstring>
 #include <vector>
 
+#include "core/util/worker_pool.hpp"
 #include "runtime/cpu/blas.hpp"
-#include "runtime/cpu/worker_pool.hpp"
 #include "runtime/formats/packed_matrix.hpp"
 #include "runtime/ops/attention.hpp"
 #include "runtime/ops/matmul.hpp"
@@ -46,7 +46,7 @@ void copy_memory(benchmark::State& state) {
   const std::vector<std::byte> from(kBytes, std::byte{1});
   std::vector<std::byte> to(kBytes);
   for (auto _ : state) {
-    cpu::worker_pool().run(kBytes, std::int64_t{1} << 20, [&](std::int64_t begin, std::int64_t end) {
+    worker_pool().run(kBytes, std::int64_t{1} << 20, [&](std::int64_t begin, std::int64_t end) {
       std::memcpy(to.data() + begin, from.data() + begin, static_cast<std::size_t>(end - begin));
     });
     benchmark::ClobberMemory();
@@ -90,7 +90,7 @@ void blas_alone(benchmark::State& state) {
   const Tensor b(ElementType::float32, {kN, kK});
   const Tensor c(ElementType::float32, {kM, kN});
   const cpu::Blas& blas = cpu::Blas::get();
-  blas.set_threads(cpu::worker_pool().threads());
+  blas.set_threads(worker_pool().threads());
   for (auto _ : state) {
     blas.multiply_transposed({kM, kN, kK, static_cast<const float*>(a.view.data), kK,
                               static_cast<const float*>(b.view.data), kK, static_cast<float*>(c.view.data), kN, 1, 0});
@@ -161,7 +161,7 @@ BENCHMARK(rmsnorm_row)->UseRealTime();
 // What handing an operation to the threads costs, one after the other as in a decode step.
 void hand_out(benchmark::State& state) {
   for (auto _ : state) {
-    cpu::worker_pool().run(64, 1, [](std::int64_t begin, std::int64_t) { benchmark::DoNotOptimize(begin); });
+    worker_pool().run(64, 1, [](std::int64_t begin, std::int64_t) { benchmark::DoNotOptimize(begin); });
   }
 }
 BENCHMARK(hand_out)->UseRealTime();
@@ -169,7 +169,7 @@ BENCHMARK(hand_out)->UseRealTime();
 // The same by starting threads for it.
 void start_threads(benchmark::State& state) {
   for (auto _ : state) {
-    cpu::WorkerPool pool(cpu::worker_pool().threads());
+    WorkerPool pool(worker_pool().threads());
     pool.run(64, 1, [](std::int64_t begin, std::int64_t) { benchmark::DoNotOptimize(begin); });
   }
 }

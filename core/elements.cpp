@@ -6,7 +6,7 @@
 #include <numbers>
 
 #include "core/error.hpp"
-#include "core/util/parallel.hpp"
+#include "core/util/worker_pool.hpp"
 
 namespace pascaline {
 namespace {
@@ -39,7 +39,7 @@ std::vector<std::byte> drawn(std::size_t count, Fill fill, double low, double hi
   if (fill == Fill::none || fill == Fill::zero) {
     return bytes;
   }
-  parallel_for(count, kGrain, [&](std::size_t begin, std::size_t end) {
+  worker_pool().run(count, kGrain, [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) {
       const T value = convert(draw(fill, low, high, seed, i, count));
       std::memcpy(bytes.data() + i * sizeof(T), &value, sizeof(T));
@@ -180,7 +180,7 @@ void widen_into(std::span<double> to, ElementType type, std::span<const std::byt
 std::vector<double> widen(ElementType type, std::span<const std::byte> bytes) {
   const std::size_t size = size_of(type);
   std::vector<double> values(bytes.size() / size);
-  parallel_for(values.size(), kGrain, [&](std::size_t begin, std::size_t end) {
+  worker_pool().run(values.size(), kGrain, [&](std::size_t begin, std::size_t end) {
     widen_into(std::span(values).subspan(begin, end - begin), type, bytes.subspan(begin * size, (end - begin) * size));
   });
   return values;

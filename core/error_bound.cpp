@@ -10,7 +10,7 @@
 
 #include "core/elements.hpp"
 #include "core/error.hpp"
-#include "core/util/parallel.hpp"
+#include "core/util/worker_pool.hpp"
 
 namespace pascaline {
 namespace {
@@ -252,7 +252,7 @@ ErrorBound::Verdict ErrorBound::compare(ElementType type, std::span<const std::b
   Verdict worst;
   worst.at = first;
   std::mutex worst_mutex;
-  parallel_for(bytes.size() / size, kSlice, [&](std::size_t begin, std::size_t end) {
+  worker_pool().run(bytes.size() / size, kSlice, [&](std::size_t begin, std::size_t end) {
     std::array<double, kWidened> values{};
     Verdict local;
     for (std::size_t at = begin; at < end; at += kWidened) {

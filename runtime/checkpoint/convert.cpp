@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "core/util/parallel.hpp"
+#include "core/util/worker_pool.hpp"
 #include "runtime/checkpoint/model_error.hpp"
 
 #if defined(__x86_64__)
@@ -199,7 +199,7 @@ void read_weights(const StoredTensor& tensor, std::int64_t first, ElementType to
   const std::span<const std::byte> in =
       tensor.bytes.subspan(static_cast<std::size_t>(first) * from_bytes, count * from_bytes);
   check_request(tensor.type, in.size(), to, out.size());
-  parallel_for(count, kWeightsAtOnce, [&](std::size_t begin, std::size_t end) {
+  worker_pool().run(count, kWeightsAtOnce, [&](std::size_t begin, std::size_t end) {
     const auto unfit = convert_weights(tensor.type, in.subspan(begin * from_bytes, (end - begin) * from_bytes), to,
                                        out.subspan(begin * to_bytes, (end - begin) * to_bytes));
     if (unfit) {

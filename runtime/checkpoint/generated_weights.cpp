@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "core/elements.hpp"
-#include "core/util/parallel.hpp"
+#include "core/util/worker_pool.hpp"
 #include "runtime/checkpoint/weight_source.hpp"
 
 namespace pascaline {
@@ -61,7 +61,7 @@ Values table_of(TensorKind kind, float (*value)(TensorKind, std::uint32_t)) noex
 // Writes the table's values, in the type of T, for the bytes that `draw` gives for the elements from `first` on.
 template <typename T, typename Draw>
 void look_up(const std::array<T, 256>& table, const Draw& draw, std::uint64_t first, std::span<std::byte> out) {
-  parallel_for(out.size() / sizeof(T), kDrawnAtOnce, [&](std::size_t begin, std::size_t end) {
+  worker_pool().run(out.size() / sizeof(T), kDrawnAtOnce, [&](std::size_t begin, std::size_t end) {
     std::array<std::uint8_t, kBytesAtOnce> bytes;
     for (std::size_t at = begin; at < end; at += bytes.size()) {
       const std::size_t count = std::min(bytes.size(), end - at);

@@ -1,8 +1,8 @@
 #include "runtime/cpu/rounding.hpp"
 
+#include "core/util/worker_pool.hpp"
 #include "runtime/cpu/floats.hpp"
 #include "runtime/cpu/packed_kernels.hpp"
-#include "runtime/cpu/worker_pool.hpp"
 #include "runtime/formats/int8_activations.hpp"
 
 namespace pascaline::cpu {

@@ -6,7 +6,7 @@
 #include <limits>
 #include <optional>
 
-#include "core/util/parallel.hpp"
+#include "core/util/worker_pool.hpp"
 
 namespace pascaline {
 namespace {
@@ -112,7 +112,7 @@ Float16x best_float16x(std::span<const std::int64_t> tensors, const ReadValues& 
     }
   }
   const auto for_parts = [&](const auto& use) {
-    parallel_for(parts.size(), 1, [&](std::size_t begin, std::size_t end) {
+    worker_pool().run(parts.size(), 1, [&](std::size_t begin, std::size_t end) {
       std::vector<float> values;
       for (std::size_t part = begin; part < end; ++part) {
         values.resize(static_cast<std::size_t>(parts[part].count));

@@ -8,7 +8,7 @@
 
 #include "core/elements.hpp"
 #include "core/error.hpp"
-#include "core/util/parallel.hpp"
+#include "core/util/worker_pool.hpp"
 #include "runtime/formats/blocks.hpp"
 #include "runtime/formats/float16x.hpp"
 #include "runtime/formats/int4_groups.hpp"
@@ -340,7 +340,7 @@ std::vector<double> widen_float16x(std::span<const std::byte> matrix, std::size_
   const auto head = static_cast<std::size_t>(layout_of(ElementType::float16x).head_bytes);
   const Float16xDecoder decode(float16x_header(matrix.data()));
   std::vector<double> values(count);
-  parallel_for(count, kElementsAtOnce, [&](std::size_t begin, std::size_t end) {
+  worker_pool().run(count, kElementsAtOnce, [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) {
       std::uint16_t code = 0;
       std::memcpy(&code, matrix.data() + head + i * sizeof code, sizeof code);
@@ -362,7 +362,7 @@ std::vector<std::byte> draw_float16x(std::size_t count, Fill fill, double low, d
   std::vector<std::byte> matrix(head + count * sizeof(std::uint16_t));
   put_float16x_header(format, matrix);
   const std::vector<std::byte> drawn = draw_elements(ElementType::float32, count, fill, low, high, seed);
-  parallel_for(count, kElementsAtOnce, [&](std::size_t begin, std::size_t end) {
+  worker_pool().run(count, kElementsAtOnce, [&](std::size_t begin, std::size_t end) {
     std::vector<float> values(end - begin);
     std::memcpy(values.data(), drawn.data() + begin * sizeof(float), values.size() * sizeof(float));
     to_float16x(format, values, std::span(matrix).subspan(head + begin * sizeof(std::uint16_t)));
@@ -447,7 +447,7 @@ std::vector<double> widen_matrix(ElementType type, std::span<const std::byte> by
   const auto width = static_cast<std::size_t>(columns);
   const auto group_bytes = static_cast<std::size_t>(layout_of(type).group_bytes(columns));
   std::vector<double> values(static_cast<std::size_t>(rows) * width);
-  parallel_for(static_cast<std::size_t>(rows), 16, [&](std::size_t begin, std::size_t end) {
+  worker_pool().run(static_cast<std::size_t>(rows), 16, [&](std::size_t begin, std::size_t end) {
     std::vector<std::byte> row(file_row_bytes(type, columns));
     std::vector<float> floats(width);
     for (std::size_t i = begin; i < end; ++i) {
@@ -484,7 +484,7 @@ std::vector<std::byte> draw_matrix(ElementType type, std::int64_t rows, std::int
   }
   const auto group_bytes = static_cast<std::size_t>(layout.group_bytes(columns));
   const RowDraw draw(type, std::max(std::fabs(low), std::fabs(high)), seed);
-  parallel_for(bytes.size() / group_bytes, 1, [&](std::size_t begin, std::size_t end) {
+  worker_pool().run(bytes.size() / group_bytes, 1, [&](std::size_t begin, std::size_t end) {
     std::vector<std::byte> row(file_row_bytes(type, columns));
     for (std::size_t group = begin; group < end; ++group) {
       const std::span<std::byte> to = std::span(bytes).subspan(group * group_bytes, group_bytes);

@@ -6,7 +6,7 @@
 #include <array>
 
 #include "core/error.hpp"
-#include "core/util/parallel.hpp"
+#include "core/util/worker_pool.hpp"
 #include "runtime/image/resize.hpp"
 
 namespace pascaline {
@@ -66,7 +66,7 @@ void write_patches(const Image& image, const PreprocessorConfig& config, const P
       }
     }
   };
-  parallel_for(static_cast<std::size_t>(grid.h / merge), 4, write_blocks);
+  worker_pool().run(static_cast<std::size_t>(grid.h / merge), 4, write_blocks);
 }
 
 }  // namespace

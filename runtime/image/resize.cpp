@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "core/util/parallel.hpp"
+#include "core/util/worker_pool.hpp"
 #include "runtime/image/resize_weights.hpp"
 
 namespace pascaline {
@@ -64,7 +64,7 @@ Image resize_rows(const Image& image, std::int64_t width) {
       }
     }
   };
-  parallel_for(static_cast<std::size_t>(image.height), rows_of_slice(columns * 3, axis.taps), resize_slice);
+  worker_pool().run(static_cast<std::size_t>(image.height), rows_of_slice(columns * 3, axis.taps), resize_slice);
   return out;
 }
 
@@ -116,7 +116,7 @@ Image resize_columns(const Image& image, std::int64_t height) {
                  axis.count[y], axis.precision, out.row(static_cast<std::int64_t>(y)));
     }
   };
-  parallel_for(static_cast<std::size_t>(height), rows_of_slice(stride, axis.taps), resize_slice);
+  worker_pool().run(static_cast<std::size_t>(height), rows_of_slice(stride, axis.taps), resize_slice);
   return out;
 }
 

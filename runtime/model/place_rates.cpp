@@ -7,7 +7,7 @@
 
 #include "core/device/device_rates.hpp"
 #include "core/error.hpp"
-#include "runtime/cpu/worker_pool.hpp"
+#include "core/util/worker_pool.hpp"
 #include "runtime/formats/packed_matrix.hpp"
 #include "runtime/ops/matmul.hpp"
 
@@ -55,7 +55,7 @@ void evict([[maybe_unused]] const RawBuffer& buffer) {
 #if defined(__x86_64__)
   auto* const data = static_cast<std::byte*>(buffer.data());
   const auto lines = static_cast<std::int64_t>(buffer.bytes() / kCacheLine);
-  cpu::worker_pool().run(lines, 4096, [&](std::int64_t first, std::int64_t last) {
+  worker_pool().run(lines, 4096, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t line = first; line < last; ++line) {
       __builtin_ia32_clflush(data + static_cast<std::size_t>(line) * kCacheLine);
     }

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "core/error.hpp"
-#include "core/util/parallel.hpp"
+#include "core/util/worker_pool.hpp"
 #include "runtime/model/places.hpp"
 #include "runtime/model/positions.hpp"
 #include "runtime/model/requirements.hpp"
@@ -220,8 +220,8 @@ void VisionTower::bring(const TensorView& pixels, std::span<const PatchView> ima
       in_slots ? staging_->upload(to, from) : memory.upload({}, to, from);
     };
     if (in_slots) {
-      parallel_for(static_cast<std::size_t>(count), std::max<std::size_t>(1, kPixelSlotBytes / (width * sizeof(float))),
-                   copy);
+      worker_pool().run(static_cast<std::size_t>(count),
+                        std::max<std::size_t>(1, kPixelSlotBytes / (width * sizeof(float))), copy);
     } else {
       copy(0, static_cast<std::size_t>(count));
     }

@@ -2,9 +2,9 @@
 #include <cmath>
 #include <vector>
 
+#include "core/util/worker_pool.hpp"
 #include "runtime/cpu/floats.hpp"
 #include "runtime/cpu/rounding.hpp"
-#include "runtime/cpu/worker_pool.hpp"
 #include "runtime/formats/int8_activations.hpp"
 #include "runtime/ops/attention.hpp"
 
@@ -183,12 +183,12 @@ void AttentionDecode::compute() const {
     return;
   }
   const Decode of = decode_of(*this, rows);
-  cpu::worker_pool().run(of.parts, 1, [&](std::int64_t begin, std::int64_t end) {
+  worker_pool().run(of.parts, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t part = begin; part < end; ++part) {
       attend_part(of, part);
     }
   });
-  cpu::worker_pool().run(heads, std::max<std::int64_t>(1, 64 / of.parts), [&](std::int64_t begin, std::int64_t end) {
+  worker_pool().run(heads, std::max<std::int64_t>(1, 64 / of.parts), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t head = begin; head < end; ++head) {
       merge_parts(of, head);
     }

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "runtime/cpu/worker_pool.hpp"
+#include "core/util/worker_pool.hpp"
 #include "runtime/ops/attention.hpp"
 #include "runtime/ops/prefill_sums.hpp"
 
@@ -82,7 +82,7 @@ void AttentionPrefill::compute() const {
   const cpu::Blas& blas = cpu::Blas::get();
   const Prefill of(*this);
   const std::int64_t blocks = (q.shape[0] + of.block - 1) / of.block;
-  cpu::worker_pool().run(blocks * of.kv_heads, 1, [&](std::int64_t begin, std::int64_t end) {
+  worker_pool().run(blocks * of.kv_heads, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       // The last queries first: with a causal mask they see the most.
       attend(of, blas, i % of.kv_heads, (blocks - 1 - i / of.kv_heads) * of.block);

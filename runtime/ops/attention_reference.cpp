@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/util/parallel.hpp"
+#include "core/util/worker_pool.hpp"
 #include "runtime/ops/reference.hpp"
 #include "runtime/ops/scale_reference.hpp"
 
@@ -94,7 +94,7 @@ void reference_attention_prefill(const Problem& problem, std::span<const std::ve
   const auto head_dim = static_cast<std::size_t>(problem.dimension("HEAD_DIM"));
   const auto queries = static_cast<std::size_t>(problem.dimension("QUERIES"));
   const auto q_stride = static_cast<std::size_t>(problem.dimension("Q_STRIDE"));
-  parallel_for(queries * heads, 1, [&](std::size_t begin, std::size_t end) {
+  worker_pool().run(queries * heads, 1, [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) {
       const std::size_t row = i / heads;
       const std::size_t head = i % heads;

@@ -3,9 +3,9 @@
 #include <limits>
 #include <vector>
 
+#include "core/util/worker_pool.hpp"
 #include "runtime/cpu/floats.hpp"
 #include "runtime/cpu/rounding.hpp"
-#include "runtime/cpu/worker_pool.hpp"
 #include "runtime/formats/int8_activations.hpp"
 #include "runtime/ops/attention_sparse.hpp"
 
@@ -159,7 +159,7 @@ void AttentionSparseDecode::compute() const {
     own.values.resize(states * static_cast<std::size_t>(of.head_dim));
     most_parts = std::max(most_parts, parts_of(own));
   }
-  cpu::worker_pool().run(of.kv_heads * most_parts, 1, [&](std::int64_t begin, std::int64_t end) {
+  worker_pool().run(of.kv_heads * most_parts, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       HeadWork& own = work[static_cast<std::size_t>(i % of.kv_heads)];
       if (i / of.kv_heads < parts_of(own)) {

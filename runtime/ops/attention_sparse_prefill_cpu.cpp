@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "runtime/cpu/worker_pool.hpp"
+#include "core/util/worker_pool.hpp"
 #include "runtime/ops/attention_sparse.hpp"
 #include "runtime/ops/prefill_sums.hpp"
 
@@ -81,7 +81,7 @@ void AttentionSparsePrefill::compute() const {
   const cpu::Blas& blas = cpu::Blas::get();
   const SparsePrefill of(*this);
   const std::int64_t blocks_of_queries = (q.shape[0] + of.block - 1) / of.block;
-  cpu::worker_pool().run(blocks_of_queries * of.kv_heads, 1, [&](std::int64_t begin, std::int64_t end) {
+  worker_pool().run(blocks_of_queries * of.kv_heads, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       attend_seen(of, blas, i % of.kv_heads, (blocks_of_queries - 1 - i / of.kv_heads) * of.block);
     }

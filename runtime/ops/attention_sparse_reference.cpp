@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/util/parallel.hpp"
+#include "core/util/worker_pool.hpp"
 #include "runtime/ops/reference.hpp"
 #include "runtime/ops/scale_reference.hpp"
 
@@ -104,7 +104,7 @@ void reference_attention_sparse_prefill(const Problem& problem, std::span<const 
   const std::int64_t block = problem.dimension("BLOCK");
   const std::int64_t lists = problem.dimension("LISTS");
   const std::int64_t list_rows = (queries + block - 1) / block;
-  parallel_for(static_cast<std::size_t>(queries) * heads, 1, [&](std::size_t begin, std::size_t end) {
+  worker_pool().run(static_cast<std::size_t>(queries) * heads, 1, [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) {
       const auto row = static_cast<std::int64_t>(i / heads);
       const std::size_t kv_head = i % heads / group;

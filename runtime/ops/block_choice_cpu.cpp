@@ -4,8 +4,8 @@
 #include <numeric>
 #include <vector>
 
+#include "core/util/worker_pool.hpp"
 #include "runtime/cpu/floats.hpp"
-#include "runtime/cpu/worker_pool.hpp"
 #include "runtime/ops/block_choice.hpp"
 
 namespace pascaline::ops {
@@ -33,27 +33,26 @@ void PoolBlocks::compute() const {
   const std::int64_t width = heads * head_dim;
   const std::int64_t first = std::max<std::int64_t>(0, rows - added) / block;
   const std::int64_t end = rows / block;
-  cpu::worker_pool().run(
-      std::max<std::int64_t>(0, end - first), 1, [&](std::int64_t begin_block, std::int64_t end_block) {
-        std::vector<double> sums(static_cast<std::size_t>(width));
-        for (std::int64_t filled = first + begin_block; filled < first + end_block; ++filled) {
-          std::fill(sums.begin(), sums.end(), 0.0);
-          for (std::int64_t row = filled * block; row < (filled + 1) * block; ++row) {
-            const float* values = cpu::floats_at(k, row * width, width, cpu::scratch(cpu::Scratch::first, width));
-            for (std::int64_t i = 0; i < width; ++i) {
-              const double scale =
-                  is_given(k_scales)
-                      ? static_cast<double>(static_cast<const float*>(k_scales.data)[row * heads + i / head_dim])
-                      : 1.0;
-              sums[static_cast<std::size_t>(i)] += static_cast<double>(values[i]) * scale;
-            }
-          }
-          float* out = static_cast<float*>(means.data) + filled * width;
-          for (std::int64_t i = 0; i < width; ++i) {
-            out[i] = static_cast<float>(sums[static_cast<std::size_t>(i)] / static_cast<double>(block));
-          }
+  worker_pool().run(std::max<std::int64_t>(0, end - first), 1, [&](std::int64_t begin_block, std::int64_t end_block) {
+    std::vector<double> sums(static_cast<std::size_t>(width));
+    for (std::int64_t filled = first + begin_block; filled < first + end_block; ++filled) {
+      std::fill(sums.begin(), sums.end(), 0.0);
+      for (std::int64_t row = filled * block; row < (filled + 1) * block; ++row) {
+        const float* values = cpu::floats_at(k, row * width, width, cpu::scratch(cpu::Scratch::first, width));
+        for (std::int64_t i = 0; i < width; ++i) {
+          const double scale =
+              is_given(k_scales)
+                  ? static_cast<double>(static_cast<const float*>(k_scales.data)[row * heads + i / head_dim])
+                  : 1.0;
+          sums[static_cast<std::size_t>(i)] += static_cast<double>(values[i]) * scale;
         }
-      });
+      }
+      float* out = static_cast<float*>(means.data) + filled * width;
+      for (std::int64_t i = 0; i < width; ++i) {
+        out[i] = static_cast<float>(sums[static_cast<std::size_t>(i)] / static_cast<double>(block));
+      }
+    }
+  });
 }
 
 void ScoreBlocks::compute() const {
@@ -65,7 +64,7 @@ void ScoreBlocks::compute() const {
   const std::int64_t rows = length_of(length, queries, keys);
   const std::int64_t query_blocks = scores.shape[1];
   const std::int64_t key_blocks = scores.shape[2];
-  cpu::worker_pool().run(kv_heads * query_blocks, 1, [&](std::int64_t begin, std::int64_t end) {
+  worker_pool().run(kv_heads * query_blocks, 1, [&](std::int64_t begin, std::int64_t end) {
     std::vector<double> sums(static_cast<std::size_t>(head_dim));
     for (std::int64_t index = begin; index < end; ++index) {
       const std::int64_t kv_head = index / query_blocks;
@@ -98,7 +97,7 @@ void ChooseBlocks::compute() const {
   const std::int64_t query_blocks = scores.shape[1];
   const std::int64_t key_blocks = scores.shape[2];
   const std::int64_t width = blocks.shape[2];
-  cpu::worker_pool().run(scores.shape[0] * query_blocks, 1, [&](std::int64_t begin, std::int64_t end) {
+  worker_pool().run(scores.shape[0] * query_blocks, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t index = begin; index < end; ++index) {
       const float* own = static_cast<const float*>(scores.data) + index * key_blocks;
       const std::int64_t first = rows - queries + index % query_blocks * block;

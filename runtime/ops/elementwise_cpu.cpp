@@ -1,8 +1,8 @@
 #include <algorithm>
 
+#include "core/util/worker_pool.hpp"
 #include "runtime/cpu/activation.hpp"
 #include "runtime/cpu/floats.hpp"
-#include "runtime/cpu/worker_pool.hpp"
 #include "runtime/ops/elementwise.hpp"
 
 namespace pascaline::ops {
@@ -15,7 +15,7 @@ constexpr std::int64_t kPieceElements = 2'048;
 // Calls `compute(first, count)` for pieces of all elements.
 template <typename Compute>
 void for_pieces(const TensorView& y, const Compute& compute) {
-  cpu::worker_pool().run(y.shape[0] * row_length(y), kElementSlice, [&](std::int64_t begin, std::int64_t end) {
+  worker_pool().run(y.shape[0] * row_length(y), kElementSlice, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t first = begin; first < end; first += kPieceElements) {
       compute(first, std::min(kPieceElements, end - first));
     }

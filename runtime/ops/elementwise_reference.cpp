@@ -1,7 +1,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "core/util/parallel.hpp"
+#include "core/util/worker_pool.hpp"
 #include "runtime/ops/reference.hpp"
 
 namespace pascaline {
@@ -22,7 +22,7 @@ void reference_elementwise(const Problem& problem, std::span<const std::vector<d
   const std::vector<double>& a = inputs[0];
   const std::vector<double>& b = inputs[1];
   std::vector<double>& y = outputs[0];
-  parallel_for(a.size(), 16'384, [&](std::size_t begin, std::size_t end) {
+  worker_pool().run(a.size(), 16'384, [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) {
       switch (operation) {
         case 1:

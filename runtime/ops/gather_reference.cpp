@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "core/util/parallel.hpp"
+#include "core/util/worker_pool.hpp"
 #include "runtime/ops/reference.hpp"
 
 namespace pascaline {
@@ -11,7 +11,7 @@ void reference_gather(const Problem& problem, std::span<const std::vector<double
   const auto tokens = static_cast<std::size_t>(problem.dimension("TOKENS"));
   const auto width = static_cast<std::size_t>(problem.dimension("WIDTH"));
   const auto vocabulary = static_cast<double>(problem.dimension("VOCABULARY"));
-  parallel_for(tokens, std::max<std::size_t>(1, 16'384 / width), [&](std::size_t begin, std::size_t end) {
+  worker_pool().run(tokens, std::max<std::size_t>(1, 16'384 / width), [&](std::size_t begin, std::size_t end) {
     for (std::size_t token = begin; token < end; ++token) {
       const double index = inputs[1][token];
       double* y = outputs[0].data() + token * width;

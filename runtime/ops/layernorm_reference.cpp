@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/util/parallel.hpp"
+#include "core/util/worker_pool.hpp"
 #include "runtime/ops/reference.hpp"
 #include "runtime/ops/scale_reference.hpp"
 
@@ -19,7 +19,7 @@ void reference_layernorm(const Problem& problem, std::span<const std::vector<dou
   const std::vector<double>& bias = inputs[2];
   std::vector<double>& y = outputs[0];
   std::vector<double>& sums = outputs[2];
-  parallel_for(rows, std::max<std::size_t>(1, 16'384 / width), [&](std::size_t begin, std::size_t end) {
+  worker_pool().run(rows, std::max<std::size_t>(1, 16'384 / width), [&](std::size_t begin, std::size_t end) {
     for (std::size_t row = begin; row < end; ++row) {
       double sum = 0;
       for (std::size_t i = row * width; i < (row + 1) * width; ++i) {

@@ -1,8 +1,8 @@
 #include <algorithm>
 
+#include "core/util/worker_pool.hpp"
 #include "runtime/cpu/blas.hpp"
 #include "runtime/cpu/floats.hpp"
-#include "runtime/cpu/worker_pool.hpp"
 #include "runtime/ops/matmul.hpp"
 #include "runtime/ops/matmul_epilogue.hpp"
 
@@ -89,7 +89,7 @@ void multiply_many_rows(const Matmul& given) {
   const Tile tile = tile_of(m, n);
   const std::int64_t down = tiles_along(m, tile.rows);
   // Neighbours share a panel of the weight.
-  cpu::worker_pool().run(down * tiles_along(n, tile.columns), 1, [&](std::int64_t begin, std::int64_t end) {
+  worker_pool().run(down * tiles_along(n, tile.columns), 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t row = i % down * tile.rows;
       const std::int64_t column = i / down * tile.columns;

@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/util/worker_pool.hpp"
 #include "runtime/cpu/floats.hpp"
 #include "runtime/cpu/packed_kernels.hpp"
 #include "runtime/cpu/rounding.hpp"
-#include "runtime/cpu/worker_pool.hpp"
 #include "runtime/formats/int8_activations.hpp"
 #include "runtime/ops/matmul_epilogue.hpp"
 #include "runtime/ops/norm.hpp"
@@ -66,7 +66,7 @@ void add_up_row(const cpu::Int8Rows& row) {
 void multiply_rounded(const Matmul& given, const cpu::Int8Rows& activations) {
   const std::int64_t m = activations.rows;
   const std::int64_t step = rows_of_packed_slice(given.b, m);
-  cpu::worker_pool().run(given.b.shape[0], step, [&](std::int64_t begin, std::int64_t end) {
+  worker_pool().run(given.b.shape[0], step, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t first = begin; first < end; first += step) {
       const std::int64_t count = std::min(step, end - first);
       float* sums = cpu::scratch(cpu::Scratch::first, m * count);
@@ -83,7 +83,7 @@ void multiply_rounded(const Matmul& given, const cpu::Int8Rows& activations) {
 void multiply_packed(const Matmul& given) {
   const std::int64_t columns = filled_columns(given.b.type, given.a.shape[1]);
   const cpu::Int8Rows rows = room_for(given.a.shape[0], given.b.type, columns, true);
-  cpu::worker_pool().run(rows.rows, kRoundedAtOnce, [&](std::int64_t begin, std::int64_t end) {
+  worker_pool().run(rows.rows, kRoundedAtOnce, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {
       round_row(given.a, row, rows.at(row));
     }
@@ -99,7 +99,7 @@ void QuantizedMatmul::compute() const {
   const auto* const scales = static_cast<const float*>(a.scales.data);
   cpu::Int8Rows rows = room_for(m, b.type, a.values.shape[1], false);
   rows.values = static_cast<std::int8_t*>(a.values.data);
-  cpu::worker_pool().run(m, kRoundedAtOnce, [&](std::int64_t begin, std::int64_t end) {
+  worker_pool().run(m, kRoundedAtOnce, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {
       const cpu::Int8Rows alone = rows.at(row);
       for (std::int64_t block = 0; block < blocks; ++block) {

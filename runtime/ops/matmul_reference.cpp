@@ -2,7 +2,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "core/util/parallel.hpp"
+#include "core/util/worker_pool.hpp"
 #include "runtime/ops/reference.hpp"
 #include "runtime/ops/reference_rounding.hpp"
 #include "runtime/ops/scale_reference.hpp"
@@ -112,14 +112,14 @@ void reference_matmul_nt(const Problem& problem, std::span<const std::vector<dou
     return finish(epilogue, sum) + (residual.empty() ? 0.0 : residual[i * n + j]);
   };
   // A row of B is used for all rows of A while it is in cache.
-  parallel_for(columns, std::max<std::size_t>(1, 16'384 / std::max<std::size_t>(k, 1)),
-               [&](std::size_t begin, std::size_t end) {
-                 for (std::size_t i = 0; i < m; ++i) {
-                   for (std::size_t j = begin; j < end; ++j) {
-                     c[i * columns + j] = element(i, j);
-                   }
-                 }
-               });
+  worker_pool().run(columns, std::max<std::size_t>(1, 16'384 / std::max<std::size_t>(k, 1)),
+                    [&](std::size_t begin, std::size_t end) {
+                      for (std::size_t i = 0; i < m; ++i) {
+                        for (std::size_t j = begin; j < end; ++j) {
+                          c[i * columns + j] = element(i, j);
+                        }
+                      }
+                    });
   if (inputs.size() > 9 && !inputs[9].empty()) {
     turn_heads(problem, inputs, outputs[0]);
   }

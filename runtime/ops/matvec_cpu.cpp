@@ -1,7 +1,7 @@
 #include <algorithm>
 
+#include "core/util/worker_pool.hpp"
 #include "runtime/cpu/floats.hpp"
-#include "runtime/cpu/worker_pool.hpp"
 #include "runtime/ops/matmul_epilogue.hpp"
 
 namespace pascaline::ops {
@@ -25,7 +25,7 @@ void multiply_few_rows(const Matmul& given) {
   const float* a = cpu::floats_at(given.a, 0, m * k, cpu::scratch(cpu::Scratch::shared, m * k));
   const cpu::Rows<float> vectors{a, k, m, k};
   const std::int64_t step = rows_of_slice(given.b);
-  cpu::worker_pool().run(given.b.shape[0], step, [&](std::int64_t begin, std::int64_t end) {
+  worker_pool().run(given.b.shape[0], step, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t first = begin; first < end; first += step) {
       const std::int64_t count = std::min(step, end - first);
       float* sums = cpu::scratch(cpu::Scratch::first, m * count);

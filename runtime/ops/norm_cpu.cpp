@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/util/worker_pool.hpp"
 #include "runtime/cpu/floats.hpp"
 #include "runtime/cpu/rounding.hpp"
-#include "runtime/cpu/worker_pool.hpp"
 #include "runtime/ops/norm.hpp"
 
 namespace pascaline::ops {
@@ -17,12 +17,12 @@ constexpr std::int64_t kNormSlice = 16'384;
 // Calls `row(i)` for each row of a matrix.
 template <typename Row>
 void for_rows(const TensorView& matrix, const Row& row) {
-  cpu::worker_pool().run(matrix.shape[0], std::max<std::int64_t>(1, kNormSlice / matrix.shape[1]),
-                         [&](std::int64_t begin, std::int64_t end) {
-                           for (std::int64_t i = begin; i < end; ++i) {
-                             row(i);
-                           }
-                         });
+  worker_pool().run(matrix.shape[0], std::max<std::int64_t>(1, kNormSlice / matrix.shape[1]),
+                    [&](std::int64_t begin, std::int64_t end) {
+                      for (std::int64_t i = begin; i < end; ++i) {
+                        row(i);
+                      }
+                    });
 }
 
 // The row of x, or of x + residual, which then is the residual's.

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/util/worker_pool.hpp"
 #include "runtime/cpu/floats.hpp"
-#include "runtime/cpu/worker_pool.hpp"
 #include "runtime/ops/normalising_matmul.hpp"
 
 namespace pascaline::ops {
@@ -31,13 +31,13 @@ void NormalisingMatmul::compute() const {
   const std::int64_t rows = a.shape[0];
   const std::int64_t width = a.shape[1];
   std::vector<float> normalised(static_cast<std::size_t>(rows * width));
-  cpu::worker_pool().run(rows, std::max<std::int64_t>(1, kNormalisedSlice / width),
-                         [&](std::int64_t begin, std::int64_t end) {
-                           const std::int64_t parts = width / norm.shape[0];
-                           for (std::int64_t part = begin * parts; part < end * parts; ++part) {
-                             normalise_row(*this, part, normalised.data() + part * norm.shape[0]);
-                           }
-                         });
+  worker_pool().run(rows, std::max<std::int64_t>(1, kNormalisedSlice / width),
+                    [&](std::int64_t begin, std::int64_t end) {
+                      const std::int64_t parts = width / norm.shape[0];
+                      for (std::int64_t part = begin * parts; part < end * parts; ++part) {
+                        normalise_row(*this, part, normalised.data() + part * norm.shape[0]);
+                      }
+                    });
   Matmul{.a = TensorView(normalised.data(), ElementType::float32, {rows, width}),
          .b = b,
          .c = c,

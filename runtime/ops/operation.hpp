@@ -61,7 +61,7 @@ void run(Dispatcher& dispatcher, const Op& op) {
 }
 
 /// Computes the operation on the processor, its tensors in host memory. Arithmetic is float32, sums over rows float64.
-/// It uses the threads of `cpu::worker_pool()`; a result does not depend on how many there are. Several threads may
+/// It uses the threads of `worker_pool()`; a result does not depend on how many there are. Several threads may
 /// call it at once: then all but one work alone. Lengths, slots, positions, indices and segments are read as kernels
 /// read them: what is out of range never leads out of a tensor. Throws as `is_needed`.
 template <Operation Op>

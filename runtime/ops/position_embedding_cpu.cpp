@@ -1,7 +1,7 @@
 #include <algorithm>
 
+#include "core/util/worker_pool.hpp"
 #include "runtime/cpu/floats.hpp"
-#include "runtime/cpu/worker_pool.hpp"
 #include "runtime/ops/position_embedding.hpp"
 
 namespace pascaline::ops {
@@ -54,12 +54,12 @@ void embed_patch(const PositionEmbedding& given, std::int64_t patch) {
 }  // namespace
 
 void PositionEmbedding::compute() const {
-  cpu::worker_pool().run(x.shape[0], std::max<std::int64_t>(1, kPatchSlice / x.shape[1]),
-                         [&](std::int64_t begin, std::int64_t end) {
-                           for (std::int64_t patch = begin; patch < end; ++patch) {
-                             embed_patch(*this, patch);
-                           }
-                         });
+  worker_pool().run(x.shape[0], std::max<std::int64_t>(1, kPatchSlice / x.shape[1]),
+                    [&](std::int64_t begin, std::int64_t end) {
+                      for (std::int64_t patch = begin; patch < end; ++patch) {
+                        embed_patch(*this, patch);
+                      }
+                    });
 }
 
 }  // namespace pascaline::ops

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/util/parallel.hpp"
+#include "core/util/worker_pool.hpp"
 #include "runtime/ops/reference.hpp"
 
 namespace pascaline {
@@ -32,7 +32,7 @@ void reference_position_embedding(const Problem& problem, std::span<const std::v
   const std::size_t width = dimension("WIDTH");
   const std::size_t side = dimension("SIDE");
   const std::size_t merge = dimension("MERGE");
-  parallel_for(grid_h * grid_w, 16, [&](std::size_t begin, std::size_t end) {
+  worker_pool().run(grid_h * grid_w, 16, [&](std::size_t begin, std::size_t end) {
     for (std::size_t patch = begin; patch < end; ++patch) {
       const std::size_t block = patch / (merge * merge);
       const std::size_t row = block / (grid_w / merge) * merge + patch / merge % merge;

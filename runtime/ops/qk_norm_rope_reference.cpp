@@ -2,7 +2,7 @@
 #include <cmath>
 #include <vector>
 
-#include "core/util/parallel.hpp"
+#include "core/util/worker_pool.hpp"
 #include "runtime/ops/reference.hpp"
 
 namespace pascaline {
@@ -95,7 +95,7 @@ void reference_qk_norm_rope(const Problem& problem, std::span<const std::vector<
   std::copy(inputs[8].begin(), inputs[8].end(), outputs[1].begin());
   std::copy(inputs[9].begin(), inputs[9].end(), outputs[2].begin());
   std::copy(inputs[10].begin(), inputs[10].end(), outputs[3].begin());
-  parallel_for(tokens, 4, [&](std::size_t begin, std::size_t end) {
+  worker_pool().run(tokens, 4, [&](std::size_t begin, std::size_t end) {
     for (std::size_t token = begin; token < end; ++token) {
       Rotation rotation{
           inputs[3].data(), inputs[4].data(), head_dim / 2, {0, dimension("SECTION_H"), dimension("SECTION_W")}, {},

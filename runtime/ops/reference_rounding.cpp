@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-#include "core/util/parallel.hpp"
+#include "core/util/worker_pool.hpp"
 #include "runtime/formats/int8_activations.hpp"
 
 namespace pascaline {
@@ -62,7 +62,7 @@ std::vector<double> product_of_rows(const std::vector<double>& a, const std::vec
   const std::size_t m = a.size() / k;
   const std::size_t n = b.size() / k;
   std::vector<double> c(m * n);
-  parallel_for(n, std::max<std::size_t>(1, 16'384 / k), [&](std::size_t begin, std::size_t end) {
+  worker_pool().run(n, std::max<std::size_t>(1, 16'384 / k), [&](std::size_t begin, std::size_t end) {
     for (std::size_t row = 0; row < m; ++row) {
       for (std::size_t column = begin; column < end; ++column) {
         double sum = 0;

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/util/worker_pool.hpp"
 #include "runtime/cpu/floats.hpp"
-#include "runtime/cpu/worker_pool.hpp"
 #include "runtime/formats/int8_heads.hpp"
 #include "runtime/ops/norm.hpp"
 #include "runtime/ops/rope.hpp"
@@ -174,12 +174,11 @@ void rotate_patch(const RopeVision& given, std::int64_t patch) {
 // Calls `place(i)` for each of `count` tokens or patches of so many elements.
 template <typename Place>
 void for_tokens(std::int64_t count, std::int64_t elements, const Place& place) {
-  cpu::worker_pool().run(count, std::max<std::int64_t>(1, kRopeSlice / elements),
-                         [&](std::int64_t begin, std::int64_t end) {
-                           for (std::int64_t i = begin; i < end; ++i) {
-                             place(i);
-                           }
-                         });
+  worker_pool().run(count, std::max<std::int64_t>(1, kRopeSlice / elements), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      place(i);
+    }
+  });
 }
 
 }  // namespace

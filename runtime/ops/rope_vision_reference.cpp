@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "core/util/parallel.hpp"
+#include "core/util/worker_pool.hpp"
 #include "runtime/ops/reference.hpp"
 
 namespace pascaline {
@@ -18,7 +18,7 @@ void reference_rope_vision(const Problem& problem, std::span<const std::vector<d
   const std::size_t half = head_dim / 2;
   const std::size_t quarter = head_dim / 4;
   std::copy(inputs[0].begin(), inputs[0].end(), outputs[0].begin());
-  parallel_for(patches, 4, [&](std::size_t begin, std::size_t end) {
+  worker_pool().run(patches, 4, [&](std::size_t begin, std::size_t end) {
     for (std::size_t patch = begin; patch < end; ++patch) {
       for (std::size_t head = 0; head < 2 * heads; ++head) {
         double* x = outputs[0].data() + patch * stride + head * head_dim;

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/util/parallel.hpp"
+#include "core/util/worker_pool.hpp"
 #include "runtime/ops/reference.hpp"
 
 namespace pascaline {
@@ -15,7 +15,7 @@ void reference_row_statistics(const Problem& problem, std::span<const std::vecto
   const bool has_means = problem.dimension("NORM") == 2;
   const double epsilon = static_cast<double>(problem.dimension("EPSILON")) / 1e9;
   std::vector<double>& statistics = outputs[0];
-  parallel_for(rows, std::max<std::size_t>(1, 16'384 / width), [&](std::size_t begin, std::size_t end) {
+  worker_pool().run(rows, std::max<std::size_t>(1, 16'384 / width), [&](std::size_t begin, std::size_t end) {
     for (std::size_t row = begin; row < end; ++row) {
       const std::span<const double> values(inputs[0].data() + row * width, width);
       double mean = 0;

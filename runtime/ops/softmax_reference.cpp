@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/util/parallel.hpp"
+#include "core/util/worker_pool.hpp"
 #include "runtime/ops/reference.hpp"
 
 namespace pascaline {
@@ -11,7 +11,7 @@ void reference_softmax(const Problem& problem, std::span<const std::vector<doubl
                        std::span<std::vector<double>> outputs) {
   const auto rows = static_cast<std::size_t>(problem.dimension("ROWS"));
   const auto width = static_cast<std::size_t>(problem.dimension("WIDTH"));
-  parallel_for(rows, std::max<std::size_t>(1, 4'096 / width), [&](std::size_t begin, std::size_t end) {
+  worker_pool().run(rows, std::max<std::size_t>(1, 4'096 / width), [&](std::size_t begin, std::size_t end) {
     for (std::size_t row = begin; row < end; ++row) {
       const double* x = inputs[0].data() + row * width;
       double* y = outputs[0].data() + row * width;

@@ -1,7 +1,7 @@
 #include <algorithm>
 
+#include "core/util/worker_pool.hpp"
 #include "runtime/cpu/floats.hpp"
-#include "runtime/cpu/worker_pool.hpp"
 #include "runtime/ops/transpose.hpp"
 
 namespace pascaline::ops {
@@ -34,7 +34,7 @@ void transpose_rows(const TensorView& x, const TensorView& y, std::int64_t begin
 
 void Transpose::compute() const {
   const std::int64_t squares = std::max<std::int64_t>(1, kTransposeSlice / kSquare / x.shape[0]);
-  cpu::worker_pool().run(x.shape[1], squares * kSquare, [&](std::int64_t begin, std::int64_t end) {
+  worker_pool().run(x.shape[1], squares * kSquare, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t first = begin; first < end; first += kSquare) {
       const std::int64_t last = std::min(first + kSquare, end);
       if (x.type == ElementType::float32) {

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "core/error.hpp"
-#include "core/util/parallel.hpp"
 #include "core/util/process.hpp"
+#include "core/util/worker_pool.hpp"
 #include "runtime/device/compile.hpp"
 #include "runtime/dispatch/planner.hpp"
 #include "runtime/model/place_space.hpp"

@@ -11,7 +11,7 @@
 #include <set>
 
 #include "core/error.hpp"
-#include "core/util/parallel.hpp"
+#include "core/util/worker_pool.hpp"
 #include "runtime/device/sm61/kernel_code.hpp"
 #include "tuner/search/searcher.hpp"
 #include "tuner/static_model/code_estimate.hpp"
@@ -201,7 +201,7 @@ class EstimatePool {
     const std::size_t from = out_.configs.size();
     out_.configs.insert(out_.configs.end(), added.begin(), added.end());
     times_.resize(out_.configs.size());
-    parallel_for(added.size(), 1, [&](std::size_t begin, std::size_t end) {
+    worker_pool().run(added.size(), 1, [&](std::size_t begin, std::size_t end) {
       for (std::size_t i = begin; i < end; ++i) {
         times_[from + i] = estimate(added[i], keys[i]);
       }

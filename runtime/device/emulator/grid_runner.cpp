@@ -1,25 +1,13 @@
 #include "runtime/device/emulator/grid_runner.hpp"
 
 #include <algorithm>
-#include <exception>
 #include <numeric>
 #include <random>
 
 namespace pascaline {
 
 GridRunner::GridRunner(unsigned workers, std::optional<std::uint64_t> shuffle)
-    : workers_(std::max(1u, workers)), shuffle_(shuffle) {}
-
-GridRunner::~GridRunner() {
-  {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
-  }
-  begin_.notify_all();
-  for (std::thread& thread : threads_) {
-    thread.join();
-  }
-}
+    : workers_(std::clamp(workers, 1u, unsigned{WorkerPool::kMaxThreads})), shuffle_(shuffle) {}
 
 std::optional<std::string> GridRunner::run(const EmulatedLaunch& launch) {
   launch_ = &launch;
@@ -31,19 +19,13 @@ std::optional<std::string> GridRunner::run(const EmulatedLaunch& launch) {
   put_in_order();
   // Static shared arrays of code under AddressSanitizer exist once, not once a worker.
   if (workers_ == 1 || blocks_ == 1 || launch.entry->address_sanitizer) {
-    work(own_);
+    work();
     return failure_;
   }
-  start_threads();
-  {
-    const std::lock_guard lock(mutex_);
-    ++generation_;
-    busy_ = static_cast<unsigned>(threads_.size());
+  if (!pool_) {
+    pool_.emplace(static_cast<int>(workers_));
   }
-  begin_.notify_all();
-  work(own_);
-  std::unique_lock lock(mutex_);
-  done_.wait(lock, [this] { return busy_ == 0; });
+  pool_->run(workers_, 1, [this](std::int64_t, std::int64_t) { work(); });
   return failure_;
 }
 
@@ -55,33 +37,14 @@ void GridRunner::put_in_order() {
   }
 }
 
-void GridRunner::start_threads() {
-  while (threads_.size() + 1 < workers_) {
-    threads_.emplace_back([this] { serve(); });
-  }
+BlockExecutor& GridRunner::executor_of_this_thread() {
+  const std::lock_guard lock(mutex_);
+  return executors_[std::this_thread::get_id()];
 }
 
-void GridRunner::serve() {
-  BlockExecutor executor;
-  std::uint64_t seen = 0;
-  std::unique_lock lock(mutex_);
-  for (;;) {
-    begin_.wait(lock, [&] { return stopping_ || generation_ != seen; });
-    if (stopping_) {
-      return;
-    }
-    seen = generation_;
-    lock.unlock();
-    work(executor);
-    lock.lock();
-    if (--busy_ == 0) {
-      done_.notify_one();
-    }
-  }
-}
-
-void GridRunner::work(BlockExecutor& executor) {
+void GridRunner::work() {
   std::optional<std::string> failure;
+  BlockExecutor& executor = executor_of_this_thread();
   executor.prepare(*launch_, !shuffle_            ? WarpOrder::side_by_side
                              : *shuffle_ % 2 == 0 ? WarpOrder::lowest_ahead
                                                   : WarpOrder::highest_ahead);

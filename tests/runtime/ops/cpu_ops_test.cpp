@@ -6,7 +6,7 @@
 #include <numeric>
 #include <thread>
 
-#include "runtime/cpu/worker_pool.hpp"
+#include "core/util/worker_pool.hpp"
 #include "runtime/ops/attention.hpp"
 #include "runtime/ops/elementwise.hpp"
 #include "runtime/ops/matmul.hpp"
@@ -231,7 +231,7 @@ TEST(CpuOpsTest, PositionsAndSlotsOutOfRange) {
 }
 
 TEST(CpuOpsTest, SeveralThreadsMayCallAtOnce) {
-  cpu::worker_pool().resize(3);
+  worker_pool().resize(3);
   Floats a({40, 300}, 0.3F);
   Floats b({200, 300}, 0.7F);
   Floats expected({40, 200}, 0);

@@ -7,7 +7,7 @@
 
 #include "core/elements.hpp"
 #include "core/error_bound.hpp"
-#include "runtime/cpu/worker_pool.hpp"
+#include "core/util/worker_pool.hpp"
 #include "runtime/formats/packed_matrix.hpp"
 #include "runtime/ops/advance.hpp"
 #include "runtime/ops/attention.hpp"
@@ -567,7 +567,7 @@ TensorView CpuProblem::view(const char* name, std::initializer_list<std::int64_t
 }
 
 void CpuProblem::check(int threads) {
-  cpu::worker_pool().resize(threads);
+  worker_pool().resize(threads);
   for (Slot& slot : slots_) {
     slot.buffer.set(slot.initial);
   }

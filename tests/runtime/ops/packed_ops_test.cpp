@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "runtime/cpu/worker_pool.hpp"
+#include "core/util/worker_pool.hpp"
 #include "runtime/formats/int8_activations.hpp"
 #include "runtime/formats/packed_matrix.hpp"
 #include "runtime/ops/gather.hpp"
@@ -53,7 +53,7 @@ std::vector<double> rounded_floats(const std::vector<float>& floats, std::int64_
 
 class PackedOpsTest : public ::testing::TestWithParam<ElementType> {
  protected:
-  void TearDown() override { cpu::worker_pool().resize(2); }
+  void TearDown() override { worker_pool().resize(2); }
 
   // c = a · bᵀ + bias of m rows, on the processor.
   [[nodiscard]] std::vector<float> product(const std::vector<float>& a, std::int64_t m) const {
@@ -138,9 +138,9 @@ TEST_P(PackedOpsTest, RowsThreadsAndStepsDoNotChangeAResult) {
   use(333, 520);
   constexpr std::int64_t kRows = 41;
   const std::vector<float> a = random_floats(kRows * k_, 8);
-  cpu::worker_pool().resize(1);
+  worker_pool().resize(1);
   const std::vector<float> alone = product(a, kRows);
-  cpu::worker_pool().resize(3);
+  worker_pool().resize(3);
   EXPECT_EQ(product(a, kRows), alone);
   EXPECT_EQ(product_in_steps(a, kRows), alone);
   for (const std::int64_t row : {0, 17, 40}) {

@@ -1,4 +1,4 @@
-#include "runtime/cpu/worker_pool.hpp"
+#include "core/util/worker_pool.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 
 #include "core/error.hpp"
 
-namespace pascaline::cpu {
+namespace pascaline {
 namespace {
 
 // How often each of `count` elements was visited, by slices of `grain`.
@@ -140,4 +140,4 @@ TEST(WorkerPoolTest, ThreadsAreCountedFromOneToTheMost) {
 }
 
 }  // namespace
-}  // namespace pascaline::cpu
+}  // namespace pascaline

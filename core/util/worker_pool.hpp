@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-namespace pascaline::cpu {
+namespace pascaline {
 
 /// Threads that wait for work between operations, so that handing out an operation costs far less than starting them:
 /// a decode step has some 200. A thread that has nothing to do looks for work for some microseconds, then sleeps.
@@ -80,4 +80,4 @@ class WorkerPool {
 /// quota allows as much time, until changed.
 [[nodiscard]] WorkerPool& worker_pool();
 
-}  // namespace pascaline::cpu
+}  // namespace pascaline

@@ -1,4 +1,4 @@
-#include "runtime/cpu/processor_quota.hpp"
+#include "core/util/processor_quota.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,9 +7,9 @@
 #include <fstream>
 #include <string>
 
-#include "runtime/cpu/worker_pool.hpp"
+#include "core/util/worker_pool.hpp"
 
-namespace pascaline::cpu {
+namespace pascaline {
 namespace {
 
 class ProcessorQuotaTest : public ::testing::Test {
@@ -78,4 +78,4 @@ TEST_F(ProcessorQuotaTest, ThreadsAreNoMoreThanThat) {
 }
 
 }  // namespace
-}  // namespace pascaline::cpu
+}  // namespace pascaline

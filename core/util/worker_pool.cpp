@@ -1,4 +1,4 @@
-#include "runtime/cpu/worker_pool.hpp"
+#include "core/util/worker_pool.hpp"
 
 #include <fmt/format.h>
 #include <sched.h>
@@ -7,9 +7,9 @@
 #include <cmath>
 
 #include "core/error.hpp"
-#include "runtime/cpu/processor_quota.hpp"
+#include "core/util/processor_quota.hpp"
 
-namespace pascaline::cpu {
+namespace pascaline {
 namespace {
 
 // Parts of the state.
@@ -187,4 +187,4 @@ WorkerPool& worker_pool() {
   return pool;
 }
 
-}  // namespace pascaline::cpu
+}  // namespace pascaline

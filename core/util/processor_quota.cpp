@@ -1,4 +1,4 @@
-#include "runtime/cpu/processor_quota.hpp"
+#include "core/util/processor_quota.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -8,7 +8,7 @@
 
 #include "core/util/first_line.hpp"
 
-namespace pascaline::cpu {
+namespace pascaline {
 namespace {
 
 namespace fs = std::filesystem;
@@ -77,4 +77,4 @@ std::optional<double> processor_quota(const fs::path& root) {
   return least;
 }
 
-}  // namespace pascaline::cpu
+}  // namespace pascaline
