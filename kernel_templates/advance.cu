@@ -4,17 +4,7 @@
 // Bytes: 40.
 // Launch: one block of THREADS.
 
-#ifndef THREADS
-#define THREADS 32  // threads of the block, five of which have something to do
-#endif
-#ifndef MIN_BLOCKS
-#define MIN_BLOCKS 1  // resident blocks an SM asked of the compiler
-#endif
-
 namespace {
-
-constexpr int kThreads = THREADS;
-constexpr int kMinBlocks = MIN_BLOCKS;
 
 static_assert(kThreads >= 5 && kThreads <= 1024, "a thread for each number");
 

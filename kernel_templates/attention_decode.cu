@@ -16,46 +16,6 @@
 #include "common/decode_attention.cuh"
 #include "common/types.cuh"
 
-#ifndef WARPS
-#define WARPS 8  // warps of a block
-#endif
-#ifndef BLOCKS_PER_SM
-#define BLOCKS_PER_SM 2  // blocks for each SM, among which the context is dealt out: sizes the grid
-#endif
-#ifndef KEY_LANES
-#define KEY_LANES 16  // lanes of a warp that share a key
-#endif
-#ifndef BATCH
-#define BATCH 2  // keys a lane reads at a time
-#endif
-#ifndef REDUCE_PTX
-#define REDUCE_PTX 0  // 1: reductions over lanes as inline PTX
-#endif
-#ifndef MIN_BLOCKS
-#define MIN_BLOCKS 2  // resident blocks an SM asked of the compiler
-#endif
-#ifndef HEAD_SIZE
-#define HEAD_SIZE 128  // HEAD_DIM
-#endif
-#ifndef HEADS_PER_KEY
-#define HEADS_PER_KEY 2  // HEADS / KV_HEADS
-#endif
-#ifndef VECTOR
-#define VECTOR 4  // elements of k and v a load takes: 16 bytes where a lane has so many
-#endif
-#ifndef KV_ALIGNED
-#define KV_ALIGNED 0  // 1: KV_STRIDE is a multiple of VECTOR
-#endif
-#ifndef STORAGE
-#define STORAGE float32  // element type of q
-#endif
-#ifndef OUTPUT
-#define OUTPUT float32  // element type of out
-#endif
-#ifndef CACHE
-#define CACHE float32  // element type of k and v
-#endif
-
 namespace {
 
 struct Constants {

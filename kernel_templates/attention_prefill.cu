@@ -20,58 +20,6 @@
 #include "common/segment_tile.cuh"
 #include "common/types.cuh"
 
-#ifndef BLOCK_Q
-#define BLOCK_Q 64  // queries of a block
-#endif
-#ifndef BLOCK_K
-#define BLOCK_K 64  // keys of a tile
-#endif
-#ifndef THREAD_Q
-#define THREAD_Q 8  // queries of a thread
-#endif
-#ifndef ROW_LANES
-#define ROW_LANES 16  // lanes of a warp that share their queries, and split keys and columns of out among them
-#endif
-#ifndef SLICE_D
-#define SLICE_D 8  // depth of a slice of Q and K in shared memory
-#endif
-#ifndef SLICE_K
-#define SLICE_K 8  // keys of a slice of V in shared memory
-#endif
-#ifndef VECTOR
-#define VECTOR 4  // elements a global load takes
-#endif
-#ifndef KEYS_PER_SPLIT
-#define KEYS_PER_SPLIT 64  // keys a block walks over before others help with its queries; 0: no matter how many
-#endif
-#ifndef REDUCE_PTX
-#define REDUCE_PTX 0  // 1: reductions over lanes as inline PTX
-#endif
-#ifndef MIN_BLOCKS
-#define MIN_BLOCKS 2  // resident blocks an SM asked of the compiler
-#endif
-#ifndef HEAD_SIZE
-#define HEAD_SIZE 128  // HEAD_DIM
-#endif
-#ifndef CAUSAL_MASK
-#define CAUSAL_MASK 1  // CAUSAL
-#endif
-#ifndef SEGMENTED
-#define SEGMENTED 0  // 1: SEGMENTS > 1
-#endif
-#ifndef Q_ALIGNED
-#define Q_ALIGNED 0  // 1: Q_STRIDE is a multiple of VECTOR
-#endif
-#ifndef KV_ALIGNED
-#define KV_ALIGNED 0  // 1: KV_STRIDE is a multiple of VECTOR
-#endif
-#ifndef STORAGE
-#define STORAGE float32  // element type of q and out
-#endif
-#ifndef CACHE
-#define CACHE float32  // element type of k and v
-#endif
-
 namespace {
 
 struct Constants {
@@ -96,12 +44,9 @@ constexpr int kBlockK = BLOCK_K;
 constexpr int kThreadQ = THREAD_Q;
 constexpr int kThreadK = Attention::kThreadK;
 constexpr int kThreadD = Attention::kThreadD;
-constexpr int kKeysPerSplit = KEYS_PER_SPLIT;
 constexpr int kHeadSize = HEAD_SIZE;
-constexpr bool kCausal = CAUSAL_MASK != 0;
-constexpr bool kSegmented = SEGMENTED != 0;
 
-static_assert(!(kCausal && kSegmented), "segments have no causal mask");
+static_assert(!(kCausalMask && kSegmented), "segments have no causal mask");
 
 // The queries of a block, and the keys it looks at.
 struct Work {
@@ -129,14 +74,14 @@ struct Work {
 
   // Strikes out the scores of keys that a query does not see.
   __device__ __forceinline__ void mask(float (&scores)[kThreadQ][kThreadK], Attention::Place place, int key) const {
-    const int seen_by_all = kCausal ? first_row + diagonal + 1 : last_key;
+    const int seen_by_all = kCausalMask ? first_row + diagonal + 1 : last_key;
     if (key + kBlockK <= seen_by_all && key + kBlockK <= last_key) {
       return;
     }
 #pragma unroll
     for (int i = 0; i < kThreadQ; ++i) {
       int end = last_key;
-      if constexpr (kCausal) {
+      if constexpr (kCausalMask) {
         const int seen = first_row + place.row_of(i) + diagonal + 1;
         end = seen < end ? seen : end;
       }
@@ -156,7 +101,7 @@ __device__ __forceinline__ Work find_tile(const int* __restrict__ starts, int se
     return Work{found.first, found.end, found.begin, found.end, 0, found.first < found.end ? 1 : 0, found.end - 1};
   }
   Work work{tile * kBlockQ, queries, 0, keys, keys - queries, 1, keys - 1};
-  if constexpr (kCausal) {
+  if constexpr (kCausalMask) {
     const int seen = work.diagonal + work.first_row + kBlockQ;
     work.last_key = seen < keys ? seen : keys;
   }

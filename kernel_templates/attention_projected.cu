@@ -25,77 +25,9 @@
 #include "common/token_attention.cuh"
 #include "common/types.cuh"
 
-#ifndef WARPS
-#define WARPS 8  // warps of a block
-#endif
-#ifndef BLOCKS_PER_SM
-#define BLOCKS_PER_SM 2  // blocks for each SM: sizes the grid, and the ranges of the context
-#endif
-#ifndef KEY_LANES
-#define KEY_LANES 16  // lanes of a warp that share a key
-#endif
-#ifndef BATCH
-#define BATCH 2  // keys a lane reads at a time
-#endif
-#ifndef ROWS
-#define ROWS 2  // rows of the weight a warp works on
-#endif
-#ifndef WARPS_K
-#define WARPS_K 4  // warps of a block that share the depth of the same rows
-#endif
-#ifndef VECTOR_BYTES
-#define VECTOR_BYTES 16  // bytes of weights a load takes
-#endif
-#ifndef UNROLL
-#define UNROLL 2  // loads of a row in flight
-#endif
-#ifndef PREFETCH
-#define PREFETCH 0  // 1: the next loads are on their way while those before are multiplied
-#endif
-#ifndef TICKETS_AHEAD
-#define TICKETS_AHEAD 0  // 1: a block draws its next item when it begins one, not when it is through with that
-#endif
-#ifndef REDUCE_PTX
-#define REDUCE_PTX 0  // 1: reductions over lanes as inline PTX
-#endif
-#ifndef MIN_BLOCKS
-#define MIN_BLOCKS 2  // resident blocks an SM asked of the compiler
-#endif
-#ifndef HEAD_SIZE
-#define HEAD_SIZE 128  // HEAD_DIM
-#endif
-#ifndef HEADS_PER_KEY
-#define HEADS_PER_KEY 2  // HEADS / KV_HEADS
-#endif
-#ifndef VECTOR
-#define VECTOR 4  // elements of k and v a load takes: 16 bytes where a lane has so many
-#endif
-#ifndef NORMED
-#define NORMED 1  // 1: query and key heads are normalised first
-#endif
-#ifndef EPSILON_NANO
-#define EPSILON_NANO 1000  // billionths that are added to the mean of squares
-#endif
-#ifndef WHOLE_STEPS
-#define WHOLE_STEPS 0  // 1: UNROLL loads of all lanes divide HEADS·HEAD_DIM
-#endif
-#ifndef STAGED
-#define STAGED 1  // 1: shared memory has room for what attention gives
-#endif
-#ifndef STORAGE
-#define STORAGE float32  // element type of qkv, x and c
-#endif
-#ifndef CACHE
-#define CACHE float32  // element type of the caches
-#endif
-#ifndef WEIGHT
-#define WEIGHT float32  // element type of weight
-#endif
-
 namespace {
 
 constexpr int kThreads = 32 * WARPS;
-constexpr bool kStaged = STAGED != 0;
 using Order = Tickets<TICKETS_AHEAD != 0>;
 
 struct Constants {

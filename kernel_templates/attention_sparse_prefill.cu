@@ -25,49 +25,6 @@
 #include "common/sparse_keys.cuh"
 #include "common/types.cuh"
 
-#ifndef BLOCK_Q
-#define BLOCK_Q 64  // queries of a block
-#endif
-#ifndef BLOCK_K
-#define BLOCK_K 64  // keys of a tile
-#endif
-#ifndef THREAD_Q
-#define THREAD_Q 8  // queries of a thread
-#endif
-#ifndef ROW_LANES
-#define ROW_LANES 16  // lanes of a warp that share their queries, and split keys and columns of out among them
-#endif
-#ifndef SLICE_D
-#define SLICE_D 8  // depth of a slice of Q and K in shared memory
-#endif
-#ifndef SLICE_K
-#define SLICE_K 8  // keys of a slice of V in shared memory
-#endif
-#ifndef VECTOR
-#define VECTOR 4  // elements a global load takes
-#endif
-#ifndef KEYS_PER_SPLIT
-#define KEYS_PER_SPLIT 64  // keys a block walks over before others help with its queries; 0: no matter how many
-#endif
-#ifndef REDUCE_PTX
-#define REDUCE_PTX 0  // 1: reductions over lanes as inline PTX
-#endif
-#ifndef MIN_BLOCKS
-#define MIN_BLOCKS 2  // resident blocks an SM asked of the compiler
-#endif
-#ifndef HEAD_SIZE
-#define HEAD_SIZE 128  // HEAD_DIM
-#endif
-#ifndef LISTED
-#define LISTED 0  // 1: LISTS > 0
-#endif
-#ifndef STORAGE
-#define STORAGE float32  // element type of q and out
-#endif
-#ifndef CACHE
-#define CACHE float32  // element type of k and v
-#endif
-
 namespace {
 
 struct Constants {
@@ -92,7 +49,6 @@ constexpr int kBlockQ = BLOCK_Q;
 constexpr int kBlockK = BLOCK_K;
 constexpr int kThreadQ = THREAD_Q;
 constexpr int kThreadK = Attention::kThreadK;
-constexpr int kKeysPerSplit = KEYS_PER_SPLIT;
 constexpr int kHeadSize = HEAD_SIZE;
 
 static_assert((kBlockK & (kBlockK - 1)) == 0, "rows of keys lie in a ring of two tiles");

@@ -13,16 +13,8 @@
 // Scores become integers of the same order, in shared memory. The smallest chosen one is found bit by bit, by counting
 // how many are as large; what is larger is chosen, and of the equal ones the first.
 
-#ifndef THREADS
-#define THREADS 256  // threads of a block
-#endif
-#ifndef MIN_BLOCKS
-#define MIN_BLOCKS 1  // resident blocks an SM asked of the compiler
-#endif
-
 namespace {
 
-constexpr int kThreads = THREADS;
 constexpr int kWarps = kThreads / 32;
 constexpr int kMostBlocks = 8192;
 

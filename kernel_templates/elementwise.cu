@@ -10,39 +10,11 @@
 #include "common/activation.cuh"
 #include "common/row.cuh"
 
-#ifndef BLOCK_THREADS
-#define BLOCK_THREADS 256  // threads of a block
-#endif
-#ifndef VECTOR
-#define VECTOR 4  // neighbouring elements a thread takes at a time
-#endif
-#ifndef UNROLL
-#define UNROLL 2  // vectors a thread loads before it uses the first
-#endif
-#ifndef MIN_BLOCKS
-#define MIN_BLOCKS 4  // resident blocks an SM asked of the compiler
-#endif
-#ifndef FORMULA
-#define FORMULA 0  // what is computed, see above
-#endif
-#ifndef INPUT
-#define INPUT float32  // element type of a and b
-#endif
-#ifndef OUTPUT
-#define OUTPUT float32  // element type of y
-#endif
-
 namespace {
-
-constexpr int kThreads = BLOCK_THREADS;
-constexpr int kVector = VECTOR;
-constexpr int kUnroll = UNROLL;
-constexpr int kMinBlocks = MIN_BLOCKS;
-constexpr int kFormula = FORMULA;
 
 constexpr bool kTwoInputs = kFormula == 1 || kFormula == 2 || kFormula == 5;
 
-static_assert(kThreads % 32 == 0 && kThreads <= 1024, "a block is whole warps");
+static_assert(kBlockThreads % 32 == 0 && kBlockThreads <= 1024, "a block is whole warps");
 static_assert(kVector >= 1 && kUnroll >= 1, "counts");
 static_assert(kFormula >= 0 && kFormula <= 5, "a known formula");
 
@@ -73,15 +45,15 @@ __device__ __forceinline__ void load_part(float (&value)[kVector], const INPUT* 
 
 }  // namespace
 
-extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
+extern "C" __global__ void __launch_bounds__(kBlockThreads, kMinBlocks)
     elementwise(const INPUT* a, const INPUT* b, OUTPUT* y, long long count) {
-  const long long first = (static_cast<long long>(blockIdx.x) * (kThreads * kUnroll) + threadIdx.x) * kVector;
+  const long long first = (static_cast<long long>(blockIdx.x) * (kBlockThreads * kUnroll) + threadIdx.x) * kVector;
   float value[kUnroll][kVector];
   float other[kUnroll][kVector] = {};
   int end[kUnroll];
 #pragma unroll
   for (int u = 0; u < kUnroll; ++u) {
-    const long long at = first + u * (kThreads * kVector);
+    const long long at = first + u * (kBlockThreads * kVector);
     end[u] = count - at >= kVector ? kVector : count > at ? static_cast<int>(count - at) : 0;
     load_part(value[u], a + at, end[u]);
     if constexpr (kTwoInputs) {
@@ -90,7 +62,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
   }
 #pragma unroll
   for (int u = 0; u < kUnroll; ++u) {
-    OUTPUT* out = y + first + u * (kThreads * kVector);
+    OUTPUT* out = y + first + u * (kBlockThreads * kVector);
 #pragma unroll
     for (int v = 0; v < kVector; ++v) {
       value[u][v] = apply(value[u][v], other[u][v]);

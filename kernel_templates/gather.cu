@@ -12,39 +12,7 @@
 #include "common/row.cuh"
 #include "common/table_row.cuh"
 
-#ifndef THREADS_PER_ROW
-#define THREADS_PER_ROW 128  // threads that share a row
-#endif
-#ifndef ROWS_PER_BLOCK
-#define ROWS_PER_BLOCK 1  // rows a block takes
-#endif
-#ifndef VECTOR
-#define VECTOR 4  // neighbouring elements a thread takes at a time
-#endif
-#ifndef UNROLL
-#define UNROLL 4  // vectors a thread loads before it stores the first
-#endif
-#ifndef MIN_BLOCKS
-#define MIN_BLOCKS 4  // resident blocks an SM asked of the compiler
-#endif
-#ifndef ROWS_ALIGNED
-#define ROWS_ALIGNED 0  // 1: WIDTH is a multiple of VECTOR
-#endif
-#ifndef TABLE
-#define TABLE float32  // element type of the table
-#endif
-#ifndef STORAGE
-#define STORAGE float32  // element type of y
-#endif
-
 namespace {
-
-constexpr int kThreadsPerRow = THREADS_PER_ROW;
-constexpr int kRowsPerBlock = ROWS_PER_BLOCK;
-constexpr int kVector = VECTOR;
-constexpr int kUnroll = UNROLL;
-constexpr int kMinBlocks = MIN_BLOCKS;
-constexpr bool kAligned = ROWS_ALIGNED != 0;
 
 constexpr int kThreads = kThreadsPerRow * kRowsPerBlock;
 constexpr int kStep = kThreadsPerRow * kVector;  // columns a row's threads take at a time
@@ -71,11 +39,12 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
   float value[kUnroll][kVector];
 #pragma unroll
   for (int u = 0; u < kUnroll; ++u) {
-    load_table_row<TABLE, kAligned>(value[u], table, known ? index : 0, first + u * kStep, known ? width : 0, width);
+    load_table_row<TABLE, kRowsAligned>(value[u], table, known ? index : 0, first + u * kStep, known ? width : 0,
+                                        width);
   }
 #pragma unroll
   for (int u = 0; u < kUnroll; ++u) {
-    store_floats<kAligned>(to, first + u * kStep, width, value[u]);
+    store_floats<kRowsAligned>(to, first + u * kStep, width, value[u]);
   }
 }
 

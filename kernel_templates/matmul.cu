@@ -37,124 +37,9 @@
 #include "common/types.cuh"
 #include "common/vector.cuh"
 
-#ifndef BLOCK_M
-#define BLOCK_M 64  // rows of C a block computes
-#endif
-#ifndef BLOCK_N
-#define BLOCK_N 64  // columns of C a block computes
-#endif
-#ifndef BLOCK_K
-#define BLOCK_K 16  // depth of a slice held in shared memory
-#endif
-#ifndef THREAD_M
-#define THREAD_M 4  // rows of C a thread computes
-#endif
-#ifndef THREAD_N
-#define THREAD_N 8  // columns of C a thread computes
-#endif
-#ifndef LANES_N
-#define LANES_N 8  // threads of a warp side by side along N; the other 32 / LANES_N lie along M
-#endif
-#ifndef LANE_PAIRS
-#define LANE_PAIRS 1  // 1: neighbouring lanes lie in two rows of C, so that half a warp reads few words of A and of B
-#endif
-#ifndef VECTOR
-#define VECTOR 4  // elements a global load takes
-#endif
-#ifndef ROWS_FIRST
-#define ROWS_FIRST 0  // 1: neighbouring threads load different rows; 0: along a row as far as a slice goes
-#endif
-#ifndef PADDING
-#define PADDING 4  // unused floats behind each row in shared memory
-#endif
-#ifndef STAGES
-#define STAGES 2  // 2: the next slice is stored to a second buffer while this one is used
-#endif
-#ifndef STORE_AHEAD
-#define STORE_AHEAD 0  // depths of a slice still to multiply when the next slice is stored
-#endif
-#ifndef FRAGMENTS
-#define FRAGMENTS 2  // 2: a depth's operands are read from shared memory while those before are multiplied
-#endif
-#ifndef ORDER
-#define ORDER 0  // of a depth's multiply-adds: 0 along rows, 1 along rows to and fro, 2 along columns to and fro
-#endif
-#ifndef SWAP
-#define SWAP 0  // column c of a slice of B lies at c ^ SWAP in shared memory
-#endif
-#ifndef UNROLL_K
-#define UNROLL_K 16  // unrolling of the loop over a slice's depth
-#endif
-#ifndef SPLIT_K
-#define SPLIT_K 0  // blocks that share the depth of one tile; 0: as many as are resident at once
-#endif
-#ifndef SPLITS
-#define SPLITS 1  // SPLIT_K, or the number that it leaves open
-#endif
-#ifndef SPLIT_TAIL
-#define SPLIT_TAIL 0  // 1: only tiles that are left over behind full waves of blocks are split
-#endif
-#ifndef WAVE
-#define WAVE 0  // with SPLIT_TAIL the blocks of a wave
-#endif
-#ifndef STREAM
-#define STREAM 0  // blocks an SM that share the depths of all tiles evenly; 0: a block has one tile, or a part of it
-#endif
-#ifndef GROUP_M
-#define GROUP_M 8  // tiles along M that are computed before the next tile along N, to share B in the L2 cache
-#endif
-#ifndef MIN_BLOCKS
-#define MIN_BLOCKS 2  // resident blocks an SM asked of the compiler; 0: no launch bounds
-#endif
-#ifndef ROWS_ALIGNED
-#define ROWS_ALIGNED 0  // 1: K is a multiple of VECTOR
-#endif
-#ifndef COLUMNS_ALIGNED
-#define COLUMNS_ALIGNED 0  // 1: N is a multiple of 4
-#endif
-#ifndef FINISH
-#define FINISH 0  // the epilogue, by its number in common/epilogue.cuh
-#endif
-#ifndef NORMALISE
-#define NORMALISE 0  // how rows of A are normalised, by the numbers in common/normed_operand.cuh
-#endif
-#ifndef HEAD_SIZE
-#define HEAD_SIZE 0  // columns of a head whose pairs are turned; 0: none are
-#endif
-#ifndef STORAGE
-#define STORAGE float32  // element type of A, C and the residual
-#endif
-#ifndef WEIGHT
-#define WEIGHT float32  // element type of B
-#endif
-
 namespace {
 
-constexpr int kBlockM = BLOCK_M;
-constexpr int kBlockN = BLOCK_N;
-constexpr int kBlockK = BLOCK_K;
-constexpr int kThreadM = THREAD_M;
-constexpr int kThreadN = THREAD_N;
-constexpr int kLanesN = LANES_N;
 constexpr int kLanesM = 32 / kLanesN;
-constexpr bool kLanePairs = LANE_PAIRS != 0;
-constexpr int kVector = VECTOR;
-constexpr bool kRowsFirst = ROWS_FIRST != 0;
-constexpr int kPadding = PADDING;
-constexpr int kStages = STAGES;
-constexpr int kStoreAhead = STORE_AHEAD;
-constexpr int kFragments = FRAGMENTS;
-constexpr int kSwap = SWAP;
-constexpr int kUnrollK = UNROLL_K;
-constexpr int kSplits = SPLITS;
-constexpr int kWave = WAVE;
-constexpr bool kStream = STREAM != 0;
-constexpr int kGroupM = GROUP_M;
-constexpr bool kRowsAligned = ROWS_ALIGNED != 0;
-constexpr bool kColumnsAligned = COLUMNS_ALIGNED != 0;
-constexpr int kFinish = FINISH;
-constexpr int kNorm = NORMALISE;
-constexpr int kHeadSize = HEAD_SIZE;
 
 constexpr int kThreads = (kBlockM / kThreadM) * (kBlockN / kThreadN);
 constexpr int kWarpsN = kBlockN / (kLanesN * kThreadN);
@@ -174,7 +59,7 @@ static_assert(kBlockK % kUnrollK == 0 && kUnrollK % kFragments == 0, "unrolled s
 static_assert(kSplits >= 1 && kGroupM >= 1 && (SPLIT_K == 0 || SPLIT_K == kSplits), "counts");
 static_assert(!kStream || kSplits == 1, "depths are either streamed or split");
 static_assert((SPLIT_TAIL != 0) == (kWave > 0) && (kWave == 0 || kSplits > 1), "tiles left over are split");
-static_assert(kNorm >= kNormNone && kNorm <= kNormQuarters, "a known norm");
+static_assert(kNormalise >= kNormNone && kNormalise <= kNormQuarters, "a known norm");
 static_assert(kHeadSize == 0 || kFinish == kEpilogueBias, "a bias is added before heads are turned");
 static_assert(!Epilogue<kFinish>::kHalves || kThreadN % 2 == 0, "a thread holds gate and factor");
 
@@ -194,7 +79,7 @@ struct OperandOfA<kNormNone> : PlainOperandA {
                                         int depth, RowNorm /*norm*/)
       : PlainOperandA(elements, first_row, rows, first_k, depth) {}
 };
-using OperandA = OperandOfA<kNorm>;
+using OperandA = OperandOfA<kNormalise>;
 
 using Fragment = Product<kThreadM, kChunkM, kLanesM * kChunkM, OperandA::kRow, kThreadN, kChunkN, kLanesN * kChunkN,
                          OperandB::kRow, ORDER, kSwap>::Fragment;
@@ -340,10 +225,10 @@ struct TileStore {
     if (row < m) {
       const int column = tile.first_column + place.column_of(chunk % kColumnChunks * kChunkN);
       float scaled[kChunkN];
-      const float factor = kNorm == kNormRms ? statistics[row] : 1.0f;
+      const float factor = kNormalise == kNormRms ? statistics[row] : 1.0f;
 #pragma unroll
       for (int j = 0; j < kChunkN; ++j) {
-        scaled[j] = kNorm == kNormRms ? sum[j] * factor : sum[j];
+        scaled[j] = kNormalise == kNormRms ? sum[j] * factor : sum[j];
       }
       constexpr bool kAligned = kColumnsAligned && kChunkN == 4;
       if constexpr (kHeadSize > 0) {
@@ -468,9 +353,9 @@ extern "C" __global__ void matmul_reference(const STORAGE* __restrict__ a, const
   for (int first = 0; first < k; first += kTile) {
     const bool inside = first + x < k;
     double element = inside && row < m ? to_float(a[static_cast<long long>(row) * k + first + x]) : 0.0f;
-    if (kNorm != kNormNone && inside && row < m) {
-      constexpr bool kShifts = kNorm != kNormRms;
-      constexpr int kParts = kNorm == kNormQuarters ? 4 : 1;
+    if (kNormalise != kNormNone && inside && row < m) {
+      constexpr bool kShifts = kNormalise != kNormRms;
+      constexpr int kParts = kNormalise == kNormQuarters ? 4 : 1;
       const int part = row * kParts + (first + x) / (k / kParts);
       const int weight = (first + x) % (k / kParts);
       element -= kShifts ? statistics[m * kParts + part] : 0.0f;

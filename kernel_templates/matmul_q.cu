@@ -27,81 +27,12 @@
 #include "common/types.cuh"
 #include "common/vector.cuh"
 
-#ifndef BLOCK_M
-#define BLOCK_M 128  // rows of C a block computes
-#endif
-#ifndef BLOCK_N
-#define BLOCK_N 64  // columns of C a block computes
-#endif
-#ifndef BLOCK_K
-#define BLOCK_K 64  // depth of a slice held in shared memory
-#endif
-#ifndef THREAD_M
-#define THREAD_M 8  // rows of C a thread computes
-#endif
-#ifndef THREAD_N
-#define THREAD_N 8  // columns of C a thread computes
-#endif
-#ifndef LANES_N
-#define LANES_N 8  // threads of a warp side by side along N; the other 32 / LANES_N lie along M
-#endif
-#ifndef LANE_PAIRS
-#define LANE_PAIRS 1  // 1: neighbouring lanes lie in two rows of C
-#endif
-#ifndef STAGES
-#define STAGES 2  // 2: the next slice is stored to a second buffer while this one is used
-#endif
-#ifndef UNPACK_LATE
-#define UNPACK_LATE 0  // 1: values of four bits stay packed in shared memory; 0: they are unpacked on the way there
-#endif
-#ifndef UNROLL
-#define UNROLL 2  // blocks of a slice whose code follows one another
-#endif
-#ifndef SPLIT_K
-#define SPLIT_K 0  // blocks that share the depth of one tile; 0: as many as are resident at once
-#endif
-#ifndef SPLITS
-#define SPLITS 1  // SPLIT_K, or the number that it leaves open
-#endif
-#ifndef GROUP_M
-#define GROUP_M 8  // tiles along M that are computed before the next tile along N, to share B in the L2 cache
-#endif
-#ifndef MIN_BLOCKS
-#define MIN_BLOCKS 2  // resident blocks an SM asked of the compiler; 0: no launch bounds
-#endif
-#ifndef COLUMNS_ALIGNED
-#define COLUMNS_ALIGNED 0  // 1: N is a multiple of 4
-#endif
-#ifndef FINISH
-#define FINISH 0  // the epilogue, by its number in common/epilogue.cuh
-#endif
-#ifndef STORAGE
-#define STORAGE float32  // element type of C and the residual
-#endif
-#ifndef WEIGHT
-#define WEIGHT q8_0  // format of B
-#endif
-
 namespace {
 
-constexpr int kBlockM = BLOCK_M;
-constexpr int kBlockN = BLOCK_N;
-constexpr int kBlockK = BLOCK_K;
-constexpr int kThreadM = THREAD_M;
-constexpr int kThreadN = THREAD_N;
-constexpr int kLanesN = LANES_N;
 constexpr int kLanesM = 32 / kLanesN;
-constexpr bool kLanePairs = LANE_PAIRS != 0;
-constexpr int kStages = STAGES;
-constexpr int kUnroll = UNROLL;
-constexpr int kSplits = SPLITS;
-constexpr int kGroupM = GROUP_M;
-constexpr bool kColumnsAligned = COLUMNS_ALIGNED != 0;
-constexpr int kFinish = FINISH;
 
 using Form = Packed<WEIGHT>;
 constexpr bool kRowScales = Form::kScales == 0;  // integers are summed along whole rows
-constexpr bool kPacked = UNPACK_LATE != 0;
 
 constexpr int kThreads = (kBlockM / kThreadM) * (kBlockN / kThreadN);
 constexpr int kWarpsN = kBlockN / (kLanesN * kThreadN);
@@ -117,7 +48,7 @@ constexpr int kFolds = kBlockK / (4 * kFoldWords);
 constexpr int kRunN = kBlockN / kChunk + 2;
 constexpr int kUnitsM = kBlockM + 2;
 constexpr int kUnitsN = kChunk * kRunN;
-constexpr int kDepthsB = kPacked ? kBlocks : 2 * kBlocks;
+constexpr int kDepthsB = kUnpackLate ? kBlocks : 2 * kBlocks;
 
 static_assert(32 % kLanesN == 0 && (!kLanePairs || kLanesM % 2 == 0), "a warp has 32 lanes");
 static_assert(kBlockM % (kLanesM * kThreadM) == 0 && kBlockN % (kLanesN * kThreadN) == 0, "warps tile the block");
@@ -126,7 +57,7 @@ static_assert(kThreadN % kChunk == 0 && kThreadN % 2 == 0, "chunks tile a thread
 static_assert(kStages == 1 || kStages == 2, "one or two shared buffers");
 static_assert(kBlockK % 32 == 0 && kFolds % kUnroll == 0, "unrolled steps tile a slice");
 static_assert(kSplits >= 1 && kGroupM >= 1 && (SPLIT_K == 0 || SPLIT_K == kSplits), "counts");
-static_assert(!kPacked || kFoldWords == 8, "only values of four bits stay packed");
+static_assert(!kUnpackLate || kFoldWords == 8, "only values of four bits stay packed");
 static_assert(!Epilogue<kFinish>::kHalves || kThreadN % 2 == 0, "a thread holds gate and factor");
 constexpr bool kRounds = kFinish == kEpilogueSwigluInt8;
 constexpr int kChunksOfBlock = 16 / kLanesN;  // of a thread that lie in the 64 columns of a block of 32 results
@@ -292,7 +223,7 @@ struct OperandB {
       if (has(i)) {
         const int block = block_of(i);
         const int unit = unit_of_column(column_of(i));
-        store_values<kPacked>(stage, values[i], block, unit);
+        store_values<kUnpackLate>(stage, values[i], block, unit);
         if constexpr (!kRowScales) {
           const BlockScales scales = Form::scales(header[i], next_block[i] - kBlocks);
           stage.scales_b[block][unit] = {scales.scale[0], Form::kHasMin ? scales.min : scales.scale[1]};
@@ -419,7 +350,7 @@ __device__ __forceinline__ void multiply_fold(Total (&sum)[kThreadM * kChunksN][
     for (int g = 0; g < kColumnsAtOnce; ++g) {
       const int j = column + g;
       const int unit = unit_of_column(place.column) + j % kChunk * kRunN + j / kChunk * kLanesN;
-      load_fold<kPacked, Form>(b[g], stage, unit, fold);
+      load_fold<kUnpackLate, Form>(b[g], stage, unit, fold);
       if constexpr (!kRowScales) {
         const ScalePair loaded = stage.scales_b[fold * kFoldWords / 8][unit];
         const float scale = Form::kScales == 2 && fold % 2 == 1 ? loaded.second : loaded.first;

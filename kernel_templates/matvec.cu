@@ -18,60 +18,12 @@
 #include "common/types.cuh"
 #include "common/vector.cuh"
 
-#ifndef ROWS
-#define ROWS 2  // rows of B a warp works on
-#endif
-#ifndef WARPS
-#define WARPS 4  // warps a block
-#endif
-#ifndef WARPS_K
-#define WARPS_K 1  // warps of a block that share the depth of the same rows
-#endif
-#ifndef VECTOR_BYTES
-#define VECTOR_BYTES 16  // bytes of weights a load takes
-#endif
-#ifndef UNROLL
-#define UNROLL 4  // loads of a row in flight
-#endif
-#ifndef SPLIT_K
-#define SPLIT_K 1  // blocks that share the depth of the same rows
-#endif
-#ifndef STAGE_A
-#define STAGE_A 0  // 1: A goes through shared memory, as float; 0: through the cache
-#endif
-#ifndef REDUCE_PTX
-#define REDUCE_PTX 0  // 1: a step of a reduction is one piece of inline PTX
-#endif
-#ifndef MIN_BLOCKS
-#define MIN_BLOCKS 0  // resident blocks an SM asked of the compiler; 0: no launch bounds but the threads
-#endif
-#ifndef ROWS_A
-#define ROWS_A 1  // M
-#endif
-#ifndef ROWS_ALIGNED
-#define ROWS_ALIGNED 0  // 1: K is a multiple of 8
-#endif
-#ifndef FINISH
-#define FINISH 0  // the epilogue, by its number in common/epilogue.cuh
-#endif
-#ifndef STORAGE
-#define STORAGE float32  // element type of A, C and the residual
-#endif
-#ifndef WEIGHT
-#define WEIGHT float32  // element type of B
-#endif
-
 namespace {
 
 constexpr int kRows = ROWS;
-constexpr int kWarps = WARPS;
 constexpr int kWarpsK = WARPS_K;
 constexpr int kVector = VECTOR_BYTES / static_cast<int>(sizeof(WEIGHT));
-constexpr int kSplitK = SPLIT_K;
-constexpr bool kStageA = STAGE_A != 0;
-constexpr bool kReducePtx = REDUCE_PTX != 0;
 constexpr int kM = ROWS_A;
-constexpr int kFinish = FINISH;
 
 struct Constants {
   using Weight = WEIGHT;

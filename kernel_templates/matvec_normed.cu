@@ -18,67 +18,6 @@
 #include "common/row_share.cuh"
 #include "common/types.cuh"
 
-#ifndef ROWS
-#define ROWS 2  // rows of B a warp works on
-#endif
-#ifndef WARPS
-#define WARPS 8  // warps a block
-#endif
-#ifndef WARPS_K
-#define WARPS_K 1  // warps of a block that share the depth of the same rows
-#endif
-#ifndef VECTOR_BYTES
-#define VECTOR_BYTES 16  // bytes of weights a load takes
-#endif
-#ifndef UNROLL
-#define UNROLL 2  // loads of a row in flight
-#endif
-#ifndef PREFETCH
-#define PREFETCH 0  // 1: the next loads are on their way while those before are multiplied
-#endif
-#ifndef BLOCKS_PER_SM
-#define BLOCKS_PER_SM 0  // blocks for each SM that share the rows of B: sizes the grid; 0: a block for every item
-#endif
-#ifndef STAGE
-#define STAGE 1  // 1: normalised rows lie in shared memory where there is room; 0: made of A where they are read
-#endif
-#ifndef REDUCE_PTX
-#define REDUCE_PTX 0  // 1: a step of a reduction is one piece of inline PTX
-#endif
-#ifndef MIN_BLOCKS
-#define MIN_BLOCKS 1  // resident blocks an SM asked of the compiler
-#endif
-#ifndef STAGED
-#define STAGED 1  // 1: shared memory has room for the normalised rows, and STAGE asks for it
-#endif
-#ifndef ROWS_A
-#define ROWS_A 1  // M
-#endif
-#ifndef EARLY_ROUNDS
-#define EARLY_ROUNDS 1  // loads of a row of A and of the norm's weights that a thread has on their way before others
-#endif
-#ifndef MORE_ROUNDS
-#define MORE_ROUNDS 1  // 1: a row may have more columns than these loads take
-#endif
-#ifndef WHOLE_STEPS
-#define WHOLE_STEPS 0  // 1: UNROLL loads of all lanes that share a row divide K
-#endif
-#ifndef ROWS_ALIGNED
-#define ROWS_ALIGNED 0  // 1: K is a multiple of 8
-#endif
-#ifndef FINISH
-#define FINISH 0  // the epilogue, by its number in common/epilogue.cuh
-#endif
-#ifndef EPSILON_NANO
-#define EPSILON_NANO 1000  // billionths that are added to the mean of squares
-#endif
-#ifndef STORAGE
-#define STORAGE float32  // element type of A, C and the residual
-#endif
-#ifndef WEIGHT
-#define WEIGHT float32  // element type of B
-#endif
-
 namespace {
 
 struct Constants {
@@ -99,7 +38,6 @@ using Form = Epilogue<FINISH>;
 
 constexpr int kM = ROWS_A;
 constexpr int kThreads = 32 * WARPS;
-constexpr bool kStaged = STAGED != 0;
 constexpr bool kContinues = BLOCKS_PER_SM > 0;  // with other rows of B after its first
 constexpr int kWidth = Form::kHalves ? 2 : 1;   // sums of a result
 constexpr float kEpsilon = static_cast<float>(EPSILON_NANO / 1e9);

@@ -25,70 +25,6 @@
 #include "common/types.cuh"
 #include "common/vector.cuh"
 
-#ifndef WARPS
-#define WARPS 8  // warps a block
-#endif
-#ifndef WARPS_K
-#define WARPS_K 0  // warps of a block that share the depth of the same rows; 0: as many as leave it the rows it needs
-#endif
-#ifndef DEPTH_WARPS
-#define DEPTH_WARPS 8  // WARPS_K, or the number that it leaves open
-#endif
-#ifndef LANES_K
-#define LANES_K 1  // lanes of a warp that share the depth of the same row
-#endif
-#ifndef BLOCKS
-#define BLOCKS 4  // blocks of 32 values of a row that a warp takes at a time
-#endif
-#ifndef PREFETCH
-#define PREFETCH 0  // steps of BLOCKS that are loaded ahead of the one that is multiplied
-#endif
-#ifndef ROW_FIRST
-#define ROW_FIRST 0  // 1: the row of A is asked for before the first weights, not behind them
-#endif
-#ifndef DP4A
-#define DP4A 1  // 1: products of integers; 0: products of floats, into which both are converted
-#endif
-#ifndef SEGMENT
-#define SEGMENT 0  // columns whose activations are in shared memory at a time; 0: as many as there is room for
-#endif
-#ifndef SEGMENT_COLUMNS
-#define SEGMENT_COLUMNS 2048  // SEGMENT, or the number that it leaves open
-#endif
-#ifndef SPLIT_K
-#define SPLIT_K 1  // blocks that share the depth of the same rows
-#endif
-#ifndef MIN_BLOCKS
-#define MIN_BLOCKS 0  // resident blocks an SM asked of the compiler; 0: no launch bounds but the threads
-#endif
-#ifndef ROWS_A
-#define ROWS_A 1  // M
-#endif
-#ifndef ROWS_ALIGNED
-#define ROWS_ALIGNED 0  // 1: K is a multiple of 4
-#endif
-#ifndef WHOLE_STEPS
-#define WHOLE_STEPS 0  // 1: BLOCKS divides the blocks of every part of a row
-#endif
-#ifndef FINISH
-#define FINISH 0  // the epilogue, by its number in common/epilogue.cuh
-#endif
-#ifndef NORMED
-#define NORMED 0  // 1: rows of A are normalised first; scales are by block then, and A is of floats
-#endif
-#ifndef EPSILON_NANO
-#define EPSILON_NANO 1000  // billionths that are added to the mean of squares
-#endif
-#ifndef STORAGE
-#define STORAGE float32  // element type of C and the residual
-#endif
-#ifndef INPUT
-#define INPUT float32  // element type of A
-#endif
-#ifndef WEIGHT
-#define WEIGHT q8_0  // format of B
-#endif
-
 namespace {
 
 struct Constants {
@@ -114,9 +50,7 @@ constexpr int kLanesK = LANES_K;
 constexpr int kBlocks = BLOCKS;
 constexpr bool kDp4a = DP4A != 0;
 constexpr int kSegment = SEGMENT_COLUMNS;
-constexpr int kSplitK = SPLIT_K;
 constexpr int kM = ROWS_A;
-constexpr int kFinish = FINISH;
 constexpr bool kNormed = NORMED != 0;
 
 constexpr bool kRowScales = Products::kRowScales;

@@ -27,92 +27,11 @@
 #include "common/tickets.cuh"
 #include "common/types.cuh"
 
-#ifndef ROWS
-#define ROWS 4  // rows of gate_up a warp works on
-#endif
-#ifndef DOWN_ROWS
-#define DOWN_ROWS 4  // rows of down a warp works on
-#endif
-#ifndef WARPS
-#define WARPS 8  // warps of a block
-#endif
-#ifndef WARPS_K
-#define WARPS_K 1  // warps of a block that share the depth of the same rows of gate_up
-#endif
-#ifndef DOWN_WARPS_K
-#define DOWN_WARPS_K 4  // warps of a block that share the depth of the same rows of down
-#endif
-#ifndef VECTOR_BYTES
-#define VECTOR_BYTES 16  // bytes of weights a load takes
-#endif
-#ifndef UNROLL
-#define UNROLL 2  // loads of a row in flight
-#endif
-#ifndef PREFETCH
-#define PREFETCH 0  // 1: the next loads are on their way while those before are multiplied
-#endif
-#ifndef TICKETS_AHEAD
-#define TICKETS_AHEAD 0  // 1: a block draws its next item when it begins one, not when it is through with that
-#endif
-#ifndef BLOCKS_PER_SM
-#define BLOCKS_PER_SM 2  // blocks for each SM: sizes the grid
-#endif
-#ifndef STAGE
-#define STAGE 1  // 1: rows that are multiplied lie in shared memory where there is room; 0: in the cache
-#endif
-#ifndef REDUCE_PTX
-#define REDUCE_PTX 0  // 1: a step of a reduction is one piece of inline PTX
-#endif
-#ifndef MIN_BLOCKS
-#define MIN_BLOCKS 0  // resident blocks an SM asked of the compiler; 0: two for one row, one for more
-#endif
-#ifndef RESIDENT
-#define RESIDENT 1  // MIN_BLOCKS, or the number that it leaves open
-#endif
-#ifndef ROWS_A
-#define ROWS_A 1  // M
-#endif
-#ifndef ROWS_ALIGNED
-#define ROWS_ALIGNED 0  // 1: HIDDEN is a multiple of 8
-#endif
-#ifndef DOWN_ALIGNED
-#define DOWN_ALIGNED 0  // 1: INTERMEDIATE is a multiple of 8
-#endif
-#ifndef WHOLE_STEPS
-#define WHOLE_STEPS 0  // 1: UNROLL loads of all lanes divide HIDDEN
-#endif
-#ifndef DOWN_WHOLE_STEPS
-#define DOWN_WHOLE_STEPS 0  // 1: UNROLL loads of all lanes divide INTERMEDIATE
-#endif
-#ifndef EARLY_ROUNDS
-#define EARLY_ROUNDS 1  // rounds of a thread's columns of x that are on their way before the first weights
-#endif
-#ifndef MORE_ROUNDS
-#define MORE_ROUNDS 1  // 1: there are more rounds than these
-#endif
-#ifndef STAGED
-#define STAGED 1  // 1: shared memory has room for the normalised rows, and STAGE asks for it
-#endif
-#ifndef DOWN_STAGED
-#define DOWN_STAGED 1  // 1: shared memory has room for the gated rows, and STAGE asks for it
-#endif
-#ifndef EPSILON_NANO
-#define EPSILON_NANO 1000  // billionths that are added to the mean of squares
-#endif
-#ifndef STORAGE
-#define STORAGE float32  // element type of x and c
-#endif
-#ifndef WEIGHT
-#define WEIGHT float32  // element type of gate_up and down
-#endif
-
 namespace {
 
 constexpr int kWarps = WARPS;
 constexpr int kThreads = 32 * kWarps;
 constexpr int kM = ROWS_A;
-constexpr bool kStaged = STAGED != 0;
-constexpr bool kDownStaged = DOWN_STAGED != 0;
 constexpr float kEpsilon = static_cast<float>(EPSILON_NANO / 1e9);
 using Order = Tickets<TICKETS_AHEAD != 0>;
 using Squares = RowSquares<kM, kWarps>;

@@ -26,86 +26,12 @@
 #include "common/tickets.cuh"
 #include "common/types.cuh"
 
-#ifndef WARPS
-#define WARPS 8  // warps of a block
-#endif
-#ifndef WARPS_K
-#define WARPS_K 8  // warps of a block that share the depth of the same rows of gate_up
-#endif
-#ifndef LANES_K
-#define LANES_K 1  // lanes of a warp that share the depth of the same row of gate_up
-#endif
-#ifndef DOWN_WARPS_K
-#define DOWN_WARPS_K 8  // warps of a block that share the depth of the same rows of down
-#endif
-#ifndef DOWN_LANES_K
-#define DOWN_LANES_K 4  // lanes of a warp that share the depth of the same row of down
-#endif
-#ifndef BLOCKS
-#define BLOCKS 4  // blocks of 32 values of a row that a warp takes at a time
-#endif
-#ifndef PREFETCH
-#define PREFETCH 0  // steps of BLOCKS that are on their way while one is multiplied
-#endif
-#ifndef L2_AHEAD
-#define L2_AHEAD 0  // 1: the blocks' first rows of gate_up are on their way to the L2 while blocks draw them
-#endif
-#ifndef TICKETS_AHEAD
-#define TICKETS_AHEAD 0  // 1: a block draws its next item when it begins one, not when it is through with that
-#endif
-#ifndef COUNTED
-#define COUNTED 1  // 1: down waits for a count of items of gate_up; 0: for results of the last items
-#endif
-#ifndef BLOCKS_PER_SM
-#define BLOCKS_PER_SM 2  // blocks for each SM: sizes the grid
-#endif
-#ifndef MIN_BLOCKS
-#define MIN_BLOCKS 0  // resident blocks an SM asked of the compiler; 0: two for one row, one for more
-#endif
-#ifndef RESIDENT
-#define RESIDENT 1  // MIN_BLOCKS, or the number that it leaves open
-#endif
-#ifndef SEGMENT_COLUMNS
-#define SEGMENT_COLUMNS 2048  // columns of x whose integers are in shared memory at a time
-#endif
-#ifndef DOWN_SEGMENT_COLUMNS
-#define DOWN_SEGMENT_COLUMNS 8192  // the same of the gated rows
-#endif
-#ifndef ROWS_A
-#define ROWS_A 1  // M
-#endif
-#ifndef ROWS_ALIGNED
-#define ROWS_ALIGNED 0  // 1: HIDDEN is a multiple of 4
-#endif
-#ifndef DOWN_ALIGNED
-#define DOWN_ALIGNED 0  // 1: INTERMEDIATE is a multiple of 4
-#endif
-#ifndef WHOLE_STEPS
-#define WHOLE_STEPS 0  // 1: BLOCKS divides the blocks of a row of gate_up
-#endif
-#ifndef DOWN_WHOLE_STEPS
-#define DOWN_WHOLE_STEPS 0  // 1: BLOCKS divides the blocks of a row of down
-#endif
-#ifndef EPSILON_NANO
-#define EPSILON_NANO 1000  // billionths that are added to the mean of squares
-#endif
-#ifndef STORAGE
-#define STORAGE float32  // element type of x and c
-#endif
-#ifndef WEIGHT
-#define WEIGHT q8_0  // format of gate_up
-#endif
-#ifndef DOWN
-#define DOWN q8_0  // format of down
-#endif
-
 namespace {
 
 constexpr int kM = ROWS_A;
 constexpr int kThreads = 32 * WARPS;
-constexpr bool kAhead = TICKETS_AHEAD != 0;
 constexpr float kEpsilon = static_cast<float>(EPSILON_NANO / 1e9);
-using Order = Tickets<kAhead, COUNTED != 0>;
+using Order = Tickets<kTicketsAhead, COUNTED != 0>;
 using Squares = RowSquares<kM, WARPS>;
 
 struct GateUp {

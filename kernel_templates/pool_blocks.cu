@@ -13,27 +13,8 @@
 
 #include "common/types.cuh"
 
-#ifndef THREADS
-#define THREADS 256  // threads of a block
-#endif
-#ifndef UNROLL
-#define UNROLL 8  // rows a thread loads before it adds the first
-#endif
-#ifndef MIN_BLOCKS
-#define MIN_BLOCKS 2  // resident blocks an SM asked of the compiler
-#endif
-#ifndef HEAD_SIZE
-#define HEAD_SIZE 128  // HEAD_DIM
-#endif
-#ifndef CACHE
-#define CACHE float32  // element type of k
-#endif
-
 namespace {
 
-constexpr int kThreads = THREADS;
-constexpr int kUnroll = UNROLL;
-constexpr int kHeadSize = HEAD_SIZE;
 constexpr int kShares = kThreads > kHeadSize ? kThreads / kHeadSize : 1;  // of the rows
 constexpr int kStep = kThreads > kHeadSize ? kHeadSize : kThreads;        // columns at a time
 constexpr bool kScaled = sizeof(CACHE) == 1;

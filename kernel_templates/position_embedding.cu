@@ -10,46 +10,13 @@
 
 #include "common/row.cuh"
 
-#ifndef THREADS_PER_ROW
-#define THREADS_PER_ROW 128  // threads that share a patch
-#endif
-#ifndef ROWS_PER_BLOCK
-#define ROWS_PER_BLOCK 1  // patches a block takes
-#endif
-#ifndef VECTOR
-#define VECTOR 4  // neighbouring elements a thread takes at a time
-#endif
-#ifndef UNROLL
-#define UNROLL 2  // vectors a thread loads before it stores the first
-#endif
-#ifndef MIN_BLOCKS
-#define MIN_BLOCKS 4  // resident blocks an SM asked of the compiler
-#endif
-#ifndef ROWS_ALIGNED
-#define ROWS_ALIGNED 0  // 1: WIDTH is a multiple of VECTOR
-#endif
-#ifndef BLOCK_SIDE
-#define BLOCK_SIDE 2  // MERGE: rows and columns of patches that follow each other
-#endif
-#ifndef STORAGE
-#define STORAGE float32  // element type of x and y
-#endif
-
 namespace {
-
-constexpr int kThreadsPerRow = THREADS_PER_ROW;
-constexpr int kRowsPerBlock = ROWS_PER_BLOCK;
-constexpr int kVector = VECTOR;
-constexpr int kUnroll = UNROLL;
-constexpr int kMinBlocks = MIN_BLOCKS;
-constexpr bool kAligned = ROWS_ALIGNED != 0;
-constexpr int kMerge = BLOCK_SIDE;
 
 constexpr int kThreads = kThreadsPerRow * kRowsPerBlock;
 constexpr int kStep = kThreadsPerRow * kVector;  // columns a row's threads take at a time
 
 static_assert(kThreads <= 1024, "threads of a block");
-static_assert(kVector >= 1 && kUnroll >= 1 && kMerge >= 1, "counts");
+static_assert(kVector >= 1 && kUnroll >= 1 && kBlockSide >= 1, "counts");
 
 // Where a patch lies between two rows (or columns) of the table.
 struct Between {
@@ -68,11 +35,11 @@ __device__ __forceinline__ Between between(int patch, int patches, int side) {
 
 // Row and column of the patch that comes at that place.
 __device__ __forceinline__ void locate(int patch, int grid_w, int& row, int& column) {
-  const int block = patch / (kMerge * kMerge);
-  const int inside = patch % (kMerge * kMerge);
-  const int blocks_per_row = grid_w / kMerge;
-  row = block / blocks_per_row * kMerge + inside / kMerge;
-  column = block % blocks_per_row * kMerge + inside % kMerge;
+  const int block = patch / (kBlockSide * kBlockSide);
+  const int inside = patch % (kBlockSide * kBlockSide);
+  const int blocks_per_row = grid_w / kBlockSide;
+  row = block / blocks_per_row * kBlockSide + inside / kBlockSide;
+  column = block % blocks_per_row * kBlockSide + inside % kBlockSide;
 }
 
 }  // namespace
@@ -102,14 +69,14 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
   float value[kUnroll][kVector];
 #pragma unroll
   for (int u = 0; u < kUnroll; ++u) {
-    load_floats<kAligned>(value[u], x + offset, first + u * kStep, width);
+    load_floats<kRowsAligned>(value[u], x + offset, first + u * kStep, width);
   }
 #pragma unroll
   for (int u = 0; u < kUnroll; ++u) {
 #pragma unroll
     for (int c = 0; c < 4; ++c) {
       float learned[kVector];
-      load_floats<kAligned>(learned, corner[c], first + u * kStep, width);
+      load_floats<kRowsAligned>(learned, corner[c], first + u * kStep, width);
 #pragma unroll
       for (int v = 0; v < kVector; ++v) {
         value[u][v] += share[c] * learned[v];
@@ -118,7 +85,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
   }
 #pragma unroll
   for (int u = 0; u < kUnroll; ++u) {
-    store_floats<kAligned>(y + offset, first + u * kStep, width, value[u]);
+    store_floats<kRowsAligned>(y + offset, first + u * kStep, width, value[u]);
   }
 }
 

@@ -26,68 +26,19 @@
 
 #include "common/head_rotation.cuh"
 
-#ifndef BLOCK_THREADS
-#define BLOCK_THREADS 128  // threads of a block
-#endif
-#ifndef LANES_PER_HEAD
-#define LANES_PER_HEAD 16  // threads that share a head
-#endif
-#ifndef HEADS_PER_GROUP
-#define HEADS_PER_GROUP 1  // heads of a token that the same threads take
-#endif
-#ifndef VECTOR
-#define VECTOR 4  // neighbouring elements a load takes
-#endif
-#ifndef MIN_BLOCKS
-#define MIN_BLOCKS 4  // resident blocks an SM asked of the compiler
-#endif
-#ifndef REDUCE_PTX
-#define REDUCE_PTX 0  // 1: reductions in inline PTX
-#endif
-#ifndef ROWS_ALIGNED
-#define ROWS_ALIGNED 0  // 1: QKV_STRIDE and HEAD_DIM / 2 are multiples of VECTOR
-#endif
-#ifndef HEAD_SIZE
-#define HEAD_SIZE 128  // HEAD_DIM: elements of a head
-#endif
-#ifndef NORMED
-#define NORMED 1  // 1: query and key heads are normalised first
-#endif
-#ifndef EPSILON_NANO
-#define EPSILON_NANO 1000  // billionths that are added to the mean of squares
-#endif
-#ifndef QKV_PARTS
-#define QKV_PARTS 0  // 0: rows of all heads; else a sum of 1: queries are a matrix of their own, 2: values are
-#endif
-#ifndef STORAGE
-#define STORAGE float32  // element type of qkv and q
-#endif
-#ifndef CACHE
-#define CACHE float32  // element type of the caches
-#endif
-
 namespace {
 
-constexpr int kThreads = BLOCK_THREADS;
-constexpr int kLanes = LANES_PER_HEAD;
-constexpr int kHeadsPerGroup = HEADS_PER_GROUP;
-constexpr int kVector = VECTOR;
-constexpr int kMinBlocks = MIN_BLOCKS;
-constexpr bool kReducePtx = REDUCE_PTX != 0;
-constexpr bool kAligned = ROWS_ALIGNED != 0;
-constexpr int kHeadDim = HEAD_SIZE;
 constexpr bool kScaled = sizeof(CACHE) == 1;
-constexpr bool kNormed = NORMED != 0;
 constexpr bool kQueriesApart = QKV_PARTS % 2 == 1;
 constexpr bool kValuesApart = QKV_PARTS / 2 == 1;
 
-constexpr int kHalf = kHeadDim / 2;
-constexpr int kStep = kLanes * kVector;  // slots a head's threads take at a time
+constexpr int kHalf = kHeadSize / 2;
+constexpr int kStep = kLanesPerHead * kVector;  // slots a head's threads take at a time
 constexpr float kEpsilon = static_cast<float>(EPSILON_NANO / 1e9);
 
-static_assert(kThreads % 32 == 0 && kThreads <= 1024, "a block is whole warps");
-static_assert((kLanes & (kLanes - 1)) == 0 && kLanes <= 32, "a head stays in a warp");
-static_assert(kHeadDim % 2 == 0, "elements are rotated in pairs");
+static_assert(kBlockThreads % 32 == 0 && kBlockThreads <= 1024, "a block is whole warps");
+static_assert((kLanesPerHead & (kLanesPerHead - 1)) == 0 && kLanesPerHead <= 32, "a head stays in a warp");
+static_assert(kHeadSize % 2 == 0, "elements are rotated in pairs");
 static_assert(QKV_PARTS >= 0 && QKV_PARTS <= 3, "there is no other way to take heads apart");
 
 using Pairs = RotaryPart<kHalf, kStep, kVector>;
@@ -97,7 +48,7 @@ constexpr int kChunks = Pairs::kChunks;
 __device__ __forceinline__ const STORAGE* begin_of_head(const STORAGE* qkv, int token, int head, int tokens, int heads,
                                                         int kv_heads, int qkv_stride) {
   if constexpr (!kQueriesApart && !kValuesApart) {
-    return qkv + static_cast<long long>(token) * qkv_stride + head * kHeadDim;
+    return qkv + static_cast<long long>(token) * qkv_stride + head * kHeadSize;
   } else {
     const int values = heads + kv_heads;
     int first = 0;  // heads of the matrix that has it
@@ -111,13 +62,13 @@ __device__ __forceinline__ const STORAGE* begin_of_head(const STORAGE* qkv, int 
       first = head < heads || first > heads ? first : heads;
     }
     const long long before = static_cast<long long>(tokens) * first + static_cast<long long>(token) * (last - first);
-    return qkv + (before + head - first) * kHeadDim;
+    return qkv + (before + head - first) * kHeadSize;
   }
 }
 
 }  // namespace
 
-extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
+extern "C" __global__ void __launch_bounds__(kBlockThreads, kMinBlocks)
     qk_norm_rope(const STORAGE* __restrict__ qkv, const float* __restrict__ q_weight,
                  const float* __restrict__ k_weight, const float* __restrict__ cosine, const float* __restrict__ sine,
                  const int* __restrict__ positions, const int* __restrict__ slots, CACHE* __restrict__ k_cache,
@@ -126,8 +77,9 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
                  int cache_rows, int section_h, int section_w) {
   const int all_heads = heads + 2 * kv_heads;
   const int groups_per_token = (all_heads + kHeadsPerGroup - 1) / kHeadsPerGroup;
-  const int group = static_cast<int>(blockIdx.x) * (kThreads / kLanes) + static_cast<int>(threadIdx.x) / kLanes;
-  const int first = static_cast<int>(threadIdx.x) % kLanes * kVector;
+  const int group =
+      static_cast<int>(blockIdx.x) * (kBlockThreads / kLanesPerHead) + static_cast<int>(threadIdx.x) / kLanesPerHead;
+  const int first = static_cast<int>(threadIdx.x) % kLanesPerHead * kVector;
   const bool exists = group / groups_per_token < tokens;  // groups behind the last take part in the exchange
   const int token = exists ? group / groups_per_token : 0;
   const int first_head = group % groups_per_token * kHeadsPerGroup;
@@ -135,8 +87,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
   Pairs pairs[kHeadsPerGroup];
 #pragma unroll
   for (int i = 0; i < kHeadsPerGroup; ++i) {
-    pairs[i].load<kAligned>(begin_of_head(qkv, token, first_head + i, tokens, heads, kv_heads, qkv_stride), first,
-                            exists && first_head + i < all_heads ? kHalf : 0);
+    pairs[i].load<kRowsAligned>(begin_of_head(qkv, token, first_head + i, tokens, heads, kv_heads, qkv_stride), first,
+                                exists && first_head + i < all_heads ? kHalf : 0);
   }
   const int slot = slots[token];
   Pairs turn = {};
@@ -144,13 +96,13 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
     const HeadPosition position{clamp_row(positions[token], position_count),
                                 clamp_row(positions[tokens + token], position_count),
                                 clamp_row(positions[2 * tokens + token], position_count)};
-    load_rotation<kAligned>(turn, cosine, sine, position, first, section_h, section_w);
+    load_rotation<kRowsAligned>(turn, cosine, sine, position, first, section_h, section_w);
   }
   [[maybe_unused]] float squares[kHeadsPerGroup];
   if constexpr (kNormed) {
 #pragma unroll
     for (int i = 0; i < kHeadsPerGroup; ++i) {
-      squares[i] = warp_reduce<Sum, kReducePtx, kLanes>(sum_of_squares(pairs[i]));
+      squares[i] = warp_reduce<Sum, kReducePtx, kLanesPerHead>(sum_of_squares(pairs[i]));
     }
   }
 
@@ -158,9 +110,9 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
   const long long cache_row = static_cast<long long>(slot) * kv_heads;
   const auto norm_and_rotate = [&](int i) {
     if constexpr (kNormed) {
-      const float factor = rsqrtf(squares[i] / static_cast<float>(kHeadDim) + kEpsilon);
+      const float factor = rsqrtf(squares[i] / static_cast<float>(kHeadSize) + kEpsilon);
       Pairs weights;
-      weights.load<kAligned>(first_head + i < heads ? q_weight : k_weight, first, kHalf);
+      weights.load<kRowsAligned>(first_head + i < heads ? q_weight : k_weight, first, kHalf);
       normalise(pairs[i], weights, factor);
     }
     pairs[i].rotate(turn);
@@ -172,7 +124,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
       if (first_head + i < heads + kv_heads) {
         norm_and_rotate(i);
       }
-      scales[i] = scale_of<kLanes>(pairs[i]);
+      scales[i] = scale_of<kLanesPerHead>(pairs[i]);
     }
   }
 #pragma unroll
@@ -186,7 +138,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
       norm_and_rotate(i);
     }
     if (head < heads) {
-      pairs[i].store<kAligned>(q + (static_cast<long long>(token) * heads + head) * kHeadDim, first, kHalf);
+      pairs[i].store<kRowsAligned>(q + (static_cast<long long>(token) * heads + head) * kHeadSize, first, kHalf);
     } else if (cached) {
       const long long k_row = cache_row + head - heads;
       const long long v_row = k_row - kv_heads;
@@ -197,7 +149,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
         }
       }
       // Whole addresses to choose from: with a chosen base the compiler writes element by element.
-      pairs[i].store<kAligned>(is_value ? v_cache + v_row * kHeadDim : k_cache + k_row * kHeadDim, first, kHalf);
+      pairs[i].store<kRowsAligned>(is_value ? v_cache + v_row * kHeadSize : k_cache + k_row * kHeadSize, first, kHalf);
     }
   }
 }
@@ -207,11 +159,11 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
 // In an int8 cache: a head's scale, and its elements in units of it, not rounded.
 __device__ void divide_by_scale_reference(double* head, double* scale) {
   double largest = 0.0;
-  for (int i = 0; i < kHeadDim; ++i) {
+  for (int i = 0; i < kHeadSize; ++i) {
     largest = fmax(largest, fabs(head[i]));
   }
   *scale = largest / 127.0;
-  for (int i = 0; i < kHeadDim; ++i) {
+  for (int i = 0; i < kHeadSize; ++i) {
     head[i] = largest > 0.0 ? head[i] / *scale : 0.0;
   }
 }
@@ -237,22 +189,22 @@ extern "C" __global__ void qk_norm_rope_reference(const STORAGE* __restrict__ qk
   const long long k_row = static_cast<long long>(slots[token]) * kv_heads + head - heads;
   const long long v_row = k_row - kv_heads;
   if (head >= heads + kv_heads) {
-    for (int i = 0; i < kHeadDim; ++i) {
-      v_cache[v_row * kHeadDim + i] = to_float(in[i]);
+    for (int i = 0; i < kHeadSize; ++i) {
+      v_cache[v_row * kHeadSize + i] = to_float(in[i]);
     }
     if (kScaled) {
-      divide_by_scale_reference(v_cache + v_row * kHeadDim, v_scales + v_row);
+      divide_by_scale_reference(v_cache + v_row * kHeadSize, v_scales + v_row);
     }
     return;
   }
   double* out =
-      head < heads ? q + (static_cast<long long>(token) * heads + head) * kHeadDim : k_cache + k_row * kHeadDim;
+      head < heads ? q + (static_cast<long long>(token) * heads + head) * kHeadSize : k_cache + k_row * kHeadSize;
   const float* weight = head < heads ? q_weight : k_weight;
   double squares = 0.0;
-  for (int i = 0; i < kHeadDim; ++i) {
+  for (int i = 0; i < kHeadSize; ++i) {
     squares += static_cast<double>(to_float(in[i])) * to_float(in[i]);
   }
-  const double factor = 1.0 / sqrt(squares / kHeadDim + EPSILON_NANO / 1e9);
+  const double factor = 1.0 / sqrt(squares / kHeadSize + EPSILON_NANO / 1e9);
   for (int j = 0; j < kHalf; ++j) {
     const int axis = j % 3 == 1 && j < 3 * section_h ? 1 : j % 3 == 2 && j < 3 * section_w ? 2 : 0;
     const long long row = clamp_row(positions[axis * tokens + token], position_count);

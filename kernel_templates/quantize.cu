@@ -14,35 +14,8 @@
 #include "common/types.cuh"
 #include "common/vector.cuh"
 
-#ifndef THREADS_PER_ROW
-#define THREADS_PER_ROW 128  // threads that share a row
-#endif
-#ifndef ROWS_PER_BLOCK
-#define ROWS_PER_BLOCK 1  // rows a block takes
-#endif
-#ifndef PARTS
-#define PARTS 1  // blocks that share a row; one with BY_ROW
-#endif
-#ifndef MIN_BLOCKS
-#define MIN_BLOCKS 2  // resident blocks an SM asked of the compiler
-#endif
-#ifndef ROW_SCALES
-#define ROW_SCALES 0  // BY_ROW
-#endif
-#ifndef ROWS_ALIGNED
-#define ROWS_ALIGNED 0  // 1: WIDTH is a multiple of 4
-#endif
-#ifndef STORAGE
-#define STORAGE float32  // element type of X
-#endif
-
 namespace {
 
-constexpr int kThreadsPerRow = THREADS_PER_ROW;
-constexpr int kRowsPerBlock = ROWS_PER_BLOCK;
-constexpr int kParts = PARTS;
-constexpr bool kRowScales = ROW_SCALES != 0;
-constexpr bool kAligned = ROWS_ALIGNED != 0;
 constexpr int kThreads = kThreadsPerRow * kRowsPerBlock;
 constexpr int kStep = 4 * kThreadsPerRow;  // columns that a row's threads take at a time
 
@@ -76,7 +49,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
     int largest = 0;
     for (int column = 4 * thread; column < end; column += kStep) {
       float value[4];
-      load_floats<kAligned>(value, x, column, end);
+      load_floats<kRowsAligned>(value, x, column, end);
       const int bits = largest_bits(value);
       largest = bits > largest ? bits : largest;
     }
@@ -100,7 +73,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
   for (int first = static_cast<int>(blockIdx.y) * kStep; first < columns; first += kParts * kStep) {
     const int column = first + 4 * thread;
     float value[4];
-    load_floats<kAligned>(value, x, column, end);
+    load_floats<kRowsAligned>(value, x, column, end);
     if constexpr (!kRowScales) {
       scale = int8_scale(largest_of_lanes<8>(largest_bits(value)));
       if (inside && thread % 8 == 0 && column < columns) {

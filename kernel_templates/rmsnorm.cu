@@ -14,71 +14,13 @@
 #include "common/row.cuh"
 #include "common/row_output.cuh"
 
-#ifndef THREADS_PER_ROW
-#define THREADS_PER_ROW 256  // threads that share a row
-#endif
-#ifndef ROWS_PER_BLOCK
-#define ROWS_PER_BLOCK 1  // rows a block normalises
-#endif
-#ifndef VECTOR
-#define VECTOR 4  // neighbouring elements a thread takes at a time
-#endif
-#ifndef HELD_VECTORS
-#define HELD_VECTORS 0  // vectors of a row a thread keeps in registers; 0: as many as hold its part of the row
-#endif
-#ifndef PREFETCH_WEIGHT
-#define PREFETCH_WEIGHT 1  // 1: weights are loaded before the sum is known, at the cost of registers
-#endif
-#ifndef MIN_BLOCKS
-#define MIN_BLOCKS 2  // resident blocks an SM asked of the compiler
-#endif
-#ifndef REDUCE_PTX
-#define REDUCE_PTX 0  // 1: reductions in inline PTX
-#endif
-#ifndef ROWS_ALIGNED
-#define ROWS_ALIGNED 0  // 1: WIDTH is a multiple of VECTOR
-#endif
-#ifndef HELD
-#define HELD 2  // HELD_VECTORS, or the number that it leaves open
-#endif
-#ifndef ROWS_HELD
-#define ROWS_HELD 0  // 1: all of a row is kept in registers
-#endif
-#ifndef ADD_RESIDUAL
-#define ADD_RESIDUAL 0  // 1: x + residual is normalised
-#endif
-#ifndef ROW_SCALES
-#define ROW_SCALES 0  // with OUTPUT int8, 1: a scale for each row; 0: for each 32 columns of a row
-#endif
-#ifndef EPSILON_NANO
-#define EPSILON_NANO 1000  // billionths that are added to the mean of squares
-#endif
-#ifndef STORAGE
-#define STORAGE float32  // element type of x and residual
-#endif
-#ifndef OUTPUT
-#define OUTPUT float32  // element type of y
-#endif
-
 namespace {
-
-constexpr int kThreadsPerRow = THREADS_PER_ROW;
-constexpr int kRowsPerBlock = ROWS_PER_BLOCK;
-constexpr int kVector = VECTOR;
-constexpr int kHeld = HELD;
-constexpr bool kPrefetchWeight = PREFETCH_WEIGHT != 0;
-constexpr int kMinBlocks = MIN_BLOCKS;
-constexpr bool kReducePtx = REDUCE_PTX != 0;
-constexpr bool kAligned = ROWS_ALIGNED != 0;
-constexpr bool kRowsHeld = ROWS_HELD != 0;
-constexpr bool kAddResidual = ADD_RESIDUAL != 0;
-constexpr bool kRowScales = ROW_SCALES != 0;
 
 constexpr int kThreads = kThreadsPerRow * kRowsPerBlock;
 constexpr int kStep = kThreadsPerRow * kVector;  // columns a row's threads take at a time
 constexpr float kEpsilon = static_cast<float>(EPSILON_NANO / 1e9);
 
-using Output = RowOutput<OUTPUT, kRowScales, kAligned, kVector, kThreadsPerRow>;
+using Output = RowOutput<OUTPUT, kRowScales, kRowsAligned, kVector, kThreadsPerRow>;
 
 static_assert((kThreadsPerRow & (kThreadsPerRow - 1)) == 0, "groups of threads are powers of two");
 static_assert(kThreads % 32 == 0 && kThreads <= 1024, "a block is whole warps");
@@ -120,12 +62,12 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
   float scale[kHeld][kVector];
 #pragma unroll
   for (int i = 0; i < kHeld; ++i) {
-    load_sum<kAligned, kAddResidual>(held[i], x, residual, first + i * kStep, end);
+    load_sum<kRowsAligned, kAddResidual>(held[i], x, residual, first + i * kStep, end);
   }
   if constexpr (kPrefetchWeight) {
 #pragma unroll
     for (int i = 0; i < kHeld; ++i) {
-      load_floats<kAligned>(scale[i], weight, first + i * kStep, end);
+      load_floats<kRowsAligned>(scale[i], weight, first + i * kStep, end);
     }
   }
   float sum = 0.0f;
@@ -136,7 +78,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
   if constexpr (!kRowsHeld) {
     for (int column = first + kHeld * kStep; column < end; column += kStep) {
       float value[kVector];
-      load_sum<kAligned, kAddResidual>(value, x, residual, column, end);
+      load_sum<kRowsAligned, kAddResidual>(value, x, residual, column, end);
       sum += sum_of_squares(value);
     }
   }
@@ -150,21 +92,21 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
 #pragma unroll
   for (int i = 0; i < kHeld; ++i) {
     if constexpr (!kPrefetchWeight) {
-      load_floats<kAligned>(scale[i], weight, first + i * kStep, end);
+      load_floats<kRowsAligned>(scale[i], weight, first + i * kStep, end);
     }
     if constexpr (kAddResidual) {
-      store_floats<kAligned>(residual, first + i * kStep, end, held[i]);
+      store_floats<kRowsAligned>(residual, first + i * kStep, end, held[i]);
     }
     scale_result(held[i], scale[i], factor);
     output.measure(held[i], first + i * kStep, end);
   }
   if constexpr (!kRowsHeld && Output::kMeasures) {
-    for_sums<kAligned, kAddResidual, kVector>(x, residual, others, kStep, others_end, end,
-                                              [&](float(&value)[kVector], int column) {
-                                                load_floats<kAligned>(scale[0], weight, column, end);
-                                                scale_result(value, scale[0], factor);
-                                                output.measure(value, column, end);
-                                              });
+    for_sums<kRowsAligned, kAddResidual, kVector>(x, residual, others, kStep, others_end, end,
+                                                  [&](float(&value)[kVector], int column) {
+                                                    load_floats<kRowsAligned>(scale[0], weight, column, end);
+                                                    scale_result(value, scale[0], factor);
+                                                    output.measure(value, column, end);
+                                                  });
   }
   output.settle();
 #pragma unroll
@@ -172,15 +114,15 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
     output.store(held[i], first + i * kStep, end);
   }
   if constexpr (!kRowsHeld) {
-    for_sums<kAligned, kAddResidual, kVector>(x, residual, others, kStep, others_end, end,
-                                              [&](float(&value)[kVector], int column) {
-                                                if constexpr (kAddResidual) {
-                                                  store_floats<kAligned>(residual, column, end, value);
-                                                }
-                                                load_floats<kAligned>(scale[0], weight, column, end);
-                                                scale_result(value, scale[0], factor);
-                                                output.store(value, column, end);
-                                              });
+    for_sums<kRowsAligned, kAddResidual, kVector>(x, residual, others, kStep, others_end, end,
+                                                  [&](float(&value)[kVector], int column) {
+                                                    if constexpr (kAddResidual) {
+                                                      store_floats<kRowsAligned>(residual, column, end, value);
+                                                    }
+                                                    load_floats<kRowsAligned>(scale[0], weight, column, end);
+                                                    scale_result(value, scale[0], factor);
+                                                    output.store(value, column, end);
+                                                  });
   }
 }
 

@@ -13,54 +13,21 @@
 
 #include "common/rotary.cuh"
 
-#ifndef BLOCK_THREADS
-#define BLOCK_THREADS 128  // threads of a block
-#endif
-#ifndef LANES_PER_HEAD
-#define LANES_PER_HEAD 8  // threads that share a head
-#endif
-#ifndef HEADS_PER_GROUP
-#define HEADS_PER_GROUP 2  // heads of a patch that the same threads take
-#endif
-#ifndef VECTOR
-#define VECTOR 4  // neighbouring pairs a thread takes
-#endif
-#ifndef MIN_BLOCKS
-#define MIN_BLOCKS 4  // resident blocks an SM asked of the compiler
-#endif
-#ifndef ROWS_ALIGNED
-#define ROWS_ALIGNED 0  // 1: QKV_STRIDE / 2 and HEAD_DIM / 4 are multiples of VECTOR
-#endif
-#ifndef HEAD_SIZE
-#define HEAD_SIZE 64  // HEAD_DIM: elements of a head
-#endif
-#ifndef STORAGE
-#define STORAGE float32  // element type of qkv
-#endif
-
 namespace {
 
-constexpr int kThreads = BLOCK_THREADS;
-constexpr int kLanes = LANES_PER_HEAD;
-constexpr int kHeadsPerGroup = HEADS_PER_GROUP;
-constexpr int kVector = VECTOR;
-constexpr int kMinBlocks = MIN_BLOCKS;
-constexpr bool kAligned = ROWS_ALIGNED != 0;
-constexpr int kHeadDim = HEAD_SIZE;
+constexpr int kHalf = kHeadSize / 2;
+constexpr int kQuarter = kHeadSize / 4;         // slots that turn by the same position
+constexpr int kStep = kLanesPerHead * kVector;  // slots a head's threads take at a time
 
-constexpr int kHalf = kHeadDim / 2;
-constexpr int kQuarter = kHeadDim / 4;   // slots that turn by the same position
-constexpr int kStep = kLanes * kVector;  // slots a head's threads take at a time
-
-static_assert(kThreads % kLanes == 0 && kThreads <= 1024, "groups fill a block");
-static_assert(kHeadDim % 4 == 0, "pairs for the rows and as many for the columns");
+static_assert(kBlockThreads % kLanesPerHead == 0 && kBlockThreads <= 1024, "groups fill a block");
+static_assert(kHeadSize % 4 == 0, "pairs for the rows and as many for the columns");
 
 using Pairs = RotaryPart<kHalf, kStep, kVector>;
 
 // Reads this thread's slots of a table. A chunk lies in one half of the slots if all is aligned.
 __device__ __forceinline__ void load_angles(float (&value)[kVector], const float* __restrict__ table, int row,
                                             int column, int slot) {
-  if constexpr (kAligned) {
+  if constexpr (kRowsAligned) {
     const bool of_row = slot < kQuarter;
     const float* angles = table + static_cast<long long>(of_row ? row : column) * kQuarter;
     load_floats<true>(value, angles, of_row || slot >= kHalf ? slot : slot - kQuarter, kQuarter);
@@ -79,7 +46,7 @@ __device__ __forceinline__ void load_pairs(Pairs& pairs, const STORAGE* head, in
 #pragma unroll
   for (int c = 0; c < Pairs::kChunks; ++c) {
     float value[2 * kVector];
-    load_floats<kAligned>(value, head, 2 * (first + c * kStep), end);
+    load_floats<kRowsAligned>(value, head, 2 * (first + c * kStep), end);
 #pragma unroll
     for (int v = 0; v < kVector; ++v) {
       pairs.low[c][v] = value[2 * v];
@@ -97,29 +64,30 @@ __device__ __forceinline__ void store_pairs(const Pairs& pairs, STORAGE* head, i
       value[2 * v] = pairs.low[c][v];
       value[2 * v + 1] = pairs.high[c][v];
     }
-    store_floats<kAligned>(head, 2 * (first + c * kStep), end, value);
+    store_floats<kRowsAligned>(head, 2 * (first + c * kStep), end, value);
   }
 }
 
 }  // namespace
 
-extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
+extern "C" __global__ void __launch_bounds__(kBlockThreads, kMinBlocks)
     rope_vision(STORAGE* __restrict__ qkv, const float* __restrict__ cosine, const float* __restrict__ sine,
                 const int* __restrict__ positions, int patches, int heads, int qkv_stride, int position_count) {
   const int groups_per_patch = (2 * heads + kHeadsPerGroup - 1) / kHeadsPerGroup;
-  const int group = static_cast<int>(blockIdx.x) * (kThreads / kLanes) + static_cast<int>(threadIdx.x) / kLanes;
-  const int first = static_cast<int>(threadIdx.x) % kLanes * kVector;
+  const int group =
+      static_cast<int>(blockIdx.x) * (kBlockThreads / kLanesPerHead) + static_cast<int>(threadIdx.x) / kLanesPerHead;
+  const int first = static_cast<int>(threadIdx.x) % kLanesPerHead * kVector;
   const int patch = group / groups_per_patch;
   const int first_head = group % groups_per_patch * kHeadsPerGroup;
   if (patch >= patches) {
     return;
   }
 
-  STORAGE* head = qkv + static_cast<long long>(patch) * qkv_stride + first_head * kHeadDim;
+  STORAGE* head = qkv + static_cast<long long>(patch) * qkv_stride + first_head * kHeadSize;
   Pairs pairs[kHeadsPerGroup];
 #pragma unroll
   for (int i = 0; i < kHeadsPerGroup; ++i) {
-    load_pairs(pairs[i], head + i * kHeadDim, first, first_head + i < 2 * heads ? kHeadDim : 0);
+    load_pairs(pairs[i], head + i * kHeadSize, first, first_head + i < 2 * heads ? kHeadSize : 0);
   }
   const int row = clamp_row(positions[patch], position_count);
   const int column = clamp_row(positions[patches + patch], position_count);
@@ -132,7 +100,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
 #pragma unroll
   for (int i = 0; i < kHeadsPerGroup; ++i) {
     pairs[i].rotate(turn);
-    store_pairs(pairs[i], head + i * kHeadDim, first, first_head + i < 2 * heads ? kHeadDim : 0);
+    store_pairs(pairs[i], head + i * kHeadSize, first, first_head + i < 2 * heads ? kHeadSize : 0);
   }
 }
 
@@ -148,7 +116,7 @@ extern "C" __global__ void rope_vision_reference(double* __restrict__ qkv, const
   if (patch >= patches) {
     return;
   }
-  double* head = qkv + static_cast<long long>(patch) * qkv_stride + index % (2 * heads) * kHeadDim;
+  double* head = qkv + static_cast<long long>(patch) * qkv_stride + index % (2 * heads) * kHeadSize;
   for (int j = 0; j < kHalf; ++j) {
     const long long row = clamp_row(positions[j < kQuarter ? patch : patches + patch], position_count);
     const double c = cosine[row * kQuarter + j % kQuarter];

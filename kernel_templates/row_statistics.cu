@@ -13,54 +13,7 @@
 
 #include "common/row.cuh"
 
-#ifndef THREADS_PER_ROW
-#define THREADS_PER_ROW 256  // threads that share a row
-#endif
-#ifndef ROWS_PER_BLOCK
-#define ROWS_PER_BLOCK 1  // rows a block takes
-#endif
-#ifndef VECTOR
-#define VECTOR 4  // neighbouring elements a thread takes at a time
-#endif
-#ifndef HELD_VECTORS
-#define HELD_VECTORS 0  // vectors of a row a thread keeps in registers; 0: as many as hold its part of the row
-#endif
-#ifndef MIN_BLOCKS
-#define MIN_BLOCKS 2  // resident blocks an SM asked of the compiler
-#endif
-#ifndef REDUCE_PTX
-#define REDUCE_PTX 0  // 1: reductions in inline PTX
-#endif
-#ifndef ROWS_ALIGNED
-#define ROWS_ALIGNED 0  // 1: WIDTH is a multiple of VECTOR
-#endif
-#ifndef HELD
-#define HELD 2  // HELD_VECTORS, or the number that it leaves open
-#endif
-#ifndef ROWS_HELD
-#define ROWS_HELD 0  // 1: all of a row is kept in registers
-#endif
-#ifndef LAYER
-#define LAYER 0  // 1: of LayerNorm, 0: of RMSNorm
-#endif
-#ifndef EPSILON_NANO
-#define EPSILON_NANO 1000  // billionths that are added to the mean of squares
-#endif
-#ifndef STORAGE
-#define STORAGE float32  // element type of x
-#endif
-
 namespace {
-
-constexpr int kThreadsPerRow = THREADS_PER_ROW;
-constexpr int kRowsPerBlock = ROWS_PER_BLOCK;
-constexpr int kVector = VECTOR;
-constexpr int kHeld = HELD;
-constexpr int kMinBlocks = MIN_BLOCKS;
-constexpr bool kReducePtx = REDUCE_PTX != 0;
-constexpr bool kAligned = ROWS_ALIGNED != 0;
-constexpr bool kRowsHeld = ROWS_HELD != 0;
-constexpr bool kLayer = LAYER != 0;
 
 constexpr int kThreads = kThreadsPerRow * kRowsPerBlock;
 constexpr int kStep = kThreadsPerRow * kVector;  // columns a row's threads take at a time
@@ -104,7 +57,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
   float held[kHeld][kVector];
 #pragma unroll
   for (int i = 0; i < kHeld; ++i) {
-    load_floats<kAligned>(held[i], x, first + i * kStep, end);
+    load_floats<kRowsAligned>(held[i], x, first + i * kStep, end);
   }
 
   float mean = 0.0f;
@@ -117,7 +70,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
     if constexpr (!kRowsHeld) {
       for (int column = first + kHeld * kStep; column < end; column += kStep) {
         float value[kVector];
-        load_floats<kAligned>(value, x, column, end);
+        load_floats<kRowsAligned>(value, x, column, end);
         sum += sum_of(value);
       }
     }
@@ -132,7 +85,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
   if constexpr (!kRowsHeld) {
     for (int column = first + kHeld * kStep; column < end; column += kStep) {
       float value[kVector];
-      load_floats<kAligned>(value, x, column, end);
+      load_floats<kRowsAligned>(value, x, column, end);
       squares += squared_distances(value, mean, column, end);
     }
   }

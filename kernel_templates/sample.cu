@@ -19,31 +19,6 @@
 
 #include "common/token_choice.cuh"
 
-#ifndef THREADS
-#define THREADS 512  // threads of a block
-#endif
-#ifndef BLOCKS
-#define BLOCKS 64  // most blocks that share the vocabulary
-#endif
-#ifndef VECTOR
-#define VECTOR 4  // neighbouring logits a thread takes at a time
-#endif
-#ifndef UNROLL
-#define UNROLL 2  // vectors a thread loads before it uses the first
-#endif
-#ifndef COPIES
-#define COPIES 16  // neighbouring lanes that add to sums of their own
-#endif
-#ifndef CANDIDATES
-#define CANDIDATES 512  // tokens that are compared with each other in shared memory
-#endif
-#ifndef MIN_BLOCKS
-#define MIN_BLOCKS 1  // resident blocks an SM asked of the compiler
-#endif
-#ifndef ROWS_ALIGNED
-#define ROWS_ALIGNED 0  // 1: VOCABULARY is a multiple of VECTOR
-#endif
-
 namespace {
 
 struct Constants {

@@ -15,36 +15,9 @@
 #include "common/reduce.cuh"
 #include "common/types.cuh"
 
-#ifndef THREADS
-#define THREADS 256  // threads of a block
-#endif
-#ifndef KEY_BLOCKS
-#define KEY_BLOCKS 64  // blocks of keys that a block of threads scores
-#endif
-#ifndef UNROLL
-#define UNROLL 8  // elements of q a thread loads before it adds the first
-#endif
-#ifndef REDUCE_PTX
-#define REDUCE_PTX 0  // 1: reductions over lanes as inline PTX
-#endif
-#ifndef MIN_BLOCKS
-#define MIN_BLOCKS 2  // resident blocks an SM asked of the compiler
-#endif
-#ifndef HEAD_SIZE
-#define HEAD_SIZE 128  // HEAD_DIM
-#endif
-#ifndef STORAGE
-#define STORAGE float32  // element type of q
-#endif
-
 namespace {
 
-constexpr int kThreads = THREADS;
 constexpr int kWarps = kThreads / 32;
-constexpr int kKeyBlocks = KEY_BLOCKS;
-constexpr int kUnroll = UNROLL;
-constexpr bool kPtx = REDUCE_PTX != 0;
-constexpr int kHeadSize = HEAD_SIZE;
 constexpr int kShares = kThreads > kHeadSize ? kThreads / kHeadSize : 1;  // of the queries
 constexpr int kStep = kThreads > kHeadSize ? kHeadSize : kThreads;        // columns at a time
 
@@ -119,7 +92,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
         dot += mean[column] * row[column];
       }
     }
-    dot = warp_reduce<Sum, kPtx>(dot);
+    dot = warp_reduce<Sum, kReducePtx>(dot);
     if (lane == 0) {
       out[key] = dot;
     }

@@ -10,47 +10,7 @@
 
 #include "common/row.cuh"
 
-#ifndef THREADS_PER_ROW
-#define THREADS_PER_ROW 32  // threads that share a row
-#endif
-#ifndef ROWS_PER_BLOCK
-#define ROWS_PER_BLOCK 4  // rows a block computes
-#endif
-#ifndef VECTOR
-#define VECTOR 4  // neighbouring elements a thread takes at a time
-#endif
-#ifndef HELD_VECTORS
-#define HELD_VECTORS 0  // vectors of a row a thread keeps in registers; 0: as many as hold its part of the row
-#endif
-#ifndef MIN_BLOCKS
-#define MIN_BLOCKS 2  // resident blocks an SM asked of the compiler
-#endif
-#ifndef REDUCE_PTX
-#define REDUCE_PTX 0  // 1: reductions in inline PTX
-#endif
-#ifndef ROWS_ALIGNED
-#define ROWS_ALIGNED 0  // 1: WIDTH is a multiple of VECTOR
-#endif
-#ifndef HELD
-#define HELD 4  // HELD_VECTORS, or the number that it leaves open
-#endif
-#ifndef ROWS_HELD
-#define ROWS_HELD 0  // 1: all of a row is kept in registers
-#endif
-#ifndef STORAGE
-#define STORAGE float32  // element type of x and y
-#endif
-
 namespace {
-
-constexpr int kThreadsPerRow = THREADS_PER_ROW;
-constexpr int kRowsPerBlock = ROWS_PER_BLOCK;
-constexpr int kVector = VECTOR;
-constexpr int kHeld = HELD;
-constexpr int kMinBlocks = MIN_BLOCKS;
-constexpr bool kReducePtx = REDUCE_PTX != 0;
-constexpr bool kAligned = ROWS_ALIGNED != 0;
-constexpr bool kRowsHeld = ROWS_HELD != 0;
 
 constexpr int kThreads = kThreadsPerRow * kRowsPerBlock;
 constexpr int kStep = kThreadsPerRow * kVector;  // columns a row's threads take at a time
@@ -86,7 +46,7 @@ __device__ __forceinline__ void store_scaled(STORAGE* y, int column, int end, fl
   for (int v = 0; v < kVector; ++v) {
     value[v] *= factor;
   }
-  store_floats<kAligned>(y, column, end, value);
+  store_floats<kRowsAligned>(y, column, end, value);
 }
 
 }  // namespace
@@ -104,7 +64,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
   float held[kHeld][kVector];
 #pragma unroll
   for (int i = 0; i < kHeld; ++i) {
-    load_floats<kAligned>(held[i], x, first + i * kStep, end, lowest());
+    load_floats<kRowsAligned>(held[i], x, first + i * kStep, end, lowest());
   }
   float most = lowest();
 #pragma unroll
@@ -114,7 +74,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
   if constexpr (!kRowsHeld) {
     for (int column = first + kHeld * kStep; column < end; column += kStep) {
       float value[kVector];
-      load_floats<kAligned>(value, x, column, end, lowest());
+      load_floats<kRowsAligned>(value, x, column, end, lowest());
       most = fmaxf(most, largest(value));
     }
   }
@@ -128,7 +88,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
   if constexpr (!kRowsHeld) {
     for (int column = first + kHeld * kStep; column < end; column += kStep) {
       float value[kVector];
-      load_floats<kAligned>(value, x, column, end, lowest());
+      load_floats<kRowsAligned>(value, x, column, end, lowest());
       sum += exponentiate(value, most);
     }
   }
@@ -141,7 +101,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
   if constexpr (!kRowsHeld) {
     for (int column = first + kHeld * kStep; column < end; column += kStep) {
       float value[kVector];
-      load_floats<kAligned>(value, x, column, end, lowest());
+      load_floats<kRowsAligned>(value, x, column, end, lowest());
       exponentiate(value, most);
       store_scaled(y, column, end, value, factor);
     }

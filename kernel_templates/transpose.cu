@@ -8,51 +8,18 @@
 
 #include "common/row.cuh"
 
-#ifndef TILE
-#define TILE 64  // rows and columns a block takes
-#endif
-#ifndef BLOCK_THREADS
-#define BLOCK_THREADS 256  // threads of a block
-#endif
-#ifndef VECTOR
-#define VECTOR 4  // neighbouring elements a thread takes at a time
-#endif
-#ifndef PADDING
-#define PADDING 1  // unused words behind each row in shared memory
-#endif
-#ifndef MIN_BLOCKS
-#define MIN_BLOCKS 4  // resident blocks an SM asked of the compiler
-#endif
-#ifndef INPUT_ALIGNED
-#define INPUT_ALIGNED 0  // 1: COLUMNS is a multiple of VECTOR
-#endif
-#ifndef OUTPUT_ALIGNED
-#define OUTPUT_ALIGNED 0  // 1: ROWS is a multiple of VECTOR
-#endif
-#ifndef STORAGE
-#define STORAGE float32  // element type of x and y
-#endif
-
 namespace {
-
-constexpr int kTile = TILE;
-constexpr int kThreads = BLOCK_THREADS;
-constexpr int kVector = VECTOR;
-constexpr int kPadding = PADDING;
-constexpr int kMinBlocks = MIN_BLOCKS;
-constexpr bool kInputAligned = INPUT_ALIGNED != 0;
-constexpr bool kOutputAligned = OUTPUT_ALIGNED != 0;
 
 constexpr int kRow = kTile + kPadding * 4 / static_cast<int>(sizeof(STORAGE));  // elements of a row in shared memory
 constexpr int kVectorsPerRow = kTile / kVector;
-constexpr int kLoads = kTile * kVectorsPerRow / kThreads;  // a thread
+constexpr int kLoads = kTile * kVectorsPerRow / kBlockThreads;  // a thread
 
 static_assert(kTile % kVector == 0, "a tile's row is whole vectors");
-static_assert(kLoads * kThreads == kTile * kVectorsPerRow, "threads share the tile evenly");
+static_assert(kLoads * kBlockThreads == kTile * kVectorsPerRow, "threads share the tile evenly");
 
 }  // namespace
 
-extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
+extern "C" __global__ void __launch_bounds__(kBlockThreads, kMinBlocks)
     transpose(const STORAGE* __restrict__ x, STORAGE* __restrict__ y, int rows, int columns) {
   __shared__ STORAGE tile[kTile * kRow];
   const int tiles_per_row = (columns + kTile - 1) / kTile;
@@ -62,14 +29,14 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
   float staged[kLoads][kVector];
 #pragma unroll
   for (int i = 0; i < kLoads; ++i) {
-    const int index = static_cast<int>(threadIdx.x) + i * kThreads;
+    const int index = static_cast<int>(threadIdx.x) + i * kBlockThreads;
     const int row = first_row + index / kVectorsPerRow;
     const int column = first_column + index % kVectorsPerRow * kVector;
     load_floats<kInputAligned>(staged[i], x + static_cast<long long>(row) * columns, column, row < rows ? columns : 0);
   }
 #pragma unroll
   for (int i = 0; i < kLoads; ++i) {
-    const int index = static_cast<int>(threadIdx.x) + i * kThreads;
+    const int index = static_cast<int>(threadIdx.x) + i * kBlockThreads;
 #pragma unroll
     for (int v = 0; v < kVector; ++v) {
       tile[index / kVectorsPerRow * kRow + index % kVectorsPerRow * kVector + v] = from_float<STORAGE>(staged[i][v]);
@@ -78,7 +45,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
   __syncthreads();
 #pragma unroll
   for (int i = 0; i < kLoads; ++i) {
-    const int index = static_cast<int>(threadIdx.x) + i * kThreads;
+    const int index = static_cast<int>(threadIdx.x) + i * kBlockThreads;
     const int column = index / kVectorsPerRow;
     const int row = index % kVectorsPerRow * kVector;
     float value[kVector];

@@ -21,6 +21,7 @@
 #include "core/space/code_words.hpp"
 #include "core/util/counted.hpp"
 #include "core/util/shown_text.hpp"
+#include "runtime/device/tunable_constants.hpp"
 
 namespace pascaline::cli {
 namespace {
@@ -32,6 +33,7 @@ struct KernelsCommandOptions {
   KernelOptions kernel;
   std::string name;  ///< empty: all
   bool as_json = false;
+  bool preamble = false;
 };
 
 struct ListedKernel {
@@ -249,8 +251,56 @@ ListedKernel listed_kernel(KernelOptions kernel, const std::string& name) {
   return listed;
 }
 
+// What a macro is for: the parameter's description, or how it is computed.
+std::string meaning_of(const Space& space, const std::string& macro) {
+  for (const Parameter& parameter : space.parameters) {
+    if (parameter.name == macro) {
+      return parameter.description;
+    }
+  }
+  for (const DerivedMacro& derived : space.derived) {
+    if (derived.name == macro) {
+      return derived.value.text();
+    }
+  }
+  return "element type";
+}
+
+// A condition that one of a parameter's values is given; empty where they are no numbers.
+std::string check_of(const Space& space, const std::string& macro) {
+  std::vector<std::string> equal;
+  for (const Parameter& parameter : space.parameters) {
+    for (const Value& value : parameter.name == macro ? parameter.values : std::vector<Value>()) {
+      if (!std::holds_alternative<std::int64_t>(value)) {
+        return {};
+      }
+      equal.push_back(fmt::format("{} == {}", macro, to_text(value)));
+    }
+  }
+  return equal.empty() ? std::string()
+                       : fmt::format("static_assert({}, \"no value of {}\");\n", fmt::join(equal, " || "), macro);
+}
+
+// The lines that stand in front of the kernel when it is compiled, as text for an editor or another compiler: there
+// they define what is not given.
+void print_preamble(const ListedKernel& listed) {
+  const Space& space = listed.space;
+  const BoundSpace bound(space, space.example_problem(), limits_of_architecture("sm_61").value());
+  for (const std::string& define : bound.defines(bound.default_config())) {
+    const std::size_t equals = define.find('=');
+    const std::string name = define.substr(0, equals);
+    const std::string value = define.substr(equals + 1);
+    fmt::print("#ifndef {0}\n#define {0} {1}  // {2}\n#endif\n", name, value, clean_line(meaning_of(space, name)));
+    if (value.find_first_not_of("-0123456789") == std::string::npos) {
+      fmt::print("constexpr int {} = {};\n{}", constant_name(name), name, check_of(space, name));
+    }
+  }
+}
+
 int show_one(const KernelsCommandOptions& options) {
-  if (options.as_json) {
+  if (options.preamble) {
+    print_preamble(listed_kernel(options.kernel, options.name));
+  } else if (options.as_json) {
     fmt::print("{}\n",
                kernel_document(options.kernel, options.name).dump(2, ' ', false, KernelJson::error_handler_t::replace));
   } else {
@@ -322,13 +372,18 @@ nlohmann::ordered_json kernels_document(const KernelOptions& kernel, const std::
 void add_kernels_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("kernels", "List the kernels that can be tuned, or show one of them");
   const auto options = std::make_shared<KernelsCommandOptions>();
-  command->add_option("name", options->name, "Kernel to show with its parameters and constraints (default: list all)");
+  CLI::Option* name = command->add_option("name", options->name,
+                                          "Kernel to show with its parameters and constraints (default: list all)");
   options->kernel.add_folders_to(*command);
-  command->add_flag("--json", options->as_json, "Print JSON");
+  CLI::Option* json = command->add_flag("--json", options->as_json, "Print JSON");
+  command->add_flag("--preamble", options->preamble, "Print macros and constants that go in front of its code")
+      ->needs(name)
+      ->excludes(json);
   command->footer(
       "A kernel is a NAME.cu and a NAME.json. Combinations are counted before constraints rule some out.\n\n"
       "Examples:\n  pascaline kernels\n  pascaline kernels matmul\n"
       "  pascaline kernels --kernels my --spaces my\n"
+      "  pascaline kernels softmax --preamble > preamble.h\n"
       "  pascaline kernels matmul --json | jq -r '.parameters[].name'");
   command->callback([&action, options] {
     action = [options] { return options->name.empty() ? show_all(*options) : show_one(*options); };

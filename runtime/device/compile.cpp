@@ -24,6 +24,7 @@
 #include "runtime/device/launch_rules.hpp"
 #include "runtime/device/parameter_order.hpp"
 #include "runtime/device/source_folder.hpp"
+#include "runtime/device/tunable_constants.hpp"
 
 namespace pascaline {
 namespace {
@@ -90,7 +91,8 @@ std::vector<std::string> nvrtc_options(const CompileRequest& request, const std:
 NvrtcOutput compile_in_folder(const Nvrtc& nvrtc, const CompileRequest& request) {
   const std::vector<std::string> macros = macros_of(request);
   const fs::path name = request.source->file.filename();
-  const std::string text = define_lines(macros) + line_directive(name) + request.source->text;
+  const std::string text =
+      define_lines(macros) + constant_lines(macros, *request.source) + line_directive(name) + request.source->text;
   std::vector<fs::path> folders = nvrtc.include_folders();
   folders.push_back(nvrtc_headers());
   if (request.source->headers.empty() && request.source->other_headers().empty()) {

@@ -31,6 +31,7 @@
 #include "runtime/device/emulator/static_shared.hpp"
 #include "runtime/device/launch_rules.hpp"
 #include "runtime/device/source_folder.hpp"
+#include "runtime/device/tunable_constants.hpp"
 
 namespace pascaline {
 namespace {
@@ -198,7 +199,7 @@ std::string unit_text(const CompileRequest& request, const fs::path& parent) {
   const KernelSource& source = *request.source;
   const std::vector<std::string> macros = macros_of(request);
   std::string text = "#include <cuda_runtime.h>\n#include <pascaline/entry.h>\n";
-  text += define_lines(free_names()) + define_lines(macros);
+  text += define_lines(free_names()) + define_lines(macros) + constant_lines(macros, source);
   text += line_directive(parent / source.file.filename());
   text += rewrite_for_emulator(source.text, bounded_function(request));
   text += "\n" + undefine_lines(macros);

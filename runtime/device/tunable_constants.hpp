@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/device/compile.hpp"
+
+namespace pascaline {
+
+/// The constant of a tunable: `kBlockM` of `BLOCK_M`.
+[[nodiscard]] std::string constant_name(const std::string& macro);
+
+/// `constexpr` lines for the macros (`NAME=value`) with a whole number whose constants a source mentions without
+/// declaring them, so that a kernel need not repeat what its search space says.
+[[nodiscard]] std::string constant_lines(const std::vector<std::string>& macros, const KernelSource& source);
+
+}  // namespace pascaline
