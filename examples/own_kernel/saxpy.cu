@@ -4,21 +4,7 @@
 // Requires: x, y and out aligned to 4·VECTOR bytes and not overlapping.
 // Launch: grid ceil(N / (BLOCK · VECTOR)), block BLOCK.
 
-#ifndef BLOCK
-#define BLOCK 256  // threads of a block
-#endif
-#ifndef VECTOR
-#define VECTOR 4  // consecutive elements of a thread
-#endif
-#ifndef ALIGNED
-#define ALIGNED 0  // 1: N is a multiple of VECTOR
-#endif
-
 namespace {
-
-constexpr int kBlock = BLOCK;
-constexpr int kVector = VECTOR;
-constexpr bool kAligned = ALIGNED != 0;
 
 static_assert(kVector == 1 || kVector == 2 || kVector == 4, "one load of up to 16 bytes");
 

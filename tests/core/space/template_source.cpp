@@ -39,18 +39,8 @@ TemplateParameter parse_parameter(const std::string& text) {
 
 }  // namespace
 
-TemplateSource::TemplateSource(std::string text) : text_(std::move(text)) {
-  std::istringstream lines(text_);
-  std::string guarded;  // name of the #ifndef the line before
-  const std::regex ifndef(R"(\s*#\s*ifndef\s+(\w+)\s*(//.*)?)");
-  const std::regex define(R"(\s*#\s*define\s+(\w+)\s+([^/\s](?:[^/]*[^/\s])?)\s*(?://\s*(.*))?)");
-  std::smatch match;
-  for (std::string line; std::getline(lines, line);) {
-    if (!guarded.empty() && std::regex_match(line, match, define) && match[1] == guarded) {
-      macros_[guarded] = {match[2], trimmed(match[3])};
-    }
-    guarded = std::regex_match(line, match, ifndef) ? match[1].str() : "";
-  }
+bool TemplateSource::defines(const std::string& macro) const {
+  return std::regex_search(text_, std::regex("(^|\\n)\\s*#\\s*define\\s+" + macro + "\\b"));
 }
 
 std::optional<std::vector<TemplateParameter>> TemplateSource::signature(const std::string& function) const {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -14,7 +13,6 @@ namespace pascaline {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::TemplateMacro;
 using testing::TemplateParameter;
 using testing::TemplateSource;
 
@@ -36,43 +34,26 @@ class TemplatesTest : public ::testing::TestWithParam<std::string> {
   const TemplateSource source_{read_file(data_folder("kernel_templates") / (GetParam() + ".cu"))};
 };
 
-TEST_P(TemplatesTest, ParametersHaveTheSameDefaultAndAMeaning) {
+TEST_P(TemplatesTest, EveryParameterHasAMeaning) {
   for (const Parameter& parameter : space_.parameters) {
-    if (!parameter.option.empty()) {
-      continue;
-    }
-    const auto macro = source_.macros().find(parameter.name);
-    ASSERT_NE(macro, source_.macros().end()) << "no #ifndef " << parameter.name << " with its #define";
-    EXPECT_EQ(macro->second.value, to_text(parameter.values[parameter.default_index])) << parameter.name;
     EXPECT_FALSE(parameter.description.empty()) << parameter.name << " has no description in the search space";
   }
 }
 
-TEST_P(TemplatesTest, EveryMacroOfTheTemplateIsExplainedAndBound) {
-  std::set<std::string> bound;
+// The search space says what a tunable is called and what its default is.
+TEST_P(TemplatesTest, TunablesAreNotDeclaredAgain) {
+  std::vector<std::string> names;
   for (const Parameter& parameter : space_.parameters) {
-    if (parameter.option.empty()) {
-      bound.insert(parameter.name);
-    }
+    names.push_back(parameter.name);
   }
   for (const DerivedMacro& macro : space_.derived) {
-    bound.insert(macro.name);
-    EXPECT_TRUE(source_.macros().contains(macro.name)) << "no #ifndef " << macro.name << " with its #define";
+    names.push_back(macro.name);
   }
   for (const TypeVariable& type : space_.types) {
-    bound.insert(type.name);
+    names.push_back(type.name);
   }
-  for (const auto& [name, macro] : source_.macros()) {
-    EXPECT_FALSE(macro.meaning.empty()) << name << " has no comment saying what it means";
-    EXPECT_TRUE(bound.contains(name)) << name << " is not in the search space";
-  }
-}
-
-TEST_P(TemplatesTest, TypesDefaultToTheFirstAllowed) {
-  for (const TypeVariable& type : space_.types) {
-    const auto macro = source_.macros().find(type.name);
-    ASSERT_NE(macro, source_.macros().end()) << "no #ifndef " << type.name << " with its #define";
-    EXPECT_EQ(macro->second.value, name_of(type.allowed.front()));
+  for (const std::string& name : names) {
+    EXPECT_FALSE(source_.defines(name)) << name;
   }
 }
 
@@ -154,19 +135,14 @@ TEST(TemplateFoldersTest, EveryTemplateHasASearchSpaceAndTheOtherWayRound) {
   EXPECT_EQ(templates, kernels());
 }
 
-TEST(TemplateSourceTest, ReadsMacrosAndSignatures) {
+TEST(TemplateSourceTest, ReadsDefinesAndSignatures) {
   const TemplateSource source(
-      "#ifndef A\n#define A 3  // what it is\n#endif\n"
-      "#ifndef B\n#define B 4\n#endif\n"
-      "#ifndef C\n#define OTHER 4  // not guarded by its own name\n#endif\n"
-      "#define D 5  // not guarded\n"
+      "#ifndef A\n # define A 3\n#endif\n"
       "extern \"C\" __global__ void other(int* a);\n"
       "extern \"C\" __global__ void __launch_bounds__(A, (B))\n"
       "kernel(const T* __restrict__ x, unsigned  char* y,\n   const int n, long long *z) {}\n");
-  EXPECT_EQ(source.macros().size(), 2U);
-  EXPECT_EQ(source.macros().at("A").value, "3");
-  EXPECT_EQ(source.macros().at("A").meaning, "what it is");
-  EXPECT_EQ(source.macros().at("B").meaning, "");
+  EXPECT_TRUE(source.defines("A"));
+  EXPECT_FALSE(source.defines("B"));
   EXPECT_FALSE(source.signature("kern").has_value());
   const auto signature = source.signature("kernel");
   ASSERT_TRUE(signature.has_value());
