@@ -13,8 +13,8 @@ For each format, on the processor, on the same tokens of a text, against the ori
 
   bench/compare_gguf_accuracy.py sample --text sample/held_out.txt --tokens 20000 --window 256
 
-Prints tables in Markdown, and what is more than --limit away from gguf in float32. Needs numpy and gguf 0.19 (from
-PyPI); where TMPDIR says, room for the model in float32, for the quantized one and for logits; of memory some hundred
+Prints tables in Markdown, and what is more than --limit away from gguf in float32. Needs numpy and gguf
+0.19; where TMPDIR says, room for the model in float32, for the quantized one and for logits; of memory some hundred
 MB, and what Pascaline takes for the model in float32.
 """
 import argparse

@@ -88,3 +88,27 @@ build_preset() {
     "read the first error in the log; if the compiler was killed, memory ran out: set CMAKE_BUILD_PARALLEL_LEVEL=1" \
     cmake --build --preset "$preset" ${1:+--target "$@"}
 }
+
+# The configured package sources in FOLDER with more components, and `apt` to use them: /etc/apt stays as it is.
+# apt_elsewhere FOLDER COMPONENTS [SUITE]: SUITE replaces this release's name and asks for source packages.
+apt_elsewhere() {
+  local folder=$1 component=$2 suite=${3:-} file edit
+  mkdir -p "$folder"/{parts,lists/partial,cache/archives/partial}
+  : >"$folder/sources.list"
+  edit="/^Components:.*main/ { /[[:space:]]$component([[:space:]]|\$)/! s/\$/ $component/ }
+        /^[[:space:]]*deb[[:space:]].*[[:space:]]main([[:space:]]|\$)/ { /[[:space:]]$component([[:space:]]|\$)/! s/(^[^#]*)/\\1 $component / }"
+  if [ -n "$suite" ]; then
+    edit+="
+        s/\\b$(. /etc/os-release && echo "$VERSION_CODENAME")\\b/$suite/g
+        s/^Types:.*/Types: deb-src/
+        s/^[[:space:]]*deb[[:space:]]/deb-src /"
+  fi
+  [ -r /etc/apt/sources.list ] && sed -E "$edit" /etc/apt/sources.list >"$folder/sources.list"
+  for file in /etc/apt/sources.list.d/*.sources /etc/apt/sources.list.d/*.list; do
+    [ -r "$file" ] && sed -E "$edit" "$file" >"$folder/parts/$(basename "$file")"
+  done
+  apt=(apt-get -o "Dir::Etc::SourceList=$folder/sources.list" -o "Dir::Etc::SourceParts=$folder/parts"
+    -o "Dir::State::Lists=$folder/lists" -o "Dir::Cache=$folder/cache" -o APT::Sandbox::User=root
+    -o Debug::NoLocking=true -o Acquire::Retries=3)
+  "${apt[@]}" update
+}

@@ -73,41 +73,6 @@ download_wheels() {
   done
 }
 
-# The present package sources in $work/apt with one more component, and `apt` to use them: /etc/apt stays as it is.
-# apt_elsewhere COMPONENT [SUITE]: SUITE replaces this release's name and asks for source packages.
-apt_elsewhere() {
-  local component=$1 suite=${2:-} file edit
-  mkdir -p "$work"/apt/{parts,lists/partial,cache/archives/partial}
-  : >"$work/apt/sources.list"
-  edit="/^Components:.*main/ { /[[:space:]]$component([[:space:]]|\$)/! s/\$/ $component/ }
-        /^[[:space:]]*deb[[:space:]].*[[:space:]]main([[:space:]]|\$)/ { /[[:space:]]$component([[:space:]]|\$)/! s/(^[^#]*)/\\1 $component / }"
-  if [ -n "$suite" ]; then
-    edit+="
-        s/\\b$(. /etc/os-release && echo "$VERSION_CODENAME")\\b/$suite/g
-        s/^Types:.*/Types: deb-src/
-        s/^[[:space:]]*deb[[:space:]]/deb-src /"
-  fi
-  [ -r /etc/apt/sources.list ] && sed -E "$edit" /etc/apt/sources.list >"$work/apt/sources.list"
-  for file in /etc/apt/sources.list.d/*.sources /etc/apt/sources.list.d/*.list; do
-    [ -r "$file" ] && sed -E "$edit" "$file" >"$work/apt/parts/$(basename "$file")"
-  done
-  apt=(apt-get -o "Dir::Etc::SourceList=$work/apt/sources.list" -o "Dir::Etc::SourceParts=$work/apt/parts"
-    -o "Dir::State::Lists=$work/apt/lists" -o "Dir::Cache=$work/apt/cache" -o APT::Sandbox::User=root
-    -o Debug::NoLocking=true -o Acquire::Retries=3)
-  "${apt[@]}" update
-}
-
-# Debian's own packages of NVRTC 11.8, unpacked into $work/tree.
-download_debian_nvrtc() {
-  command -v apt-get >/dev/null || { echo "no apt-get here"; return 1; }
-  apt_elsewhere non-free || return
-  mkdir -p "$work/debs" "$work/tree"
-  (cd "$work/debs" && "${apt[@]}" download libnvrtc11.2 libnvrtc-builtins11.8) || return
-  local package
-  for package in "$work"/debs/*.deb; do dpkg -x "$package" "$work/tree" || return; done
-  [ -e "$work/tree/usr/lib/x86_64-linux-gnu/libnvrtc.so.11.2" ]
-}
-
 download_older_wheel() {
   download_wheels toolkit-11.8-requirements.txt || return
   local folder=$work/tree/usr/lib/x86_64-linux-gnu
@@ -129,8 +94,7 @@ put_in_place() {
 }
 
 bring_new() { download_wheels toolkit-requirements.txt && put_in_place 12.9 "$new_nvrtc"; }
-bring_older_debian() { download_debian_nvrtc && add_older_headers && put_in_place 11.8 "$older_nvrtc"; }
-bring_older_wheel() { download_older_wheel && add_older_headers && put_in_place 11.8 "$older_nvrtc"; }
+bring_older() { download_older_wheel && add_older_headers && put_in_place 11.8 "$older_nvrtc"; }
 
 bring_new_toolkit() {
   if have_new_toolkit; then
@@ -149,12 +113,10 @@ bring_older_toolkit() {
     say "  NVRTC 11.8: there"
     return 0
   fi
-  local advice="check the network; it is needed only for Pascal kernels that NVRTC 11.8 builds faster"
   if [ "$(uname -m)" = x86_64 ]; then
     new_work
-    step "bring NVRTC 11.8 (Debian non-free)" nvrtc-11.8-debian "trying Python's package index instead" bring_older_debian && return
-    new_work
-    step "bring NVRTC 11.8 (Python wheel)" nvrtc-11.8-wheel "$advice" bring_older_wheel && return
+    step "bring NVRTC 11.8 (Python wheel, 23 MB)" nvrtc-11.8 "check the network; it is needed only for Pascal kernels that NVRTC 11.8 builds faster" \
+      bring_older && return
   fi
   warn "NVRTC 11.8 could not be brought; what needs it is skipped"
 }
@@ -166,11 +128,9 @@ bring_toolkit() {
   fi
   if [ "$(uname -m)" = x86_64 ]; then
     new_work
-    step "bring NVRTC 12.9 (Python wheels, 93 MB)" nvrtc-12.9 "trying Debian's NVRTC 11.8 instead" bring_new && return
-    new_work
-    step "bring NVRTC 11.8 (Debian non-free)" nvrtc-11.8-debian \
+    step "bring NVRTC 12.9 (Python wheels, 93 MB)" nvrtc-12.9 \
       "install a CUDA toolkit 11.x or 12.x (13 dropped sm_61), or libnvrtc from Debian non-free or Ubuntu multiverse" \
-      bring_older_debian && return
+      bring_new && return
   fi
   warn "compiling for sm_61 is unavailable: no NVRTC 11 or 12 here, and none could be brought. The emulated device works."
 }
@@ -249,7 +209,7 @@ bring_torch() {
 # build_sqlitecpp SUITE: for a release without the package, from the sources of another release of the distribution.
 build_sqlitecpp() {
   new_work
-  apt_elsewhere universe "$1" || return
+  apt_elsewhere "$work/apt" universe "$1" || return
   (cd "$work" && "${apt[@]}" source --download-only sqlitecpp) || return
   mkdir "$work/source" && tar -xf "$work"/sqlitecpp_*.orig.tar.* -C "$work/source" --strip-components=1 || return
   cmake -S "$work/source" -B "$work/build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX="$work/tree" \

@@ -6,13 +6,14 @@
 # holds the same in some 15 MB. llama.cpp is the one in the source package of
 # llama-cpp-python that llama-cpp-requirements.txt pins.
 # --architectures: as CMAKE_CUDA_ARCHITECTURES (default 61-virtual: code that every later card compiles for itself).
-# --toolkit: CUDA 11 or 12 (default: CUDA 11.8 of Debian 12's packages, unpacked in WORK; nothing is installed).
+# --toolkit: CUDA 11 or 12 (default: CUDA 11.8 of Debian 12's packages, by the sources that apt has here, unpacked in WORK;
+# nothing is installed; on other systems give this and --compiler).
 # --compiler: a host compiler that the toolkit takes (default: GCC 11 of the same packages).
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../../scripts/common.sh"
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
-[ $# -ge 2 ] || { sed -n '2,10s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 2; }
+[ $# -ge 2 ] || { sed -n '2,11s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 2; }
 mkdir -p "$1" "$2"
 work=$(realpath -- "$1") pack=$(realpath -- "$2")
 shift 2
@@ -43,14 +44,8 @@ fetch_source() {
 unpack_debian_toolkit() {
   [ -x "$work/cuda/bin/nvcc" ] && return
   say "CUDA 11.8 and GCC 11"
-  mkdir -p "$work"/apt/{parts,lists/partial,cache/archives/partial} "$work/debs" "$work/debian"
-  cat >"$work/apt/sources.list" <<LIST
-deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian bookworm main contrib non-free
-LIST
-  local apt=(apt-get -o "Dir::Etc::SourceList=$work/apt/sources.list" -o "Dir::Etc::SourceParts=$work/apt/parts"
-    -o "Dir::State::Lists=$work/apt/lists" -o "Dir::Cache=$work/apt/cache" -o APT::Sandbox::User=root
-    -o Debug::NoLocking=true -o Acquire::Retries=3)
-  "${apt[@]}" update
+  mkdir -p "$work/debs" "$work/debian"
+  apt_elsewhere "$work/apt" "contrib non-free"
   (cd "$work/debs" && "${apt[@]}" download nvidia-cuda-toolkit nvidia-cuda-dev libnvvm4 libcu++-dev libcub-dev \
     libthrust-dev gcc-11 g++-11 cpp-11 gcc-11-base libgcc-11-dev libstdc++-11-dev)
   local package

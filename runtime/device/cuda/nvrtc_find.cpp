@@ -231,7 +231,7 @@ std::vector<std::string> nvrtc_candidates(const fs::path& wish) {
 
 std::vector<fs::path> find_cuda_headers(const fs::path& library, const std::string& version) {
   std::vector<fs::path> places;
-  // Of a toolkit, of the wheels on PyPI, of a distribution.
+  // Looks in a toolkit, in NVIDIA's Python wheels, in a distribution.
   for (const char* place : {"../include", "../../cuda_runtime/include", "../../include", "../../../include"}) {
     places.push_back((library.parent_path() / place).lexically_normal());
   }

@@ -19,7 +19,7 @@
 namespace pascaline::testing {
 namespace {
 
-// What the PyPI package `gguf` 0.19 makes of the same blocks and values: make_golden.py.
+// What the Python package `gguf` 0.19 makes of the same blocks and values: make_golden.py.
 const nlohmann::json& golden(std::string_view format) {
   static const nlohmann::json all = nlohmann::json::parse(std::ifstream(PASCALINE_TEST_FORMATS_DATA "/golden.json"));
   return all.at(std::string(format));
