@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Sets up, builds the dev preset with warnings as errors, and runs all tests. GPU tests are left out where there is no
 # GPU, and counted.
-#   scripts/test.sh [--asan] [--lint] [--torch] [--lean] [--gpu]
+#   scripts/test.sh [--asan] [--lint] [--torch] [--lean]
 #     --asan  build with AddressSanitizer and UndefinedBehaviorSanitizer, and run all tests that can be run so in a short
 #             time, and the fuzzers, for $PASCALINE_FUZZ_SECONDS (60) each; of the dev preset then only the others (labels
 #             slow and unsanitized), and those that depend on what the optimiser does (label optimised)
@@ -12,20 +12,18 @@
 #             tests run, with less in them: without debug information, less optimised, without three of the checks for
 #             undefined behaviour, those labelled commands without sanitizers; where tests do much the same many times,
 #             one part of $PASCALINE_TEST_SHARE (3)
-#     --gpu   run only the tests labelled gpu
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-asan=false lint=false torch=false lean=false only=() gpu_label=''
+asan=false lint=false torch=false lean=false gpu_label=''
 for argument in "$@"; do
   case $argument in
     --asan) asan=true ;;
     --lint) lint=true ;;
     --torch) torch=true ;;
     --lean) lean=true ;;
-    --gpu) only=(-L gpu) ;;
-    -h | --help) sed -n '2,16s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
-    *) die "unknown argument '$argument' (known: --asan, --lint, --torch, --lean, --gpu)" ;;
+    -h | --help) sed -n '2,15s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
+    *) die "unknown argument '$argument' (known: --asan, --lint, --torch, --lean)" ;;
   esac
 done
 
@@ -35,7 +33,7 @@ jobs=${CTEST_PARALLEL_LEVEL:-$((2 * $(nproc)))}
 failures=()
 # To start a program only to skip takes a second each under the sanitizers.
 has_gpu() { compgen -G '/dev/nvidia[0-9]*' >/dev/null || nvidia-smi -L 2>/dev/null | grep -q '^GPU'; }
-[ ${#only[@]} -gt 0 ] || has_gpu || gpu_label=gpu
+has_gpu || gpu_label=gpu
 
 # What is built and fetched, in GB; on a full disk a linker or a test would fail, and say so in its own words.
 needed=5
@@ -59,21 +57,14 @@ if $torch; then
   trap 'stop_ticker; kill "$torch_setup" 2>/dev/null || true' EXIT
 fi
 
-# run_tests PRESET [ARGUMENT...]: shows ctest's own progress and closing lines. Many tests wait for processes that a busy
-# machine keeps waiting: one that fails is run once more, and named where it passes then.
+# run_tests PRESET [ARGUMENT...]: shows ctest's own progress and closing lines.
 run_tests() {
   say "Tests ($1)"
   if [ -n "$gpu_label" ]; then
     say "  no GPU here: $(ctest --preset "$1" -L "$gpu_label" --show-only | sed -n 's/^Total Tests: *//p') GPU tests left out"
   fi
-  ctest --preset "$1" --output-on-failure --no-tests=error --repeat until-pass:2 --parallel "$jobs" "${only[@]}" \
-    "${@:2}" ||
+  ctest --preset "$1" --output-on-failure --no-tests=error --parallel "$jobs" "${@:2}" ||
     failures+=("tests of preset $1" "$(sed 's/^[0-9]*:/  /' "build/$1/Testing/Temporary/LastTestsFailed.log")")
-  awk '
-    /^[0-9]+\/[0-9]+ Testing: / { name = $0; sub(/^[^:]*: /, "", name) }
-    /^Test Failed\./ { failed[name] = 1 }
-    /^Test Passed\./ && name in failed { print "  passed when run again: " name }' \
-    "build/$1/Testing/Temporary/LastTest.log"
 }
 
 if $lint; then
@@ -98,7 +89,7 @@ if [ -n "$torch_setup" ]; then
 fi
 say "Build (dev)"
 if $lean; then configure_options+=(-DCMAKE_UNITY_BUILD_BATCH_SIZE=60); fi
-if $asan && [ ${#only[@]} = 0 ]; then
+if $asan; then
   build_preset dev unsanitized_tests || exit 1
   # Two thirds of their time these wait.
   jobs=$((2 * jobs)) run_tests dev -L 'slow|unsanitized|optimised' ${gpu_label:+-LE "$gpu_label"}
