@@ -17,7 +17,7 @@ namespace {
 
 // Rounding errors of a sum add up like steps of a random walk (Higham and Mary, "A new approach to probabilistic
 // rounding error analysis", 2019): in units of roundoff, sqrt(terms) times this is far above what any order of
-// additions was seen to give, see docs/measurements.md.
+// additions was seen to give, see docs/results.md.
 constexpr double kDeviations = 4;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();

@@ -10,7 +10,7 @@ namespace {
 
 // Every block of threads normalises for itself. For a single row that takes no longer than it waits for its first
 // weights, but many blocks do it in turn: from so many rows of a weight on it takes longer than a launch
-// (docs/measurements.md).
+// (docs/results.md).
 constexpr std::int64_t kMostNormedRows = 32'768;
 
 // Types of the weights of queries, keys and values.
@@ -185,7 +185,7 @@ bool can_normalise_row(ElementType weight, std::int64_t columns) noexcept {
 }
 
 // Packed weights have their rows rounded by the product in any case; a product of floats would read them once for the
-// norm alone, which takes about as long as the launch that it saves (docs/measurements.md).
+// norm alone, which takes about as long as the launch that it saves.
 double more_for_norm(ElementType weight, std::int64_t weight_rows) noexcept {
   return weight_rows > kMostNormedRows ? 2 : is_packed_format(weight) ? 0 : 1;
 }

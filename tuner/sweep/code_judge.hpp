@@ -35,7 +35,7 @@ using CodeEstimator = std::function<std::optional<CodeRange>(const Config&, cons
 class CodeJudge {
  public:
   /// How many times as slow as the fastest a configuration has to be at both ends of its estimate to be left out. By
-  /// this factor the best was never left out in trials of another GPU (docs/measurements.md).
+  /// this factor the best was never left out in trials of another GPU (docs/results.md).
   static constexpr double kCannotWin = 1.5;
 
   struct Verdict {

@@ -18,7 +18,7 @@ inline constexpr std::size_t kMaxOtherDevices = 2;
 /// How far trials of another device of the same kind lie from one's own, in octaves of a shape's dimensions
 /// (`shape_distance`): kOctavesOfSameCapability where the compute capability is the same, as then the code is, too, and
 /// only how much of everything there is differs; else kOctavesOfOther. Found with recorded spaces of several GPUs
-/// (docs/measurements.md).
+/// (docs/results.md).
 [[nodiscard]] double device_octaves(const DeviceRow& a, const DeviceRow& b);
 inline constexpr double kOctavesOfSameCapability = 1;
 inline constexpr double kOctavesOfOther = 2;

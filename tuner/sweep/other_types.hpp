@@ -19,7 +19,7 @@ inline constexpr std::size_t kMaxOtherTypes = 2;
 
 /// How far trials of another problem of the kernel lie from a problem's own, in octaves: `shape_distance` of the
 /// shapes, and kOctavesOfOtherType more for each type variable that differs. Nothing where the shapes tell nothing
-/// about each other. Found with estimates from machine code (docs/measurements.md).
+/// about each other. Found with estimates from machine code (docs/results.md).
 [[nodiscard]] std::optional<double> transfer_octaves(const Space& space, const Problem& problem, const Problem& other);
 inline constexpr double kOctavesOfOtherType = 2;
 

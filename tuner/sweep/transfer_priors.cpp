@@ -15,7 +15,7 @@ namespace pascaline {
 namespace {
 
 constexpr std::size_t kMaxRelatedProblems = 2;  // of each kind
-// The static model's order is half right (docs/measurements.md), and its differences are about as large as the real
+// The static model's order is half right (docs/results.md), and its differences are about as large as the real
 // ones.
 constexpr double kTrustInModel = 0.5;
 constexpr double kHopelessUs = 1e9;  // of what does not fit the device at all
