@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""Writes pascaline/ops.py from the table below: `make_ops.py`, or `make_ops.py --check`, which only tells whether it is
-current. A tensor is (name, kind, what it is); kinds: in, optional, change, optional_change, out. `shape` and `dtype` are
+"""Writes the package's ops.py from the table below: `make_ops.py FILE`, which the build calls. A tensor is (name, kind, what it is); kinds: in, optional, change, optional_change, out. `shape` and `dtype` are
 those of an output that is not given, as expressions over the other arguments."""
 
 import pathlib
@@ -236,12 +235,11 @@ def function(operation):
 
 def main():
     text = HEAD + "".join(f"\n\n{function(operation)}\n" for operation in OPERATIONS)
-    file = pathlib.Path(__file__).parent / "pascaline" / "ops.py"
-    if sys.argv[1:] == ["--check"]:
-        if file.read_text() != text:
-            sys.exit(f"{file} is not what {__file__} writes: run it")
-        return
-    file.write_text(text)
+    if len(sys.argv) != 2:
+        sys.exit(f"usage: {sys.argv[0]} FILE")
+    file = pathlib.Path(sys.argv[1])
+    file.unlink(missing_ok=True)  # a link would lead elsewhere
+    file.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
