@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# Runs clang-tidy (checks in .clang-tidy) over the C++ sources that the single preset compiles, tests left out.
+# Checks words (scripts/check_words.py) and includes (scripts/check_includes.py) of the whole tree, and runs clang-tidy
+# (checks in .clang-tidy) over the C++ sources that the single preset compiles, except tests.
 #   scripts/lint.sh [--since REVISION]
-#     --since  only sources that changed since the revision, or whose own header did
+#     --since  clang-tidy only for sources that changed since the revision, or whose own header did. Commit subjects since
+#              the revision are checked, too. Without --since they are checked since origin/main, where the clone has it.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 cd "$project_root"
@@ -14,6 +16,12 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
+subjects=$since
+[ -n "$subjects" ] || ! git rev-parse -q --verify 'origin/main^{commit}' >/dev/null || subjects=origin/main
+status=0
+scripts/check_words.py ${subjects:+--since "$subjects"} || status=1
+scripts/check_includes.py || status=1
+
 # From release 22 on it no longer looks for findings in the libraries' headers, which makes it five times as fast.
 tool=$project_lint_tool
 [ -x "$tool" ] || tool=$(command -v clang-tidy) || die "clang-tidy is missing: run scripts/setup.sh --dev"
@@ -68,12 +76,12 @@ export tool project_root headers
 
 if [ ${#sources[@]} = 0 ]; then
   say "  clang-tidy: no sources to check"
-  exit 0
+  exit "$status"
 fi
 started=$SECONDS
-status=0
+tidy=0
 printf '%s\0' "${groups[@]}" "${single[@]}" |
-  xargs -0 -r -n 1 -P "$(nproc)" bash -c 'lint_one "$1" || exit 1' lint || status=$?
-if [ "$status" = 0 ]; then say "  clang-tidy: ${#sources[@]} files clean in $((SECONDS - started)) s"
+  xargs -0 -r -n 1 -P "$(nproc)" bash -c 'lint_one "$1" || exit 1' lint || tidy=$?
+if [ "$tidy" = 0 ]; then say "  clang-tidy: ${#sources[@]} files clean in $((SECONDS - started)) s"
 else say "  clang-tidy: findings above ($((SECONDS - started)) s)"; fi
-[ "$status" = 0 ]
+[ "$status$tidy" = 00 ]

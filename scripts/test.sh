@@ -5,7 +5,7 @@
 #     --asan  build with AddressSanitizer and UndefinedBehaviorSanitizer, and run all tests that can be run so in a short
 #             time, and the fuzzers, for $PASCALINE_FUZZ_SECONDS (60) each; of the dev preset then only the others (labels
 #             slow and unsanitized), and those that depend on what the optimiser does (label optimised)
-#     --lint  first check the format and run clang-tidy
+#     --lint  first check the format, words and includes, and run clang-tidy
 #     --torch fetch PyTorch (2 GB) beside the build; the tests with it run then, if it comes within 15 minutes
 #     --lean  for a clean clone: remove the sanitized build (7 GB) when its tests are done, which leaves room for the next,
 #             and compile the dev preset in larger groups, which takes less time the first time and more the next. All
@@ -70,7 +70,7 @@ run_tests() {
 if $lint; then
   say "Checks"
   scripts/format.sh --check || failures+=("format")
-  scripts/lint.sh || failures+=("clang-tidy")
+  scripts/lint.sh || failures+=("words, includes or clang-tidy")
 fi
 if $asan; then
   say "Build (asan)"
