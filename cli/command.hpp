@@ -22,7 +22,7 @@ struct ReportOptions;  // report/report.hpp
 
 namespace pascaline::cli {
 
-/// Exit codes of the program (docs/cli.md).
+/// Exit codes of the program (docs/guides/command_line.md).
 inline constexpr int kSuccess = 0;
 inline constexpr int kFault = 1;     ///< environment or input is wrong
 inline constexpr int kUsage = 2;     ///< the command line is wrong
@@ -180,6 +180,7 @@ void add_portfolio_command(CLI::App& app, Action& action);
 void add_rank_command(CLI::App& app, Action& action);
 void add_workload_command(CLI::App& app, Action& action);
 void add_completion_command(CLI::App& app, Action& action);
+void add_reference_command(CLI::App& app, Action& action);
 void add_worker_commands(CLI::App& app, Action& action);
 
 }  // namespace pascaline::cli

@@ -72,70 +72,67 @@ OptionGroups groups_of(const CLI::App& command) {
   return command.get_options().size() > kFew ? other_groups() : OptionGroups{{kRest, {}}};
 }
 
+std::vector<const CLI::Option*> named_in(const CLI::App& app, const OptionGroup& group) {
+  std::vector<const CLI::Option*> options;
+  for (const std::string& name : group.options) {
+    if (const CLI::Option* const option = app.get_option_no_throw(name); option != nullptr) {
+      options.push_back(option);
+    }
+  }
+  return options;
+}
+
+std::vector<const CLI::Option*> rest_of(const CLI::App& app, const OptionGroups& groups) {
+  std::vector<const CLI::Option*> named{app.get_help_ptr()};
+  for (const OptionGroup& group : groups) {
+    const auto more = named_in(app, group);
+    named.insert(named.end(), more.begin(), more.end());
+  }
+  return app.get_options([&](const CLI::Option* option) {
+    return option->nonpositional() && !option->get_group().empty() &&
+           std::find(named.begin(), named.end(), option) == named.end();
+  });
+}
+
 class GroupedFormatter : public CLI::Formatter {
  public:
-  explicit GroupedFormatter(OptionGroups groups) : groups_(std::move(groups)) { column_width(34); }
+  GroupedFormatter() { column_width(34); }
 
   // As the formatter's own, but for the groups, which that would print in the order their options were added in.
   [[nodiscard]] std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override {
-    return make_description(app) + make_usage(app, std::move(name)) + make_positionals(app) + groups_text(*app) +
+    std::string groups;
+    for (const ShownGroup& group : shown_groups(*app)) {
+      groups += make_group(group.heading, false, group.options);
+    }
+    return make_description(app) + make_usage(app, std::move(name)) + make_positionals(app) + groups +
            make_subcommands(app, mode) + "\n" + make_footer(app);
   }
-
- private:
-  [[nodiscard]] std::string groups_text(const CLI::App& app) const {
-    std::vector<std::pair<std::string, std::vector<const CLI::Option*>>> shown;
-    for (const OptionGroup& group : groups_) {
-      auto options = group.options.empty() ? rest_of(app) : named_in(app, group);
-      if (!options.empty()) {
-        shown.emplace_back(group.heading, std::move(options));
-      }
-    }
-    if (const CLI::Option* const help = app.get_help_ptr(); help != nullptr) {
-      if (shown.empty()) {
-        shown.push_back({kRest, {}});
-      }
-      shown.back().second.push_back(help);
-    }
-    std::string text;
-    for (const auto& [heading, options] : shown) {
-      text += make_group(heading, false, options);
-    }
-    return text;
-  }
-  static std::vector<const CLI::Option*> named_in(const CLI::App& app, const OptionGroup& group) {
-    std::vector<const CLI::Option*> options;
-    for (const std::string& name : group.options) {
-      if (const CLI::Option* const option = app.get_option_no_throw(name); option != nullptr) {
-        options.push_back(option);
-      }
-    }
-    return options;
-  }
-  [[nodiscard]] std::vector<const CLI::Option*> rest_of(const CLI::App& app) const {
-    std::vector<const CLI::Option*> named{app.get_help_ptr()};
-    for (const OptionGroup& group : groups_) {
-      const auto more = named_in(app, group);
-      named.insert(named.end(), more.begin(), more.end());
-    }
-    return app.get_options([&](const CLI::Option* option) {
-      return option->nonpositional() && !option->get_group().empty() &&
-             std::find(named.begin(), named.end(), option) == named.end();
-    });
-  }
-
-  OptionGroups groups_;
 };
 
 }  // namespace
 
-void arrange_help(CLI::App& app) {
-  app.formatter(std::make_shared<GroupedFormatter>(OptionGroups{{kRest, {}}}));
-  for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    command->formatter(std::make_shared<GroupedFormatter>(groups_of(*command)));
-    for (CLI::App* below : command->get_subcommands([](const CLI::App*) { return true; })) {
-      below->formatter(std::make_shared<GroupedFormatter>(groups_of(*below)));
+std::vector<ShownGroup> shown_groups(const CLI::App& command) {
+  const OptionGroups groups = groups_of(command);
+  std::vector<ShownGroup> shown;
+  for (const OptionGroup& group : groups) {
+    auto options = group.options.empty() ? rest_of(command, groups) : named_in(command, group);
+    if (!options.empty()) {
+      shown.push_back({group.heading, std::move(options)});
     }
+  }
+  if (const CLI::Option* const help = command.get_help_ptr(); help != nullptr) {
+    if (shown.empty()) {
+      shown.push_back({kRest, {}});
+    }
+    shown.back().options.push_back(help);
+  }
+  return shown;
+}
+
+void arrange_help(CLI::App& app) {
+  app.formatter(std::make_shared<GroupedFormatter>());
+  for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    arrange_help(*command);
   }
 }
 

@@ -1,11 +1,22 @@
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include <CLI/CLI.hpp>
 
 namespace pascaline::cli {
 
-/// Puts the options that `pascaline COMMAND --help` lists into groups, those that most need first and `--help` last. To
-/// be called once every command has its options.
+/// A heading in the help of a command, with the options below it.
+struct ShownGroup {
+  std::string heading;
+  std::vector<const CLI::Option*> options;
+};
+
+/// The options that `pascaline COMMAND --help` lists, in its order: those that most users need first, `--help` last.
+[[nodiscard]] std::vector<ShownGroup> shown_groups(const CLI::App& command);
+
+/// Has the help of every command show its options so. To be called once every command has its options.
 void arrange_help(CLI::App& app);
 
 }  // namespace pascaline::cli

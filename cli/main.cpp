@@ -69,6 +69,7 @@ void add_commands(CLI::App& app, Action& action) {
              add_export_command, add_import_command});
   add_group(app, action, "Shell", {add_completion_command});
   add_worker_commands(app, action);
+  add_reference_command(app, action);
   arrange_help(app);
 }
 

@@ -16,7 +16,7 @@ import re
 import subprocess
 import sys
 
-# What runs a model, on the kernels that the rest of runtime/ runs.
+# These folders run a model, on the kernels that the rest of runtime/ runs.
 MODEL_FOLDERS = {f"runtime/{name}" for name in ("checkpoint", "convert", "image", "model", "session", "text")}
 MAY_INCLUDE = {
     "kernel_templates": set(),

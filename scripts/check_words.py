@@ -40,7 +40,7 @@ LANGUAGES = {"cpp": C, "hpp": C, "h": C, "in": C, "cu": C, "cuh": C, "py": PYTHO
              "sql": SQL, "css": STYLE, "md": PAGE, "html": PAGE, "json": PAGE, "toml": CMAKE, "yml": CMAKE}
 LEADER = re.compile(r"(?m)^[ \t]*(?://[/!]?<?|/?\*|#+|--)")
 ESCAPE = re.compile(r"\\.")
-DATA = re.compile(r"(tests|bench|examples|db)/.*\.json")
+DATA = re.compile(r"(tests|bench|examples)/.*\.json")
 
 PAST = re.compile(r"(?!(?:Em|Sh|Sp|S|F|N|Pro|Ex|Suc)c?e?ed$|Embed$).*ed|(?!Bring$|String$).*ing|(?!.*(?:ss|us|as)$).*s")
 NOT_VERBS = set("A An The This That These Those It One Two No New More All Every Each Some Any What How Which Where When Whether Why As Of "

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{1} << 30;  // what a tokenizer takes
 
-// docs/cli.md says what they are.
+// Prose and arithmetic in English, Python, JSON, German and Chinese.
 constexpr std::array<std::string_view, 6> kTexts{
     "The quick brown fox jumps over the lazy dog. What happened next surprised everyone in the small village: the dog "
     "woke up, looked around, and began to follow the fox across the fields towards the river.",

@@ -8,7 +8,7 @@
 
 namespace pascaline::cli {
 
-/// A ranking as docs/cli.md describes an entry of `problems`.
+/// A ranking as an entry of `problems` in the JSON of `pascaline rank`.
 [[nodiscard]] nlohmann::json ranking_json(const Ranking& ranking, const BoundSpace& bound);
 
 /// Prints a ranking as a table. `names_compilers`: with a column that names each binary's compiler.

@@ -111,7 +111,7 @@ def sweep(
         text; without them, and without `workload` and `model`, the kernel's example. `kernel`: one name or several.
     trials: new ones per problem; budget: total time such as "90m"; until: time of day such as "07:00".
     kernels, spaces: folders of kernel templates and search spaces; default: those installed.
-    options: any other option of `pascaline sweep` (docs/cli.md), with underscores: preheat=0, min_samples=5, polite=True.
+    options: any other option of `pascaline sweep` (docs/reference/cli.md), with underscores: preheat=0, min_samples=5, polite=True.
         Several values are a list.
     progress: True for a bar (where tqdm is installed), or a function that is called in this thread with dicts of a
         `kind`: "note", "problem", "trial" (`done`, `planned`, `best_us` and `default_us` in microseconds, ...) and, a few

@@ -55,7 +55,7 @@ class Model:
 
     device: "cuda:N", "cpu" or "emulator"; default: the first GPU, or the processor. db: where winners are; default: the
         user's database. weights, kv_cache: "float16", "int8" and others; context: tokens of a conversation at most.
-    options: any other option of `pascaline generate` (docs/cli.md) on the model, with underscores: random_weights=True,
+    options: any other option of `pascaline generate` (docs/reference/cli.md) on the model, with underscores: random_weights=True,
         mmproj=file, gpu_layers=20, attention="window=1024".
 
     Several threads may use one: they take turns. Raises Error and its kinds for what is missing, damaged or does not fit.

@@ -13,7 +13,7 @@ import time
 import uuid
 
 MARK = "PASCALINE_CAMPAIGN"
-ENDED = {0, 1, 2, 3}  # docs/cli.md, "Exit codes"; 130 only where it was stopped
+ENDED = {0, 1, 2, 3}  # docs/guides/command_line.md, "Exit codes"; 130 only where it was stopped
 
 # What a message for users never holds: the words of libraries, and of an end that nobody foresaw.
 RAW_WORDS = ("terminate called", "Sanitizer", "runtime error:", "[json.exception", "std::", "basic_string", "vector::",

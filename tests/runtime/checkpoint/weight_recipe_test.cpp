@@ -134,7 +134,7 @@ TEST_F(WeightRecipeTest, APatternThatDecidesNothingIsHidden) {
 }
 
 TEST_F(WeightRecipeTest, TheDocumentedOneFitsTheModelThatItIsFor) {
-  const std::string page = read_file(PASCALINE_CHECKPOINT_DATA "/../../../../docs/cli.md");
+  const std::string page = read_file(PASCALINE_CHECKPOINT_DATA "/../../../../docs/guides/fewer_bits.md");
   const std::size_t begin = page.find("{\n  \"tensors\"");
   ASSERT_NE(begin, std::string::npos);
   const WeightRecipe recipe = loaded(page.substr(begin, page.find("```", begin) - begin));
