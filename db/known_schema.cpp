@@ -14,7 +14,6 @@
 #include "core/error.hpp"
 #include "core/util/shown_text.hpp"
 #include "db/migrations.hpp"
-#include "db/store.hpp"
 
 namespace pascaline {
 namespace {
@@ -112,15 +111,11 @@ Objects objects_of(SQLite::Database& database) {
   return objects;
 }
 
-// A database of that version, whether it was made by it or migrated from an earlier one.
 Objects make_known(int version) {
   SQLite::Database database(":memory:", SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
-  prepare_schema(database, version == Store::kSchemaVersion ? current_schema() : SchemaPlan{first_schema(), 1, {}});
-  if (version < Store::kSchemaVersion) {
-    SchemaPlan steps = current_schema();
-    steps.version = version;
-    prepare_schema(database, steps);
-  }
+  SchemaPlan plan = current_schema();
+  plan.migrations = plan.migrations.first(static_cast<std::size_t>(version) - 1);
+  prepare_schema(database, plan);
   return objects_of(database);
 }
 
@@ -145,13 +140,13 @@ void compare(const Objects& found, const Objects& known) {
     const auto expected = known.find(object);
     if (expected == known.end() && !is_statistics(object, sql)) {
       throw Error(
-          fmt::format("it holds the {} '{}', which no version of this program makes; {}, or, if you made "
+          fmt::format("it holds the {} '{}', which this program does not make; {}, or, if you made "
                       "that yourself, drop it with `sqlite3`",
                       object.type, object.name, kUntrusted));
     }
     if (expected != known.end() && expected->second != sql) {
-      throw Error(fmt::format("its {} '{}' differs from what every version of this program makes; {}", object.type,
-                              object.name, kUntrusted));
+      throw Error(
+          fmt::format("its {} '{}' differs from what this program makes; {}", object.type, object.name, kUntrusted));
     }
   }
   for (const auto& [object, sql] : known) {
@@ -184,21 +179,12 @@ void distrust(SQLite::Database& database) {
 }
 
 void require_known_schema(SQLite::Database& database) {
-  Objects found;
-  int version = 0;
-  {
-    const SQLite::Transaction moment(database);  // another process may be making or migrating it
-    version = schema_version(database);
-    if (version > Store::kSchemaVersion) {
-      return;
-    }
-    found = objects_of(database);
-  }
-  if (version > 0) {
+  const SQLite::Transaction moment(database);  // another process may be making or migrating it
+  const int version = schema_version(database);
+  const Objects found = objects_of(database);
+  if (version != 0 || !found.empty()) {
+    require_version(version, current_schema());
     compare(found, known_objects(version));
-  } else if (!found.empty()) {
-    throw Error(
-        fmt::format("version {} of the schema cannot be migrated; only another program version can read it", version));
   }
 }
 

@@ -12,8 +12,8 @@ void distrust(SQLite::Database& database);
 
 /// Compares the file's schema, object by object, with what this program makes at the file's version: its tables,
 /// columns, checks, indexes and views, and nothing else, as all of those may hold code that SQLite would run. Reads the
-/// schema only, at one moment; an empty database passes. Throws Error naming the first object that is more, missing or
-/// different; a version that this program cannot open is left to `prepare_schema`, unless it has objects.
+/// schema only, at one moment; an empty database passes. Throws Error saying the version if this program does not know
+/// it, or naming the first object that is more, missing or different.
 void require_known_schema(SQLite::Database& database);
 
 /// SQL's words, one space between them: comments, layout and quotes of plain names left out, so that the same statement

@@ -16,7 +16,6 @@
 #include "db/file_system.hpp"
 #include "db/known_schema.hpp"
 #include "db/migrations.hpp"
-#include "db/process_identity.hpp"
 
 namespace pascaline {
 namespace {
@@ -116,6 +115,16 @@ void refuse_network(const fs::path& file) {
   }
 }
 
+// Runs a check of what the file holds; the message of what it throws then names the file.
+template <typename Check>
+void refuse_unless(const fs::path& file, const Check& check) {
+  try {
+    check();
+  } catch (const Error& fault) {
+    refuse(file, fault.what());
+  }
+}
+
 // A new database is written in rollback mode, first page first, before it turns to WAL. So a file that is not empty
 // has the final application_id in its header whatever a WAL beside it holds, and reading 100 bytes, which touches
 // nothing, is enough to refuse a stranger.
@@ -152,12 +161,14 @@ void check_before_opening(const fs::path& file, OpenMode mode) {
     refuse(file, "the file is not an SQLite database; give the path of another file", SQLITE_NOTADB);
   }
   if (header.application_id != kApplicationId) {
-    refuse(file, "it is a database of another program; give the path of another file", SQLITE_NOTADB);
+    refuse(
+        file,
+        fmt::format("it has the application id {:#010x} and version {} of a schema, so another program or an "
+                    "unreleased version of this one made it, and it cannot be converted; give the path of a new file",
+                    header.application_id, static_cast<std::int32_t>(header.version)),
+        SQLITE_NOTADB);
   }
-  if (header.version > static_cast<std::uint32_t>(Store::kSchemaVersion)) {
-    refuse(file, fmt::format("it has version {} of the schema and this program knows {}; use a newer program",
-                             header.version, Store::kSchemaVersion));
-  }
+  refuse_unless(file, [&] { require_version(static_cast<std::int32_t>(header.version), current_schema()); });
 }
 
 bool has_log(const fs::path& file) {
@@ -264,11 +275,7 @@ void use_write_ahead_log(const fs::path& file, SQLite::Database& database) {
 
 // Before anything else is read or written: even looking for damage evaluates what the schema says.
 void check_schema(const fs::path& file, SQLite::Database& database) {
-  try {
-    require_known_schema(database);
-  } catch (const Error& fault) {
-    refuse(file, fault.what());
-  }
+  refuse_unless(file, [&] { require_known_schema(database); });
 }
 
 void check_pages(const fs::path& file, SQLite::Database& database) {
@@ -278,29 +285,8 @@ void check_pages(const fs::path& file, SQLite::Database& database) {
   }
 }
 
-// Its statements are those of the old schema, so a migration would end it.
-void refuse_beside_older_sweep(const fs::path& file, SQLite::Database& database) {
-  const int version = schema_version(database);
-  if (version == 0 || version >= Store::kSchemaVersion) {
-    return;
-  }
-  SQLite::Statement row(database, "SELECT process_id, process_start, boot_id FROM sessions WHERE state = 'running'");
-  while (row.executeStep()) {
-    if (is_alive({row.getColumn(0).getInt64(), row.getColumn(1).getInt64(), row.getColumn(2).getString()})) {
-      refuse(file, fmt::format("an older program (process {}) is sweeping into it, and it must be migrated for this "
-                               "program; wait until that sweep has ended",
-                               row.getColumn(0).getInt64()));
-    }
-  }
-}
-
 void prepare_to_write(const fs::path& file, SQLite::Database& database, Durability durability) {
-  refuse_beside_older_sweep(file, database);
-  try {
-    prepare_schema(database, current_schema());
-  } catch (const Error& fault) {
-    refuse(file, fault.what());
-  }
+  refuse_unless(file, [&] { prepare_schema(database, current_schema()); });
   use_write_ahead_log(file, database);
   // A trial reported as stored must survive a power cut. NORMAL keeps the file sound but may lose the last
   // transactions; FULL costs one more fsync a transaction, which is small beside compiling and timing a trial.
@@ -308,30 +294,6 @@ void prepare_to_write(const fs::path& file, SQLite::Database& database, Durabili
   database.exec("PRAGMA foreign_keys = ON");
   // With the first reading SQLite takes the lock by which other processes see that the file is open.
   database.exec("SELECT count(*) FROM sessions");
-}
-
-// A file that is only read must stay as it is, so an older one is migrated in memory.
-SQLite::Database prepare_to_read(const fs::path& file, SQLite::Database database) {
-  check_schema(file, database);
-  const int version = schema_version(database);
-  if (version == Store::kSchemaVersion) {
-    return database;
-  }
-  if (version > Store::kSchemaVersion) {
-    refuse(file, fmt::format("it has version {} of the schema and this program reads {}; use a newer program", version,
-                             Store::kSchemaVersion));
-  }
-  SQLite::Database copy(":memory:", kOneThread | SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
-  SQLite::Backup(copy, database).executeStep();
-  distrust(copy);
-  check_schema(file, copy);
-  try {
-    prepare_schema(copy, current_schema());
-  } catch (const Error& fault) {
-    refuse(file, fault.what());
-  }
-  copy.exec("PRAGMA query_only = ON");
-  return copy;
 }
 
 // Removes a database that could not be made, as on a full disk: an empty file would only puzzle.
@@ -383,10 +345,8 @@ std::unique_ptr<Connection> open_database(const fs::path& file, OpenMode mode, D
     SQLite::Database database = connect(file, mode);
     // A file that is refused must stay as it was, so closing may not write the log into it yet.
     sqlite3_db_config(database.getHandle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
-    if (mode == OpenMode::read_only) {
-      database = prepare_to_read(file, std::move(database));
-    } else {
-      check_schema(file, database);
+    check_schema(file, database);
+    if (mode != OpenMode::read_only) {
       check_pages(file, database);
       prepare_to_write(file, database, durability);
     }
@@ -410,11 +370,7 @@ std::unique_ptr<Connection> open_scratch_copy(const fs::path& file) {
     }
     distrust(copy);
     check_schema(file, copy);
-    try {
-      prepare_schema(copy, current_schema());
-    } catch (const Error& fault) {
-      refuse(file, fault.what());
-    }
+    refuse_unless(file, [&] { prepare_schema(copy, current_schema()); });
     copy.exec("PRAGMA foreign_keys = ON");
     return std::make_unique<Connection>(file, std::move(copy));
   } catch (const SQLite::Exception& fault) {

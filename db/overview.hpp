@@ -62,8 +62,8 @@ struct SampleCounts {
 };
 
 /// Where the time of a session's search trials went on its device, in milliseconds added up. Trials that share
-/// another's result have taken none, and of those that a program before version 6 of the schema stored the parts are
-/// not known: neither are counted here.
+/// another's result or never reached the device have taken none, and of another tuner's results the parts are not
+/// known: none of these are counted here.
 struct TrialTimes {
   std::int64_t session = 0;
   std::int64_t trials = 0;

@@ -1,8 +1,8 @@
 -- Everything Pascaline measures. `trial_details` at the end is the view to query by hand.
 -- Times are microseconds unless the name says otherwise; `*_unix_ms` are milliseconds since 1970, UTC.
 
-PRAGMA application_id = 1348563811;  -- "Pasc"
-PRAGMA user_version = 9;
+PRAGMA application_id = 1349739372;  -- "Pscl"
+PRAGMA user_version = 1;
 
 -- Identity of a device: two cards of one model share their measurements. The UUID is kept with the session. 'foreign'
 -- is what another tuner measured on: no sweep and no dispatcher is ever on such a device.
@@ -90,8 +90,8 @@ CREATE TABLE sessions (
   options TEXT NOT NULL,
   command_line TEXT NOT NULL,
   program_version TEXT NOT NULL,
-  run_uuid TEXT NOT NULL DEFAULT '',
-  spent_ms INTEGER NOT NULL DEFAULT 0,
+  run_uuid TEXT NOT NULL,
+  spent_ms INTEGER NOT NULL,
   progress TEXT CHECK (progress IS NULL OR json_valid(progress)),
   import_id INTEGER REFERENCES imports (id),
   CHECK ((state = 'running') = (finished_unix_ms IS NULL))
@@ -131,10 +131,10 @@ CREATE TABLE plans (
   pause_limit_s REAL NOT NULL,
   tolerate_power INTEGER NOT NULL CHECK (tolerate_power IN (0, 1)),
   tolerate_thermal INTEGER NOT NULL CHECK (tolerate_thermal IN (0, 1)),
-  objective TEXT NOT NULL DEFAULT 'time' CHECK (objective IN ('time', 'energy', 'edp', 'sustained')),
-  polite INTEGER NOT NULL DEFAULT 0 CHECK (polite IN (0, 1)),
-  min_gain REAL NOT NULL DEFAULT 0,
-  deepen INTEGER NOT NULL DEFAULT 0 CHECK (deepen IN (0, 1))
+  objective TEXT NOT NULL CHECK (objective IN ('time', 'energy', 'edp', 'sustained')),
+  polite INTEGER NOT NULL CHECK (polite IN (0, 1)),
+  min_gain REAL NOT NULL,
+  deepen INTEGER NOT NULL CHECK (deepen IN (0, 1))
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE plan_kernels (
@@ -151,8 +151,8 @@ CREATE TABLE plan_problems (
   problem_id INTEGER NOT NULL REFERENCES problems (id),
   calls REAL NOT NULL CHECK (calls >= 0),  -- by the model, in all its phases; 0: a shape between others
   label TEXT NOT NULL,
-  parts INTEGER NOT NULL DEFAULT 1 CHECK (parts BETWEEN 1 AND 10000),  -- that its space is divided into, of which
-  part INTEGER NOT NULL DEFAULT 1 CHECK (part BETWEEN 1 AND parts),    -- this one is searched
+  parts INTEGER NOT NULL CHECK (parts BETWEEN 1 AND 10000),  -- that its space is divided into, of which
+  part INTEGER NOT NULL CHECK (part BETWEEN 1 AND parts),    -- this one is searched
   PRIMARY KEY (run_uuid, ordinal)
 ) STRICT, WITHOUT ROWID;
 
@@ -190,8 +190,8 @@ CREATE TABLE attempts (
   stage TEXT NOT NULL CHECK (stage IN ('search', 'finals')),
   is_default INTEGER NOT NULL CHECK (is_default IN (0, 1)),
   started_unix_ms INTEGER NOT NULL,
-  tries INTEGER NOT NULL DEFAULT 1,
-  boot_id TEXT NOT NULL DEFAULT '',
+  tries INTEGER NOT NULL,
+  boot_id TEXT NOT NULL,
   PRIMARY KEY (session_id, toolkit_id, kernel_id, problem_id, config_text)
 ) STRICT, WITHOUT ROWID;
 
@@ -230,15 +230,15 @@ CREATE TABLE trials (
   measure_ms REAL NOT NULL,
   started_unix_ms INTEGER NOT NULL,
   canary_us REAL,  -- median of the canary kernel around the samples
-  clock_scale REAL NOT NULL DEFAULT 1,  -- median_us, low_us, high_us are the samples' times this
+  clock_scale REAL NOT NULL,  -- median_us, low_us, high_us are the samples' times this
   energy_mj REAL,  -- a launch
   shared_trial_id INTEGER REFERENCES trials (id),  -- the trial of an identical binary whose result this is
-  inputs_ms REAL NOT NULL DEFAULT 0,  -- of verify_ms, for inputs and what the result must be
-  load_ms REAL NOT NULL DEFAULT 0,  -- of verify_ms, for bringing the code to the device
-  warm_up_ms REAL NOT NULL DEFAULT 0,  -- of measure_ms, for launches before the first sample
-  evict_ms REAL NOT NULL DEFAULT 0,  -- of measure_ms, for evicting caches
-  sample_ms REAL NOT NULL DEFAULT 0,  -- of measure_ms, for launches that are timed
-  wait_ms REAL NOT NULL DEFAULT 0,  -- of measure_ms, for the card to be fit to be measured on
+  inputs_ms REAL NOT NULL,  -- of verify_ms, for inputs and what the result must be
+  load_ms REAL NOT NULL,  -- of verify_ms, for bringing the code to the device
+  warm_up_ms REAL NOT NULL,  -- of measure_ms, for launches before the first sample
+  evict_ms REAL NOT NULL,  -- of measure_ms, for evicting caches
+  sample_ms REAL NOT NULL,  -- of measure_ms, for launches that are timed
+  wait_ms REAL NOT NULL,  -- of measure_ms, for the card to be fit to be measured on
   sustained_us REAL,  -- a launch of back-to-back work in the thermal steady state
   CHECK ((status = 'ok') = (median_us IS NOT NULL)),
   CHECK ((median_us IS NULL) = (low_us IS NULL)),
@@ -287,7 +287,7 @@ CREATE TABLE winners (
   toolkit_id INTEGER NOT NULL REFERENCES toolkits (id),
   kernel_id INTEGER NOT NULL REFERENCES kernels (id),
   problem_id INTEGER NOT NULL REFERENCES problems (id),
-  objective TEXT NOT NULL DEFAULT 'time' CHECK (objective IN ('time', 'energy', 'edp', 'sustained')),
+  objective TEXT NOT NULL CHECK (objective IN ('time', 'energy', 'edp', 'sustained')),
   trial_id INTEGER NOT NULL REFERENCES trials (id),
   baseline_median_us REAL,
   baseline_low_us REAL,

@@ -187,12 +187,9 @@ enum class Durability : std::uint8_t { full, normal };
 /// the lock), leaves what was stored before intact and the Store usable: the call may be tried again.
 class Store {
  public:
-  static constexpr int kSchemaVersion = 9;
-
-  /// Opens (and with `create`, makes, with its folders) the database. An older schema is migrated, unless an older
-  /// program is sweeping into it just now; read-only, the file stays as it is and a migrated copy in memory is read.
-  /// Refuses, without touching it, a file that is no Pascaline database, is damaged, is newer than this program, or has
-  /// another schema than programs of this project make: views, triggers and checks of others would be run.
+  /// Opens (and with `create`, makes, with its folders) the database. Refuses, without touching it, a file that is not
+  /// a Pascaline database, is damaged, or has another version of the schema or another schema than this program makes:
+  /// views, triggers and checks of others would be run.
   /// Damage inside the file is looked for only when it is opened for writing, so that readers start fast.
   Store(const std::filesystem::path& file, OpenMode mode, Durability durability = Durability::full);
   Store(Store&&) noexcept;

@@ -101,15 +101,14 @@ StoredRun run_to_resume(const std::filesystem::path& database, bool finished_too
       throw Error(fmt::format("{}: no sweep to resume; process {} is still running one, `pascaline status` shows it",
                               database.string(), alive->process_id));
     }
-    const auto old = std::find_if(sessions.begin(), sessions.end(), [](const SessionRow& session) {
+    const auto unplanned = std::find_if(sessions.begin(), sessions.end(), [](const SessionRow& session) {
       return session.state != "finished" && session.imported_from.empty();
     });
-    if (old != sessions.end()) {
+    if (unplanned != sessions.end()) {
       throw Error(
-          fmt::format("{}: session {} did not finish, but the program that began it stored no plan to resume "
-                      "with; begin the same sweep again without --resume: what it measured is not measured "
-                      "again",
-                      database.string(), old->id));
+          fmt::format("{}: session {} did not finish, but its plan is missing; begin the same sweep again without "
+                      "--resume: what it measured is not measured again",
+                      database.string(), unplanned->id));
     }
     if (std::all_of(sessions.begin(), sessions.end(),
                     [](const SessionRow& session) { return !session.imported_from.empty(); })) {

@@ -119,10 +119,10 @@ TEST_F(CliDatabaseTest, BelowAFile) {
   expect_fault(run(sweep()), 1, {database_});
 }
 
-TEST_F(CliDatabaseTest, NewerThanTheProgram) {
+TEST_F(CliDatabaseTest, AnotherVersionOfTheSchema) {
   tune();
   SQLite::Database(database_, SQLite::OPEN_READWRITE).exec("PRAGMA user_version = 99; PRAGMA journal_mode = DELETE");
-  expect_refused({database_, "newer"});
+  expect_refused({database_, "it has version 99 of the schema", "give the path of a new file"});
 }
 
 TEST_F(CliDatabaseTest, Truncated) {

@@ -380,22 +380,12 @@ TEST_F(CliResumeTest, NonsenseInThePlanIsRefusedWithWhatIsWrong) {
   EXPECT_TRUE(stored().empty());
 }
 
-// Words that an older program stored are not run, nor shown as something to type.
-TEST_F(CliResumeTest, RunOfAnOlderProgramIsNotGoneOnWithAndItsTrialsStillCount) {
-  write_bytes(database_, "");
-  std::filesystem::remove(database_);
-  {
-    SQLite::Database old(database_, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
-    old.exec("BEGIN;" + bytes_of(PASCALINE_SOURCE_DIR "/tests/db/version_3.sql") + "COMMIT");
-    old.exec(
-        fmt::format("UPDATE sessions SET state = 'interrupted', finished_unix_ms = 4000, arguments = "
-                    "'[\"sweep\",\"--log\",\"{}\"]' WHERE id = 8",
-                    (folder_ / "victim").string()));
-  }
-  const ProgramResult result = resume();
-  expect_fault(result, 1, {"session 8", "stored no plan", "begin the same sweep again without --resume"});
-  EXPECT_EQ(result.error.find("victim"), std::string::npos);
-  EXPECT_FALSE(std::filesystem::exists(folder_ / "victim"));
+TEST_F(CliResumeTest, RunWithoutItsPlanIsNotResumedAndTheFileStaysAsItIs) {
+  const std::string session = std::to_string(interrupted(toy_plan()));
+  SQLite::Database(database_, SQLite::OPEN_READWRITE)
+      .exec("DELETE FROM plan_problems; DELETE FROM plan_kernels; DELETE FROM plan_paths; DELETE FROM plans");
+  expect_fault(resume(), 1,
+               {"session " + session, "its plan is missing", "begin the same sweep again without --resume"});
   EXPECT_TRUE(json_of(run({"status", "--db", database_, "--json"}))["resume"].is_null());
 }
 

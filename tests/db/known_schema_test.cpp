@@ -109,21 +109,6 @@ TEST_F(KnownSchemaTest, TextBehindANulIsNotTakenForPartOfTheSchema) {
   expect_refused("kernels");
 }
 
-TEST_F(KnownSchemaTest, OlderDatabasesAreComparedWithTheirOwnVersion) {
-  for (const char* version : {"1", "2", "3"}) {
-    fs::remove(file_);
-    SQLite::Database(file_.string(), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE)
-        .exec("BEGIN;" + bytes_of(PASCALINE_SOURCE_DIR "/tests/db/version_" + std::string(version) + ".sql") +
-              "COMMIT");
-    EXPECT_EQ(Store(file_, OpenMode::read_only).sessions().size(), 2U) << version;
-    change("CREATE TRIGGER helpful AFTER UPDATE ON sessions BEGIN DELETE FROM winners; END");
-    expect_refused("helpful");
-    change("DROP TRIGGER helpful");
-    EXPECT_EQ(Store(file_, OpenMode::read_write).sessions().size(), 2U) << version;
-    EXPECT_EQ(Store(file_, OpenMode::read_only).sessions().size(), 2U) << "migrated from " << version;
-  }
-}
-
 TEST_F(KnownSchemaTest, ObjectsOfAnUnversionedFileAreNotLookedAtFurther) {
   make();
   change("PRAGMA user_version = 0; CREATE TRIGGER helpful AFTER INSERT ON trials BEGIN DELETE FROM winners; END");

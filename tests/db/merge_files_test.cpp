@@ -26,7 +26,7 @@ TEST_F(MergeFilesTest, FileThatWasMadeForNothingIsRemovedUnlessSomebodyElseMayHa
   { const Store store(file, OpenMode::create); }
   SQLite::Database(file.string(), SQLite::OPEN_READWRITE).exec("PRAGMA user_version = 99");
   remove_if_unused(file);
-  EXPECT_TRUE(fs::exists(file)) << "of a newer program";
+  EXPECT_TRUE(fs::exists(file)) << "of another version";
   write_bytes(file, "dear diary\n");
   remove_if_unused(file);
   EXPECT_EQ(bytes_of(file), "dear diary\n") << "of another program";
@@ -61,25 +61,6 @@ TEST_F(MergeFilesTest, FileThatAnotherProcessHasOpenIsNotRemoved) {
   ::close(ready[1]);
   remove_if_unused(file);
   EXPECT_FALSE(fs::exists(file));
-}
-
-TEST_F(MergeFilesTest, ReadsOlderVersionsAndLeavesThemSo) {
-  for (const int version : {1, 2}) {
-    const fs::path old = folder_ / fmt::format("version_{}.db", version);
-    SQLite::Database(old.string(), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE)
-        .exec("BEGIN;" + bytes_of(fmt::format("{}/tests/db/version_{}.sql", PASCALINE_SOURCE_DIR, version)) + "COMMIT");
-    const std::string before = bytes_of(old);
-    const fs::path into = folder_ / fmt::format("from_{}.db", version);
-    const MergeCounts counts = merge(old, into);
-    EXPECT_EQ(counts.sessions, 2);
-    EXPECT_EQ(counts.sessions_running, 1) << "that of another boot may run";
-    EXPECT_EQ(counts.trials, 2);
-    EXPECT_EQ(counts.winners_added, 1);
-    EXPECT_EQ(bytes_of(old), before);
-    EXPECT_EQ(Store(into, OpenMode::read_only).sessions().at(0).state, "interrupted");
-    EXPECT_FALSE(merge(old, into).changed());
-    expect_sound(into);
-  }
 }
 
 TEST_F(MergeFilesTest, ReadsFromAFolderThatCannotBeWritten) {

@@ -1,4 +1,5 @@
 #include <SQLiteCpp/Database.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sqlite3.h>
 #include <sys/resource.h>
@@ -109,16 +110,30 @@ TEST_F(StoreOpenTest, RefusesDatabaseOfAnotherProgram) {
   }
 }
 
-TEST_F(StoreOpenTest, RefusesNewerVersion) {
+TEST_F(StoreOpenTest, RefusesOtherVersionsSayingWhichAndWhatToDo) {
   make(1);
-  {
-    SQLite::Database database(file_.string(), SQLite::OPEN_READWRITE);
-    database.exec("PRAGMA user_version = 99");
+  for (const int version : {-1, 0, 2, 9, 99}) {
+    SQLite::Database(file_.string(), SQLite::OPEN_READWRITE)
+        .exec(fmt::format("PRAGMA user_version = {}; PRAGMA wal_checkpoint(TRUNCATE)", version));
+    expect_refused(
+        fmt::format("{}: cannot open the database: it has version {} of the schema, which this program "
+                    "(version 1) neither reads nor converts; give the path of a new file",
+                    file_.string(), version));
   }
-  expect_refused("newer program");
 }
 
-TEST_F(StoreOpenTest, RefusesNewerVersionStillInTheLog) {
+// Files of development versions had the same first version under another id.
+TEST_F(StoreOpenTest, RefusesAnotherApplicationIdSayingItAndTheVersion) {
+  make(1);
+  SQLite::Database(file_.string(), SQLite::OPEN_READWRITE)
+      .exec("PRAGMA application_id = 1348563811; PRAGMA wal_checkpoint(TRUNCATE)");
+  expect_refused(file_.string() +
+                 ": cannot open the database: it has the application id 0x50617363 and version 1 of a schema, so "
+                 "another program or an unreleased version of this one made it, and it cannot be converted; give the "
+                 "path of a new file");
+}
+
+TEST_F(StoreOpenTest, RefusesAnotherVersionStillInTheLog) {
   make(1);
   const fs::path copy = folder_ / "copy.db";
   const std::string log = copy.string() + "-wal";
@@ -130,21 +145,9 @@ TEST_F(StoreOpenTest, RefusesNewerVersionStillInTheLog) {
   }
   const auto before = std::pair(bytes_of(copy), bytes_of(log));
   for (const OpenMode mode : {OpenMode::read_only, OpenMode::read_write, OpenMode::create}) {
-    EXPECT_NE(store_error([&] { Store(copy, mode); }).find("newer program"), std::string::npos);
+    EXPECT_NE(store_error([&] { Store(copy, mode); }).find("it has version 99 of the schema"), std::string::npos);
     EXPECT_EQ(std::pair(bytes_of(copy), bytes_of(log)), before);
   }
-}
-
-TEST_F(StoreOpenTest, RefusesOlderVersionItCannotMigrate) {
-  make(1);
-  {
-    SQLite::Database database(file_.string(), SQLite::OPEN_READWRITE);
-    database.exec("PRAGMA user_version = 0");
-  }
-  const std::string before = bytes_of(file_);
-  EXPECT_NE(store_error([&] { Store(file_, OpenMode::read_only); }).find("version 0"), std::string::npos);
-  EXPECT_NE(store_error([&] { Store(file_, OpenMode::read_write); }).find("version 0"), std::string::npos);
-  EXPECT_EQ(bytes_of(file_), before);
 }
 
 TEST_F(StoreOpenTest, RefusesTruncatedFile) {

@@ -105,7 +105,8 @@ class Night:
                                     "static_shared_bytes, constant_bytes, local_bytes, local_loads, local_stores, "
                                     "instructions, ffma, occupancy, binary_hash, max_error, median_us, low_us, high_us, "
                                     "sample_count, compile_ms, verify_ms, measure_ms, started_unix_ms, canary_us, "
-                                    f"clock_scale, energy_mj) VALUES ({', '.join('?' * 35)})", self.trials)
+                                    "clock_scale, energy_mj, inputs_ms, load_ms, warm_up_ms, evict_ms, sample_ms, wait_ms) "
+                                    f"VALUES ({', '.join('?' * 35)}{', 0' * 6})", self.trials)
         self.connection.executemany("INSERT INTO samples (trial_id, ordinal, time_us, temperature_c, sm_clock_mhz, "
                                     "mark, power_w) VALUES (?, ?, ?, ?, ?, ?, ?)", self.samples)
         self.trials, self.samples = [], []
@@ -136,7 +137,7 @@ class Night:
             best = min((result for result, _ in results), key=lambda result: result[1])
             session, device, toolkit = key
             self.add("winners", device_id=device, toolkit_id=toolkit, kernel_id=kernel["id"], problem_id=problem,
-                     trial_id=best[0], confidence=round(0.5 + draw.random() / 2, 4), decided_unix_ms=self.now_ms,
+                     objective="time", trial_id=best[0], confidence=round(0.5 + draw.random() / 2, 4), decided_unix_ms=self.now_ms,
                      **dict(zip(("baseline_median_us", "baseline_low_us", "baseline_high_us", "baseline_count"),
                                 baseline[1:] if baseline else (None,) * 4)))
 

@@ -298,7 +298,7 @@ TEST_F(MarkdownTest, NamesAndReasonsCannotBreakTheTable) {
 TEST_F(MarkdownTest, TheTimeOfTrialsIsBrokenDownBySession) {
   EXPECT_LACKS(markdown_report(store_), "Time of trials");
   store_.add_trial(session_, context_, timed(1, 190));
-  EXPECT_LACKS(markdown_report(store_), "Time of trials") << "as an earlier program stored it";
+  EXPECT_LACKS(markdown_report(store_), "Time of trials") << "of another tuner's result the parts are not known";
   Trial trial = timed(2, 100);
   trial.load_ms = 10;
   trial.inputs_ms = 5;

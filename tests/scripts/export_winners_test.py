@@ -26,7 +26,7 @@ class Database:
             self.add("toolkits", id=id_, compiler="nvrtc", version=f"11.{id_}", target="sm_61", driver_version="1")
             self.add("sessions", id=id_, uuid=str(id_), device_id=id_, toolkit_id=1, device_uuid="", process_id=1,
                      process_start=1, boot_id="", started_unix_ms=1, finished_unix_ms=2, state="finished",
-                     searcher="random", seed=1, options="", command_line="", program_version="")
+                     searcher="random", seed=1, options="", command_line="", program_version="", run_uuid=str(id_), spent_ms=0)
         for id_ in (1, 2, 3, 4):
             self.add("kernels", id=id_, name="ab"[(id_ - 1) // 2], source_hash=f"{id_}" * 64)
         for id_, kernel in enumerate("ab", 1):
@@ -40,10 +40,11 @@ class Database:
     def add_trial(self, key, problem, config, is_default=0, stage="search", **values):
         zeros = dict.fromkeys(("registers", "static_shared_bytes", "constant_bytes", "local_bytes", "local_loads",
                                "local_stores", "instructions", "ffma", "occupancy", "compile_ms", "verify_ms",
-                               "measure_ms", "started_unix_ms"), 0)
+                               "measure_ms", "inputs_ms", "load_ms", "warm_up_ms", "evict_ms", "sample_ms", "wait_ms",
+                               "started_unix_ms"), 0)
         trial = {"session_id": key["device_id"], "space_id": (key["kernel_id"] + 1) // 2, "problem_id": problem,
                  "config_text": config, "config": "{}", "status": "ok", "stage": stage, "is_default": is_default,
-                 "reason": "", "binary_hash": "", "median_us": 1, "low_us": 1, "high_us": 1, "sample_count": 1}
+                 "reason": "", "binary_hash": "", "clock_scale": 1, "median_us": 1, "low_us": 1, "high_us": 1, "sample_count": 1}
         return self.add("trials", **key, **{**zeros, **trial, **values})
 
     def decide(self, when, device, toolkit, kernel, problem, config):
@@ -55,7 +56,7 @@ class Database:
         self.add_trial(key, problem, f"D={kernel}", is_default=1)
         trial = self.add_trial(key, problem, config)
         self.add_trial(key, problem, config, stage="finals")
-        self.add("winners", **key, problem_id=problem, trial_id=trial, baseline_median_us=2, baseline_low_us=2,
+        self.add("winners", **key, problem_id=problem, objective="time", trial_id=trial, baseline_median_us=2, baseline_low_us=2,
                  baseline_high_us=2, baseline_count=1, confidence=1, decided_unix_ms=when)
 
 

@@ -54,7 +54,7 @@ struct SweepView {
 };
 
 // A key that is missing, null or of another type leaves the member as it was made, and unknown keys are passed over:
-// the program that wrote may be older or newer than the one that reads.
+// the text comes from a database that anybody may have written.
 void to_json(nlohmann::json& json, const DeviceProgress& device);
 void from_json(const nlohmann::json& json, DeviceProgress& device);
 void to_json(nlohmann::json& json, const SweepView& sweep);
