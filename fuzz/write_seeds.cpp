@@ -103,7 +103,7 @@ std::string small_bundle() {
   bundle.program_version = "1";
   bundle.architecture = "host";
   bundle.kind = pascaline::BinaryKind::host_object;
-  bundle.toolkit = {"g++", "12.2", "host", ""};
+  bundle.toolkits = {{"g++", "12.2", "host", ""}};
   pascaline::BundleKernel& kernel = bundle.kernels.emplace_back();
   kernel.name = kernel.function = "scale";
   kernel.source_hash = std::string(32, '0');

@@ -46,7 +46,7 @@ void print_summary(const BundleCommandOptions& options, const MadeBundle& made, 
     codes += kernel.codes.size();
   }
   std::string compilers;
-  for (const ToolkitRow& toolkit : toolkits_of(made.bundle)) {
+  for (const ToolkitRow& toolkit : made.bundle.toolkits) {
     compilers += fmt::format("{}{} {}", compilers.empty() ? "" : " and ", toolkit.compiler, toolkit.version);
   }
   fmt::print("{}: {}, {} of {} for {}, {:.1f} MiB\n", clean_line(options.output), counted(winners, "winner"),

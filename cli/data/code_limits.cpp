@@ -112,7 +112,7 @@ std::optional<CodeLimits::Code> CodeLimits::bundled(const LimitRequest& request,
   if (!bundle_ || bundle_->kind != BinaryKind::cubin || bundle_->architecture != compile.architecture) {
     return std::nullopt;
   }
-  const std::vector<ToolkitRow> toolkits = toolkits_of(*bundle_);
+  const std::vector<ToolkitRow> toolkits = bundle_->toolkits;
   for (const BundleKernel& kernel : bundle_->kernels) {
     if (kernel.name != request.problem.kernel || kernel.source_hash != request.source_hash) {
       continue;

@@ -31,7 +31,7 @@ struct BundleCode {
   std::vector<std::string> options;  ///< likewise
   Resources resources;
   int max_registers = 0;    ///< as in Binary
-  std::size_t toolkit = 0;  ///< that made it: index in `toolkits_of`
+  std::size_t toolkit = 0;  ///< that made it: index in the bundle's toolkits
   std::string code;         ///< of the bundle's kind
 };
 
@@ -50,10 +50,9 @@ struct Bundle {
   std::string program_version;  ///< of the program that made it
   std::string architecture;     ///< "sm_61": of the code, or that the PTX is made for; "host"
   BinaryKind kind = BinaryKind::cubin;
-  ToolkitRow toolkit;                          ///< that made the code of what is not tuned, and whatever names no other
-  std::vector<ToolkitRow> further_toolkits{};  ///< that made code of winners
-  DeviceLimits limits;                         ///< that configurations were chosen under
-  std::optional<DeviceRow> device;  ///< the winners', its `limits_json` empty; without winners there may be none
+  std::vector<ToolkitRow> toolkits;  ///< that made code, first that of what is not tuned; never empty in a file
+  DeviceLimits limits;               ///< that configurations were chosen under
+  std::optional<DeviceRow> device;   ///< the winners', its `limits_json` empty; without winners there may be none
   std::vector<BundleKernel> kernels;
 };
 
@@ -69,9 +68,6 @@ struct Bundle {
 
 /// The winners as a database would give them. The bundle has a device if it has winners.
 [[nodiscard]] std::vector<Winner> winners_of(const Bundle& bundle);
-
-/// Everything that made code: its toolkit and the further ones.
-[[nodiscard]] std::vector<ToolkitRow> toolkits_of(const Bundle& bundle);
 
 /// Target of the toolkit that makes such code: "sm_61", "compute_61", "host".
 [[nodiscard]] std::string target_of(const Bundle& bundle);

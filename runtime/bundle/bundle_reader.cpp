@@ -58,14 +58,11 @@ class ManifestReader {
       : root_(document, name), codes_(codes) {}
 
   Bundle read() {
-    root_.only_keys(
-        {"program_version", "architecture", "kind", "toolkit", "limits", "device", "kernels", "further_toolkits"});
+    root_.only_keys({"program_version", "architecture", "kind", "toolkits", "limits", "device", "kernels"});
     bundle_.program_version = root_.at("program_version").name();
     bundle_.architecture = root_.at("architecture").name();
     read_kind();
-    bundle_.toolkit = read_toolkit(root_.at("toolkit"));
-    require_target(root_.at("toolkit"), bundle_.toolkit);
-    read_further_toolkits();
+    read_toolkits();
     read_limits();
     if (!root_.at("device").value().is_null()) {
       read_device(root_.at("device"));
@@ -104,21 +101,17 @@ class ManifestReader {
     }
   }
 
-  void read_further_toolkits() {
-    if (!root_.has("further_toolkits")) {
-      return;
-    }
-    const JsonNode list = root_.at("further_toolkits");
-    for (std::size_t i = 0; i < bounded_size(list, format::kMaxFurtherToolkits); ++i) {
+  void read_toolkits() {
+    const JsonNode list = root_.at("toolkits");
+    for (std::size_t i = 0; i < bounded_size(list, format::kMaxToolkits); ++i) {
       ToolkitRow toolkit = read_toolkit(list.at(i));
       require_target(list.at(i), toolkit);
-      const std::vector<ToolkitRow> known = toolkits_of(bundle_);
-      if (std::find(known.begin(), known.end(), toolkit) != known.end()) {
+      if (std::find(bundle_.toolkits.begin(), bundle_.toolkits.end(), toolkit) != bundle_.toolkits.end()) {
         list.at(i).fail("is a duplicate of an earlier toolkit");
       }
-      bundle_.further_toolkits.push_back(std::move(toolkit));
+      bundle_.toolkits.push_back(std::move(toolkit));
     }
-    if (bundle_.further_toolkits.empty()) {
+    if (bundle_.toolkits.empty()) {
       list.fail("names none");
     }
   }
@@ -241,10 +234,8 @@ class ManifestReader {
   BundleCode read_code(const JsonNode& node, const BundleKernel& kernel) {
     node.only_keys({"defines", "options", "resources", "max_registers", "offset", "bytes", "hash", "toolkit"});
     BundleCode code;
-    if (node.has("toolkit")) {
-      const auto last = static_cast<std::int64_t>(bundle_.further_toolkits.size());
-      code.toolkit = static_cast<std::size_t>(integer_from(node.at("toolkit"), 1, last));
-    }
+    const auto last = static_cast<std::int64_t>(bundle_.toolkits.size()) - 1;
+    code.toolkit = static_cast<std::size_t>(integer_from(node.at("toolkit"), 0, last));
     code.defines = read_texts(node.at("defines"));
     code.options = read_texts(node.at("options"));
     const JsonNode resources = node.at("resources");
@@ -320,12 +311,6 @@ Bundle bundle_format::read_manifest(std::string_view manifest, std::string_view 
   const std::string name = "its manifest";
   const nlohmann::json document = parse_json(manifest, name);
   return ManifestReader(document, name, codes).read();
-}
-
-std::vector<ToolkitRow> toolkits_of(const Bundle& bundle) {
-  std::vector<ToolkitRow> toolkits{bundle.toolkit};
-  toolkits.insert(toolkits.end(), bundle.further_toolkits.begin(), bundle.further_toolkits.end());
-  return toolkits;
 }
 
 std::string target_of(const Bundle& bundle) { return target_name(bundle.architecture, bundle.kind); }

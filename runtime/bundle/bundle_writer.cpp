@@ -71,14 +71,14 @@ ordered_json code_json(const BundleCode& code, std::size_t offset) {
   for (const auto& [name, member] : bundle_format::kResources) {
     resources[std::string(name)] = code.resources.*member;
   }
-  ordered_json out{{"defines", code.defines},    {"options", code.options},
-                   {"resources", resources},     {"max_registers", code.max_registers},
-                   {"offset", offset},           {"bytes", code.code.size()},
-                   {"hash", hash_hex(code.code)}};
-  if (code.toolkit > 0) {
-    out["toolkit"] = code.toolkit;
-  }
-  return out;
+  return {{"defines", code.defines},
+          {"options", code.options},
+          {"toolkit", code.toolkit},
+          {"resources", resources},
+          {"max_registers", code.max_registers},
+          {"offset", offset},
+          {"bytes", code.code.size()},
+          {"hash", hash_hex(code.code)}};
 }
 
 std::string_view kind_name(BinaryKind kind) {
@@ -123,16 +123,17 @@ std::string encode_bundle(const Bundle& bundle) {
                        {"winners", winners},
                        {"codes", entries}});
   }
+  ordered_json toolkits = ordered_json::array();
+  for (const ToolkitRow& toolkit : bundle.toolkits) {
+    toolkits.push_back(toolkit_json(toolkit));
+  }
   ordered_json manifest{{"program_version", bundle.program_version},
                         {"architecture", bundle.architecture},
                         {"kind", kind_name(bundle.kind)},
-                        {"toolkit", toolkit_json(bundle.toolkit)},
+                        {"toolkits", toolkits},
                         {"limits", limits_json(bundle.limits)},
                         {"device", bundle.device ? device_json(*bundle.device) : ordered_json(nullptr)},
                         {"kernels", kernels}};
-  for (const ToolkitRow& further : bundle.further_toolkits) {  // programs before them read a file without them
-    manifest["further_toolkits"].push_back(toolkit_json(further));
-  }
   try {
     return bundle_format::assemble(manifest.dump(), codes);
   } catch (const nlohmann::json::exception& error) {

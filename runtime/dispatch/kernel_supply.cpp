@@ -115,7 +115,7 @@ BundleSupply::BundleSupply(const DeviceInfo& device, const DispatcherOptions& op
   target_ = check_bundle_device(bundle_, file_.string(), device, options.any_device);
   check_bundle_kernels(bundle_, file_.string(), folder_or(options.kernels, "kernel_templates"),
                        folder_or(options.spaces, "search_spaces"), target_.limits);
-  toolkits_ = toolkits_of(bundle_);
+  toolkits_ = bundle_.toolkits;
   for (const BundleKernel& kernel : bundle_.kernels) {
     for (const BundleCode& code : kernel.codes) {
       codes_.emplace(code_key(kernel.source_hash, kernel.function, code.defines, code.options, toolkits_[code.toolkit]),

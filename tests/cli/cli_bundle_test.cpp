@@ -171,8 +171,8 @@ TEST_F(CliBundleTest, ForSm61WithNvrtc) {
   ASSERT_EQ(result.exit_code, 0) << result.error;
   const Bundle bundle = load_bundle(bundle_);
   EXPECT_EQ(bundle.kind, BinaryKind::cubin);
-  EXPECT_EQ(bundle.toolkit.compiler, "nvrtc");
-  EXPECT_EQ(bundle.toolkit.target, "sm_61");
+  EXPECT_EQ(bundle.toolkits.at(0).compiler, "nvrtc");
+  EXPECT_EQ(bundle.toolkits.at(0).target, "sm_61");
   EXPECT_FALSE(bundle.device);
   EXPECT_EQ(bundle.limits.sm_count, 20);
   ASSERT_EQ(bundle.kernels.size(), 2U);
@@ -188,7 +188,7 @@ TEST_F(CliBundleTest, ForSm61WithNvrtc) {
     return message_of([&] { (void)parse_bundle(with_manifest(bytes_of(bundle_), change), "x.pasc"); });
   };
   EXPECT_NE(refusal_of([](json& m) {
-              m["architecture"] = m["toolkit"]["target"] = "sm_60";
+              m["architecture"] = m["toolkits"][0]["target"] = "sm_60";
             }).find("is code for sm_61, not for sm_60"),
             std::string::npos);
   EXPECT_NE(refusal_of([](json& m) {
@@ -199,7 +199,7 @@ TEST_F(CliBundleTest, ForSm61WithNvrtc) {
   ASSERT_EQ(make({"--untuned", "--ptx", "--sm-count", "28"}, "sm_61").exit_code, 0);
   const Bundle ptx = load_bundle(bundle_);
   EXPECT_EQ(ptx.limits.sm_count, 28);
-  EXPECT_EQ(ptx.toolkit.target, "compute_61");
+  EXPECT_EQ(ptx.toolkits.at(0).target, "compute_61");
   EXPECT_NE(ptx.kernels.at(0).codes.at(0).code.find(".target sm_61"), std::string::npos);
 }
 

@@ -68,9 +68,9 @@ TEST_F(CliCompilersTest, ABundleHoldsCodeOfBothCompilersAndRunsWithoutEither) {
   ASSERT_EQ(made.exit_code, 0) << made.error;
   EXPECT_NE(made.out.find(usual_.name + " 0.1.0"), std::string::npos) << made.out;
   const Bundle bundle = load_bundle(file);
-  ASSERT_EQ(bundle.further_toolkits.size(), 1U);
-  EXPECT_EQ(bundle.toolkit.version, usual_.version);
-  EXPECT_EQ(bundle.further_toolkits[0].version, "0.1.0");
+  ASSERT_EQ(bundle.toolkits.size(), 2U);
+  EXPECT_EQ(bundle.toolkits[0].version, usual_.version);
+  EXPECT_EQ(bundle.toolkits[1].version, "0.1.0");
   std::set<std::size_t> used;
   for (const BundleCode& code : bundle.kernels.at(0).codes) {
     used.insert(code.toolkit);

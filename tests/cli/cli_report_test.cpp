@@ -247,7 +247,7 @@ TEST_F(CliReportTest, CodeComesFromABundleFirst) {
   Bundle bundle;
   bundle.program_version = "0.1.0";
   bundle.architecture = "sm_61";
-  bundle.toolkit = {"nvrtc", toolchain.version(), "sm_61", ""};
+  bundle.toolkits = {{"nvrtc", toolchain.version(), "sm_61", ""}};
   bundle.limits = limits;
   bundle.kernels = {{"transpose",
                      source.hash,

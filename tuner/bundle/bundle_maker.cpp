@@ -56,7 +56,7 @@ class BundleMaker {
     for (const CompilerInfo& compiler : compilers_) {
       here_.push_back(toolkit_row(compiler, {target.architecture, target.kind, target.limits}, device));
     }
-    bundle.toolkit = here_.front();
+    bundle.toolkits = {here_.front()};
   }
 
   void plan() {
@@ -261,12 +261,12 @@ class BundleMaker {
 
   // A toolkit is named in the bundle once code of it is.
   std::size_t index_in_bundle(const ToolkitRow& toolkit) {
-    const std::vector<ToolkitRow> known = toolkits_of(made_.bundle);
-    const auto found = std::find(known.begin(), known.end(), toolkit);
-    if (found == known.end()) {
-      made_.bundle.further_toolkits.push_back(toolkit);
+    std::vector<ToolkitRow>& named = made_.bundle.toolkits;
+    const auto index = static_cast<std::size_t>(std::find(named.begin(), named.end(), toolkit) - named.begin());
+    if (index == named.size()) {
+      named.push_back(toolkit);
     }
-    return static_cast<std::size_t>(found - known.begin());
+    return index;
   }
 
   void keep(Request& request, CompileResult result) {

@@ -133,7 +133,7 @@ TEST_F(BundleDispatchTest, CodeForAnotherArchitectureIsRefused) {
   Bundle other = bundle();
   other.architecture = "sm_61";
   other.kind = BinaryKind::ptx;
-  other.toolkit.target = other.kernels[0].winners[0].toolkit.target = "compute_61";
+  other.toolkits[0].target = other.kernels[0].winners[0].toolkit.target = "compute_61";
   other.device->kind = "cuda";
   write(encode_bundle(other));
   options_.any_device = true;

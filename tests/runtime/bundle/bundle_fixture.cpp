@@ -34,7 +34,7 @@ Bundle scale_bundle(const std::filesystem::path& folder, const DeviceInfo& devic
   bundle.program_version = "1";
   bundle.architecture = "host";
   bundle.kind = BinaryKind::host_object;
-  bundle.toolkit = old_toolkit();
+  bundle.toolkits = {old_toolkit()};
   bundle.limits = device.limits;
   bundle.device = device_row(device);
   bundle.device->limits_json.clear();

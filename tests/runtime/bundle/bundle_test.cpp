@@ -42,7 +42,7 @@ TEST_F(BundleTest, IsReadAsItWasWritten) {
   EXPECT_EQ(after.program_version, before.program_version);
   EXPECT_EQ(after.architecture, "host");
   EXPECT_EQ(after.kind, BinaryKind::host_object);
-  EXPECT_EQ(after.toolkit, before.toolkit);
+  EXPECT_EQ(after.toolkits, before.toolkits);
   EXPECT_EQ(after.device, before.device);
   for (const auto& [name, member] : limit_members()) {
     EXPECT_EQ(after.limits.*member, before.limits.*member) << name;
@@ -62,29 +62,27 @@ TEST_F(BundleTest, IsReadAsItWasWritten) {
 
 TEST_F(BundleTest, CodeOfSeveralCompilersIsKeptApart) {
   Bundle before = scale_bundle(folder_.path(), device_.info());
-  EXPECT_FALSE(manifest_of(bytes_).contains("further_toolkits")) << "programs before it read a bundle of one compiler";
-  ToolkitRow other = before.toolkit;
+  ToolkitRow other = before.toolkits[0];
   other.version = "9.9";
-  before.further_toolkits = {other};
+  before.toolkits.push_back(other);
   before.kernels[0].codes.push_back(before.kernels[0].codes[0]);
   before.kernels[0].codes.back().toolkit = 1;
   before.kernels[0].codes.back().code += "x";
   const std::string bytes = encode_bundle(before);
   const Bundle after = parse_bundle(bytes, "x.pasc");
-  EXPECT_EQ(toolkits_of(after), (std::vector<ToolkitRow>{before.toolkit, other}));
+  EXPECT_EQ(after.toolkits, before.toolkits);
   EXPECT_EQ(after.kernels[0].codes.at(2).toolkit, 1U);
   EXPECT_EQ(encode_bundle(after), bytes);
 
   const auto refused = [&](const std::function<void(json&)>& change, const std::string& part) {
     expect_refused(with_manifest(bytes, change), part, part);
   };
-  refused([](json& m) { m["kernels"][0]["codes"][2]["toolkit"] = 2; }, "is not from 1 to 1");
-  refused([](json& m) { m["kernels"][0]["codes"][2]["toolkit"] = 0; }, "is not from 1 to 1");
-  refused([](json& m) { m["kernels"][0]["codes"][2].erase("toolkit"); }, "is a duplicate of earlier code");
-  refused([](json& m) { m["further_toolkits"] = json::array(); }, "names none");
-  refused([](json& m) { m["further_toolkits"].push_back(m["toolkit"]); }, "is a duplicate of an earlier toolkit");
-  refused([](json& m) { m["further_toolkits"][0]["target"] = "sm_61"; }, "is sm_61, not host");
-  refused([](json& m) { m.erase("further_toolkits"); }, "is not from 1 to 0");
+  refused([](json& m) { m["kernels"][0]["codes"][2]["toolkit"] = 2; }, "is not from 0 to 1");
+  refused([](json& m) { m["kernels"][0]["codes"][2]["toolkit"] = 0; }, "is a duplicate of earlier code");
+  refused([](json& m) { m["kernels"][0]["codes"][2].erase("toolkit"); }, "'toolkit' is missing");
+  refused([](json& m) { m["toolkits"] = json::array(); }, "names none");
+  refused([](json& m) { m["toolkits"].push_back(m["toolkits"][0]); }, "is a duplicate of an earlier toolkit");
+  refused([](json& m) { m["toolkits"][1]["target"] = "sm_61"; }, "is sm_61, not host");
 }
 
 TEST_F(BundleTest, WinnersAreThoseOfADatabase) {
@@ -145,10 +143,10 @@ TEST_F(BundleTest, ManifestsThatMakeNoSense) {
   };
   const std::vector<Case> cases{
       {"unknown field", [](json& m) { m["more"] = 1; }, "unknown key 'more'"},
-      {"missing field", [](json& m) { m.erase("toolkit"); }, "'toolkit' is missing"},
+      {"missing field", [](json& m) { m.erase("toolkits"); }, "'toolkits' is missing"},
       {"kind of another architecture", [](json& m) { m["architecture"] = "sm_61"; }, "/kind: there is no code of kind"},
       {"no kind", [](json& m) { m["kind"] = "elf"; }, "'elf' is not a kind of code"},
-      {"other target", [](json& m) { m["toolkit"]["target"] = "sm_61"; }, "/toolkit/target: is sm_61, not host"},
+      {"other target", [](json& m) { m["toolkits"][0]["target"] = "sm_61"; }, "/toolkits/0/target: is sm_61, not host"},
       {"limit of zero", [](json& m) { m["limits"]["sm_count"] = 0; }, "/limits/sm_count: 0 is not from 1"},
       {"limit too many", [](json& m) { m["limits"]["more"] = 1; }, "/limits: has 16 entries"},
       {"limit missing", [](json& m) { m["limits"].erase("warp_size"); }, "'warp_size' is missing"},
@@ -196,12 +194,12 @@ TEST_F(BundleTest, ManifestsThatMakeNoSense) {
 
 TEST_F(BundleTest, ACubinMustSayWhatItNeeds) {
   Bundle bundle = scale_bundle(folder_.path(), device_.info());
-  bundle.architecture = bundle.toolkit.target = bundle.kernels[0].winners[0].toolkit.target = "sm_61";
+  bundle.architecture = bundle.toolkits[0].target = bundle.kernels[0].winners[0].toolkit.target = "sm_61";
   bundle.kind = BinaryKind::cubin;
   bundle.device->kind = "cuda";
   expect_refused(encode_bundle(bundle), "/kernels/0/codes/0: ", "bytes that are no cubin");
   bundle.kind = BinaryKind::ptx;
-  bundle.toolkit.target = bundle.kernels[0].winners[0].toolkit.target = "compute_61";
+  bundle.toolkits[0].target = bundle.kernels[0].winners[0].toolkit.target = "compute_61";
   EXPECT_EQ(target_of(parse_bundle(encode_bundle(bundle), "x.pasc")), "compute_61");
 }
 
