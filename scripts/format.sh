@@ -13,7 +13,7 @@ case $("$tool" --version) in
 esac
 # Not the kernels of the T1 fixtures, which are compared byte by byte.
 mapfile -t files < <(git ls-files --cached --others --exclude-standard -- '*.hpp' '*.cpp' '*.cu' '*.cuh' '*.h' '*.js' \
-  ':!tests/scripts/t1' |
+  ':!tests/python/t1' |
   while read -r file; do if [ -e "$file" ]; then echo "$file"; fi; done)
 
 case ${1:-} in

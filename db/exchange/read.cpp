@@ -33,7 +33,8 @@ RecordedSpace parse_recorded_json(std::string_view text, const std::string& file
   }
   (void)parse_json(outline.text, file);  // a fault of the syntax tells more
   if (outline.has("ConfigurationSpace")) {
-    throw SpaceError(file, "", "this is a T1 input, a search space without results; see scripts/import_t1_space.py");
+    throw SpaceError(
+        file, "", "this is a T1 input, a search space without results; `python -m pascaline.import_t1` takes it over");
   }
   refuse_json(file);
 }

@@ -20,13 +20,13 @@ from collections.abc import Callable, Mapping, Sequence
 from types import CodeType
 from typing import Any, Union
 
-from . import _native, _t1_space
+from . import _native, import_t1
 from ._commands import Progress, trials
 from ._errors import ArgumentError, Error
 from ._kernel import Kernel
 from ._words import Path, path_text
 
-_t1: Any = _t1_space
+_t1: Any = import_t1
 
 Parameters = Mapping[str, Sequence[Any]]
 Function = Callable[..., Any]

@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 class CliExchangeTest : public CliTest {};
 
-// What scripts/import_t1_space.py made of a T1 input (tests/scripts/import_t1_space_test.py): every space can be read.
+// Every space that pascaline.import_t1 made of a T1 input (tests/python/import_t1_test.py) can be read.
 TEST_F(CliExchangeTest, SpacesMadeOfT1InputsAreRead) {
   const fs::path made = PASCALINE_TEST_T1;
   EXPECT_EQ(Space::load(made / "scale.json").general_default().text(), "ITEMS=2 block_size_x=32 wrong=0");

@@ -86,7 +86,7 @@ TEST(ReadRecordedSpace, OtherFilesAreRefused) {
       "('schema_version' and 'results'), nor results of CLBlast ('kernel_family' and 'results') or KTT ('Metadata' "
       "and 'Results')");
   EXPECT_EQ(message(R"({"ConfigurationSpace": {}})"),
-            "FILE: this is a T1 input, a search space without results; see scripts/import_t1_space.py");
+            "FILE: this is a T1 input, a search space without results; `python -m pascaline.import_t1` takes it over");
   EXPECT_THROW((void)read_recorded_space(folder / "none"), Error);
   EXPECT_THROW((void)read_recorded_space(folder.path()), Error);
 }

@@ -1,4 +1,4 @@
-// Evaluates expressions of search spaces for tests of scripts. Reads {"symbols": […], "points": [[…], …],
+// Evaluates expressions of search spaces for import_t1_test.py. Reads {"symbols": […], "points": [[…], …],
 // "expressions": […]} from standard input and prints a line for each expression, with a character for each point:
 // 0, 1 (not 0), z (division by zero), o (overflow), s (a bad shift); or "error: …" if it is no expression.
 

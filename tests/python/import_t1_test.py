@@ -1,13 +1,11 @@
-#!/usr/bin/env python3
-"""scripts/import_t1_space.py: what it writes, what it refuses, and that a condition means what Python finds.
+"""pascaline.import_t1: what it writes, what it refuses, and that a condition means what Python finds.
 
-PASCALINE_EXPRESSIONS names the program that evaluates expressions of search spaces (tests/scripts/
-evaluate_expressions.cpp), PASCALINE_PROGRAM pascaline; without them the tests that need them are skipped.
+PASCALINE_EXPRESSIONS names the program that evaluates expressions of search spaces (evaluate_expressions.cpp),
+PASCALINE_PROGRAM pascaline; without them the tests that need them are skipped.
 """
 import ast
 import copy
 import gzip
-import importlib.util
 import json
 import os
 import pathlib
@@ -16,26 +14,19 @@ import subprocess
 import sys
 import tempfile
 import time
+import unittest
 from fractions import Fraction
 
-try:
-    import unittest
-except ImportError:
-    sys.exit(77)
+from pascaline._conditions import translate_condition, translate_number
+from pascaline._python_text import PythonTextError, python_values
 
-HERE = pathlib.Path(__file__).resolve().parent
-SCRIPT = HERE.parent.parent / "scripts" / "import_t1_space.py"
-INPUTS = HERE / "t1"
+INPUTS = pathlib.Path(__file__).resolve().parent / "t1"
 EXPECTED = INPUTS / "expected"
-
-specification = importlib.util.spec_from_file_location("import_t1_space", SCRIPT)
-script = importlib.util.module_from_spec(specification)
-sys.modules["import_t1_space"] = script
-specification.loader.exec_module(script)
 
 
 def run(*arguments):
-    return subprocess.run([sys.executable, SCRIPT, *map(str, arguments)], capture_output=True, text=True, timeout=60)
+    return subprocess.run([sys.executable, "-m", "pascaline.import_t1", *map(str, arguments)], capture_output=True, text=True,
+                          timeout=60, env={**os.environ, "PYTHONPATH": os.environ["PASCALINE_PYTHON_PACKAGE"]})
 
 
 def needs(variable):
@@ -270,11 +261,11 @@ class Values(unittest.TestCase):
                      "[6 & 3, 6 | 1, 6 ^ 2]", "[x[1] for x in [[1, 2], [3, 4]]]",
                      "[(-1) ** 5, (-1) ** 1000000000, 0 ** 0, 1 ** 9999999999]"):
             expected = list(eval(text))  # these are ours
-            values = script.python_values("  " + text)
+            values = python_values("  " + text)
             self.assertEqual((values, [type(v) for v in values]), (expected, [type(v) for v in expected]), text)
 
     def test_line_ends_count_as_spaces(self):
-        self.assertEqual(script.python_values("[1,\n 2,\r\n\t3]"), [1, 2, 3])
+        self.assertEqual(python_values("[1,\n 2,\r\n\t3]"), [1, 2, 3])
 
     def test_what_is_no_list_of_values_is_refused_with_its_column(self):
         for text, column, message in (
@@ -291,8 +282,8 @@ class Values(unittest.TestCase):
                 ("[None]", 2, ""), ("[1j]", 2, ""), ("[1 << 2]", 2, "a shift"), ("[~1]", 2, "'~'"),
                 ("[(x := 1)]", 3, "':='"), ("{1}", 1, "a set"), ("[*range(3)]", 2, "'*'"), ("[0] * 'a'", 1, ""),
                 ("min([])", 1, ""), ("[int('5')]", 2, "found a text"), ("[1 in 'a']", 2, ""), ("", 1, "expected a value")):
-            with self.assertRaises(script.PythonTextError, msg=text) as refused:
-                script.python_values(text)
+            with self.assertRaises(PythonTextError, msg=text) as refused:
+                python_values(text)
             self.assertEqual(refused.exception.column, column, text)
             self.assertIn(message, str(refused.exception), text)
 
@@ -304,8 +295,8 @@ class Values(unittest.TestCase):
                      "[" + "-" * 3000 + "1]", "sorted(range(60000)) * 100", "[2 ** 9223372036854775807]",
                      "[2 ** 2 ** 2 ** 2 ** 2 ** 2]", " " * 2_000_000, "[" + "1+" * 50_000 + "1]", "(" * 190 + "1" + ")" * 190,
                      "[" + "x" * 300_000 + "]", "[" + "x." * 100_000 + "x]", "[" + "9" * 5000 + "]"):
-            with self.assertRaises(script.PythonTextError, msg=text[:60]):
-                script.python_values(text)
+            with self.assertRaises(PythonTextError, msg=text[:60]):
+                python_values(text)
         self.assertLess(time.monotonic() - begin, 60)
 
     def test_damaged_text_is_refused_or_listed(self):
@@ -321,9 +312,9 @@ class Values(unittest.TestCase):
                 at = draw.randrange(len(text) + 1)
                 text = text[:at] + (draw.choice(words) if draw.random() < 0.6 else "") + text[at + draw.randint(0, 2):]
             try:
-                self.assertLessEqual(len(script.python_values(text)), 65535)
+                self.assertLessEqual(len(python_values(text)), 65535)
                 listed += 1
-            except script.PythonTextError as error:
+            except PythonTextError as error:
                 self.assertGreaterEqual(error.column, 1, text)
         self.assertGreater(listed, 20)
 
@@ -333,8 +324,8 @@ class Conditions(unittest.TestCase):
 
     def refusal(self, text):
         try:
-            return "was translated to " + script.translate_condition(text, self.NAMES, {"size": [64, 32]})
-        except script.PythonTextError as error:
+            return "was translated to " + translate_condition(text, self.NAMES, {"size": [64, 32]})
+        except PythonTextError as error:
             return f"{error.column}: {error}"
 
     def test_what_the_language_lacks_is_refused_with_its_column(self):
@@ -383,10 +374,10 @@ class Conditions(unittest.TestCase):
         names = {"x": [16, 32], "y": [1, 2], "on": [True, False]}
         for text, expression in (("x * y <= 1024", "((x * y) <= 1024)"), ("x / y == 16", "(x == (16 * y))"),
                                  ("not on or 2 ** y > 3", "(!on || ((1 << y) > 3))"), ("max(x) == x", "(32 == x)")):
-            self.assertEqual(script.translate_condition(text, names), expression)
-        self.assertEqual(script.translate_number("size[0] // x", names, {"size": [4096, 64]}), "(4096 / x)")
-        self.assertEqual(script.translate_number("64 / 4", {}), "16")
-        self.assertEqual(script.translate_number("-3", {}), "(-3)")
+            self.assertEqual(translate_condition(text, names), expression)
+        self.assertEqual(translate_number("size[0] // x", names, {"size": [4096, 64]}), "(4096 / x)")
+        self.assertEqual(translate_number("64 / 4", {}), "16")
+        self.assertEqual(translate_number("-3", {}), "(-3)")
 
 
 def evaluate(symbols, points, expressions):
@@ -451,7 +442,7 @@ class Meaning(unittest.TestCase):
             points = [[a, b, x, y, int(on)] for a in lists["a"] for b in lists["b"] for x in lists["x"]
                       for y in lists["y"] for on in lists["on"]]
             names = list("abxy") + ["on"]
-            found, = evaluate(names, points, [script.translate_condition(text, lists)])
+            found, = evaluate(names, points, [translate_condition(text, lists)])
             code = exact_code(text)
             expected = "".join(python_truth(code, dict(zip(names, point))) for point in points)
             self.assertEqual(found, expected, text)
@@ -465,9 +456,9 @@ class Meaning(unittest.TestCase):
         for index in range(3000):
             text = maker.make(1 + index % 4)
             try:
-                expressions.append(script.translate_condition(text, lists))
+                expressions.append(translate_condition(text, lists))
                 conditions.append(text)
-            except script.PythonTextError as error:
+            except PythonTextError as error:
                 self.assertIn("longer than", str(error), text)
                 too_long += 1
         checked = without_value = overflows = 0
@@ -488,7 +479,3 @@ class Meaning(unittest.TestCase):
         self.assertGreater(without_value, 1000)
         self.assertLess(too_long, 600)
         self.assertLess(overflows, 3000)
-
-
-if __name__ == "__main__":
-    unittest.main()
