@@ -185,7 +185,7 @@ def other_versions(bench, path):
     changed(path, "PRAGMA user_version = 99")
 
 
-def first_development_version(bench, path):
+def development_version(bench, path):
     changed(path, "PRAGMA application_id = 1348563811")
 
 
@@ -275,7 +275,7 @@ def no_permission(bench, path):
 ATTACKS = (triggers, view_for_table, endless_view, circular_view, stored_paths, stored_words,
            words_that_steer, names_without_utf8, forged_numbers, forged_documents, broken_documents, broken_options,
            anything_forged, paths_for_names, huge_text, blobs, circle_of_trials, dangling_rows, missing_columns,
-           other_versions, first_development_version, negative_version, other_program, broken_schema, schema_that_calls, many_rows,
+           other_versions, development_version, negative_version, other_program, broken_schema, schema_that_calls, many_rows,
            journal_of_another, wal_of_another, fifo, socket_file, dangling_link, link_to_itself, folder_for_file, zeros,
            null, nothing, no_permission)
 NAMES = ("file:tuned.db?mode=memory", "file:/dev/zero", ":memory:", "", "-x", "a\nb", "x" * 300, "tuned.db?vfs=unix-none",
