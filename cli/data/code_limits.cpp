@@ -73,8 +73,8 @@ const CodeLimits::Kernel& CodeLimits::kernel_of(const std::string& name) {
   if (const auto known = kernels_.find(name); known != kernels_.end()) {
     return known->second;
   }
-  Kernel kernel{Space::load(kernel_file(options_.spaces, name, ".json")),
-                KernelSource::load(kernel_file(options_.kernels, name, ".cu"))};
+  Kernel kernel{Space::load(kernel_file(options_.spaces, name, ".json")), {}};
+  kernel.source = KernelSource::load(kernel_file(options_.kernels, name, ".cu"), kernel.space);
   return kernels_.emplace(name, std::move(kernel)).first->second;
 }
 

@@ -79,7 +79,7 @@ int check_one(const CheckCommandOptions& options) {
   const DeviceInfo& info = device->info();
   const BoundSpace bound(space, options.kernel.load_problems(space).front(), info.limits);
   const Config config = options.kernel.load_config(bound);
-  const KernelSource source = KernelSource::load(kernel_file(options.kernel.kernels(), space.kernel, ".cu"));
+  const KernelSource source = KernelSource::load(kernel_file(options.kernel.kernels(), space.kernel, ".cu"), space);
   const auto request = [&](const Config& of) {
     return compile_request(bound, of, source, BinaryKind::host_object, info.architecture);
   };

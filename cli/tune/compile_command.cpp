@@ -374,7 +374,7 @@ int compile(CompileCommandOptions options) {
     limits.sm_count = options.sm_count;
   }
   const std::vector<Problem> problems = options.kernel.load_problems(space);
-  const KernelSource source = KernelSource::load(kernel_file(options.variants.kernels, space.kernel, ".cu"));
+  const KernelSource source = KernelSource::load(kernel_file(options.variants.kernels, space.kernel, ".cu"), space);
   int code = kSuccess;
   EmittedFiles emitted(options);
   for (const Problem& problem : problems) {

@@ -127,8 +127,9 @@ std::vector<PlannedKernel> planned_kernels(const SweepCommandOptions& options, c
   std::vector<PlannedKernel> kernels;
   for (const Space& space : spaces) {
     const auto folder = options.kernel.kernels();
-    const KernelSource source = is_place(space.kernel) ? place_source(space.kernel, folder)
-                                                       : KernelSource::load(kernel_file(folder, space.kernel, ".cu"));
+    const KernelSource source = is_place(space.kernel)
+                                    ? place_source(space.kernel, folder)
+                                    : KernelSource::load(kernel_file(folder, space.kernel, ".cu"), space);
     kernels.push_back({space.kernel, source.hash, space.hash});
   }
   return kernels;

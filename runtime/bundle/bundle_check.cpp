@@ -119,7 +119,7 @@ void check_winner(const Space& space, const BundleWinner& winner, const DeviceLi
 void check_kernel(const BundleKernel& kernel, const std::filesystem::path& kernels, const std::filesystem::path& spaces,
                   const DeviceLimits& limits) {
   const Space space = Space::load(kernel_file(spaces, kernel.name, ".json"));
-  const KernelSource source = KernelSource::load(kernel_file(kernels, kernel.name, ".cu"));
+  const KernelSource source = KernelSource::load(kernel_file(kernels, kernel.name, ".cu"), space);
   if (kernel.source_hash != source.hash) {
     throw Error(fmt::format("it was made for another version of the kernel ({:.8}, here {:.8})", kernel.source_hash,
                             source.hash));

@@ -12,22 +12,29 @@
 
 namespace pascaline {
 
+struct Space;
+
 /// A kernel's source with every header that a compiler could read for it, without byte-order marks.
 struct KernelSource {
   std::filesystem::path file;
   std::string text;
-  /// Path relative to the kernel's folder and text of each file that a preprocessor line names in any branch, looked
-  /// for beside the file that names it and in the kernel's folder; where an `#include` is by macro, of all headers in
-  /// those folders and up to three levels below. Compilers see these and no other file of the kernel's.
+  /// Path relative to the kernel's folder and text of each file that an `#include` names in any branch, looked for
+  /// beside the file that names it and in the kernel's folder; where it names one by macro, of each that any definition
+  /// in the source and any value of a parameter would make it. Compilers see these and no other file of the kernel's. A
+  /// name that ends in `/` is a folder from which a path goes up.
   std::vector<std::pair<std::string, std::string>> headers;
   std::string hash;  ///< of text and headers, not of where they lie
 
   /// Reads `file` and, recursively, what it may include; throws Error for one that cannot be read. One that does not
   /// exist is left to the compiler, which may not ask for it.
+  static KernelSource load(const std::filesystem::path& file, const Space& space);
+  /// The same without the space's macros, for kernels that have none.
   static KernelSource load(const std::filesystem::path& file);
 
-  /// Names on preprocessor lines that are none of `headers`: those of the system's headers are among them.
+  /// Names in `#include`s that are none of `headers`: those of the system's headers are among them.
   [[nodiscard]] std::vector<std::string> other_headers() const;
+  /// What to do about a header that is there and none of `headers`, to be read after a compiler's message; else empty.
+  [[nodiscard]] std::string advice_for(const std::string& header) const;
 };
 
 /// How PTX becomes code for a newer GPU before the driver is asked to.

@@ -1,14 +1,21 @@
 #include <fmt/format.h>
+#include <glob.h>
 
 #include <algorithm>
-#include <array>
+#include <cctype>
 #include <map>
+#include <regex>
 #include <set>
+#include <utility>
 
 #include "core/error.hpp"
+#include "core/space/space.hpp"
 #include "core/util/hash.hpp"
 #include "core/util/paths.hpp"
 #include "runtime/device/compile.hpp"
+#include "runtime/device/directives.hpp"
+#include "runtime/device/macro_expansion.hpp"
+#include "runtime/device/source_folder.hpp"
 
 namespace pascaline {
 namespace {
@@ -17,152 +24,267 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
-// A name that a preprocessor line has between quotes or angle brackets.
+// A name that an #include or __has_include has between quotes or angle brackets.
 struct NamedFile {
   std::string name;
   bool quoted = true;
 };
 
-struct Directives {
-  std::vector<NamedFile> files;
-  bool computed = false;  ///< an #include by macro is among them
-};
-
-void add_names(std::string_view line, Directives& found) {
-  for (const auto& [open, close] : {std::pair('"', '"'), std::pair('<', '>')}) {
-    for (std::size_t at = line.find(open); at != std::string_view::npos; at = line.find(open, at)) {
-      const std::size_t end = line.find(close, at + 1);
-      if (end == std::string_view::npos) {
-        break;
-      }
-      found.files.push_back({std::string(line.substr(at + 1, end - at - 1)), open == '"'});
-      at = end + 1;
-    }
-  }
+bool includes(const Directive& directive) {
+  return directive.name == "include" || directive.name == "include_next" || directive.name == "import";
 }
 
-// Of a directive, whatever space it has.
-bool includes_by_macro(std::string_view line) {
-  constexpr std::string_view kSpace = " \t";
-  const auto skip = [&](std::string_view text) {
-    const std::size_t begin = std::min(line.find_first_not_of(kSpace), line.size());
-    line.remove_prefix(begin);
-    const bool found = line.starts_with(text);
-    line.remove_prefix(found ? text.size() : 0);
-    return found;
-  };
-  if (!(skip("#") || skip("%:")) || !skip("include")) {
-    return false;
+// The files that begin a text; two where white space may or may not be of the name, none if it has to be expanded.
+std::vector<NamedFile> literal_names(const std::vector<CodeToken>& tokens) {
+  if (tokens.empty()) {
+    return {};
   }
-  skip("_next");
-  return !skip("\"") && !skip("<");
+  const std::string& first = tokens.front().text;
+  if (first.size() > 2 && first.front() == '"' && first.back() == '"') {
+    return {{first.substr(1, first.size() - 2)}};
+  }
+  std::string spaced;
+  std::string close;
+  for (auto token = tokens.begin() + 1; first == "<" && token != tokens.end(); ++token) {
+    if (token->text == ">") {
+      return close == spaced ? std::vector<NamedFile>{{close, false}}
+                             : std::vector<NamedFile>{{close, false}, {spaced, false}};
+    }
+    spaced += (token->spaced ? " " : "") + token->text;
+    close += token->text;
+  }
+  return {};
 }
 
-// Everything that a line with a # names, in whatever branch, comment or string it stands: the compiler alone knows
-// which of it is read, and a file too many in a source's hash does no harm.
-Directives directives_of(std::string text) {
-  for (std::size_t at = text.find('\\'); at != std::string::npos; at = text.find('\\', at + 1)) {
-    const std::size_t end = text.find_first_not_of('\r', at + 1);
-    if (end != std::string::npos && text[end] == '\n') {
-      text.replace(at, end + 1 - at, end + 1 - at, ' ');
-    }
-  }
-  Directives found;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    const std::string_view line = std::string_view(text).substr(begin, end - begin);
-    if (line.find('#') != std::string_view::npos || line.find("%:") != std::string_view::npos) {
-      add_names(line, found);
-      found.computed = found.computed || includes_by_macro(line);
-    }
-    begin = end + 1;
-  }
-  return found;
+// The same of a text as it stands, where a name in brackets has other tokens or none.
+std::vector<NamedFile> literal_names(std::string_view text) {
+  const std::size_t close = text.find('>');
+  return text.starts_with('<') && close != std::string_view::npos
+             ? std::vector<NamedFile>{{std::string(text.substr(1, close - 1)), false}}
+             : literal_names(tokens_of(text));
 }
 
-bool is_header(const fs::path& file) {
-  constexpr std::array<std::string_view, 11> kEndings{".h",   ".hh",  ".hpp", ".hxx", ".cuh", ".cu",
-                                                      ".inc", ".inl", ".ipp", ".tpp", ".def"};
-  return std::find(kEndings.begin(), kEndings.end(), file.extension().string()) != kEndings.end();
-}
-
-// The headers in a folder and those below it, hidden ones left out.
-std::vector<fs::path> headers_below(const fs::path& folder, int depth) {
-  std::vector<fs::path> found;
-  std::error_code error;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-    std::error_code ignored;
-    if (entry->path().filename().string().starts_with('.')) {
-      continue;
-    }
-    if (depth > 0 && entry->is_directory(ignored) && !entry->is_symlink(ignored)) {
-      const std::vector<fs::path> below = headers_below(entry->path(), depth - 1);
-      found.insert(found.end(), below.begin(), below.end());
-    } else if (is_header(entry->path()) && entry->is_regular_file(ignored)) {
-      found.push_back(entry->path());
-    }
+// What a directive includes or asks for, as text.
+std::vector<std::string_view> operands_of(const Directive& directive) {
+  if (includes(directive)) {
+    return {directive.text};
   }
-  return found;
+  std::vector<std::string_view> operands;
+  constexpr std::string_view kAsks = "__has_include";
+  for (std::size_t at = directive.text.find(kAsks); at != std::string::npos; at = directive.text.find(kAsks, at)) {
+    at = std::min(directive.text.find_first_not_of(" (", at + kAsks.size()), directive.text.size());
+    int open = 1;
+    const auto close =
+        std::find_if(directive.text.begin() + static_cast<std::ptrdiff_t>(at), directive.text.end(), [&](char c) {
+          return (open += c == '(' ? 1 : c == ')' ? -1 : 0) == 0;
+        });
+    operands.push_back(
+        std::string_view(directive.text).substr(at, static_cast<std::size_t>(close - directive.text.begin()) - at));
+  }
+  return operands;
 }
 
 std::string text_of(const fs::path& file) {
   std::string text = read_file(file);
+  const bool has_mark = text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff");
+  if (has_mark || (text.size() > 1 && (text[0] == '\0') != (text[1] == '\0'))) {
+    throw Error(fmt::format("cannot read {}: it is UTF-16, and compilers take UTF-8; save it as UTF-8", file.string()));
+  }
   return text.starts_with(kByteOrderMark) ? text.substr(kByteOrderMark.size()) : text;
 }
 
-// Collects every file that a compiler could reach, under its path relative to the kernel's folder.
+// Paths of files in which a number that is not known stands for any.
+std::vector<fs::path> matching_files(const fs::path& file) {
+  if (file.string().find(kAnyNumber) == std::string::npos) {
+    return {file};
+  }
+  std::string pattern;
+  std::string expression;
+  for (const char c : file.string()) {
+    const bool sign = std::ispunct(static_cast<unsigned char>(c)) != 0;
+    pattern += c == kAnyNumber ? "*" : sign && c != '/' ? std::string{'\\', c} : std::string{c};
+    expression += c == kAnyNumber ? "-?[0-9]+" : sign ? std::string{'\\', c} : std::string{c};
+  }
+  std::vector<fs::path> files;
+  glob_t matches{};
+  if (::glob(pattern.c_str(), 0, nullptr, &matches) == 0) {
+    files.assign(matches.gl_pathv, matches.gl_pathv + matches.gl_pathc);
+  }
+  ::globfree(&matches);
+  std::erase_if(
+      files, [known = std::regex(expression)](const fs::path& one) { return !std::regex_match(one.string(), known); });
+  return files;
+}
+
+// Collects every file that a compiler could read, under its path relative to the kernel's folder.
 class Loader {
  public:
-  explicit Loader(const fs::path& file) : root_(fs::absolute(file).lexically_normal().parent_path()) {}
+  Loader(const fs::path& file, const std::vector<std::string>& macros)
+      : root_(fs::absolute(file).lexically_normal().parent_path()) {
+    for (const std::string& macro : macros) {
+      const std::string name = macro_name(macro);
+      macros_.define(name + " " + (name == macro ? "1" : macro.substr(name.size() + 1)));
+    }
+    for (const char* const name : {"__CUDA_ARCH__", "__CUDACC_VER_MAJOR__", "__CUDACC_VER_MINOR__", "__COUNTER__",
+                                   "__LINE__", "__INCLUDE_LEVEL__", "__cplusplus"}) {
+      macros_.define(std::string(name) + " " + kAnyNumber);
+    }
+  }
+
+  void load(const std::string& text, const fs::path& file) {
+    follow(text, file);
+    // What a file by macro defines may be what another is named by.
+    for (std::size_t known = 0; !by_macro_.empty() && known != headers_.size() + 1;) {
+      known = headers_.size() + 1;
+      for (const std::string& definition : std::exchange(definitions_, {})) {
+        macros_.define(definition);
+      }
+      for (std::size_t i = 0; i < by_macro_.size(); ++i) {
+        const Operand operand = by_macro_[i];
+        const std::string name = operand.file.lexically_relative(root_).generic_string();
+        for (const std::vector<CodeToken>& tokens : macros_.expansions(operand.text, name)) {
+          add_all(literal_names(tokens), operand.file);
+        }
+      }
+    }
+  }
+
+  [[nodiscard]] std::map<std::string, std::string> headers() const {
+    std::map<std::string, std::string> all = headers_;
+    for (const std::string& folder : folders_) {
+      const auto within = headers_.lower_bound(folder);
+      if (within == headers_.end() || !within->first.starts_with(folder)) {
+        all.emplace(folder, std::string());
+      }
+    }
+    return all;
+  }
+
+ private:
+  struct Operand {
+    std::string text;
+    fs::path file;
+  };
 
   void follow(const std::string& text, const fs::path& file) {
-    const Directives directives = directives_of(text);
-    for (const NamedFile& named : directives.files) {
-      if (!named.quoted || !add(file.parent_path() / named.name)) {
+    for (const Directive& directive : directives_of(text)) {
+      if (directive.name == "define") {
+        definitions_.push_back(directive.text);
+      }
+      for (const std::string_view operand : operands_of(directive)) {
+        const std::vector<NamedFile> names = literal_names(operand);
+        if (names.empty()) {
+          by_macro_.push_back({std::string(operand), file});
+        }
+        add_all(names, file);
+      }
+    }
+  }
+
+  void add_all(const std::vector<NamedFile>& names, const fs::path& includer) {
+    for (const NamedFile& named : names) {
+      if (!named.quoted || !add(includer.parent_path() / named.name)) {
         add(root_ / named.name);
       }
     }
-    for (const fs::path& folder : {root_, file.parent_path()}) {
-      for (const fs::path& header :
-           directives.computed ? headers_below(folder, kFolderDepth) : std::vector<fs::path>()) {
-        add(header);
-      }
-    }
   }
 
-  [[nodiscard]] const std::map<std::string, std::string>& headers() const noexcept { return headers_; }
-
- private:
-  static constexpr int kFolderDepth = 3;
-
   bool add(const fs::path& named) {
-    const fs::path file = fs::absolute(named).lexically_normal();
-    std::error_code ignored;
-    if (!fs::is_regular_file(file, ignored)) {
-      return false;
+    bool found = false;
+    for (const fs::path& file : matching_files(named)) {
+      std::error_code ignored;
+      if (fs::is_regular_file(file, ignored)) {
+        found = true;
+        add_file(file);
+      }
     }
+    return found;
+  }
+
+  void add_file(const fs::path& named) {
+    const fs::path file = named.lexically_normal();
+    add_folders(named);
     // Entered before its own includes are followed, so that a cycle ends.
     const auto [entry, is_new] = headers_.emplace(file.lexically_relative(root_).generic_string(), std::string());
     if (is_new) {
-      entry->second = text_of(file);
+      entry->second = text_of(named);
       follow(entry->second, file);
     }
-    return true;
+  }
+
+  // A path goes up only from a folder that is there.
+  void add_folders(const fs::path& named) {
+    fs::path folder;
+    for (const fs::path& part : named) {
+      const fs::path above = folder.lexically_normal().lexically_relative(root_);
+      if (part == ".." && std::any_of(above.begin(), above.end(), [](const fs::path& one) {
+            return one.string().find_first_not_of('.') != std::string::npos;
+          })) {
+        folders_.insert(above.generic_string() + "/");
+      }
+      folder /= part == "." ? fs::path() : part;
+    }
   }
 
   fs::path root_;
+  PossibleMacros macros_;
+  std::vector<std::string> definitions_;  // not among them yet, as most kernels include nothing by macro
+  std::vector<Operand> by_macro_;
   std::map<std::string, std::string> headers_;
+  std::set<std::string> folders_;
 };
+
+// Every value that a macro of a space may have.
+std::vector<std::string> possible_macros(const Space& space) {
+  CompileRequest request;
+  for (const Parameter& parameter : space.parameters) {
+    for (const Value& value : parameter.values) {
+      const std::string text = to_text(value);
+      (parameter.option.empty() ? request.defines : request.options)
+          .push_back(parameter.option.empty() ? parameter.name + "=" + text : parameter.option + text);
+    }
+  }
+  for (const TypeVariable& type : space.types) {
+    for (const ElementType allowed : type.allowed) {
+      request.defines.push_back(fmt::format("{}={}", type.name, name_of(allowed)));
+    }
+  }
+  for (const DerivedMacro& macro : space.derived) {
+    request.defines.push_back(fmt::format("{}={}", macro.name, kAnyNumber));
+  }
+  return macros_of(request);
+}
+
+KernelSource load_source(const fs::path& file, const std::vector<std::string>& macros) {
+  Loader loader(file, macros);
+  KernelSource source;
+  source.file = file;
+  source.text = text_of(file);
+  loader.load(source.text, fs::absolute(file).lexically_normal());
+  const std::map<std::string, std::string> headers = loader.headers();
+  source.headers.assign(headers.begin(), headers.end());
+  FieldHash hash;
+  hash.add(source.text);
+  for (const auto& [name, text] : source.headers) {
+    hash.add(name).add(text);
+  }
+  source.hash = hash.hex();
+  return source;
+}
 
 }  // namespace
 
 std::vector<std::string> KernelSource::other_headers() const {
   std::set<std::string> names;
   const auto add = [&](const std::string& of) {
-    for (const NamedFile& named : directives_of(of).files) {
-      if (!named.name.empty() && named.name.find_first_of(" \t\\") == std::string::npos && named.name.front() != '/' &&
-          named.name.find("..") == std::string::npos) {
-        names.insert(named.name);
+    for (const Directive& directive : directives_of(of)) {
+      for (const std::string_view operand : operands_of(directive)) {
+        for (const NamedFile& named : literal_names(operand)) {
+          if (named.name.find_first_of(" \t\\") == std::string::npos && !named.name.starts_with('/') &&
+              !named.name.empty() && named.name.find("..") == std::string::npos) {
+            names.insert(named.name);
+          }
+        }
       }
     }
   };
@@ -176,20 +298,25 @@ std::vector<std::string> KernelSource::other_headers() const {
   return {names.begin(), names.end()};
 }
 
-KernelSource KernelSource::load(const fs::path& file) {
-  Loader loader(file);
-  KernelSource source;
-  source.file = file;
-  source.text = text_of(file);
-  loader.follow(source.text, fs::absolute(file).lexically_normal());
-  source.headers.assign(loader.headers().begin(), loader.headers().end());
-  FieldHash hash;
-  hash.add(source.text);
-  for (const auto& [name, text] : source.headers) {
-    hash.add(name).add(text);
+std::string KernelSource::advice_for(const std::string& header) const {
+  const auto is_there = [&](const fs::path& beside) {
+    std::error_code ignored;
+    return fs::is_regular_file((file.parent_path() / beside).parent_path() / header, ignored);
+  };
+  if (!is_there(file.filename()) &&
+      std::none_of(headers.begin(), headers.end(), [&](const auto& one) { return is_there(one.first); })) {
+    return {};
   }
-  source.hash = hash.hex();
-  return source;
+  return fmt::format(
+      "; no #include names {0} in a way that can be followed, so that it would not be part of the source: name it once "
+      "as it is, #include \"{0}\", where `#if 0` and `#endif` around it are enough",
+      header);
+}
+
+KernelSource KernelSource::load(const fs::path& file) { return load_source(file, {}); }
+
+KernelSource KernelSource::load(const fs::path& file, const Space& space) {
+  return load_source(file, possible_macros(space));
 }
 
 }  // namespace pascaline

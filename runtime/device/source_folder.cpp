@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <optional>
 #include <string_view>
@@ -42,6 +43,16 @@ std::optional<std::string> macro_of_option(const std::string& option) {
   return std::nullopt;
 }
 
+// Most levels that a header lies above the kernel's folder.
+std::ptrdiff_t levels_above(const KernelSource& source) {
+  std::ptrdiff_t most = 0;
+  for (const auto& [name, text] : source.headers) {
+    const fs::path file(name);
+    most = std::max(most, std::count(file.begin(), file.end(), ".."));
+  }
+  return most;
+}
+
 // No #pragma push_macro: NVRTC lacks it. Of headers that include each other, the outermost hides the macros.
 std::string header_without(const std::vector<std::string>& macros, const std::string& header) {
   std::string before;
@@ -60,14 +71,17 @@ std::string header_without(const std::vector<std::string>& macros, const std::st
 }  // namespace
 
 SourceFolder::SourceFolder(const KernelSource& source, const fs::path& named_in, const Rewrite& rewrite) try
-    : folder_(place_of_folder()) {
+    : folder_(place_of_folder()), home_(path()) {
+  for (std::ptrdiff_t level = levels_above(source); level >= 0; --level) {
+    home_ /= std::to_string(level);
+  }
   fs::create_directories(home());
   for (const auto& [name, text] : source.headers) {
     const fs::path file = (home() / name).lexically_normal();
-    if (fs::path(name).is_absolute() || file.lexically_relative(path()).string().starts_with("..")) {
+    fs::create_directories(file.parent_path());
+    if (name.ends_with('/')) {
       continue;
     }
-    fs::create_directories(file.parent_path());
     write_file_atomically(file, line_directive((named_in / name).lexically_normal()) + rewrite(text));
   }
 } catch (const Error& error) {
@@ -90,6 +104,21 @@ void SourceFolder::hide(const std::vector<std::string>& macros, const KernelSour
       write_file_atomically(hiding() / name, header_without(macros, name));
     }
   }
+}
+
+bool is_cuda_header(std::string_view header) {
+  constexpr std::array<std::string_view, 28> kBeginnings{"cuda",     "cuComplex", "cooperative_groups",
+                                                         "cub/",     "cute/",     "cutlass/",
+                                                         "thrust/",  "nv/",       "mma.h",
+                                                         "crt/",     "sm_",       "vector_",
+                                                         "math_",    "device_",   "texture",
+                                                         "surface",  "curand",    "cublas",
+                                                         "cufft",    "cusparse",  "cusolver",
+                                                         "npp",      "nvtx",      "nvrtc",
+                                                         "builtin_", "driver_",   "library_",
+                                                         "host_"};
+  return std::any_of(kBeginnings.begin(), kBeginnings.end(),
+                     [&](std::string_view beginning) { return header.starts_with(beginning); });
 }
 
 std::string without_folder(std::string log, const fs::path& folder) {

@@ -21,8 +21,8 @@ class SourceFolder {
   SourceFolder(const KernelSource& source, const std::filesystem::path& named_in, const Rewrite& rewrite);
 
   [[nodiscard]] const std::filesystem::path& path() const noexcept { return folder_.path(); }
-  /// The kernel's folder in it. Above is room for headers that are reached through `../`.
-  [[nodiscard]] std::filesystem::path home() const { return path() / "0/1/2/3/4/5/6/7"; }
+  /// The kernel's folder in it. Above is room for the headers that are reached through `../`.
+  [[nodiscard]] const std::filesystem::path& home() const noexcept { return home_; }
   /// A folder to be searched first, for `hide`.
   [[nodiscard]] std::filesystem::path hiding() const { return path() / "hiding"; }
   /// Puts there, before each header of the system that the source names, one that includes it without the macros: in it
@@ -33,7 +33,11 @@ class SourceFolder {
 
  private:
   DraftFolder folder_;
+  std::filesystem::path home_;
 };
+
+/// Whether a header of that name is one of CUDA's or of its libraries.
+[[nodiscard]] bool is_cuda_header(std::string_view header);
 
 /// Messages of a compiler with the names of a folder's files alone.
 [[nodiscard]] std::string without_folder(std::string log, const std::filesystem::path& folder);

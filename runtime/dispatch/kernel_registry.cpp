@@ -54,7 +54,7 @@ KernelHandle KernelRegistry::open(KernelName name) const {
     return *handle;
   }
   const Space space = Space::load(kernel_file(spaces_, name.text(), ".json"));
-  append(name, space, KernelSource::load(kernel_file(kernels_, name.text(), ".cu")));
+  append(name, space, KernelSource::load(kernel_file(kernels_, name.text(), ".cu"), space));
   return KernelHandle{count_.load(std::memory_order_relaxed) - 1};
 }
 
@@ -94,7 +94,8 @@ std::vector<std::string> KernelRegistry::missing_compilers() const {
       continue;
     }
     try {
-      const std::string hash = KernelSource::load(kernel_file(kernels_, name, ".cu")).hash;
+      const Space space = Space::load(kernel_file(spaces_, name, ".json"));
+      const std::string hash = KernelSource::load(kernel_file(kernels_, name, ".cu"), space).hash;
       std::copy_if(winners.begin(), winners.end(), std::back_inserter(of_today), [&](const Winner& winner) {
         return winner.objective == Objective::time && winner.kernel.source_hash == hash;
       });

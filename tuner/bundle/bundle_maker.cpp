@@ -185,9 +185,9 @@ class BundleMaker {
     std::vector<Winner> winners;
     std::copy_if(target_.winners.begin(), target_.winners.end(), std::back_inserter(winners),
                  [&](const Winner& winner) { return winner.kernel.name == name; });
-    TunedKernel kernel =
-        make_tuned_kernel(Space::load(kernel_file(options_.spaces, name, ".json")),
-                          KernelSource::load(kernel_file(options_.kernels, name, ".cu")), std::move(winners), here_);
+    const Space space = Space::load(kernel_file(options_.spaces, name, ".json"));
+    TunedKernel kernel = make_tuned_kernel(space, KernelSource::load(kernel_file(options_.kernels, name, ".cu"), space),
+                                           std::move(winners), here_);
     sort_winners(kernel);
     return kernel;
   }

@@ -50,7 +50,8 @@ void compile_each(const BoundSpace& bound, const VariantOptions& options, std::u
                   const std::function<void(const CompiledVariant&)>& each, const std::atomic<bool>& stop) {
   const CompilerChoice compilers = variant_compilers(options.architecture, options.nvrtc);
   const bool on_host = is_emulator_name(options.architecture);
-  const KernelSource source = KernelSource::load(kernel_file(options.kernels, bound.space().kernel, ".cu"));
+  const KernelSource source =
+      KernelSource::load(kernel_file(options.kernels, bound.space().kernel, ".cu"), bound.space());
   begin({compilers, wanted * compilers.found.size()});
 
   CompilePool pool({.workers = options.jobs,

@@ -62,7 +62,7 @@ std::vector<SweepKernel> load_kernels(const std::vector<Space>& spaces, const Sw
     }
     kernel.space = compilers.several() ? &searched.emplace_back(compilers.searched(space)) : &space;
     kernel.compilers = &compilers;
-    kernel.source = KernelSource::load(kernel_file(options.kernels, space.kernel, ".cu"));
+    kernel.source = KernelSource::load(kernel_file(options.kernels, space.kernel, ".cu"), space);
     kernel.needs_reference = needs_reference_code(space.reference, info.kind == DeviceKind::emulator);
     kernels.push_back(std::move(kernel));
   }

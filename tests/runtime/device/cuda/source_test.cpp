@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.hpp"
+#include "core/space/space.hpp"
 #include "tests/runtime/device/cuda/support.hpp"
 
 namespace pascaline::testing {
@@ -105,6 +106,9 @@ TEST(KernelSource, IncludesByMacroAreOfTheSource) {
 #define TEXT(name) TEXT_(name)
 #define FILE_OF(number) deep/part_##number.cuh
 #define EXPANDED(number) FILE_OF(number)
+#ifndef PART
+#define PART 2
+#endif
 #include TEXT(EXPANDED(PART))
 extern "C" __global__ void k(int* p) { *p = kLocal + kPart; }
 )";
@@ -120,6 +124,178 @@ extern "C" __global__ void k(int* p) { *p = kLocal + kPart; }
   EXPECT_NE(edited, source.hash);
   folder.write("deep/part_2.cuh", "#error edited\n");
   EXPECT_NE(KernelSource::load(file).hash, edited);
+}
+
+// What an edit of a file does to the hash of a kernel.
+class Hashed {
+ public:
+  Hashed(const TemporaryFolder& folder, std::filesystem::path file) : folder_(folder), file_(std::move(file)) {}
+  [[nodiscard]] bool changes_with(const std::string& name) const {
+    const std::string before = KernelSource::load(file_).hash;
+    const std::string text = read_file(folder_.path() / name);
+    folder_.write(name, text + "\n// edited\n");
+    const bool changed = KernelSource::load(file_).hash != before;
+    folder_.write(name, text);
+    EXPECT_EQ(KernelSource::load(file_).hash, before);
+    return changed;
+  }
+
+ private:
+  const TemporaryFolder& folder_;
+  std::filesystem::path file_;
+};
+
+TEST(KernelSource, NeighboursAreNotOfTheSource) {
+  const TemporaryFolder folder;
+  for (const char* name : {"hist.cu", "a1.cu", "b.cuh", "c.h", "d.cuh", "deep/e.cuh", "f.cuh", "g.cuh", "h.cuh"}) {
+    folder.write(name, "#error read\n");
+  }
+  folder.write("local.cuh", "constexpr int kLocal = 1;\n");
+  const auto file = folder.write("k.cu", R"x(#define HEADER "local.cuh"
+#include HEADER
+// # as in "a1.cu", #include "b.cuh"
+/* one
+#include "b.cuh"
+*/ constexpr const char* raw = R"y(
+#include "c.h"
+)y";
+constexpr const char* text = "// # \" \
+#include \"d.cuh\" ";
+constexpr int big = 1'000; /* ' */ constexpr char quote = '"'; // "
+#if 0
+#error it's not for "deep/e.cuh"
+#endif
+#pragma message "f.cuh"
+#define OTHER "g.cuh"
+constexpr int a = 1; // go on \
+#include "h.cuh"
+extern "C" __global__ void k(int* p) { *p = kLocal; }
+)x");
+  const KernelSource source = KernelSource::load(file);
+  ASSERT_EQ(source.headers.size(), 1U);
+  EXPECT_EQ(source.headers[0].first, "local.cuh");
+  for (const Toolchain& toolchain : every_toolchain()) {
+    const CompileResult result = compiled(toolchain, source, "k");
+    EXPECT_TRUE(result.ok) << toolchain.version() << ": " << result.reason;
+  }
+  EXPECT_FALSE(Hashed(folder, file).changes_with("hist.cu"));
+  EXPECT_FALSE(Hashed(folder, file).changes_with("g.cuh"));
+  EXPECT_TRUE(Hashed(folder, file).changes_with("local.cuh"));
+}
+
+TEST(KernelSource, FilesByMacroMayHaveAnyNameAndPlace) {
+  const TemporaryFolder folder;
+  const std::vector<std::string> names{"table.txt",    "settings.cfg", "plain",          "1/2/3/4/5/6/deep.cuh",
+                                       "with gap.cuh", "../up.cuh",    "../other/x.inc", "sub/../beside.cuh"};
+  std::filesystem::create_directories(folder.path() / "kernels/sub");
+  std::string text;
+  std::string sum;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const std::string number = std::to_string(i);
+    folder.write(std::filesystem::path("kernels/" + names[i]).lexically_normal(),
+                 "constexpr int k" + number + " = " + number + ";\r\n");
+    text += "#define HEADER" + number + " \"" + names[i] + "\"\r\n#include HEADER" + number + "\r\n";
+    sum += " + k" + number;
+  }
+  folder.write("elsewhere/real.cuh",
+               "\xef\xbb\xbf"
+               "constexpr int kReal = 1;\n");
+  std::filesystem::create_symlink(folder.path() / "elsewhere/real.cuh", folder.path() / "kernels/link.cuh");
+  text += "#define LINK <link.cuh>\n#  include LINK // a link\n%: include /* twice */ \\\r\n HEADER_AGAIN\n";
+  text.insert(0, "#define HEADER_AGAIN <common.cuh>\n");
+  folder.write("kernels/common.cuh", "#pragma once\n#include \"./common.cuh\"\n#include __FILE__\n");
+  const auto file =
+      folder.write("kernels/k.cu", text + "extern \"C\" __global__ void k(int* p) { *p = kReal" + sum + "; }\n");
+  const KernelSource source = KernelSource::load(file);
+  for (const Toolchain& toolchain : every_toolchain()) {
+    const CompileResult result = compiled(toolchain, source, "k");
+    EXPECT_TRUE(result.ok) << toolchain.version() << ": " << result.reason;
+  }
+  for (const std::string& name : names) {
+    EXPECT_TRUE(Hashed(folder, file).changes_with("kernels/" + name)) << name;
+  }
+  EXPECT_TRUE(Hashed(folder, file).changes_with("kernels/common.cuh"));
+  EXPECT_TRUE(Hashed(folder, file).changes_with("elsewhere/real.cuh"));
+}
+
+TEST(KernelSource, PathsMayGoUpFarAndThroughFolders) {
+  const TemporaryFolder folder;
+  folder.write("top.cuh", "constexpr int kTop = 1;\n");
+  folder.write("1/2/3/4/5/6/7/8/9/near.cuh", "constexpr int kNear = 1;\n");
+  std::filesystem::create_directories(folder.path() / "1/2/3/4/5/6/7/8/9/empty");
+  const KernelSource source = KernelSource::load(
+      folder.write("1/2/3/4/5/6/7/8/9/k.cu",
+                   "#include \"../../../../../../../../../top.cuh\"\n#include \"empty/../near.cuh\"\n"
+                   "extern \"C\" __global__ void k(int* p) { *p = kTop + kNear; }\n"));
+  for (const Toolchain& toolchain : every_toolchain()) {
+    const CompileResult result = compiled(toolchain, source, "k");
+    EXPECT_TRUE(result.ok) << toolchain.version() << ": " << result.reason;
+  }
+}
+
+TEST(KernelSource, FilesByParametersAreOfTheSource) {
+  const TemporaryFolder folder;
+  for (const char* name : {"part_1.cuh", "part_2.cuh", "part_3.cuh", "wide.cuh", "narrow.cuh", "float16.cuh",
+                           "float32.cuh", "fast_0.cuh", "fast_1.cuh", "fast_x.cuh", "option_7.cuh", "arch_610.cuh"}) {
+    folder.write(name, "#pragma once\n");
+  }
+  const Space space = Space::parse(R"({"schema": 1, "kernel": "k", "description": "d",
+    "dimensions": [{"name": "N"}], "types": [{"name": "T", "values": ["float32", "float16"]}],
+    "parameters": [{"name": "PART", "default": 1, "values": [1, 2]}, {"name": "SHAPE", "default": "wide", "values": ["wide", "narrow"]},
+                   {"name": "SEVEN", "option": "-DSEVEN=", "default": 7, "values": [7, 8]}],
+    "macros": [{"name": "FAST", "value": "N % 4 == 0"}], "launch": {"function": "k", "block": [32], "grid": [1]},
+    "arguments": [{"name": "p", "buffer": "int32", "access": "out", "extent": "N"}], "reference": {"kernel": {"function": "k", "block": [32], "grid": [1]}},
+    "tolerance": {"int32": 0}, "work": {"flops": "N", "bytes": "N"}})",
+                                   "k.json");
+  const auto file = folder.write("k.cu", R"(#define TEXT_(x) #x
+#define TEXT(x) TEXT_(x)
+#define JOIN_(a, b) a##b.cuh
+#define JOIN(a, b) JOIN_(a, b)
+#ifndef PART
+#define PART 1
+#endif
+#include TEXT(JOIN(part_, PART))
+#include TEXT(SHAPE.cuh)
+#include TEXT(T.cuh)
+#include TEXT(JOIN(fast_, FAST))
+#if __has_include(TEXT(JOIN(option_, SEVEN)))
+#include TEXT(JOIN(option_, SEVEN))
+#endif
+#ifndef PASCALINE_HOST_DEVICE
+#include TEXT(JOIN(arch_, __CUDA_ARCH__))
+#endif
+extern "C" __global__ void k(int* p) { *p = 1; }
+)");
+  const KernelSource source = KernelSource::load(file, space);
+  std::vector<std::string> names;
+  for (const auto& [name, text] : source.headers) {
+    names.push_back(name);
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"arch_610.cuh", "fast_0.cuh", "fast_1.cuh", "float16.cuh", "float32.cuh",
+                                             "narrow.cuh", "option_7.cuh", "part_1.cuh", "part_2.cuh", "wide.cuh"}));
+  for (const Toolchain& toolchain : every_toolchain()) {
+    for (const char* part : {"PART=1", "PART=2"}) {
+      const CompileResult result =
+          compiled(toolchain, source, "k", {part, "SHAPE=narrow", "T=float16", "FAST=1", "SEVEN=7"});
+      EXPECT_TRUE(result.ok) << toolchain.version() << ": " << result.reason;
+    }
+    const std::string reason =
+        compiled(toolchain, source, "k", {"PART=3", "SHAPE=wide", "T=float16", "FAST=0", "SEVEN=8"}).reason;
+    EXPECT_NE(reason.find("name it once as it is, #include \"part_3.cuh\""), std::string::npos) << reason;
+  }
+}
+
+TEST(KernelSource, Utf16IsNamed) {
+  const TemporaryFolder folder;
+  for (const std::string& mark : {std::string("\xff\xfe"), std::string("\xfe\xff"), std::string()}) {
+    const auto file = folder.write("k.cu", mark + std::string("v\0o\0", 4));
+    try {
+      (void)KernelSource::load(file);
+      ADD_FAILURE() << "it was read";
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("k.cu: it is UTF-16"), std::string::npos) << error.what();
+    }
+  }
 }
 
 // The folder that the program was started in has nothing to do with a kernel.
