@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <chrono>
 #include <cstdlib>
@@ -94,6 +93,7 @@ NvrtcOutput compile_in_folder(const Nvrtc& nvrtc, const CompileRequest& request)
   const std::string text =
       define_lines(macros) + constant_lines(macros, *request.source) + line_directive(name) + request.source->text;
   std::vector<fs::path> folders = nvrtc.include_folders();
+  folders.insert(folders.begin(), nvrtc_headers() / "instead");
   folders.push_back(nvrtc_headers());
   if (request.source->headers.empty() && request.source->other_headers().empty()) {
     const fs::path nowhere = "/dev/null";  // a folder without files
@@ -129,16 +129,8 @@ std::string first_error(const std::string& log) {
   return first.empty() ? "the compiler gave no reason" : first;
 }
 
-bool is_of_cuda(std::string_view header) {
-  constexpr std::array<std::string_view, 14> kBeginnings{
-      "cuda",  "cuComplex", "cooperative_groups", "cub/",    "thrust/", "nv/", "mma.h", "crt/", "sm_", "vector_",
-      "math_", "device_",   "texture_",           "surface_"};
-  return std::any_of(kBeginnings.begin(), kBeginnings.end(),
-                     [&](std::string_view beginning) { return header.starts_with(beginning); });
-}
-
 // What to do about a header that NVRTC did not find.
-std::string with_advice(std::string reason, const Nvrtc& nvrtc) {
+std::string with_advice(std::string reason, const KernelSource& source, const Nvrtc& nvrtc) {
   constexpr std::string_view kOpen = "open source file \"";
   const std::size_t at = reason.find(kOpen);
   if (at == std::string::npos) {
@@ -146,7 +138,10 @@ std::string with_advice(std::string reason, const Nvrtc& nvrtc) {
   }
   const std::string_view rest = std::string_view(reason).substr(at + kOpen.size());
   const std::string header(rest.substr(0, rest.find('"')));
-  if (!is_of_cuda(header)) {
+  if (const std::string advice = source.advice_for(header); !advice.empty()) {
+    return reason + advice;
+  }
+  if (!is_cuda_header(header)) {
     return reason + fmt::format(
                         "; neither the kernel's folder nor NVRTC has {}: leave it out where __CUDACC_RTC__ is "
                         "defined, or put a header of that name beside the kernel",
@@ -184,7 +179,7 @@ std::optional<std::string> kernel_fault(const CompileRequest& request, const std
 CompileResult result_of(const Nvrtc& nvrtc, const CompileRequest& request, NvrtcOutput output) {
   CompileResult result;
   if (!output.ok) {
-    result.reason = with_advice(first_error(output.log), nvrtc);
+    result.reason = with_advice(first_error(output.log), *request.source, nvrtc);
     result.log = std::move(output.log);
     return result;
   }

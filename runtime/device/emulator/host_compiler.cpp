@@ -47,6 +47,7 @@ constexpr std::chrono::minutes kCompileDeadline{5};
 constexpr const char* kFlags[] = {"-x",
                                   "c++",
                                   "-DPASCALINE_HOST_DEVICE=1",
+                                  "-nostdinc",
                                   "-march=native",
                                   "-fPIC",
                                   "-shared",
@@ -80,11 +81,14 @@ std::vector<std::string> absolute_path_entries() {
 }
 
 // A preloaded AddressSanitizer is meant for this process, not for the compiler. The compiler looks for its assembler
-// and linker along PATH, where an empty variable would mean the working directory. Its own temporary files go into the
+// and linker along PATH, where an empty variable would mean the working directory. Headers of other folders than its
+// own are no kernel's. Its own temporary files go into the
 // folder of the compilation, as they would stay if it were killed.
 Environment compiler_environment(const fs::path& scratch = {}) {
   const std::vector<std::string> folders = absolute_path_entries();
   Environment environment{{"LC_ALL", "C"},
+                          {"CPATH", ""},
+                          {"CPLUS_INCLUDE_PATH", ""},
                           {"PATH", folders.empty() ? "/usr/bin:/bin" : fmt::format("{}", fmt::join(folders, ":"))}};
   if (!scratch.empty()) {
     environment.emplace_back("TMPDIR", scratch.string());
@@ -167,15 +171,17 @@ constexpr const char* kFreeNames[] = {
     "rename",   "rindex",  "roundeven",    "scalb",    "select",    "setstate", "signgam",   "significand",
     "strlen",   "system",  "time",         "timezone", "totalorder"};
 
+// The C++ library asks for functions that are not inlined by a name that is CUDA's own macro for that.
 std::vector<std::string> free_names() {
-  std::vector<std::string> macros;
+  std::vector<std::string> macros{"__noinline__=__attribute__((noinline))"};
   for (const char* name : kFreeNames) {
     macros.push_back(fmt::format("{0}=pascaline_free_{0}", name));
   }
   return macros;
 }
 
-// The folders in which the compiler looks for the system's headers.
+// The folders of the C and C++ libraries' headers. Others that the compiler would look in have what NVRTC does not
+// find, such as a toolkit's headers, which are not for the emulated device.
 std::vector<fs::path> system_headers(const HostCompiler& compiler) {
   static std::mutex mutex;
   static std::map<std::string, std::vector<fs::path>> known;
@@ -186,12 +192,33 @@ std::vector<fs::path> system_headers(const HostCompiler& compiler) {
                                           std::chrono::seconds(30), compiler_environment());
     std::istringstream lines(run.output);
     for (std::string line; std::getline(lines, line);) {
-      if (line.starts_with(" /")) {
-        entry->second.emplace_back(line.substr(1));
+      const fs::path folder = fs::path(line.substr(line.starts_with(' ') ? 1 : 0)).lexically_normal();
+      std::error_code ignored;
+      if (folder.is_absolute() && fs::is_directory(folder, ignored) && folder != "/usr/local/include") {
+        entry->second.push_back(folder);
       }
     }
   }
   return entry->second;
+}
+
+std::string no_cuda_header_text(const std::string& header) {
+  return fmt::format("the emulated device has no {}; leave it out where PASCALINE_HOST_DEVICE is defined", header);
+}
+
+// A folder of the system's may have CUDA's headers among the C library's: before each stands one that refuses it.
+void refuse_cuda_headers(const SourceFolder& folder, const KernelSource& source, const std::vector<fs::path>& system) {
+  for (const std::string& name : source.other_headers()) {
+    const auto is_in = [&](const fs::path& place) {
+      std::error_code ignored;
+      return fs::is_regular_file(place / name, ignored);
+    };
+    if (is_cuda_header(name) && !is_in(data_folder("shim")) && std::any_of(system.begin(), system.end(), is_in)) {
+      fs::create_directories((folder.hiding() / name).parent_path());
+      write_file_atomically(folder.hiding() / name,
+                            line_directive(name) + "#error " + no_cuda_header_text(name) + "\n");
+    }
+  }
 }
 
 // The macros come after what the source builds on and end before its launcher, which they must not change either.
@@ -232,8 +259,11 @@ std::vector<std::string> command_for(const HostCompiler& compiler, const Compile
   }
   command.push_back(fmt::format("-DPASCALINE_BLOCK_THREADS={}", request.threads));
   const std::string home = folder.home().string();
-  command.insert(command.end(), {"-isystem", folder.hiding().string(), "-isystem", data_folder("shim").string(),
-                                 "-iquote", home, "-idirafter", home, unit.string(), "-o", object.string()});
+  command.insert(command.end(), {"-isystem", folder.hiding().string(), "-isystem", data_folder("shim").string()});
+  for (const fs::path& system : system_headers(compiler)) {
+    command.insert(command.end(), {"-isystem", system.string()});
+  }
+  command.insert(command.end(), {"-iquote", home, "-idirafter", home, unit.string(), "-o", object.string()});
   return command;
 }
 
@@ -265,6 +295,18 @@ std::optional<std::string> fault_in_kernel(const CompileRequest& request, const 
         file);
   }
   return std::nullopt;
+}
+
+// What to do about a header that the compiler did not find.
+std::string missing_header_advice(const KernelSource& source, const std::string& error) {
+  static const std::regex missing("error: '?([^':]+)(: No such file|' file not found)");
+  std::smatch found;
+  if (!std::regex_search(error, found, missing)) {
+    return {};
+  }
+  const std::string header = found.str(1);
+  const std::string advice = source.advice_for(header);
+  return !advice.empty() || !is_cuda_header(header) ? advice : "; " + no_cuda_header_text(header);
 }
 
 // The first line that tells an error, its file named without the folder.
@@ -402,6 +444,7 @@ CompileResult compile_for_emulator(const HostCompiler& compiler, const CompileRe
   const fs::path unit = write_unit(folder, request, parent);
   std::vector<std::string> macros = free_names();
   std::vector<fs::path> searched = system_headers(compiler);
+  refuse_cuda_headers(folder, *request.source, searched);
   searched.push_back(data_folder("shim"));
   for (std::string& macro : macros_of(request)) {
     std::erase_if(macros, [&](const std::string& other) { return macro_name(other) == macro_name(macro); });
@@ -428,7 +471,8 @@ CompileResult compile_for_emulator(const HostCompiler& compiler, const CompileRe
       return crashed(std::move(*line), run.output);
     }
     auto fault = fault_in_kernel(request, run.output);
-    return failed(fault ? std::move(*fault) : first_error(run.output, parent), run.output);
+    const std::string error = fault ? std::move(*fault) : first_error(run.output, parent);
+    return failed(error + missing_header_advice(*request.source, error), run.output);
   }
   CompileResult result;
   result.binary.kind = BinaryKind::host_object;

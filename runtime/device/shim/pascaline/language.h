@@ -24,7 +24,7 @@
 #define __align__(bytes) __attribute__((__aligned__(bytes)))
 #define __builtin_align__(bytes) __attribute__((__aligned__(bytes)))
 
-// Headers of the standard library that are included after this one must not use __attribute__((__noinline__)).
+// The program hides it from headers of the standard library, which use __attribute__((__noinline__)).
 #define __noinline__ __attribute__((noinline))
 
 // One worker thread runs one block at a time. AddressSanitizer puts red zones around plain static arrays only, so

@@ -196,6 +196,90 @@ TEST(KernelRules, CudaHeadersMustBeOfNvrtcsVersion) {
   }
 }
 
+// CUDA's own are for the host, and a toolkit has them on the way to those that kernels need.
+TEST(KernelRules, HeadersOfTheHostAreReplaced) {
+  const TemporaryFolder toolkit;
+  for (const char* name : {"cuda.h", "cuda_runtime.h", "device_launch_parameters.h", "vector_types.h", "mma.h"}) {
+    toolkit.write(std::string("include/") + name, "#include <crt/of_the_host.h>\n");
+  }
+  toolkit.write("include/cuda_fp16.h", "#pragma once\n");
+  const ScopedVariable home("CUDA_HOME", toolkit.path().c_str());
+  const std::string text =
+      "#include <cuda.h>\n#include <cuda_runtime.h>\n#include <cuda_runtime_api.h>\n#include <mma.h>\n"
+      "#include <device_launch_parameters.h>\n#include <vector_types.h>\n#include <vector_functions.h>\n"
+      "static_assert(CUDA_VERSION >= 11000 && CUDART_VERSION == CUDA_VERSION, \"\");\n"
+      "extern \"C\" __global__ void k(float* x) { *x = make_float2(1, 2).x; }\n";
+  for (const NvrtcInfo& info : nvrtc_for("sm_61")) {
+    const std::string number = std::to_string(std::stoi(info.version) * 1000 + info.version.back() % 16 * 10);
+    toolkit.write("include/cuda_runtime_api.h",
+                  "#define CUDART_VERSION  " + number + "\n#include <crt/of_the_host.h>\n");
+    const CompileResult result = compiled(Toolchain::find("sm_61", info.path), source_of(text), "k");
+    EXPECT_TRUE(result.ok) << info.version << ": " << result.reason;
+  }
+  expect_all_compile(text);
+}
+
+TEST(KernelRules, TensorCoresNeedANewerGpu) {
+  const std::string text = R"(#include <mma.h>
+using namespace nvcuda;
+extern "C" __global__ void k(float* x) {
+#ifdef USE
+  wmma::fragment<wmma::accumulator, 16, 16, 16, float> sum;
+  wmma::fill_fragment(sum, 0.0f);
+  wmma::store_matrix_sync(x, sum, 16, wmma::mem_row_major);
+#endif
+  *x = 1;
+})";
+  expect_all_compile(text);
+  const KernelSource source = source_of("#define USE\n" + text);
+  for (const Toolchain& toolchain : every_toolchain()) {
+    const std::string reason = compiled(toolchain, source, "k").reason;
+    EXPECT_NE(reason.find("tensor cores, which only sm_70 and newer have"), std::string::npos) << reason;
+  }
+}
+
+TEST(KernelRules, ComplexNumbers) {
+  expect_all_compile(R"(#include <cuComplex.h>
+extern "C" __global__ void k(cuComplex* x, cuDoubleComplex* y) {
+  *x = cuCdivf(cuCmulf(*x, cuConjf(*x)), cuCsubf(make_cuComplex(cuCabsf(*x), 1.0f), cuCfmaf(*x, *x, *x)));
+  *y = cuCadd(cuCdiv(*y, cuCmul(*y, *y)), cuComplexFloatToDouble(make_cuFloatComplex(cuCrealf(*x), cuCimagf(*x))));
+})");
+}
+
+// Headers for the host that are on the emulator's way would make `check` take what `compile` refuses.
+TEST(KernelRules, HeadersOfOtherFoldersAreNoKernels) {
+  const TemporaryFolder toolkit;
+  for (const char* name : {"curand_kernel.h", "of_my_library.h", "cuComplex.h", "vector_types.h"}) {
+    toolkit.write(name, "#error of another toolkit\n");
+  }
+  const std::string kernel = "extern \"C\" __global__ void k(float* x) { *x = 1; }\n";
+  const ScopedVariable all("CPATH", toolkit.path().c_str());
+  const ScopedVariable cpp("CPLUS_INCLUDE_PATH", toolkit.path().c_str());
+  for (const Toolchain& toolchain : every_toolchain()) {
+    for (const char* name : {"curand_kernel.h", "of_my_library.h"}) {
+      const KernelSource source = source_of(std::string("#include <") + name + ">\n" + kernel);
+      const std::string reason = compiled(toolchain, source, "k").reason;
+      EXPECT_NE(reason.find(name), std::string::npos) << reason;
+      EXPECT_EQ(reason.find("of another toolkit"), std::string::npos) << reason;
+    }
+  }
+  expect_all_compile("#include <cuComplex.h>\n#include <vector_types.h>\n" + kernel);
+  const KernelSource source = source_of("#include <curand_kernel.h>\n" + kernel);
+  EXPECT_NE(compiled(Toolchain::find("host"), source, "k").reason.find("the emulated device has no curand_kernel.h"),
+            std::string::npos);
+}
+
+TEST(KernelRules, TheCppLibraryIsReadAsItIs) {
+  expect_all_compile(R"(#ifndef __CUDACC_RTC__
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+#endif
+__device__ __noinline__ float twice(float x) { return 2 * x; }
+extern "C" __global__ void k(float* x) { *x = twice(*x); })");
+}
+
 TEST(KernelRules, CooperativeGroups) {
   const KernelSource source = source_of(R"(#include <cooperative_groups.h>
 namespace cg = cooperative_groups;

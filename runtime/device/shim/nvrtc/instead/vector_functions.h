@@ -1,0 +1,3 @@
+#pragma once
+
+// NVRTC knows what of it a kernel needs.
