@@ -15,10 +15,22 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/kernel_templates DESTINATION ${CMAKE_INS
   FILES_MATCHING PATTERN "*.cu" PATTERN "*.cuh" PATTERN "*.h" PATTERN "*.hpp")
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/runtime/device/shim DESTINATION ${CMAKE_INSTALL_DATADIR}/pascaline OPTIONAL)
 
-# What scripts/setup.sh brought, so that an installation does not need this tree.
-install(CODE "file(GLOB_RECURSE libraries ${PROJECT_SOURCE_DIR}/.toolkit/1*/libnvrtc*.so.* ${PROJECT_SOURCE_DIR}/.toolkit/jit_link/libnvJitLink.so.*)
-list(FILTER libraries EXCLUDE REGEX [.]alt[.])
-file(INSTALL \${libraries} DESTINATION \${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}/pascaline/toolkit)")
+# What scripts/setup.sh brought, so that an installation does not need this tree: each NVRTC with CUDA's headers of its
+# version, which are looked for beside it.
+install(CODE "file(GLOB versions RELATIVE ${PROJECT_SOURCE_DIR}/.toolkit ${PROJECT_SOURCE_DIR}/.toolkit/1*)
+set(toolkit \${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}/pascaline/toolkit)
+foreach(version \${versions} jit_link)
+  set(brought ${PROJECT_SOURCE_DIR}/.toolkit/\${version})
+  file(GLOB_RECURSE libraries \${brought}/libnvrtc*.so.* \${brought}/libnvJitLink.so.*)
+  list(FILTER libraries EXCLUDE REGEX [.]alt[.])
+  file(INSTALL \${libraries} DESTINATION \${toolkit}/\${version}/lib)
+  file(GLOB_RECURSE headers \${brought}/cuda_fp16.h \${brought}/target)
+  list(FILTER headers INCLUDE REGEX \"/(cuda_fp16[.]h|nv/target)$\")
+  foreach(header \${headers})
+    string(REGEX REPLACE \"/(cuda_fp16[.]h|nv/target)$\" \"/\" folder \${header})
+    file(INSTALL \${folder} DESTINATION \${toolkit}/\${version}/include)
+  endforeach()
+endforeach()")
 
 if(TARGET pascaline)
   install(TARGETS pascaline RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})

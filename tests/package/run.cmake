@@ -1,4 +1,5 @@
-# cmake -D build=... -D consumer=... -D example=... -D work=... -D generator=... -D compiler=... -D sanitize=... -P run.cmake
+# cmake -D build=... -D consumer=... -D example=... -D work=... -D generator=... -D compiler=... -D toolkit=...
+#   -D sanitize=... -P run.cmake
 cmake_minimum_required(VERSION 3.25)
 
 function(run)
@@ -31,3 +32,21 @@ if(EXISTS ${build}/bin/pascaline)
   run(${work}/prefix/bin/pascaline --help)
   run(${work}/prefix/bin/pascaline kernels)
 endif()
+
+# Each NVRTC that set-up brought with CUDA's headers must have them after the installation, too.
+file(GLOB versions RELATIVE ${toolkit} ${toolkit}/1*)
+foreach(version ${versions})
+  file(GLOB_RECURSE brought ${toolkit}/${version}/cuda_fp16.h)
+  if(brought AND EXISTS ${build}/bin/pascaline)
+    set(ENV{CUDA_HOME} ${work})
+    file(WRITE ${work}/kernels/halves.cu
+      "#include <cuda_fp16.h>\nextern \"C\" __global__ void halves(__half* x) { *x = __float2half(1.0f); }\n")
+    file(WRITE ${work}/spaces/halves.json [[{"schema": 1, "kernel": "halves", "description": "writes one half",
+      "dimensions": [{"name": "N"}], "types": [], "parameters": [{"name": "BLOCK", "values": [32], "default": 32}],
+      "launch": {"function": "halves", "block": ["BLOCK"], "grid": [1]},
+      "arguments": [{"name": "x", "buffer": "float16", "access": "out", "extent": "N"}],
+      "reference": {"default": true}, "tolerance": {"float16": 0}, "work": {"flops": "N", "bytes": "N"}}]])
+    run(${work}/prefix/bin/pascaline compile halves --kernels ${work}/kernels --spaces ${work}/spaces --nvrtc ${version}
+      --cache ${work}/cache)
+  endif()
+endforeach()
