@@ -444,13 +444,13 @@ CompileResult compile_for_emulator(const HostCompiler& compiler, const CompileRe
   const fs::path unit = write_unit(folder, request, parent);
   std::vector<std::string> macros = free_names();
   std::vector<fs::path> searched = system_headers(compiler);
-  refuse_cuda_headers(folder, *request.source, searched);
   searched.push_back(data_folder("shim"));
   for (std::string& macro : macros_of(request)) {
     std::erase_if(macros, [&](const std::string& other) { return macro_name(other) == macro_name(macro); });
     macros.push_back(std::move(macro));
   }
   folder.hide(macros, *request.source, searched);
+  refuse_cuda_headers(folder, *request.source, system_headers(compiler));
   const auto begin = std::chrono::steady_clock::now();
   const ProcessResult run = run_process(command_for(compiler, request, folder, unit, object), kCompileDeadline,
                                         compiler_environment(scratch));
