@@ -16,7 +16,7 @@ TEST_P(EmulatorLanguage, GivesWhatCudaGives) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Groups, EmulatorLanguage,
-                         ::testing::Values("halves", "half_values", "integers", "math", "vectors"),
+                         ::testing::Values("halves", "half_values", "integers", "math", "vectors", "complex_numbers"),
                          [](const auto& test) { return std::string(test.param); });
 
 TEST(EmulatorAtomics, AreAtomicAcrossBlocks) {

@@ -1,3 +1,4 @@
+#include <cuComplex.h>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -115,6 +116,20 @@ extern "C" __global__ void vectors(Checks* checks) {
 
 __constant__ int offsets[3] = {1, 2, 3};
 __device__ int counter;
+
+extern "C" __global__ void complex_numbers(Checks* checks) {
+  const cuComplex a = make_cuComplex(3.0f, 4.0f);
+  const cuComplex b = make_cuComplex(1.0f, -2.0f);
+  const cuComplex product = cuCmulf(a, b);
+  CHECK(product.x == 11.0f && product.y == -2.0f && cuCabsf(a) == 5.0f);
+  const cuComplex quotient = cuCdivf(product, b);
+  CHECK(fabsf(quotient.x - 3.0f) < 1e-5f && fabsf(quotient.y - 4.0f) < 1e-5f);
+  const cuComplex sum = cuCaddf(cuCsubf(a, b), cuCfmaf(a, cuConjf(b), b));
+  CHECK(cuCrealf(sum) == -2.0f && cuCimagf(sum) == 14.0f);
+  const cuDoubleComplex large = make_cuDoubleComplex(1e300, 1e300);
+  CHECK(fabs(cuCdiv(large, large).x - 1.0) < 1e-12 && fabs(cuCabs(large) / 1e300 - sqrt(2.0)) < 1e-12);
+  CHECK(cuComplexDoubleToFloat(cuComplexFloatToDouble(a)).y == 4.0f);
+}
 
 extern "C" __global__ void atomics(int* sum, unsigned* maximum, int* minimum, float* real, double* wide,
                                    unsigned long long* big, unsigned* bits, unsigned* wrapped, int* owner) {
