@@ -36,8 +36,11 @@ constexpr std::string_view kKeyVersion = "2";
 // Small replacements of the standard headers that kernels use, which NVRTC lacks.
 fs::path nvrtc_headers() { return data_folder("shim") / "nvrtc"; }
 
+// Those that stand for CUDA's own.
+std::vector<fs::path> instead_of_cuda() { return {nvrtc_headers() / "instead", shared_headers()}; }
+
 const std::string& nvrtc_headers_hash() {
-  static const std::string hash = folder_hash(nvrtc_headers());
+  static const std::string hash = folder_hash(nvrtc_headers()) + folder_hash(shared_headers());
   return hash;
 }
 
@@ -92,8 +95,8 @@ NvrtcOutput compile_in_folder(const Nvrtc& nvrtc, const CompileRequest& request)
   const fs::path name = request.source->file.filename();
   const std::string text =
       define_lines(macros) + constant_lines(macros, *request.source) + line_directive(name) + request.source->text;
-  std::vector<fs::path> folders = nvrtc.include_folders();
-  folders.insert(folders.begin(), nvrtc_headers() / "instead");
+  std::vector<fs::path> folders = instead_of_cuda();
+  folders.insert(folders.end(), nvrtc.include_folders().begin(), nvrtc.include_folders().end());
   folders.push_back(nvrtc_headers());
   if (request.source->headers.empty() && request.source->other_headers().empty()) {
     const fs::path nowhere = "/dev/null";  // a folder without files

@@ -106,6 +106,8 @@ void SourceFolder::hide(const std::vector<std::string>& macros, const KernelSour
   }
 }
 
+fs::path shared_headers() { return data_folder("shim") / "shared"; }
+
 bool is_cuda_header(std::string_view header) {
   constexpr std::array<std::string_view, 32> kBeginnings{"cuda",
                                                          "cuComplex",

@@ -36,6 +36,9 @@ class SourceFolder {
   std::filesystem::path home_;
 };
 
+/// Folder with the headers of CUDA that NVRTC and the emulated device have alike.
+[[nodiscard]] std::filesystem::path shared_headers();
+
 /// Whether a header of that name is one of CUDA's or of its libraries.
 [[nodiscard]] bool is_cuda_header(std::string_view header);
 

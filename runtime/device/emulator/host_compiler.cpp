@@ -206,14 +206,18 @@ std::string no_cuda_header_text(const std::string& header) {
   return fmt::format("the emulated device has no {}; leave it out where PASCALINE_HOST_DEVICE is defined", header);
 }
 
+std::vector<fs::path> own_headers() { return {data_folder("shim"), shared_headers()}; }
+
 // A folder of the system's may have CUDA's headers among the C library's: before each stands one that refuses it.
 void refuse_cuda_headers(const SourceFolder& folder, const KernelSource& source, const std::vector<fs::path>& system) {
   for (const std::string& name : source.other_headers()) {
-    const auto is_in = [&](const fs::path& place) {
-      std::error_code ignored;
-      return fs::is_regular_file(place / name, ignored);
+    const auto is_in = [&](const std::vector<fs::path>& places) {
+      return std::any_of(places.begin(), places.end(), [&](const fs::path& place) {
+        std::error_code ignored;
+        return fs::is_regular_file(place / name, ignored);
+      });
     };
-    if (is_cuda_header(name) && !is_in(data_folder("shim")) && std::any_of(system.begin(), system.end(), is_in)) {
+    if (is_cuda_header(name) && !is_in(own_headers()) && is_in(system)) {
       fs::create_directories((folder.hiding() / name).parent_path());
       write_file_atomically(folder.hiding() / name,
                             line_directive(name) + "#error " + no_cuda_header_text(name) + "\n");
@@ -245,7 +249,8 @@ fs::path write_unit(const SourceFolder& folder, const CompileRequest& request, c
 }
 
 std::vector<std::string> command_for(const HostCompiler& compiler, const CompileRequest& request,
-                                     const SourceFolder& folder, const fs::path& unit, const fs::path& object) {
+                                     const SourceFolder& folder, const std::vector<fs::path>& system,
+                                     const fs::path& unit, const fs::path& object) {
   std::vector<std::string> command{compiler.program};
   command.insert(command.end(), std::begin(kFlags), std::end(kFlags));
   if (request.address_sanitizer) {
@@ -259,9 +264,11 @@ std::vector<std::string> command_for(const HostCompiler& compiler, const Compile
   }
   command.push_back(fmt::format("-DPASCALINE_BLOCK_THREADS={}", request.threads));
   const std::string home = folder.home().string();
-  command.insert(command.end(), {"-isystem", folder.hiding().string(), "-isystem", data_folder("shim").string()});
-  for (const fs::path& system : system_headers(compiler)) {
-    command.insert(command.end(), {"-isystem", system.string()});
+  std::vector<fs::path> folders = own_headers();
+  folders.insert(folders.begin(), folder.hiding());
+  folders.insert(folders.end(), system.begin(), system.end());
+  for (const fs::path& searched : folders) {
+    command.insert(command.end(), {"-isystem", searched.string()});
   }
   command.insert(command.end(), {"-iquote", home, "-idirafter", home, unit.string(), "-o", object.string()});
   return command;
@@ -443,16 +450,17 @@ CompileResult compile_for_emulator(const HostCompiler& compiler, const CompileRe
   const fs::path object = scratch / "kernel.so";
   const fs::path unit = write_unit(folder, request, parent);
   std::vector<std::string> macros = free_names();
-  std::vector<fs::path> searched = system_headers(compiler);
-  searched.push_back(data_folder("shim"));
+  const std::vector<fs::path> system = system_headers(compiler);
+  std::vector<fs::path> searched = own_headers();
+  searched.insert(searched.end(), system.begin(), system.end());
   for (std::string& macro : macros_of(request)) {
     std::erase_if(macros, [&](const std::string& other) { return macro_name(other) == macro_name(macro); });
     macros.push_back(std::move(macro));
   }
   folder.hide(macros, *request.source, searched);
-  refuse_cuda_headers(folder, *request.source, system_headers(compiler));
+  refuse_cuda_headers(folder, *request.source, system);
   const auto begin = std::chrono::steady_clock::now();
-  const ProcessResult run = run_process(command_for(compiler, request, folder, unit, object), kCompileDeadline,
+  const ProcessResult run = run_process(command_for(compiler, request, folder, system, unit, object), kCompileDeadline,
                                         compiler_environment(scratch));
   if (run.timed_out) {
     return crashed(fmt::format("the compiler took longer than {} minutes", kCompileDeadline.count()), run.output);

@@ -199,13 +199,15 @@ TEST(KernelRules, CudaHeadersMustBeOfNvrtcsVersion) {
 // CUDA's own are for the host, and a toolkit has them on the way to those that kernels need.
 TEST(KernelRules, HeadersOfTheHostAreReplaced) {
   const TemporaryFolder toolkit;
-  for (const char* name : {"cuda.h", "cuda_runtime.h", "device_launch_parameters.h", "vector_types.h", "mma.h"}) {
+  for (const char* name : {"cuda.h", "cuda_runtime.h", "device_launch_parameters.h", "vector_types.h", "mma.h",
+                           "math_functions.h", "cuComplex.h"}) {
     toolkit.write(std::string("include/") + name, "#include <crt/of_the_host.h>\n");
   }
   toolkit.write("include/cuda_fp16.h", "#pragma once\n");
   const ScopedVariable home("CUDA_HOME", toolkit.path().c_str());
   const std::string text =
       "#include <cuda.h>\n#include <cuda_runtime.h>\n#include <cuda_runtime_api.h>\n#include <mma.h>\n"
+      "#include <math_functions.h>\n#include <sm_61_intrinsics.h>\n#include <cuComplex.h>\n"
       "#include <device_launch_parameters.h>\n#include <vector_types.h>\n#include <vector_functions.h>\n"
       "static_assert(CUDA_VERSION >= 11000 && CUDART_VERSION == CUDA_VERSION, \"\");\n"
       "extern \"C\" __global__ void k(float* x) { *x = make_float2(1, 2).x; }\n";

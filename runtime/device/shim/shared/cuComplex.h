@@ -1,6 +1,6 @@
 #pragma once
 
-// CUDA's complex numbers, for the emulated device and for an NVRTC without CUDA's headers.
+// CUDA's complex numbers.
 
 typedef float2 cuFloatComplex;
 

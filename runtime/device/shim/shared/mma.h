@@ -1,5 +1,8 @@
 #pragma once
 
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 700
+#include_next <mma.h>
+#else
 // Tensor cores are neither of sm_61 nor of the emulated device. A kernel for several architectures may name them in
 // what it compiles for the newer ones alone; any other use says why it does not compile.
 namespace nvcuda {
@@ -28,3 +31,4 @@ __device__ void mma_sync(Arguments&&...);
 
 }  // namespace wmma
 }  // namespace nvcuda
+#endif

@@ -1,3 +1,0 @@
-#pragma once
-
-// NVRTC knows what of it a kernel needs.

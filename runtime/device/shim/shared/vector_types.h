@@ -1,0 +1,3 @@
+#pragma once
+
+// A kernel has what it declares without it.
