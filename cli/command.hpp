@@ -35,9 +35,12 @@ class UsageError : public Error {
   using Error::Error;
 };
 
-/// Set by the first Ctrl-C; the second ends the process at once.
+/// Set by the first Ctrl-C after `catch_interrupts`.
 [[nodiscard]] const std::atomic<bool>& interrupted();
-/// Makes Ctrl-C, SIGTERM and, unless it is ignored (nohup), SIGHUP set `interrupted`.
+/// Makes Ctrl-C, SIGTERM and SIGHUP, unless they are ignored (nohup), end the process at once, with the processes that
+/// it has started and all temporary folders.
+void end_at_interrupts();
+/// Makes the first Ctrl-C, SIGTERM or, unless it is ignored, SIGHUP set `interrupted`; the second ends the process.
 void catch_interrupts();
 
 /// A subcommand's work, run after the whole command line was read; returns the exit code.
@@ -182,5 +185,6 @@ void add_workload_command(CLI::App& app, Action& action);
 void add_completion_command(CLI::App& app, Action& action);
 void add_reference_command(CLI::App& app, Action& action);
 void add_worker_commands(CLI::App& app, Action& action);
+void add_end_interrupted_command(CLI::App& app, Action& action);
 
 }  // namespace pascaline::cli

@@ -1,14 +1,24 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <csignal>
 #include <cstdint>
 #include <ctime>
 
 #include "cli/command.hpp"
+#include "core/util/draft_folder.hpp"
+#include "core/util/interruption.hpp"
+#include "core/util/process.hpp"
 
 namespace pascaline::cli {
 namespace {
 
-std::atomic<bool> g_interrupted{false};
+constexpr std::array kInterrupts{SIGINT, SIGTERM, SIGHUP};
+
+std::atomic<bool> g_caught{false};
 
 std::atomic<std::int64_t> g_interrupted_ms{0};
 
@@ -18,29 +28,89 @@ std::int64_t interrupt_clock_ms() {
   return std::int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
 }
 
+// No handler can end other processes and remove folders while its own threads go on, so the program takes the place of
+// this one: its threads, files and locks are gone then, its children are not. `by_signal`: 0, or what it ends by.
+void end_at_once(int signal, int by_signal) {
+  std::array<char, 4> number{};
+  number[0] = static_cast<char>('0' + by_signal / 10);
+  number[1] = static_cast<char>('0' + by_signal % 10);
+  std::array<char*, kMaxDraftPlaces + 4> words{};
+  std::array<char, 10> program{"pascaline"};
+  std::array<char, 16> command{"end-interrupted"};
+  words[0] = program.data();
+  words[1] = command.data();
+  words[2] = number.data();
+  const auto places = draft_places();
+  // execv does not write to its arguments.  NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast)
+  std::transform(places.begin(), places.end(), &words[3], [](const char* place) { return const_cast<char*>(place); });
+  ::execv("/proc/self/exe", words.data());
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
+}
+
 // A second one that follows at once is the same: a terminal and a parent may both send it to a group of processes.
 void on_interrupt(int signal) {
   constexpr std::int64_t kApartMs = 200;
   const std::int64_t now = interrupt_clock_ms();
   std::int64_t first = 0;
-  if (g_interrupted_ms.compare_exchange_strong(first, now)) {
-    g_interrupted = true;
+  if (!g_caught) {
+    end_at_once(signal, 0);
+  } else if (g_interrupted_ms.compare_exchange_strong(first, now)) {
+    interruption() = true;
   } else if (now - first >= kApartMs) {
-    std::signal(signal, SIG_DFL);
+    end_at_once(signal, signal);
+  }
+}
+
+// Ends what the program that this one was has started, removes its temporary folders, and ends by the signal if there
+// is one.
+int end_interrupted(int signal, const std::vector<std::string>& draft_folders) {
+  for (const int interrupt : kInterrupts) {
+    std::signal(interrupt, SIG_DFL);
+  }
+  sigset_t none;
+  sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  end_descendants();
+  for (const std::string& folder : draft_folders) {
+    remove_abandoned(folder);
+  }
+  remove_abandoned_again();
+  if (signal != 0) {
     std::raise(signal);
   }
+  return kInterrupted;
 }
 
 }  // namespace
 
-const std::atomic<bool>& interrupted() { return g_interrupted; }
+const std::atomic<bool>& interrupted() { return interruption(); }
+
+void end_at_interrupts() {
+  for (const int signal : kInterrupts) {
+    if (std::signal(signal, on_interrupt) == SIG_IGN) {
+      std::signal(signal, SIG_IGN);  // started with nohup, or in the background by a script
+    }
+  }
+}
 
 void catch_interrupts() {
+  g_caught = true;
   std::signal(SIGINT, on_interrupt);
   std::signal(SIGTERM, on_interrupt);
-  if (std::signal(SIGHUP, on_interrupt) == SIG_IGN) {
-    std::signal(SIGHUP, SIG_IGN);  // started with nohup
-  }
+}
+
+void add_end_interrupted_command(CLI::App& app, Action& action) {
+  struct Options {
+    int signal = SIGTERM;
+    std::vector<std::string> folders;
+  };
+  CLI::App* command = app.add_subcommand("end-interrupted", "End at once, with all that was begun")->group("");
+  const auto options = std::make_shared<Options>();
+  command->add_option("signal", options->signal)->required();
+  command->add_option("folders", options->folders);
+  command->callback(
+      [&action, options] { action = [options] { return end_interrupted(options->signal, options->folders); }; });
 }
 
 }  // namespace pascaline::cli

@@ -70,6 +70,7 @@ void add_commands(CLI::App& app, Action& action) {
   add_group(app, action, "Shell", {add_completion_command});
   add_worker_commands(app, action);
   add_reference_command(app, action);
+  add_end_interrupted_command(app, action);
   arrange_help(app);
 }
 
@@ -122,6 +123,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is a fault to be told, as a full disk is
+  pascaline::cli::end_at_interrupts();
   try {
     const int code = pascaline::cli::run(argc, argv);
     errno = 0;

@@ -6,7 +6,9 @@
 #include <sys/stat.h>
 #include <sys/utsname.h>
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -70,6 +72,55 @@ bool is_at(const fs::path& folder, const Descriptor& descriptor) {
          there.st_ino == here.st_ino;
 }
 
+// Of what is in a draft, the draft's own end takes care.
+bool is_in_draft(const fs::path& folder) {
+  return std::any_of(folder.begin(), folder.end(), [](const fs::path& part) { return is_temporary(part.string()); });
+}
+
+// A compiler that was killed just now may still put a file there.
+void remove_whole(const fs::path& folder) {
+  constexpr int kMostTries = 3;
+  std::error_code error;
+  for (int tries = 0; tries < kMostTries; ++tries) {
+    fs::remove_all(folder, error);
+    if (!error) {
+      return;
+    }
+  }
+}
+
+/// The folders in which drafts were looked for. It only grows, so that a signal handler can read it.
+class LookedIn {
+ public:
+  /// Whether the folder is new.
+  bool add(const fs::path& folder) {
+    std::error_code ignored;
+    const fs::path real = fs::weakly_canonical(folder, ignored);
+    const std::lock_guard lock(mutex_);
+    if (!known_.insert(real).second) {
+      return false;
+    }
+    if (const std::size_t count = count_; count < names_.size()) {
+      names_[count] = ::strdup(real.c_str());
+      count_ = names_[count] == nullptr ? count : count + 1;
+    }
+    return true;
+  }
+  [[nodiscard]] std::span<const char* const> names() const noexcept { return {names_.data(), count_}; }
+
+ private:
+  std::mutex mutex_;
+  std::set<fs::path> known_;
+  std::array<const char*, kMaxDraftPlaces> names_{};
+  std::atomic<std::size_t> count_{0};
+};
+
+// Never destroyed: workers may be killed as late as at the end of the process.
+LookedIn& looked_in() {
+  static auto* const folders = new LookedIn;
+  return *folders;
+}
+
 void remove_if_abandoned(const fs::path& folder) {
   const Descriptor descriptor = opened(folder);
   struct stat status {};
@@ -77,8 +128,16 @@ void remove_if_abandoned(const fs::path& folder) {
       ::flock(descriptor.get(), LOCK_EX | LOCK_NB) != 0 || !is_at(folder, descriptor)) {
     return;
   }
-  std::error_code ignored;
-  fs::remove_all(folder, ignored);
+  remove_whole(folder);
+}
+
+void remove_abandoned_in(const fs::path& folder) {
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    if (is_temporary(entry->path().filename().string())) {
+      remove_if_abandoned(entry->path());
+    }
+  }
 }
 
 }  // namespace
@@ -112,28 +171,23 @@ DraftFolder::DraftFolder(const fs::path& place, mode_t mode) {
 
 DraftFolder::~DraftFolder() {
   if (!path_.empty()) {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
+    remove_whole(path_);
   }
 }
 
 void remove_abandoned(const fs::path& folder) {
-  static std::mutex mutex;
-  static std::set<fs::path> seen;
-  std::error_code error;
-  const fs::path real = fs::canonical(folder, error);
-  {
-    const std::lock_guard lock(mutex);
-    if (error || !seen.insert(real).second) {
-      return;
-    }
-  }
-  for (fs::directory_iterator entry(real, error), end; !error && entry != end; entry.increment(error)) {
-    if (is_temporary(entry->path().filename().string())) {
-      remove_if_abandoned(entry->path());
-    }
+  if (!is_in_draft(folder) && looked_in().add(folder)) {
+    remove_abandoned_in(folder);
   }
 }
+
+void remove_abandoned_again() {
+  for (const char* folder : looked_in().names()) {
+    remove_abandoned_in(folder);
+  }
+}
+
+std::span<const char* const> draft_places() noexcept { return looked_in().names(); }
 
 fs::path temporary_files() {
   std::error_code unseen;

@@ -2,7 +2,9 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
 #include <filesystem>
+#include <span>
 
 #include "core/util/descriptor.hpp"
 
@@ -35,6 +37,14 @@ class DraftFolder {
 /// Removes the user's DraftFolders in `folder` that were made on this machine and that no living process owns.
 /// Looks once in a process for each folder. Faults are ignored.
 void remove_abandoned(const std::filesystem::path& folder);
+
+/// Looks again in the folders where `remove_abandoned` has looked: after a process was killed that this one had
+/// started.
+void remove_abandoned_again();
+
+/// These folders, at most so many of them, for a signal handler.
+[[nodiscard]] std::span<const char* const> draft_places() noexcept;
+inline constexpr std::size_t kMaxDraftPlaces = 256;
 
 /// The folder for temporary files: $TMPDIR, else /tmp. It may be none; making something in it says so.
 [[nodiscard]] std::filesystem::path temporary_files();

@@ -19,10 +19,12 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <set>
 #include <thread>
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/util/draft_folder.hpp"
 
 namespace pascaline {
 namespace {
@@ -183,7 +185,8 @@ ProcessResult run(const std::vector<std::string>& command, std::chrono::millisec
       spawn(command, merged_environment(environment), input ? input->read_end : -1, output.write_end, leads);
   Pipe::close_end(output.write_end);
   ProcessResult result;
-  if (!drain(output.read_end, child, Clock::now() + deadline, stop, result)) {
+  const bool ended = drain(output.read_end, child, Clock::now() + deadline, stop, result);
+  if (!ended) {
     if (leads == Leads::session) {
       kill_session(child);
     }
@@ -201,29 +204,52 @@ ProcessResult run(const std::vector<std::string>& command, std::chrono::millisec
   } else {
     result.exit_code = WEXITSTATUS(status);
   }
+  if (!ended && leads == Leads::session) {
+    remove_abandoned_again();
+  }
   return result;
 }
 
-// The session a living process belongs to, the sixth field of its `stat`; the second, in parentheses, may hold
-// anything, and the third tells zombies.
-pid_t session_of(const char* process) noexcept {
+/// A living process, as its `stat` tells.
+struct LivingProcess {
+  pid_t id = -1;
+  pid_t parent = -1;
+  pid_t session = -1;
+};
+
+// The second field, in parentheses, may hold anything; the third tells zombies. Without an id if it is none.
+LivingProcess living_process(const char* number) noexcept {
   std::array<char, 64> path{};
   std::array<char, 512> text{};
-  std::snprintf(path.data(), path.size(), "/proc/%s/stat", process);
+  std::snprintf(path.data(), path.size(), "/proc/%s/stat", number);
   const int file = ::open(path.data(), O_RDONLY | O_CLOEXEC);
   if (file < 0) {
-    return -1;
+    return {};
   }
   const ssize_t count = ::read(file, text.data(), text.size() - 1);
   ::close(file);
-  const char* field = count > 0 ? std::strrchr(text.data(), ')') : nullptr;
-  if (field != nullptr && (std::strncmp(field, ") Z", 3) == 0 || std::strncmp(field, ") X", 3) == 0)) {
-    return -1;
+  const char* const field = count > 0 ? std::strrchr(text.data(), ')') : nullptr;
+  char state = 'Z';
+  LivingProcess found;
+  if (field == nullptr || std::sscanf(field, ") %c %d %*d %d", &state, &found.parent, &found.session) != 3 ||
+      state == 'Z' || state == 'X') {
+    return {};
   }
-  for (int i = 0; field != nullptr && i < 4; ++i) {
-    field = std::strchr(field + 1, ' ');
+  found.id = static_cast<pid_t>(std::strtol(number, nullptr, 10));
+  return found;
+}
+
+// All but this one.
+template <typename Visit>
+void for_each_process(const Visit& visit) noexcept {
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir("/proc"), ::closedir);
+  while (const dirent* entry = folder ? ::readdir(folder.get()) : nullptr) {
+    const auto number = static_cast<pid_t>(std::strtol(entry->d_name, nullptr, 10));
+    const LivingProcess process = number > 0 && number != ::getpid() ? living_process(entry->d_name) : LivingProcess();
+    if (process.id > 0) {
+      visit(process);
+    }
   }
-  return field == nullptr ? -1 : static_cast<pid_t>(std::strtol(field, nullptr, 10));
 }
 
 // A batch system that preempts a job, and who shuts a machine down, sends these to every process. When a worker is to
@@ -237,8 +263,9 @@ void leave_signals_to_parent() noexcept {
 }  // namespace
 
 ProcessResult run_process(const std::vector<std::string>& command, std::chrono::milliseconds deadline,
-                          const std::vector<std::pair<std::string, std::string>>& environment) {
-  return run(command, deadline, environment, Leads::group, {});
+                          const std::vector<std::pair<std::string, std::string>>& environment,
+                          const std::function<bool()>& stop) {
+  return run(command, deadline, environment, Leads::group, stop);
 }
 
 ProcessResult run_session(const std::vector<std::string>& command, std::chrono::milliseconds deadline,
@@ -253,13 +280,41 @@ void kill_session(pid_t session) noexcept {
   bool found = true;
   for (int pass = 0; found && pass < kMostPasses; ++pass) {
     found = false;
-    const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir("/proc"), ::closedir);
-    while (const dirent* entry = folder ? ::readdir(folder.get()) : nullptr) {
-      const auto process = static_cast<pid_t>(std::strtol(entry->d_name, nullptr, 10));
-      if (process > 0 && process != ::getpid() && session_of(entry->d_name) == session) {
-        ::kill(process, SIGKILL);
+    for_each_process([&](const LivingProcess& process) {
+      if (process.session == session) {
+        ::kill(process.id, SIGKILL);
         found = true;
       }
+    });
+  }
+}
+
+// Whose parent was killed belongs to no one, but still to its session, which is no longer led by a process of others.
+void end_descendants() noexcept {
+  constexpr std::chrono::milliseconds kPatience{2000};
+  const auto end = Clock::now() + kPatience;
+  const pid_t own_session = ::getsid(0);
+  std::set<pid_t> doomed{::getpid()};
+  std::set<pid_t> sessions;
+  for (bool found = true; found && Clock::now() < end;) {
+    found = false;
+    for (std::size_t before = 0; before != doomed.size();) {  // until a pass finds no further ones
+      before = doomed.size();
+      for_each_process([&](const LivingProcess& process) {
+        if (doomed.contains(process.parent) || sessions.contains(process.session)) {
+          found = true;
+          ::kill(process.id, SIGKILL);
+          doomed.insert(process.id);
+          if (process.session != own_session) {
+            sessions.insert(process.session);
+          }
+        }
+      });
+    }
+    while (::waitpid(-1, nullptr, WNOHANG) > 0) {
+    }
+    if (found) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
   }
 }

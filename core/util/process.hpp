@@ -24,13 +24,15 @@ struct ProcessResult {
 
 /// Runs a program (found on PATH) with arguments and waits for it. `environment` is added to this process's own.
 /// Throws Error if it cannot be started. A child past `deadline` is killed with its process group; processes that
-/// an ended child leaves behind are not waited for.
+/// an ended child leaves behind are not waited for. It is also killed as soon as `stop`, asked many times a second,
+/// says so.
 [[nodiscard]] ProcessResult run_process(const std::vector<std::string>& command, std::chrono::milliseconds deadline,
-                                        const std::vector<std::pair<std::string, std::string>>& environment = {});
+                                        const std::vector<std::pair<std::string, std::string>>& environment = {},
+                                        const std::function<bool()>& stop = {});
 
 /// The same in a session of its own, which is killed with all that the child has started, in whatever process groups,
-/// at the deadline or as soon as `stop`, asked many times a second, says so. Standard input is a pipe that ends with
-/// this process, so that the child can see that (end_session_with_parent).
+/// at the deadline or as soon as `stop` says so, and whose temporary folders are removed then. Standard input is a pipe
+/// that ends with this process, so that the child can see that (end_session_with_parent).
 [[nodiscard]] ProcessResult run_session(const std::vector<std::string>& command, std::chrono::milliseconds deadline,
                                         const std::vector<std::pair<std::string, std::string>>& environment,
                                         const std::function<bool()>& stop);
@@ -38,6 +40,10 @@ struct ProcessResult {
 /// Kills every process of a session but the caller. Compilers run in process groups of their own, so that only the
 /// session tells whose they are.
 void kill_session(pid_t session) noexcept;
+
+/// Kills every process that this one has started, with those that they have started in turn and their sessions, and
+/// waits for a moment until none is left.
+void end_descendants() noexcept;
 
 /// To be called first thing in a worker: has the system kill it when the process that started it ends, however that
 /// comes about, so that nothing is left on a device; SIGTERM, SIGINT and SIGHUP, which a whole job may be sent, are the

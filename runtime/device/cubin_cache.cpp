@@ -14,6 +14,7 @@
 
 #include "core/error.hpp"
 #include "core/util/descriptor.hpp"
+#include "core/util/draft_folder.hpp"
 #include "core/util/hash.hpp"
 #include "core/util/ownership.hpp"
 #include "core/util/paths.hpp"
@@ -184,6 +185,7 @@ void warn_once(const Error& error) {
 CubinCache::CubinCache(fs::path folder) : folder_(std::move(folder)) {
   folder_ = folder_.has_filename() ? folder_ : folder_.parent_path();  // "a/" is "a"
   require_own_folder(folder_);
+  remove_abandoned(folder_);
 }
 
 std::optional<CompileResult> CubinCache::find(const std::string& key) const {
@@ -217,7 +219,13 @@ void CubinCache::store(const std::string& key, const CompileResult& result) cons
     make_folder(folder);
     require_own_folder(folder);
   }
-  write_file_atomically(file, encode(result), 0600);
+  // In the cache's own folder, where drafts of killed workers are looked for.
+  const DraftFolder draft(folder_ / "entry");
+  const fs::path entry = draft.path() / "entry";
+  write_file_atomically(entry, encode(result), 0600);
+  if (std::rename(entry.c_str(), file.c_str()) != 0) {
+    throw Error(fmt::format("cannot write {}: {}", file.string(), std::strerror(errno)), errno);
+  }
 }
 
 CompileResult CubinCache::get(const Toolchain& toolchain, const CompileRequest& request) const {

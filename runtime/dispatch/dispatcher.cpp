@@ -159,6 +159,8 @@ const Prepared* Dispatcher::add_variant(const TunedKernel& kernel, Objective obj
     made->key = prepared.key;
     made->by_state.fill(made.get());
     return prepared.others.emplace_back(std::move(made)).get();
+  } catch (const StoppedError&) {
+    throw;
   } catch (const Error& error) {
     if (is_device_failure(error)) {
       throw Error(fmt::format("cannot prepare {}: {}", prepared.plan.problem.text(), error.what()), error.code());
@@ -213,6 +215,8 @@ Prepared Dispatcher::build_or_fall_back(const TunedKernel& kernel, const BoundSp
                    space.problem().text(), clean_line(reasons));
       }
       return made;
+    } catch (const StoppedError&) {
+      throw;
     } catch (const Error& error) {
       if (is_device_failure(error)) {
         throw_device_failure(error, fmt::format("cannot prepare {}: {}", space.problem().text(), error.what()));

@@ -352,7 +352,7 @@ std::optional<Plan> make_plan_by(Objective objective, const TunedKernel& kernel,
   return plan;
 }
 
-Plan plan_untuned(const BoundSpace& space, std::span<const Config> failed, std::string reason) {
+Plan plan_untuned(const BoundSpace& space, std::span<const Config> failed, std::string reason, StopCheck check) {
   Plan plan;
   plan.problem = space.problem();
   plan.config = space.default_config();
@@ -364,7 +364,7 @@ Plan plan_untuned(const BoundSpace& space, std::span<const Config> failed, std::
   if (why) {
     plan.reason = join(plan.reason, fmt::format("the default is invalid here: {}", *why));
   }
-  auto config = closest_valid(space, failed);
+  auto config = closest_valid(space, failed, std::move(check));
   if (!config) {
     throw NoConfigError(fmt::format("found no valid configuration for {} on this device ({}); widen the values in {}",
                                     plan.problem.text(), plan.reason, space.space().file));
@@ -374,6 +374,8 @@ Plan plan_untuned(const BoundSpace& space, std::span<const Config> failed, std::
   return plan;
 }
 
-Config untuned_config(const BoundSpace& space) { return plan_untuned(space, {}, {}).config; }
+Config untuned_config(const BoundSpace& space, StopCheck check) {
+  return plan_untuned(space, {}, {}, std::move(check)).config;
+}
 
 }  // namespace pascaline

@@ -6,6 +6,8 @@
 
 #include "core/error.hpp"
 #include "core/space/space.hpp"
+#include "core/util/interruption.hpp"
+#include "core/util/stop_check.hpp"
 #include "db/store.hpp"
 #include "runtime/device/compile.hpp"
 #include "runtime/dispatch/plan.hpp"
@@ -68,10 +70,11 @@ class NoConfigError : public Error {
 
 /// The plan without any winner: the default, or the valid configuration closest to it, none of `failed`. `because`
 /// says why no winner is used and is extended. Its toolkit is left to the caller. Throws NoConfigError if there is
-/// none.
-[[nodiscard]] Plan plan_untuned(const BoundSpace& space, std::span<const Config> failed, std::string reason);
+/// none, and what `check` throws while it looks for one.
+[[nodiscard]] Plan plan_untuned(const BoundSpace& space, std::span<const Config> failed, std::string reason,
+                                StopCheck check = stop_check(interruption()));
 
 /// The configuration of that plan: the reference is launched with it. Throws likewise.
-[[nodiscard]] Config untuned_config(const BoundSpace& space);
+[[nodiscard]] Config untuned_config(const BoundSpace& space, StopCheck check = stop_check(interruption()));
 
 }  // namespace pascaline

@@ -1,12 +1,9 @@
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <csignal>
-#include <filesystem>
 
 #include "tests/cli/cli_fixture.hpp"
-#include "tests/db/process_fixture.hpp"
+#include "tests/cli/endless_compiler.hpp"
 
 namespace pascaline::testing {
 namespace {
@@ -14,49 +11,29 @@ namespace {
 // What users are told while something takes long, and how soon they are listened to.
 class CliListeningTest : public CliTest {
  protected:
-  ProgramSetting setting_;
-
-  // A compiler that holds a pipe open and never ends, with a stage in a process group of its own; returns the pipe.
-  [[nodiscard]] std::string use_endless_compiler() {
-    const std::string pipe = (folder_ / "held").string();
-    EXPECT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-    const std::filesystem::path compiler = folder_ / "endless++";
-    write_bytes(compiler, R"(#!/bin/bash
-case "$*" in
-  *-shared*) exec 9>)" + pipe +
-                              R"(; set -m; sleep 1000 & wait ;;
-esac
-exec g++ "$@"
-)");
-    std::filesystem::permissions(compiler, std::filesystem::perms::owner_all);
-    setting_.environment = {{"PASCALINE_HOST_CXX", compiler.string()},
-                            {"PASCALINE_CACHE_DIR", (folder_ / "cold").string()}};
-    return pipe;
-  }
-  // Interrupts the program once its compiler runs, and waits until nobody holds the pipe.
-  void interrupt_compiling(const std::vector<std::string>& words, int signal, int times, int exit_code) {
-    const std::string pipe = use_endless_compiler();
-    const int program = start_program(folder_.path(), words, setting_);
-    const int held = ::open(pipe.c_str(), O_RDONLY | O_CLOEXEC);  // waits for the compiler
-    ASSERT_GE(held, 0);
-    for (int i = 0; i < times; ++i) {
-      ::kill(program, signal);
-    }
-    EXPECT_EQ(wait_child(program), exit_code) << bytes_of(folder_ / "stderr");
-    char block[16];
-    EXPECT_EQ(::read(held, block, sizeof block), 0) << "its last process has ended";
-    ::close(held);
+  void interrupt_compiling(const std::vector<std::string>& words, int signal, int exit_code) const {
+    EndlessCompiler(folder_).interrupt(words, signal, exit_code);
   }
 };
 
-TEST_F(CliListeningTest, CheckIsInterruptedWhileItCompiles) { interrupt_compiling(on_toy("check"), SIGINT, 1, 130); }
+TEST_F(CliListeningTest, CheckIsInterruptedWhileItCompiles) { interrupt_compiling(on_toy("check"), SIGINT, 130); }
 
-TEST_F(CliListeningTest, CheckIsTerminatedWhileItCompiles) { interrupt_compiling(on_toy("check"), SIGTERM, 1, 130); }
+TEST_F(CliListeningTest, CheckIsTerminatedWhileItCompiles) { interrupt_compiling(on_toy("check"), SIGTERM, 130); }
 
-TEST_F(CliListeningTest, KilledCheckLeavesNobody) { interrupt_compiling(on_toy("check"), SIGKILL, 1, 128 + SIGKILL); }
+TEST_F(CliListeningTest, KilledCheckLeavesNobody) { interrupt_compiling(on_toy("check"), SIGKILL, 128 + SIGKILL); }
 
 TEST_F(CliListeningTest, CompileOfOneConfigurationIsInterrupted) {
-  interrupt_compiling(on_toy("compile", {"--arch", "emulator", "--set", "BLOCK=32"}), SIGINT, 1, 130);
+  interrupt_compiling(on_toy("compile", {"--arch", "emulator", "--set", "BLOCK=32"}), SIGINT, 130);
+}
+
+TEST_F(CliListeningTest, CompileOfAllConfigurationsIsInterrupted) {
+  interrupt_compiling(on_toy("compile", {"--arch", "emulator"}), SIGTERM, 130);
+}
+
+TEST_F(CliListeningTest, SweepIsInterruptedWhileItCompiles) { interrupt_compiling(sweep(), SIGINT, 130); }
+
+TEST_F(CliListeningTest, ProbeOfADeviceIsInterruptedWhileItCompiles) {
+  interrupt_compiling({"probe", "--device", "emulator", "--db", database_}, SIGINT, 130);
 }
 
 TEST_F(CliListeningTest, ASecondSweepOnTheDeviceIsTold) {

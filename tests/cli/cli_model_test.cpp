@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstring>
 #include <fstream>
 #include <limits>
@@ -14,6 +15,7 @@
 #include "runtime/dispatch/identity.hpp"
 #include "runtime/session/session.hpp"
 #include "tests/cli/cli_model_fixture.hpp"
+#include "tests/cli/endless_compiler.hpp"
 #include "tests/runtime/image/image_encoder.hpp"
 
 namespace pascaline::testing {
@@ -52,6 +54,24 @@ class CliModelTest : public CliModelFixture {
     return file;
   }
 };
+
+TEST_F(CliModelTest, GenerateIsInterruptedWhileItCompiles) {
+  for (const int signal : {SIGINT, SIGTERM}) {
+    const TemporaryFolder folder;
+    EndlessCompiler(folder).interrupt(
+        {"generate", "--model", model_, "--untuned", "--device", "emulator", "--context", "256", "--prompt", "x"},
+        signal, 130);
+  }
+}
+
+// It has nothing of its own to put in order.
+TEST_F(CliModelTest, ProfileInterruptedWhileItCompilesLeavesNothing) {
+  for (const int signal : {SIGINT, SIGTERM}) {
+    const TemporaryFolder folder;
+    EndlessCompiler(folder).interrupt(
+        {"profile", "--model", model_, "--untuned", "--device", "emulator", "--context", "256"}, signal, 130);
+  }
+}
 
 TEST_F(CliModelTest, GenerateAnswers) {
   const ProgramResult text = on_cpu("generate", {"--prompt", "hello", "--greedy", "-n", "6"});

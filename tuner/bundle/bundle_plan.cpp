@@ -42,6 +42,8 @@ class CodeCollector {
       Plan untuned = plan_untuned(bound, {}, {});
       untuned.toolkit = here_.front();
       keep(bound, untuned);
+    } catch (const StoppedError&) {
+      throw;
     } catch (const Error& error) {
       result_.unplanned.push_back(fmt::format("{}: {}", problem.text(), error.what()));
     }
@@ -58,6 +60,8 @@ class CodeCollector {
       if (possible(bound)) {
         keep(bound, make_plan(kernel_, here_, bound));
       }
+    } catch (const StoppedError&) {
+      throw;
     } catch (const Error&) {
       --result_.problems;
     }

@@ -17,6 +17,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
+#include "core/util/draft_folder.hpp"
 #include "core/util/process.hpp"
 #include "tuner/ipc/frames.hpp"
 
@@ -126,6 +127,7 @@ int WorkerProcess::end() noexcept {
     while (::waitpid(process_, &status, 0) < 0 && errno == EINTR) {
     }
     process_ = -1;
+    remove_abandoned_again();
   }
   return status;
 }

@@ -22,8 +22,10 @@
 #include "core/error.hpp"
 #include "core/space/code_words.hpp"
 #include "core/util/hash.hpp"
+#include "core/util/interruption.hpp"
 #include "core/util/paths.hpp"
 #include "core/util/process.hpp"
+#include "core/util/stop_check.hpp"
 #include "runtime/device/emulator/emulated_device.hpp"
 #include "runtime/device/emulator/emulated_device_info.hpp"
 #include "runtime/device/emulator/kernel_text.hpp"
@@ -461,7 +463,10 @@ CompileResult compile_for_emulator(const HostCompiler& compiler, const CompileRe
   refuse_cuda_headers(folder, *request.source, system);
   const auto begin = std::chrono::steady_clock::now();
   const ProcessResult run = run_process(command_for(compiler, request, folder, system, unit, object), kCompileDeadline,
-                                        compiler_environment(scratch));
+                                        compiler_environment(scratch), [] { return interruption().load(); });
+  if (run.stopped) {
+    throw StoppedError("interrupted while a kernel was compiled");
+  }
   if (run.timed_out) {
     return crashed(fmt::format("the compiler took longer than {} minutes", kCompileDeadline.count()), run.output);
   }

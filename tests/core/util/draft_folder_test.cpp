@@ -146,6 +146,27 @@ TEST_F(DraftFolderTest, ANewDraftBesideItRemovesItToo) {
   EXPECT_FALSE(fs::exists(left));
 }
 
+TEST_F(DraftFolderTest, WhatIsLeftLaterIsRemovedWhereItWasLookedBefore) {
+  remove_abandoned(folder_);
+  const fs::path left = abandoned("model");
+  remove_abandoned(folder_);
+  EXPECT_TRUE(fs::exists(left)) << "it looks once";
+  const DraftFolder own(folder_ / "own");
+  remove_abandoned_again();
+  EXPECT_FALSE(fs::exists(left));
+  EXPECT_TRUE(fs::exists(own.path()));
+}
+
+TEST_F(DraftFolderTest, PlacesAreNotThoseInDrafts) {
+  const DraftFolder draft(folder_ / "model");
+  const std::size_t places = draft_places().size();
+  EXPECT_GE(places, 1U);
+  write_file_atomically(draft.path() / "file", "x");
+  EXPECT_EQ(draft_places().size(), places);
+  const DraftFolder another(folder_ / "another");
+  EXPECT_EQ(draft_places().size(), places) << "each once";
+}
+
 TEST_F(DraftFolderTest, OnlyDraftsOfTheUserAndThisMachineAreRemoved) {
   const fs::path left = abandoned("model");
   const std::string name = left.filename().string();

@@ -146,6 +146,37 @@ TEST(ProcessTest, DescriptorsDoNotPileUp) {
 }
 
 // Its grandchild has a process group of its own, as a compiler of a worker's has.
+TEST(ProcessTest, AStoppedProcessIsKilledWithItsGroup) {
+  const auto begin = Clock::now();
+  int asked = 0;
+  const ProcessResult result =
+      run_process({"sh", "-c", "sleep 100 & echo $!; wait"}, 20s, {}, [&] { return ++asked > 5; });
+  EXPECT_TRUE(result.stopped);
+  EXPECT_FALSE(result.timed_out);
+  EXPECT_LT(Clock::now() - begin, 10s);
+  EXPECT_FALSE(is_running(static_cast<pid_t>(std::stol(result.output))));
+}
+
+// A session of its own, whose leader is gone, and a process of another group in it.
+TEST(ProcessTest, DescendantsEndInWhateverSession) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const pid_t middle = ::fork();
+  if (middle == 0) {
+    const std::string script = "setsid sh -c 'sh -c \"set -m; sleep 100 & echo \\$! >&" + std::to_string(ends[1]) +
+                               "; wait\" & wait' & sleep 100";
+    ::execlp("sh", "sh", "-c", script.c_str(), nullptr);
+    ::_exit(127);
+  }
+  char text[32] = {};
+  ASSERT_GT(::read(ends[0], text, sizeof text - 1), 0);
+  end_descendants();
+  EXPECT_FALSE(is_running(static_cast<pid_t>(std::stol(text))));
+  EXPECT_FALSE(is_running(middle));
+  ::close(ends[0]);
+  ::close(ends[1]);
+}
+
 TEST(ProcessTest, AStoppedSessionLeavesNobody) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);

@@ -80,6 +80,33 @@ TEST_F(InterruptTest, SecondEndsAtOnceAndLeavesNobody) {
   expect_complete(5);
 }
 
+TEST_F(InterruptTest, SecondRemovesTheTemporaryFoldersOfItsCompilers) {
+  const std::filesystem::path temporary = folder_ / "tmp";
+  std::filesystem::create_directory(temporary);
+  write_odd_compiler(folder_ / "odd++");
+  use_cold_cache();
+  setting_.environment.emplace_back("PASCALINE_HOST_CXX", (folder_ / "odd++").string());
+  setting_.environment.emplace_back("TMPDIR", temporary.string());
+  write_space({kEndless, kHangsCompiler}, {64});
+  const int sweep = start(command({"--kernel-timeout", "60"}));
+  const auto workers = workers_of(sweep, "compile-worker");
+  EXPECT_TRUE(wait_until([&] { return something_is_on_the_device(); })) << output();
+  EXPECT_TRUE(wait_until([&] { return !std::filesystem::is_empty(temporary); })) << "a compiler hangs";
+  ::kill(sweep, SIGINT);
+  EXPECT_TRUE(wait_until([&] { return output().find("a second Ctrl-C stops at once") != std::string::npos; }));
+  const auto below = processes_below(sweep);
+  const auto second = Clock::now();
+  while (::waitpid(sweep, nullptr, WNOHANG) == 0 && seconds_since(second) < 30) {
+    ::kill(sweep, SIGINT);  // until it is no longer taken for the first one's echo
+    std::this_thread::yield();
+  }
+  EXPECT_LT(seconds_since(second), 10.0);
+  EXPECT_TRUE(std::filesystem::is_empty(temporary));
+  EXPECT_TRUE(all_gone(workers) && all_gone(below));
+  EXPECT_EQ(trial_count(), 0U);
+  expect_sound();
+}
+
 TEST_F(InterruptTest, KernelThatHangsIsWaitedForUntilItsDeadlineOnly) {
   write_space({kEndless, kRight}, {64, 128});
   const int sweep = start(command({"--kernel-timeout", "2"}));
