@@ -58,7 +58,7 @@ RecordedSpace parse_clblast(const JsonOutline& outline, const std::string& file)
       values.push_back(value_of(parameters.at(name)));
     }
     RecordedTrial trial;
-    trial.time_us = positive_time(result.at("time"), kClblastUnitUs).value_or(0);
+    trial.time_us = positive_time(result, "time", kClblastUnitUs).value_or(0);
     if (trial.time_us > 0) {
       builder.add(std::move(trial), values, result.pointer(),
                   [&](const std::string& problem) { result.fail(problem); });

@@ -1,8 +1,12 @@
 #include "db/exchange/json_outline.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <charconv>
+#include <system_error>
 
 namespace pascaline {
 namespace {
@@ -27,8 +31,8 @@ class OutlineScanner {
         open(c);
       } else if (c == '}' || c == ']') {
         close();
-      } else if (c == 'N' || c == 'I' || c == '-') {
-        replace_unreal();
+      } else if (c == 'N' || c == 'I' || c == '-' || (c >= '0' && c <= '9')) {
+        read_number();
       }
     }
     out_.closed = depth_ == 0;
@@ -75,20 +79,42 @@ class OutlineScanner {
     }
   }
 
-  void replace_unreal() {
-    std::string& text = out_.text;
+  void read_number() {
+    const std::string_view rest = std::string_view(out_.text).substr(at_);
     for (const std::string_view word : kUnreal) {
-      if (text.compare(at_, word.size(), word) == 0) {
-        text[at_] = '"';
-        text[at_ + 1] = kMark;
-        std::copy(word.begin(), word.end() - 3, text.begin() + static_cast<std::ptrdiff_t>(at_) + 2);
-        at_ += word.size() - 1;
-        text[at_] = '"';
+      if (rest.starts_with(word)) {
+        replace_number(word.size(), word);
         return;
       }
     }
+    const std::size_t size = std::min(rest.find_first_not_of("+-.0123456789eE"), rest.size());
+    double ignored = 0;
+    const bool negative = rest.front() == '-';
+    const bool too_large =
+        size >= kShortestTooLarge &&
+        std::from_chars(rest.data(), rest.data() + size, ignored).ec == std::errc::result_out_of_range &&
+        is_large(rest.substr(0, size));
+    if (too_large) {
+      replace_number(size, kUnreal[negative ? 0 : 1]);
+    } else {
+      at_ += std::max(size, std::size_t{1}) - 1;
+    }
   }
 
+  // Whether a number that no double holds is too large; else it is nearly 0.
+  static bool is_large(std::string_view number) {
+    const std::size_t exponent = number.find_first_of("eE");
+    return exponent == std::string_view::npos || number.substr(exponent + 1, 1) != "-";
+  }
+
+  // By a string of the same size, with spaces behind it.
+  void replace_number(std::size_t size, std::string_view word) {
+    const std::string text = fmt::format("\"{}{}\"", kMark, word == "NaN" ? "" : word.substr(0, 1));
+    out_.text.replace(at_, size, fmt::format("{:<{}}", text, size));
+    at_ += size - 1;
+  }
+
+  static constexpr std::size_t kShortestTooLarge = 5;  // 1e309
   static constexpr std::size_t kMaxKeys = 1000;
 
   JsonOutline out_;
@@ -113,7 +139,7 @@ std::optional<std::string_view> unreal_number(const nlohmann::json& value) {
   }
   const auto& text = value.get_ref<const std::string&>();
   for (const std::string_view word : kUnreal) {
-    if (text.size() + 2 == word.size() && text.front() == kMark && text.substr(1) == word.substr(0, word.size() - 3)) {
+    if (text.starts_with(kMark) && text.substr(1) == (word == "NaN" ? "" : word.substr(0, 1))) {
       return word;
     }
   }

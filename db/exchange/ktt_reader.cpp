@@ -74,7 +74,7 @@ class KttReader {
       trial.status = status_of_failure(status).value_or(TrialStatus::launch_failed);
       trial.reason = one_line(status);
     } else {
-      trial.time_us = positive_time(result.at("TotalDuration"), unit_us_).value_or(0);
+      trial.time_us = positive_time(result, "TotalDuration", unit_us_).value_or(0);
     }
     if (status == "Ok" && trial.time_us == 0) {
       builder_.leave_out();

@@ -129,19 +129,19 @@ Value value_of(const JsonNode& node) {
   return value.get<std::string>();
 }
 
+std::optional<double> positive_time(const JsonNode& parent, std::string_view key, double unit) {
+  return parent.has(key) ? positive_time(parent.at(key), unit) : std::nullopt;
+}
+
 std::optional<double> positive_time(const JsonNode& node, double unit) {
-  if (unreal_number(node.value())) {
-    return std::nullopt;
-  }
-  if (!node.value().is_number()) {
-    node.fail(fmt::format("expected a time, a number, found {}",
-                          node.value().is_string() ? "'" + node.text().substr(0, 60) + "'" : node.value().type_name()));
-  }
-  const double time = node.real() * unit;
+  const double time = node.value().is_number() ? node.real() * unit : 0;
   return time > 0 && std::isfinite(time) ? std::optional(time) : std::nullopt;
 }
 
 std::optional<std::vector<double>> positive_times(const JsonNode& array, double unit) {
+  if (!array.value().is_array()) {
+    return std::nullopt;
+  }
   std::vector<double> times;
   for (std::size_t i = 0; i < array.array_size(); ++i) {
     times.push_back(positive_time(array.at(i), unit).value_or(0));
@@ -174,15 +174,7 @@ double microseconds_of(std::string_view unit) {
 }
 
 double duration_of(const JsonNode& parent, std::string_view key, double unit) {
-  if (!parent.has(key)) {
-    return 0;
-  }
-  const JsonNode node = parent.at(key);
-  if (node.value().is_null() || unreal_number(node.value())) {
-    return 0;
-  }
-  const double duration = node.real() * unit;
-  return duration > 0 && std::isfinite(duration) ? duration : 0;
+  return positive_time(parent, key, unit).value_or(0);
 }
 
 std::string text_of(const JsonNode& parent, std::string_view key) {

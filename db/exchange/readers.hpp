@@ -30,11 +30,13 @@ namespace pascaline {
 [[nodiscard]] double microseconds_of(std::string_view unit);
 /// A parameter's value: an integer, a number that is finite, true, false or text.
 [[nodiscard]] Value value_of(const JsonNode& node);
-/// A number times `unit`, which is positive and finite; nothing for a number that is not.
+/// A number times `unit`, which is positive and finite; nothing for anything else.
 [[nodiscard]] std::optional<double> positive_time(const JsonNode& node, double unit);
-/// As above, of all elements of an array; nothing if one is not positive and finite.
+/// That of a member; nothing if it is missing.
+[[nodiscard]] std::optional<double> positive_time(const JsonNode& parent, std::string_view key, double unit);
+/// As above, of all elements of an array; nothing if one is not positive and finite, or if it is no array.
 [[nodiscard]] std::optional<std::vector<double>> positive_times(const JsonNode& array, double unit);
-/// The member as a duration: a number times `unit`, 0 if it is missing, negative or no real number.
+/// The member as a duration: a positive number times `unit`; 0 for anything else.
 [[nodiscard]] double duration_of(const JsonNode& parent, std::string_view key, double unit);
 /// The member as text, empty if it is missing or null.
 [[nodiscard]] std::string text_of(const JsonNode& parent, std::string_view key);

@@ -54,7 +54,38 @@ TEST(ClblastResults, BadFilesAreRefusedWithTheirPlace) {
   document["results"] = json::array();
   EXPECT_EQ(refusal(document.dump()), "sample:/results: there is no result");
   EXPECT_EQ(refusal(R"({"kernel_family": "x", "results": [{"time": "1", "parameters": {"A": 1}}]})"),
-            "sample:/results/0/time: expected a time, a number, found '1'");
+            "sample:/results: 1 configuration, of which none has a positive time");
+}
+
+// A time that is none, in place of `time` in the file.
+void expect_left_out(const std::string& file, const std::string& time, std::size_t trials, std::size_t left_out) {
+  for (const char* none :
+       {"null", "1e400", "1.8e308", "-1.8e308", "NaN", "Infinity", "-Infinity", "\"NaN\"", "-1", "{}"}) {
+    std::string changed = file;
+    changed.replace(changed.find(time), time.size(), time.substr(0, time.find(':') + 1) + none);
+    const RecordedSpace space = parse_recorded_space(changed, "file.json");
+    EXPECT_EQ(space.trials.size(), trials) << none;
+    EXPECT_EQ(space.left_out, left_out) << none;
+  }
+  std::string without = file;
+  without.replace(without.find(time), time.size(), "\"Else\":1");
+  EXPECT_EQ(parse_recorded_space(without, "file.json").left_out, left_out);
+}
+
+TEST(ClblastResults, ATimeThatIsNoneLeavesOutItsEntryOnly) {
+  expect_left_out(clblast_file().dump(), "\"time\":0.5", 1, 2);
+}
+
+TEST(KttResults, ATimeThatIsNoneLeavesOutItsEntryOnly) {
+  expect_left_out(ktt_file().dump(), "\"TotalDuration\":2500", 2, 2);
+}
+
+TEST(OtherFiles, ATinyTimeIsNotTakenForALargeOne) {
+  EXPECT_EQ(parse_recorded_space(R"({"kernel_family": "x", "results": [{"time": 2, "parameters": {"A": 1e-400}}]})",
+                                 "file.json")
+                .parameters[0]
+                .values[0],
+            Value(0.0));
 }
 
 TEST(KttResults, AreRead) {
