@@ -43,13 +43,19 @@ struct ReportCommandOptions {
   [[nodiscard]] bool compares() const { return !against.empty() || !against_session.empty(); }
 };
 
-// The one that was asked for, else that which the file's name says, else Markdown.
+// The one that was asked for, else that which the file's name says; without an ending Markdown.
 std::string format_of(const ReportCommandOptions& options) {
   std::string named = std::filesystem::path(options.output).extension().string();
   std::transform(named.begin(), named.end(), named.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   const auto known = std::find_if(kExtensions.begin(), kExtensions.end(),
                                   [&](const auto& extension) { return extension.first == named; });
+  if (options.format.empty() && known == kExtensions.end() && !named.empty()) {
+    throw UsageError(
+        fmt::format("--output {}: no format of reports has the ending {}; give a name that ends in .html, .htm, .md, "
+                    ".markdown, .csv or .json, or --format",
+                    options.output, named));
+  }
   if (options.format.empty()) {
     return known == kExtensions.end() ? "md" : std::string(known->second);
   }
@@ -219,7 +225,7 @@ void add_report_command(CLI::App& app, Action& action) {
   add_database_option(*command, options->database, "Database to read");
   command
       ->add_option("-f,--format", options->format,
-                   "html, md, csv or json (default: what the name of --output ends in, else md)")
+                   "html, md, csv or json (default: what the name of --output ends in; md without an ending)")
       ->check(one_of({"html", "md", "csv", "json"}));
   add_comparison_options(*command, *options);
   command->add_option("-o,--output", options->output, "File to write (default: standard output)")->check(not_empty());

@@ -76,6 +76,18 @@ TEST_F(CliReportTest, TheNameOfTheFileSaysTheFormat) {
   EXPECT_FALSE(fs::exists(folder_ / "other.html"));
 }
 
+TEST_F(CliReportTest, AnEndingThatNoFormatHasIsRefused) {
+  make_both();
+  for (const char* name : {"x.txt", "x.pdf", "x.jsonl", "report.html.gz", "x."}) {
+    const ProgramResult refused = report({"--no-limits", "-o", (folder_ / name).string()});
+    EXPECT_EQ(refused.exit_code, 2) << name;
+    EXPECT_NE(refused.error.find("give a name that ends in .html, .htm, .md, .markdown, .csv or .json, or --format"),
+              std::string::npos)
+        << refused.error;
+    EXPECT_FALSE(fs::exists(folder_ / name)) << name;
+  }
+}
+
 // A sweep, `show`, `status` and all kinds of reports count trials by one rule and state one mean.
 TEST_F(CliReportTest, AllThatTellsOfASweepTellsTheSameNumbers) {
   write_toys(folder_.path(), {toy_json({kRight, kNotANumber})});
