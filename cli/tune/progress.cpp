@@ -82,16 +82,28 @@ SweepEvents Progress::events() {
 }
 
 void Progress::problem(const std::string& device, const SweepProblem& wanted, std::size_t known) {
-  view_.line(fmt::format("{}: {}{}{}", device, wanted.problem.text(),
-                         wanted.label.empty() ? "" : "  (" + wanted.label + ")",
-                         known > 0 ? fmt::format(", {} already known", counted(known, "configuration")) : ""));
+  const std::string line =
+      fmt::format("{}: {}{}{}", device, wanted.problem.text(), wanted.label.empty() ? "" : "  (" + wanted.label + ")",
+                  known > 0 ? fmt::format(", {} already known", counted(known, "configuration")) : "");
+  if (headings_.insert(line).second) {
+    view_.line(line);
+  } else {
+    again_[wanted.problem.text()] = line;
+  }
+}
+
+void Progress::tell_of(const std::string& problem, const std::string& line) {
+  if (const auto heading = again_.extract(problem)) {
+    view_.line(heading.mapped());
+  }
+  view_.line(line);
 }
 
 void Progress::trial(const Trial& trial, int done, double best_us, double default_us) {
-  if (trial.status != TrialStatus::ok && trial.is_default) {
-    view_.line(fmt::format("  the default is not usable: {}: {}", name_of(trial.status), trial.reason));
-  }
   const std::string problem = trial.problem.text();
+  if (trial.status != TrialStatus::ok && trial.is_default) {
+    tell_of(problem, fmt::format("  the default is not usable: {}: {}", name_of(trial.status), trial.reason));
+  }
   auto told = std::find_if(announced_us_.begin(), announced_us_.end(),
                            [&](const auto& entry) { return entry.first == problem; });
   if (told == announced_us_.end()) {
@@ -104,8 +116,8 @@ void Progress::trial(const Trial& trial, int done, double best_us, double defaul
     told->second = trial.time->median_us;
     const std::string speedup =
         default_us > 0 && best_us > 0 ? fmt::format(", {:.2f}x the default", default_us / best_us) : "";
-    view_.line(fmt::format("  {:>4}  {}{}", done, time_text(told->second),
-                           trial.is_default ? " (default)" : speedup + "  " + trial.config.text()));
+    tell_of(problem, fmt::format("  {:>4}  {}{}", done, time_text(told->second),
+                                 trial.is_default ? " (default)" : speedup + "  " + trial.config.text()));
   }
 }
 

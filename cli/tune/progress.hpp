@@ -1,6 +1,9 @@
 #pragma once
 
+#include <map>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/tune/live_view.hpp"
@@ -26,7 +29,12 @@ class Progress {
   void trial(const Trial& trial, int done, double best_us, double default_us);
   void winner(const std::string& device, const SweepProblem& wanted, const FinalsResult& result, int trials);
 
+  /// Below the problem's heading, where a device has turned to it again since.
+  void tell_of(const std::string& problem, const std::string& line);
+
   LiveView view_;
+  std::set<std::string> headings_;                            ///< that were shown
+  std::map<std::string, std::string> again_;                  ///< by problem, to be shown again if there is news below
   std::vector<std::pair<std::string, double>> announced_us_;  ///< the best that was told, by problem
   std::vector<SummaryRow> rows_;
 };
