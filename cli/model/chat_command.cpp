@@ -15,6 +15,7 @@
 #include "core/util/counted.hpp"
 #include "core/util/pasted_path.hpp"
 #include "core/util/shown_text.hpp"
+#include "core/util/stop_check.hpp"
 #include "runtime/image/decode.hpp"
 
 namespace pascaline::cli {
@@ -88,14 +89,13 @@ class Conversation {
 
   // Whether to continue.
   bool take(const std::string& line) {
-    const bool lacked = lacks_image_;
     if (line == "/quit" || line == "/exit") {
       return false;
     }
     if (line == "/image" || line.starts_with("/image ") || line.starts_with("/image\t")) {
-      lacks_image_ = true;
+      const std::string before = std::exchange(why_held_back_, "the image before it could not be read");
       add_image(line);
-      lacks_image_ = lacked;
+      why_held_back_ = before;
     } else if (line == "/clear") {
       clear();
     } else if (line == "/stats") {
@@ -103,6 +103,7 @@ class Conversation {
     } else if (line == "/help") {
       output_->note(kHelp);
     } else if (!line.empty() && line.front() == '/') {
+      why_held_back_ = "the command before it is unknown";
       output_->error(fmt::format("unknown command {}; /help lists the commands", line));
     } else if (!line.empty()) {
       answer(line);
@@ -117,7 +118,7 @@ class Conversation {
                : "";
   }
 
-  // Whether a message was not answered, as an image was missing.
+  // Whether a message was not answered, as an image or a command was missing.
   [[nodiscard]] bool has_skipped() const noexcept { return has_skipped_; }
 
   // What was to be said with images is said again without them, if it went wrong.
@@ -131,7 +132,7 @@ class Conversation {
  private:
   void clear() {
     begun_ = false;
-    lacks_image_ = false;
+    why_held_back_.clear();
     images_.clear();
     last_.reset();
     session_->clear();
@@ -159,13 +160,15 @@ class Conversation {
     output_->note(fmt::format("an image of {} x {} patches\n", grid.h, grid.w));
   }
 
-  // Nobody reads the error about an image in a pipe before the next message is sent, which was written for that image.
+  // Nobody reads the error about an image or a command in a pipe before the next message is sent, which was written for
+  // that image, or after that command.
   [[nodiscard]] bool skip_message() {
-    if (!std::exchange(lacks_image_, false) || on_terminal_) {
+    const std::string why = std::exchange(why_held_back_, {});
+    if (why.empty() || on_terminal_) {
       return false;
     }
     images_.clear();
-    output_->error("this message is not answered because the image before it could not be read");
+    output_->error("this message is not answered because " + why);
     has_skipped_ = true;
     return true;
   }
@@ -221,7 +224,7 @@ class Conversation {
   const ChatOutput* output_;
   bool on_terminal_;
   bool begun_ = false;
-  bool lacks_image_ = false;  // that was to come with the next message
+  std::string why_held_back_;  // of the next message; empty: it is not
   bool has_skipped_ = false;
   std::vector<Patches> images_;
   std::optional<Answer> last_;
@@ -254,11 +257,13 @@ int chat(const ChatCommandOptions& options) {
     fmt::print("{}; /help lists commands\n", session->device_name());
   }
   catch_interrupts();
-  // Ctrl-C also ends waiting for a line.
-  struct sigaction interrupt = {};
-  sigaction(SIGINT, nullptr, &interrupt);
-  interrupt.sa_flags &= ~SA_RESTART;
-  sigaction(SIGINT, &interrupt, nullptr);
+  // They also end waiting for a line.
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction interrupt = {};
+    sigaction(signal, nullptr, &interrupt);
+    interrupt.sa_flags &= ~SA_RESTART;
+    sigaction(signal, &interrupt, nullptr);
+  }
   std::string line;
   for (;;) {
     tell_thermal_events(*session);  // of the last answer, and before the prompt
@@ -277,6 +282,8 @@ int chat(const ChatCommandOptions& options) {
       }
     } catch (const DeviceLostError&) {
       throw;
+    } catch (const StoppedError&) {
+      break;
     } catch (const ContextFullError& error) {
       output.error(clean_line(error.what()) + conversation.way_out());
       conversation.drop_images();
@@ -307,8 +314,8 @@ void add_chat_command(CLI::App& app, Action& action) {
   command->footer(
       std::string("Every line is a message, except:\n") + kHelp +
       "FILE is a PNG, JPEG or WebP image, named as a terminal or file manager pastes it: in quotes, with\n"
-      "backslashes before spaces, starting with ~/, or as a file:// URL. If it cannot be read and input is not a\n"
-      "terminal, the next message is not answered, and the final exit code is 1.\n"
+      "backslashes before spaces, starting with ~/, or as a file:// URL. If it cannot be read, or a command is\n"
+      "unknown, and input is not a terminal, the next message is not answered, and the final exit code is 1.\n"
       "\nExamples:\n  pascaline chat --model Qwen3-VL-2B-Instruct --db tuned.db\n"
       "  pascaline chat --model SmolLM2-135M-Instruct.Q4_1.gguf\n"
       "  printf 'Hello!\\nAnd in French?\\n' | pascaline chat --model Qwen3-VL-2B-Instruct --json");

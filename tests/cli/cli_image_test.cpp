@@ -68,6 +68,18 @@ TEST_F(CliImageTest, NamesAreTakenAsTheyArePasted) {
   }
 }
 
+TEST_F(CliImageTest, AMessageAfterAnUnknownCommandIsNotAnswered) {
+  for (const char* command : {"/Image", "/img", "/images", "/IMAGE"}) {
+    const ProgramResult result = chat(std::string(command) + " " + kImage + "\nWhat is it?\nHello\n");
+    EXPECT_EQ(result.exit_code, 1) << command;
+    const auto all = answers(result);
+    ASSERT_EQ(all.size(), 3U) << result.out;
+    EXPECT_NE(all[0].value("error", "").find("unknown command"), std::string::npos);
+    EXPECT_EQ(all[1].value("error", ""), "this message is not answered because the command before it is unknown");
+    EXPECT_EQ(all[2].value("answer_tokens", 0), 2);
+  }
+}
+
 TEST_F(CliImageTest, AMessageIsNotAnsweredWithoutItsImage) {
   const ProgramResult result = chat("/image nosuch.png\nWhat is it?\nHello\n");
   EXPECT_EQ(result.exit_code, 1);

@@ -146,18 +146,19 @@ TEST_F(CliTextModelTest, AChatInJsonIsALineForEachAnswer) {
   std::vector<std::string> in_json = how;
   in_json.emplace_back("--json");
   const ProgramResult talk =
-      on_cpu("chat", in_json, "hello\n/stats\n/nonsense\n/help\nand?\n/clear\n/image nosuch.png\nhello\nhello\n");
+      on_cpu("chat", in_json, "hello\n/stats\n/nonsense\n/help\nlost\nand?\n/clear\n/image nosuch.png\nhello\nhello\n");
   ASSERT_EQ(talk.exit_code, 1) << talk.error;
   std::vector<json> lines;
   std::istringstream out(talk.out);
   for (std::string line; std::getline(out, line);) {
     lines.push_back(json::parse(line));
   }
-  ASSERT_EQ(lines.size(), 6U) << talk.out;
+  ASSERT_EQ(lines.size(), 7U) << talk.out;
   EXPECT_EQ(lines[1].at("error"), "unknown command /nonsense; /help lists the commands");
-  EXPECT_NE(lines[3].at("error").get<std::string>().find("this model only reads text"), std::string::npos);
-  EXPECT_TRUE(lines[4].contains("error")) << "a message is not answered without its image";
-  for (const std::size_t i : {0, 2, 5}) {
+  EXPECT_EQ(lines[2].at("error"), "this message is not answered because the command before it is unknown");
+  EXPECT_NE(lines[4].at("error").get<std::string>().find("this model only reads text"), std::string::npos);
+  EXPECT_TRUE(lines[5].contains("error")) << "a message is not answered without its image";
+  for (const std::size_t i : {0, 3, 6}) {
     EXPECT_EQ(lines[i].at("end"), "max_tokens");
     EXPECT_EQ(lines[i].at("answer_tokens"), 5);
     EXPECT_EQ(lines[i].at("tokens").size(), 5U);
@@ -166,13 +167,13 @@ TEST_F(CliTextModelTest, AChatInJsonIsALineForEachAnswer) {
   const auto prompt = lines[0].at("prompt_tokens").get<int>();
   EXPECT_EQ(lines[0].at("depth"), 0);
   EXPECT_EQ(lines[0].at("llama_bench")[0].at("test"), "pp" + std::to_string(prompt));
-  const auto depth = lines[2].at("depth").get<int>();
+  const auto depth = lines[3].at("depth").get<int>();
   EXPECT_GE(depth, prompt + 4) << "the first turn is in the cache";
-  const auto next = lines[2].at("prompt_tokens").get<int>();
-  EXPECT_EQ(lines[2].at("llama_bench")[0].at("test"), "pp" + std::to_string(next) + " @ d" + std::to_string(depth));
-  EXPECT_EQ(lines[2].at("llama_bench")[1].at("test"), "tg4 @ d" + std::to_string(depth + next));
-  EXPECT_EQ(lines[5].at("text"), lines[0].at("text")) << "a new conversation";
-  EXPECT_EQ(lines[5].at("depth"), 0);
+  const auto next = lines[3].at("prompt_tokens").get<int>();
+  EXPECT_EQ(lines[3].at("llama_bench")[0].at("test"), "pp" + std::to_string(next) + " @ d" + std::to_string(depth));
+  EXPECT_EQ(lines[3].at("llama_bench")[1].at("test"), "tg4 @ d" + std::to_string(depth + next));
+  EXPECT_EQ(lines[6].at("text"), lines[0].at("text")) << "a new conversation";
+  EXPECT_EQ(lines[6].at("depth"), 0);
   const ProgramResult plain = on_cpu("chat", how, "hello\n");
   EXPECT_EQ(plain.out, lines[0].at("text").get<std::string>() + " [max_tokens]\n");
   EXPECT_NE(talk.error.find("context: "), std::string::npos) << talk.error;
