@@ -401,7 +401,6 @@ class Store {
   /// Calls `work`, in which this store sees the database as it was at its first reading there, whoever writes to it
   /// meanwhile; nothing may be stored through it.
   void at_one_moment(const std::function<void()>& work) const;
-  [[nodiscard]] std::int64_t trial_count() const;
   /// Trials of a kernel (empty: of every kernel) in the order they were stored: several times as fast as
   /// `for_each_trial`.
   void for_each_brief(const std::string& kernel, const std::function<void(const TrialBrief&)>& visit) const;

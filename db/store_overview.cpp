@@ -79,13 +79,6 @@ void Store::at_one_moment(const std::function<void()>& work) const {
   work();
 }
 
-std::int64_t Store::trial_count() const {
-  return impl_->connection->guard("count the trials", [&] {
-    Query row = impl_->connection->query("SELECT count(*) FROM trials");
-    return row.step() ? row.integer() : 0;
-  });
-}
-
 void Store::for_each_brief(const std::string& kernel, const std::function<void(const TrialBrief&)>& visit) const {
   constexpr std::string_view kAction = "read the trials";
   Connection& connection = *impl_->connection;
