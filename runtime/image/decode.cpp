@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "core/error.hpp"
+#include "core/util/foreign_text.hpp"
 #include "core/util/paths.hpp"
 #include "runtime/image/formats.hpp"
 
@@ -57,6 +58,9 @@ Image decode_by_signature(std::string_view bytes, const DecodeOptions& options) 
   }
   if (is_webp(bytes)) {
     return decode_webp(bytes, options);
+  }
+  if (is_lfs_pointer(bytes)) {
+    throw Error(std::string(kLfsPointer));
   }
   throw Error(fmt::format("the file is {}, not PNG, JPEG or WebP: save or convert it as one of them{}",
                           other_format(bytes),

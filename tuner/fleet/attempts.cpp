@@ -240,6 +240,12 @@ ShardClaim::ShardClaim(const std::filesystem::path& folder, int shard, double lo
   write_file_atomically(draft, attempt_text(attempt_));
   const int fault = ::link(draft.c_str(), file.c_str()) == 0 ? 0 : errno;
   if (fault == EEXIST) {
+    if (const auto there = newest_on_disk(folder, shard); !there || there->number < attempt_.number) {
+      throw Error(
+          fmt::format("cannot work on shard {}: {} is not the record of an attempt that it is named as, but damaged or "
+                      "something else; remove it and start again",
+                      shard, file.string()));
+    }
     throw ShardTakenError(fmt::format("shard {} was just taken by another process", shard));
   }
   if (fault != 0) {

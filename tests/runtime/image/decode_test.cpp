@@ -41,6 +41,8 @@ TEST(DecodeTest, OtherFormatsAreRefusedByName) {
   expect_refused(std::string("\0\0\0\x0c", 4) + "JXL ", "a.jpg", "a JPEG XL image");
   expect_refused("<svg>", "a.png", "an SVG image");
   expect_refused("text", "a.png", "of an unknown format");
+  expect_refused("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 7\n", "a.png",
+                 "a.png: this is a Git LFS pointer, not the file itself");
   expect_refused("\x89PNG", "a.png", "of an unknown format");
 }
 

@@ -47,6 +47,25 @@ TEST(AttemptsTest, NothingIsReadOrWrittenThroughLinks) {
   EXPECT_EQ(read_file(mine), kept);
 }
 
+TEST(AttemptsTest, ARecordThatIsNoneIsNamedWithWhatToDo) {
+  for (const std::string rubbish : {"", "{", "rubbish", "[1]", R"({"state": "asleep"})"}) {
+    const TemporaryFolder folder;
+    const fs::path file = attempt_path(folder, 1, 1);
+    write_bytes(file, rubbish);
+    try {
+      const ShardClaim claim(folder.path(), 1);
+      ADD_FAILURE() << "claimed beside '" << rubbish << "'";
+    } catch (const ShardTakenError& taken) {
+      ADD_FAILURE() << taken.what();
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(file.string()), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find("remove it and start again"), std::string::npos) << error.what();
+    }
+    fs::remove(file);
+    EXPECT_EQ(ShardClaim(folder.path(), 1).attempt().number, 1);
+  }
+}
+
 TEST(AttemptsTest, AShardIsClaimedOnce) {
   const TemporaryFolder folder;
   ShardClaim claim(folder.path(), 1);
