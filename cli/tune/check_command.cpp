@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -45,6 +48,7 @@ struct Verdict {
   std::string text;
   TrialStatus status = TrialStatus::crashed;
   std::string agrees_with{};  ///< text of the first configuration with the same wrong result
+  std::string note{};         ///< how it was compared
 };
 
 // Compiles for the emulated device with AddressSanitizer.
@@ -54,6 +58,41 @@ Compiled compile_sanitized(const std::string& architecture, CompileRequest reque
   compiled.result = CubinCache(cache_folder()).get(Toolchain::find(architecture), request);
   compiled.status = compiled.result.ok ? TrialStatus::ok : TrialStatus::compile_failed;
   return compiled;
+}
+
+struct CompiledReference {
+  std::optional<ReferenceRun> run;
+  std::string why_not_default;  ///< it cannot be compiled with the default
+};
+
+// With the untuned configuration, else with the closest one with which it compiles.
+CompiledReference compile_reference(const BoundSpace& bound, const std::function<Compiled(const Config&)>& compile) {
+  CompiledReference reference;
+  std::vector<Config> failed;
+  try {
+    while (failed.size() < kMaxReferences) {
+      Config config = plan_untuned(bound, failed, {}).config;
+      Compiled compiled = compile(config);
+      if (compiled.status == TrialStatus::ok) {
+        reference.run = {std::move(compiled.result.binary), std::move(config)};
+        break;
+      }
+      if (failed.empty()) {
+        const Reference& of_space = bound.space().reference;
+        reference.why_not_default =
+            fmt::format("{} does not compile: {}",
+                        of_space.kernel ? fmt::format("the reference kernel '{}'", of_space.kernel->function)
+                                        : "the default configuration, which results are compared with,",
+                        compiled.result.reason);
+      }
+      failed.push_back(std::move(config));
+    }
+  } catch (const NoConfigError&) {
+    if (failed.empty()) {
+      throw;
+    }
+  }
+  return reference;
 }
 
 // Of the configurations that are known to be wrong, the one that gives the same as the last one of `runner`, or that
@@ -85,30 +124,34 @@ int check_one(const CheckCommandOptions& options) {
   };
   const auto compile = [&](const Config& of) { return compile_sanitized(info.architecture, request(of)); };
   Compiled compiled = compile(config);
-  std::optional<Binary> reference;
+  CompiledReference reference;
   if (compiled.status == TrialStatus::ok && needs_reference_code(space.reference, true)) {
-    const CompileRequest naive = reference_request_of(space, request(untuned_config(bound)));
-    Compiled result = compile_sanitized(info.architecture, naive);
-    if (result.status != TrialStatus::ok) {
+    reference = compile_reference(bound, [&](const Config& of) {
+      return compile_sanitized(info.architecture, reference_request_of(space, request(of)));
+    });
+    if (!reference.run) {
       compiled.status = TrialStatus::rejected;
-      compiled.result.reason =
-          fmt::format("the reference kernel '{}' does not compile: {}", naive.function, result.result.reason);
+      compiled.result.reason = reference.why_not_default;
     }
-    reference = std::move(result.result.binary);
   }
+  const std::string reference_config = reference.run ? reference.run->config.text() : "";
   MeasureOptions once;
   once.warm_up = 0;
   once.min_samples = 1;
   once.max_samples = 1;
   once.cold_cache = false;
   DeviceMonitor monitor(*device, {.passive = true});
-  TrialRunner runner(monitor, bound, std::move(reference), once, options.seed);
+  TrialRunner runner(monitor, bound, std::move(reference.run), once, options.seed);
   const Trial trial = runner.run(config, compiled, 0);
   const std::optional<Config> alike = agreement(runner, options.wrong, compile);
-  fmt::print(
-      "{}\n",
-      json{{"agrees_with", alike ? alike->text() : ""}, {"reason", trial.reason}, {"status", name_of(trial.status)}}
-          .dump(-1, ' ', false, json::error_handler_t::replace));
+  fmt::print("{}\n", json{{"agrees_with", alike ? alike->text() : ""},
+                          {"note", !reference_config.empty() && !reference.why_not_default.empty()
+                                       ? fmt::format("{}; results are compared with those of {} instead",
+                                                     reference.why_not_default, reference_config)
+                                       : ""},
+                          {"reason", trial.reason},
+                          {"status", name_of(trial.status)}}
+                         .dump(-1, ' ', false, json::error_handler_t::replace));
   return trial.status == TrialStatus::ok ? kSuccess : kNegative;
 }
 
@@ -164,6 +207,7 @@ Verdict judge(const SanitizedRun& run, Config config) {
     verdict.good = reply.value("status", "") == "ok";
     verdict.status = trial_status_from(reply.value("status", "")).value_or(verdict.status);
     verdict.agrees_with = reply.value("agrees_with", "");
+    verdict.note = reply.value("note", "");
     verdict.text = verdict.good ? "ok" : reply.value("status", "") + ": " + reply.value("reason", "");
   } else {
     verdict.text =
@@ -213,6 +257,8 @@ int check_problem(const CheckCommandOptions& options, const HostCompiler& compil
   require_problem_memory(*open_device("emulator"), bound, needs_reference_code(bound.space().reference, true));
   int bad = 0;
   Agreement agreement;
+  std::int64_t checked = 0;
+  bool told = false;          // how they are compared
   std::vector<Config> wrong;  // the first with each result that is not the reference's
   for (const Config& config : configurations(options, bound, first.config)) {
     if (interrupted()) {
@@ -225,7 +271,10 @@ int check_problem(const CheckCommandOptions& options, const HostCompiler& compil
     }
     const Verdict verdict = judge(run, config);
     bad += verdict.good ? 0 : 1;
-    agreement.add(verdict.status, verdict.agrees_with);
+    agreement.add(++checked, verdict.status, verdict.agrees_with);
+    if (!verdict.note.empty() && !std::exchange(told, true)) {
+      fmt::print(options.as_json ? stderr : stdout, "{}: {}\n", bound.problem().text(), clean_line(verdict.note));
+    }
     if (verdict.agrees_with == config.text() && wrong.size() < kMaxWrongResults) {
       wrong.push_back(config);
     }

@@ -78,6 +78,49 @@ TEST_F(CliReferenceTest, CheckOfAWrongDefaultSaysThatTheOthersAgree) {
   expect_has(swept.out + swept.error, doubt);
 }
 
+TEST_F(CliReferenceTest, CheckOfADefaultThatDoesNotCompileComparesWithTheClosestThatDoes) {
+  write(
+      "extern \"C\" __global__ void own(const float* x, float* out, int n) {\n"
+      "  static_assert(BLOCK != 128, \"not 128\");\n"
+      "  int i = blockIdx.x * BLOCK + threadIdx.x;\n  if (i < n) out[i] = 2.0f * x[i];\n}\n");
+  const std::string note = "results are compared with those of BLOCK=32 instead";
+  const auto times = [&](const std::string& text) {
+    std::size_t count = 0;
+    for (std::size_t at = text.find(note); at != std::string::npos; at = text.find(note, at + 1)) {
+      ++count;
+    }
+    return count;
+  };
+  const ProgramResult checked = run(on_own("check", {"--limit", "4"}));
+  EXPECT_EQ(checked.exit_code, 3) << checked.out;
+  expect_has(checked.out, "not 128");
+  EXPECT_EQ(times(checked.out), 1U) << checked.out;
+  const ProgramResult swept = sweep_own();
+  EXPECT_EQ(swept.exit_code, 0) << swept.out << swept.error;
+  EXPECT_EQ(times(swept.out), 1U) << swept.out;
+}
+
+TEST_F(CliReferenceTest, CheckOfCodeThatNothingCompilesSaysWhyOfTheDefault) {
+  write("extern \"C\" __global__ void own(const float* x, float* out, int n) { nothing }\n");
+  EXPECT_EQ(run(on_own("check", {"--limit", "4"})).exit_code, 3);
+  EXPECT_NE(sweep_own().exit_code, 0);
+}
+
+// Two configurations of the same code are two that agree, as `check` counts them.
+TEST_F(CliReferenceTest, CheckAndSweepCountDuplicatesOfWrongResultsAlike) {
+  write(
+      "extern \"C\" __global__ void own(const float* x, float* out, int n) {\n"
+      "  int i = blockIdx.x * BLOCK + threadIdx.x;\n"
+      "  if (i < n) out[i] = KIND == 0 ? x[i] : 2.0f * x[i];\n}\n",
+      {{"parameters",
+        {{{"name", "BLOCK"}, {"values", {32}}, {"default", 32}},
+         {{"name", "KIND"}, {"values", {0, 1, 2, 3}}, {"default", 0}}}}});
+  const std::string doubt = "own N=256: 3 of 4 configurations agree with each other and not with the reference";
+  expect_has(run(on_own("check", {"--limit", "4"})).out, doubt);
+  const ProgramResult swept = sweep_own();
+  expect_has(swept.out + swept.error, doubt);
+}
+
 TEST_F(CliReferenceTest, CheckOfOtherArgumentsIsRefusedAsByEveryCompiler) {
   write(
       "extern \"C\" __global__ void own(const float* x, float* out, long long n) {\n"

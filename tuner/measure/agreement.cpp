@@ -6,10 +6,20 @@
 
 namespace pascaline {
 
-void Agreement::add(TrialStatus status, const std::string& agrees_with) {
-  all_ += status == TrialStatus::ok || status == TrialStatus::wrong_result ? 1 : 0;
-  if (!agrees_with.empty()) {
-    ++apart_[agrees_with];
+void Agreement::add(std::int64_t trial, TrialStatus status, const std::string& agrees_with) {
+  count(results_.insert_or_assign(trial, Result{status, agrees_with}).first->second);
+}
+
+void Agreement::add_same(std::int64_t trial) {
+  if (const auto known = results_.find(trial); known != results_.end()) {
+    count(known->second);
+  }
+}
+
+void Agreement::count(const Result& result) {
+  all_ += result.status == TrialStatus::ok || result.status == TrialStatus::wrong_result ? 1 : 0;
+  if (!result.agrees_with.empty()) {
+    ++apart_[result.agrees_with];
   }
 }
 

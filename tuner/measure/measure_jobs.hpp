@@ -13,6 +13,7 @@
 #include "core/util/deadline.hpp"
 #include "runtime/dispatch/dispatcher.hpp"
 #include "tuner/measure/measure.hpp"
+#include "tuner/measure/reference_run.hpp"
 #include "tuner/monitor/governor.hpp"
 #include "tuner/sweep/finals.hpp"
 
@@ -36,7 +37,7 @@ struct MeasureClientOptions {
 struct MeasureProblem {
   const Space* space = nullptr;
   Problem problem;
-  std::optional<Binary> reference;
+  std::optional<ReferenceRun> reference;
   std::uint64_t seed = 1;
 };
 

@@ -44,7 +44,8 @@ json problem_request(const MeasureProblem& problem) {
           {"space", problem.space->json},
           {"name", problem.space->file},
           {"values", values_of(problem.problem)},
-          {"reference", problem.reference ? json(*problem.reference) : json(nullptr)},
+          {"reference", problem.reference ? json(problem.reference->binary) : json(nullptr)},
+          {"reference_config", problem.reference ? problem.reference->config.json() : json(nullptr)},
           {"seed", problem.seed}};
 }
 

@@ -137,9 +137,9 @@ void MeasureServer::problem(const json& message) {
   space_ = Space::parse(message.at("space").get<std::string>(), message.at("name").get<std::string>());
   const auto values = message.at("values").get<std::vector<std::pair<std::string, std::string>>>();
   bound_.emplace(*space_, space_->problem(values), plan_.limits);
-  std::optional<Binary> reference;
+  std::optional<ReferenceRun> reference;
   if (!message.at("reference").is_null()) {
-    reference = message.at("reference").get<Binary>();
+    reference = {message.at("reference").get<Binary>(), Config::from_json(message.at("reference_config"))};
   }
   const auto refuse = [this](const Error& error) {
     writer_.send({{"is", "refused"}, {"reason", error.what()}});

@@ -56,11 +56,11 @@ bool has_poison(const std::vector<double>& values, double poison) {
 
 }  // namespace
 
-ProblemData::ProblemData(Device& device, const BoundSpace& space, Kernel reference)
+ProblemData::ProblemData(Device& device, const BoundSpace& space, Kernel reference, Config baseline)
     : device_(&device),
       space_(&space),
       reference_(std::move(reference)),
-      baseline_(untuned_config(space)),
+      baseline_(std::move(baseline)),
       readback_(device) {
   if (!reference_) {
     check_host_reference(space.space());

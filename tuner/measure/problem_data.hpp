@@ -28,10 +28,11 @@ inline constexpr std::array<std::uint8_t, 2> kPoisons{0xFF, 0x3C};
 /// Buffers of one problem on a device, its drawn inputs, and what the outputs must be (in float64).
 class ProblemData {
  public:
-  /// Allocates the buffers; `reference` is the naive kernel to use, or an empty one to use the space's host
-  /// reference. Throws Error if the space names a host reference that does not exist, OutOfMemoryError,
-  /// before anything is allocated, if the problem needs more memory than is available, CudaError or EmulatorError.
-  ProblemData(Device& device, const BoundSpace& space, Kernel reference);
+  /// Allocates the buffers; `reference` is the naive kernel to use, launched with `baseline`, or an empty one to use
+  /// the space's host reference. Throws Error if the space names a host reference that does not exist,
+  /// OutOfMemoryError, before anything is allocated, if the problem needs more memory than is available, CudaError or
+  /// EmulatorError.
+  ProblemData(Device& device, const BoundSpace& space, Kernel reference, Config baseline);
 
   /// Draws fresh inputs and computes the reference again. Throws ReferenceError if that leaves an element of an `out`
   /// buffer unwritten, computes one from memory that was never written, or changes no output at all.

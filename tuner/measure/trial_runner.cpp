@@ -24,7 +24,7 @@ double ms_since(Clock::time_point start) {
 
 }  // namespace
 
-TrialRunner::TrialRunner(DeviceMonitor& monitor, const BoundSpace& space, std::optional<Binary> reference,
+TrialRunner::TrialRunner(DeviceMonitor& monitor, const BoundSpace& space, std::optional<ReferenceRun> reference,
                          MeasureOptions options, std::uint64_t seed)
     : monitor_(&monitor),
       device_(&monitor.device()),
@@ -32,6 +32,10 @@ TrialRunner::TrialRunner(DeviceMonitor& monitor, const BoundSpace& space, std::o
       reference_(std::move(reference)),
       options_(options),
       seed_(seed) {}
+
+TrialRunner::TrialRunner(DeviceMonitor& monitor, const BoundSpace& space, const Binary& reference,
+                         MeasureOptions options, std::uint64_t seed)
+    : TrialRunner(monitor, space, ReferenceRun{reference, untuned_config(space)}, options, seed) {}
 
 TrialRunner::TrialRunner(DeviceMonitor& monitor, const BoundSpace& place, DispatcherOptions kernels,
                          MeasureOptions options, std::uint64_t seed)
@@ -67,7 +71,8 @@ void TrialRunner::prepare() {
     place_ = std::move(place);
     return;
   }
-  data_.emplace(*device_, *space_, reference_ ? device_->load(*reference_) : Kernel());
+  data_.emplace(*device_, *space_, reference_ ? device_->load(reference_->binary) : Kernel(),
+                reference_ ? reference_->config : untuned_config(*space_));
   try {
     data_->draw(seed_);
   } catch (const ReferenceError&) {

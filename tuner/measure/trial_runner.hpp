@@ -13,6 +13,7 @@
 #include "tuner/measure/measure.hpp"
 #include "tuner/measure/place_bench.hpp"
 #include "tuner/measure/problem_data.hpp"
+#include "tuner/measure/reference_run.hpp"
 #include "tuner/monitor/device_monitor.hpp"
 
 namespace pascaline {
@@ -23,7 +24,10 @@ class TrialRunner {
   /// `space` and `monitor` must outlive it; its device is the monitor's. `reference` is the compiled naive kernel, if
   /// the device uses one. Buffers, inputs and the reference's results are made for the first configuration that needs
   /// them.
-  TrialRunner(DeviceMonitor& monitor, const BoundSpace& space, std::optional<Binary> reference, MeasureOptions options,
+  TrialRunner(DeviceMonitor& monitor, const BoundSpace& space, std::optional<ReferenceRun> reference,
+              MeasureOptions options, std::uint64_t seed);
+  /// The same with a reference that is launched with the untuned configuration.
+  TrialRunner(DeviceMonitor& monitor, const BoundSpace& space, const Binary& reference, MeasureOptions options,
               std::uint64_t seed);
   /// The same of a place of a model, whose configurations are its alternatives: chains of launches that the
   /// dispatcher's kernels make, compared with what the operations by themselves give.
@@ -95,7 +99,7 @@ class TrialRunner {
   DeviceMonitor* monitor_;
   Device* device_;
   const BoundSpace* space_;
-  std::optional<Binary> reference_;
+  std::optional<ReferenceRun> reference_;
   MeasureOptions options_;
   std::uint64_t seed_;
   std::optional<ProblemData> data_;

@@ -235,6 +235,7 @@ void DevicePlan::set_session(std::int64_t session) {
 }
 
 void DevicePlan::heed(const StopCheck& check) {
+  check_ = check;
   for (const auto& task : tasks_) {
     task->search.heed(check);
   }
@@ -361,12 +362,15 @@ std::optional<Config> DevicePlan::propose(SweepTask& task) {
 }
 
 void DevicePlan::compile_reference(SweepTask& task) {
+  TaskReference& reference = task.reference;
   try {
-    compile({&task, Purpose::reference, untuned_config(task.search.bound())}, true);
-    task.reference.stage = TaskReference::Stage::compiling;
+    compile({&task, Purpose::reference, plan_untuned(task.search.bound(), reference.failed, {}, check_).config}, true);
+    reference.stage = TaskReference::Stage::compiling;
   } catch (const NoConfigError& error) {  // which the search finds as well
-    task.reference.stage = TaskReference::Stage::unusable;
-    task.reference.why_unusable = error.what();
+    reference.stage = TaskReference::Stage::unusable;
+    if (reference.why_unusable.empty()) {
+      reference.why_unusable = error.what();
+    }
   }
 }
 
@@ -529,18 +533,24 @@ std::vector<SearchProgress> DevicePlan::progress() const {
   return out;
 }
 
-void DevicePlan::take_reference(SweepTask& task, Compiled compiled) {
+// Where it cannot be compiled with the default, the closest valid configuration with which it can is as good.
+void DevicePlan::take_reference(SweepTask& task, const Config& config, Compiled compiled) {
+  TaskReference& reference = task.reference;
   if (compiled.status == TrialStatus::ok) {
-    task.reference.binary = std::move(compiled.result.binary);
-    task.reference.stage = TaskReference::Stage::ready;
+    reference.run = {std::move(compiled.result.binary), config};
+    reference.stage = TaskReference::Stage::ready;
     return;
   }
-  task.reference.stage = TaskReference::Stage::unusable;
-  const Reference& reference = task.kernel.space->reference;
-  const std::string what = reference.kernel ? fmt::format("the reference kernel '{}'", reference.kernel->function)
-                                            : "the default configuration, which results are compared with,";
-  task.reference.why_unusable =
-      fmt::format("{}: {} cannot be used: {}", task.kernel.source.file.string(), what, compiled.result.reason);
+  if (reference.failed.empty()) {
+    const Reference& of_space = task.kernel.space->reference;
+    const std::string what = of_space.kernel ? fmt::format("the reference kernel '{}'", of_space.kernel->function)
+                                             : "the default configuration, which results are compared with,";
+    reference.why_unusable =
+        fmt::format("{}: {} cannot be used: {}", task.kernel.source.file.string(), what, compiled.result.reason);
+  }
+  reference.failed.push_back(config);
+  reference.stage =
+      reference.failed.size() < kMaxReferences ? TaskReference::Stage::wanted : TaskReference::Stage::unusable;
 }
 
 std::vector<DevicePlan::Outcome> DevicePlan::take_compiled() {
@@ -554,7 +564,7 @@ std::vector<DevicePlan::Outcome> DevicePlan::take_compiled() {
       continue;
     }
     if (job.purpose == Purpose::reference) {
-      take_reference(*job.task, std::move(*compiled));
+      take_reference(*job.task, job.config, std::move(*compiled));
     } else if (job.purpose == Purpose::finals) {
       if (compiled->status == TrialStatus::ok) {
         job.task->finalists[job.config.text()] = std::move(compiled->result.binary);

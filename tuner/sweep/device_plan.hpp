@@ -134,7 +134,7 @@ class DevicePlan {
   void compile_reference(SweepTask& task);
   void fill_from(SweepTask& task, std::size_t most_open);
   [[nodiscard]] bool try_again(const Job& job, TrialStatus status);
-  void take_reference(SweepTask& task, Compiled compiled);
+  void take_reference(SweepTask& task, const Config& config, Compiled compiled);
   void fill_with_default(SweepTask& task);
   void fill_with_defaults(const std::vector<Waiting>& waiting);
   [[nodiscard]] int kernel_rank(const SweepTask& task, std::optional<double> left_s) const;
@@ -194,6 +194,7 @@ class DevicePlan {
   double first_left_s_ = 0;           ///< of the time, when it was first told
   std::uint64_t next_id_ = 1;
   double compile_ms_ = 0;
+  StopCheck check_;                 ///< of searches for a configuration
   bool looking_ = false;            ///< at the last `fill_pool`
   bool nothing_to_deepen_ = false;  ///< at the last look
 };

@@ -291,12 +291,22 @@ bool DeviceScheduler::set_problem() {
   if (reference.stage == TaskReference::Stage::none || reference.stage == TaskReference::Stage::ready) {
     MeasureProblem problem{&task_->search.bound().space(), task_->search.wanted().problem, std::nullopt, options_.seed};
     if (reference.stage == TaskReference::Stage::ready) {
-      problem.reference = reference.binary;
+      problem.reference = reference.run;
+      tell_other_reference();
     }
     client_.set_problem(std::move(problem));
     turn_.preparation = Preparation::sent;
   }
   return false;
+}
+
+void DeviceScheduler::tell_other_reference() const {
+  TaskReference& reference = task_->reference;
+  if (!reference.failed.empty() && !std::exchange(reference.told, true)) {
+    recorder_.note(fmt::format("{}: {}; results are compared with those of {} instead",
+                               task_->search.wanted().problem.text(), reference.why_unusable,
+                               reference.run.config.text()));
+  }
 }
 
 void DeviceScheduler::feed_trials(const std::optional<Slice>& slice) {
@@ -384,12 +394,11 @@ void DeviceScheduler::on_trial(const TrialDone& done) {
   task_->looked_at = true;
   task_->spent_s += (done.trial.verify_ms + done.trial.measure_ms) / 1000;
   ++task_->measured;
-  task_->agreement.add(done.trial.status, done.agrees_with);
   if (done.trial.status == TrialStatus::timed_out || done.trial.status == TrialStatus::crashed) {
     recorder_.note(fmt::format("{}: {}: {} ({}); its process is replaced", status_.device(), name_of(done.trial.status),
                                done.trial.reason, done.trial.config.text()));
   }
-  recorder_.store_trial(*task_, done.trial, run_key, options_.trials);
+  recorder_.store_trial(*task_, done.trial, done.agrees_with, run_key, options_.trials);
 }
 
 void DeviceScheduler::end_attempt(const Config& config) {

@@ -116,6 +116,7 @@ class DeviceScheduler {
   void stop();
   void release_task(bool over);
   void tell_deepening() const;
+  void tell_other_reference() const;
   void end_deepening();
   void leave_out(const std::string& reason);
 

@@ -8,10 +8,16 @@
 
 namespace pascaline {
 
-void SweepRecorder::store_trial(SweepTask& task, const Trial& trial, const std::string& run_key, int planned) {
+void SweepRecorder::store_trial(SweepTask& task, const Trial& trial, const std::string& agrees_with,
+                                const std::string& run_key, int planned) {
   const ContextIds context = task.stored(trial.config).context;
   const Trial stored = task.stored_trial(trial);
   const std::int64_t id = persist([&](Store& store) { return store.add_trial(task.session, context, stored); });
+  if (trial.shared_trial != 0) {
+    task.agreement.add_same(trial.shared_trial);
+  } else {
+    task.agreement.add(id, trial.status, agrees_with);
+  }
   summary_.add(trial);
   summary_.rejected += trial.status == TrialStatus::rejected ? 1 : 0;
   const bool had_hope = task.search.hopeless().empty();
@@ -25,7 +31,7 @@ void SweepRecorder::store_trial(SweepTask& task, const Trial& trial, const std::
     events_.trial(trial, task.search.done(), planned, task.search.best_us(), task.search.default_us());
   }
   for (const ProblemSearch::ResolvedTrial& resolved : same) {
-    store_trial(task, resolved.trial, {}, planned);
+    store_trial(task, resolved.trial, {}, {}, planned);
   }
 }
 

@@ -11,6 +11,7 @@
 #include "db/store.hpp"
 #include "runtime/device/compile.hpp"
 #include "tuner/measure/agreement.hpp"
+#include "tuner/measure/reference_run.hpp"
 #include "tuner/sweep/compiler_axis.hpp"
 #include "tuner/sweep/deepening.hpp"
 #include "tuner/sweep/known_energy.hpp"
@@ -78,9 +79,11 @@ class TaskState {
 /// The code that a task's results are compared with.
 struct TaskReference {
   enum class Stage : std::uint8_t { none, wanted, compiling, ready, unusable };
-  Stage stage = Stage::none;  ///< none: a host reference does
-  Binary binary{};            ///< when it is ready
-  std::string why_unusable{};
+  Stage stage = Stage::none;     ///< none: a host reference does
+  ReferenceRun run{};            ///< when it is ready
+  std::vector<Config> failed{};  ///< configurations that it cannot be compiled in: the default, then the closest to it
+  std::string why_unusable{};    ///< in the first of them, whatever the stage
+  bool told = false;             ///< of the failed ones
 };
 
 /// A problem of the plan on one kind of device.

@@ -186,15 +186,29 @@ TEST(ReferenceRun, WrongResultsAgreeAlsoWhereTheReferenceIsZero) {
 TEST(AgreementTest, DoubtNeedsAMajority) {
   const Space space = OwnKernel("    out[i] = 1;").space();
   Agreement agreement;
-  agreement.add(TrialStatus::ok, "");
-  agreement.add(TrialStatus::wrong_result, "A");
-  agreement.add(TrialStatus::compile_failed, "");
+  agreement.add(1, TrialStatus::ok, "");
+  agreement.add(2, TrialStatus::wrong_result, "A");
+  agreement.add(3, TrialStatus::compile_failed, "");
   EXPECT_EQ(agreement.doubt(space.reference), "");
-  agreement.add(TrialStatus::wrong_result, "A");
+  agreement.add(4, TrialStatus::wrong_result, "A");
   EXPECT_EQ(agreement.doubt(space.reference),
             "2 of 3 configurations agree with each other and not with the reference, the default configuration, which "
             "is probably wrong");
-  agreement.add(TrialStatus::wrong_result, "B");
+  agreement.add(5, TrialStatus::wrong_result, "B");
+  EXPECT_EQ(agreement.doubt(space.reference), "") << "two of four";
+}
+
+TEST(AgreementTest, ConfigurationsOfTheSameCodeCountAsTheirOriginal) {
+  const Space space = OwnKernel("    out[i] = 1;").space();
+  Agreement agreement;
+  agreement.add(7, TrialStatus::ok, "");
+  agreement.add(8, TrialStatus::wrong_result, "A");
+  agreement.add_same(8);
+  agreement.add_same(9);  // of an earlier process
+  EXPECT_EQ(agreement.doubt(space.reference),
+            "2 of 3 configurations agree with each other and not with the reference, the default configuration, which "
+            "is probably wrong");
+  agreement.add_same(7);
   EXPECT_EQ(agreement.doubt(space.reference), "") << "two of four";
 }
 
