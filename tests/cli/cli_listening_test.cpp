@@ -1,6 +1,11 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <filesystem>
+#include <iterator>
+#include <sstream>
+#include <string>
+#include <thread>
 
 #include "tests/cli/cli_fixture.hpp"
 #include "tests/cli/endless_compiler.hpp"
@@ -34,6 +39,34 @@ TEST_F(CliListeningTest, SweepIsInterruptedWhileItCompiles) { interrupt_compilin
 
 TEST_F(CliListeningTest, ProbeOfADeviceIsInterruptedWhileItCompiles) {
   interrupt_compiling({"probe", "--device", "emulator", "--db", database_}, SIGINT, 130);
+}
+
+// One of 3 x 10^10 configurations is valid, which nothing but a walk of minutes would find.
+TEST_F(CliListeningTest, CheckOfASparseSpaceIsInterruptedWhileItLooksForAConfiguration) {
+  nlohmann::json json = toy_json({kRight});
+  std::string sum;
+  for (int i = 0; i < 15; ++i) {
+    const std::string name = "Q" + std::to_string(i);
+    json["parameters"].push_back({{"name", name}, {"values", {0, 1, 2, 3, 4}}, {"default", 0}});
+    sum += (i == 0 ? "" : " + ") + name;
+  }
+  json["constraints"].push_back({{"require", sum + " == (N > 7 ? 60 : 0)"}, {"because", "the space is sparse"}});
+  write_toys(folder_.path(), {json});
+  for (const int signal : {SIGINT, SIGTERM}) {
+    const int program = start_program(folder_.path(), on_toy("check", {"--problem", "N=8"}));
+    // Its clock tells when it is at it: the rest takes milliseconds.
+    const auto begins = [program] {
+      const std::string stat = bytes_of("/proc/" + std::to_string(program) + "/stat");
+      std::istringstream fields(stat.substr(stat.rfind(')') + 2));
+      std::vector<std::string> words{std::istream_iterator<std::string>(fields), {}};
+      return words[0] != "Z" && std::stol(words[11]) < 20;
+    };
+    while (begins()) {
+      std::this_thread::yield();
+    }
+    ::kill(program, signal);
+    EXPECT_EQ(wait_child(program), 130) << bytes_of(folder_ / "stderr");
+  }
 }
 
 TEST_F(CliListeningTest, ASecondSweepOnTheDeviceIsTold) {

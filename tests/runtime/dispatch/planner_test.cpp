@@ -1,8 +1,11 @@
 #include "runtime/dispatch/planner.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+
+#include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
 #include "runtime/dispatch/closest_valid.hpp"
@@ -262,6 +265,43 @@ TEST(PlannerTest, FailedConfigurationsAreNotPlannedAgain) {
   EXPECT_EQ(plan.provenance, Provenance::fallback);
   EXPECT_EQ(plan.config, scale_config(128));
   EXPECT_EQ(plan.reason, "they do not build");
+}
+
+// Of 5^12 times as many configurations, those with all twelve more parameters at their last value are valid.
+Space sparse_scale_space() {
+  nlohmann::json json = nlohmann::json::parse(scale_json());
+  std::string sum;
+  for (int i = 0; i < 12; ++i) {
+    json["parameters"].push_back({{"name", fmt::format("Q{}", i)}, {"values", {0, 1, 2, 3, 4}}, {"default", 0}});
+    sum += fmt::format("{}Q{}", i == 0 ? "" : " + ", i);
+  }
+  json["constraints"].push_back(
+      {{"require", fmt::format("{} == (WIDTH > 16 ? 48 : 0)", sum)}, {"because", "the space is to be sparse"}});
+  return Space::parse(json.dump(), "scale.json");
+}
+
+TEST(PlannerTest, TheSearchForAConfigurationIsStoppedByItsCheck) {
+  const Space space = sparse_scale_space();
+  const BoundSpace bound(space, scale_problem(8, 32), DeviceLimits{});
+  int asked = 0;
+  const StopCheck third = [&asked] {
+    if (++asked == 3) {
+      throw StoppedError("now");
+    }
+  };
+  EXPECT_THROW((void)plan_untuned(bound, {}, {}, third), StoppedError);
+  EXPECT_EQ(asked, 3);
+  EXPECT_THROW((void)untuned_config(bound, [] { throw StoppedError("at once"); }), StoppedError);
+}
+
+TEST(PlannerTest, TheSearchForAConfigurationIsStoppedByAnInterruption) {
+  const Space space = sparse_scale_space();
+  const BoundSpace bound(space, scale_problem(8, 32), DeviceLimits{});
+  interruption() = true;
+  EXPECT_THROW((void)plan_untuned(bound, {}, {}), StoppedError);
+  EXPECT_THROW((void)make_plan(make_tuned_kernel(space, {}, {}, {old_toolkit()}), {old_toolkit()}, bound),
+               StoppedError);
+  interruption() = false;
 }
 
 TEST(ClosestValidTest, ChangesNothingWhereTheDefaultIsValid) {
