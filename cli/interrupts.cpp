@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstdint>
 #include <ctime>
+#include <tuple>
 
 #include "cli/command.hpp"
 #include "core/util/draft_folder.hpp"
@@ -87,6 +88,7 @@ int end_interrupted(int signal, const std::vector<std::string>& draft_folders) {
 const std::atomic<bool>& interrupted() { return interruption(); }
 
 void end_at_interrupts() {
+  std::ignore = draft_places();  // which makes the list, as no handler can
   for (const int signal : kInterrupts) {
     if (std::signal(signal, on_interrupt) == SIG_IGN) {
       std::signal(signal, SIG_IGN);  // started with nohup, or in the background by a script
