@@ -13,14 +13,15 @@
 
 #include "core/util/foreign_text.hpp"
 #include "core/util/json_reader.hpp"
-#include "core/util/paths.hpp"
+#include "core/util/unknown_keys.hpp"
 #include "runtime/checkpoint/gguf/projector_config.hpp"
 #include "runtime/checkpoint/model_error.hpp"
 #include "runtime/convert/split_forms.hpp"
 #include "runtime/text/chat_template.hpp"
 #include "runtime/text/end_tokens.hpp"
 #include "runtime/text/tokenizer.hpp"
-#include "runtime/text/tokenizer_file.hpp"
+#include "runtime/text/tokenizer_folder.hpp"
+#include "runtime/text/tokenizer_parts.hpp"
 
 namespace pascaline {
 namespace {
@@ -51,6 +52,12 @@ TokenList tokens_of(const TokenizerFile& contents, const JsonNode& root, std::in
     const JsonNode added = root.at("added_tokens");
     for (std::size_t i = 0; i < added.array_size(); ++i) {
       const JsonNode token = added.at(i);
+      for (const char* key : {"lstrip", "rstrip", "single_word"}) {
+        if (token.has_value(key) && token.at(key).boolean()) {
+          pass_over(fmt::format("{}: /added_tokens: '{}' has {}, which a GGUF file cannot say", root.file(),
+                                token.at("content").text(), key));
+        }
+      }
       put(token.at("id").integer(), token.at("content").text(),
           token.at("special").boolean() ? kControlToken : kUserToken);
     }
@@ -218,10 +225,10 @@ void add_tokenizer_keys(GgufKeys& keys, const std::filesystem::path& folder, con
     add_ends(keys, generation.eos_tokens);
     return;
   }
-  const std::string text = read_file(file);
   const std::string name = file.string();
-  const Tokenizer tokenizer = Tokenizer::parse(text, name, static_cast<std::size_t>(config.text.vocab));
-  const TokenizerFile contents = read_tokenizer_file(text, name);
+  const auto rows = static_cast<std::size_t>(config.text.vocab);
+  const TokenizerFile contents = load_tokenizer_file(file, rows);
+  const Tokenizer tokenizer = Tokenizer::of_parts(build_tokenizer(contents, name), name, rows);
   const JsonNode root(contents.settings, name);
   const TokenList list = tokens_of(contents, root, config.text.vocab);
   require_image_tokens(config, list, folder);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "runtime/text/characters.hpp"
 #include "runtime/text/chat_render.hpp"
 #include "runtime/text/known_templates.hpp"
 
@@ -78,13 +79,17 @@ class ChatEncoder {
                            name));
   }
   // What lies between two tokens is encoded as one text: splitting it elsewhere could give other ids.
-  void flush() {
-    const std::vector<TokenId> ids = tokenizer_->encode(text_, AddedTokens::ignore);
+  void flush(TokenSides next = {}) {
+    std::string_view text = text_;
+    const bool ended = !ids_.empty() && tokenizer_->sides(ids_.back()).strips_right;
+    text.remove_prefix(ended ? leading_space(text) : 0);
+    text.remove_suffix(next.strips_left ? trailing_space(text) : 0);
+    const std::vector<TokenId> ids = tokenizer_->encode(text, AddedTokens::ignore);
     ids_.insert(ids_.end(), ids.begin(), ids.end());
     text_.clear();
   }
   void token(TokenId id) {
-    flush();
+    flush(tokenizer_->sides(id));
     ids_.push_back(id);
   }
   void image(ChatRole role) {

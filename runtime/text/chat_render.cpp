@@ -4,6 +4,7 @@
 #include <string>
 
 #include "core/error.hpp"
+#include "runtime/text/characters.hpp"
 #include "runtime/text/utf8.hpp"
 
 namespace pascaline {
@@ -64,11 +65,7 @@ std::vector<ChatMessage> without_thoughts(std::span<const ChatMessage> messages)
 }
 
 // What Jinja's filter `trim` removes at both ends: Python's white space.
-bool is_trimmed(char32_t code) {
-  return (code >= 0x09 && code <= 0x0D) || (code >= 0x1C && code <= 0x20) || code == 0x85 || code == 0xA0 ||
-         code == 0x1680 || (code >= 0x2000 && code <= 0x200A) || code == 0x2028 || code == 0x2029 || code == 0x202F ||
-         code == 0x205F || code == 0x3000;
-}
+bool is_trimmed(char32_t code) { return is_white_space(code) || (code >= 0x1C && code <= 0x1F); }
 
 std::string trimmed(const std::string& text) {
   std::size_t begin = text.size();

@@ -32,7 +32,7 @@ class GgufTokenizerBuilder {
     Vocabulary vocabulary = make_vocabulary(tokens);
     const ByteTokens bytes = bytes_of(vocabulary);
     MergeTable merges = make_merges(vocabulary);
-    TokenizerParts out{std::move(vocabulary), std::move(merges), bytes, {}, {}, {}, {}, tokens.size()};
+    TokenizerParts out{std::move(vocabulary), std::move(merges), bytes, {}, {}, {}, {}, {}, tokens.size()};
     for (const std::string_view pattern : pre_->patterns) {
       out.patterns.emplace_back(std::string(pattern));
     }

@@ -6,9 +6,8 @@
 #include <utility>
 
 #include "core/error.hpp"
-#include "core/util/foreign_text.hpp"
-#include "core/util/json_reader.hpp"
 #include "runtime/text/normalize.hpp"
+#include "runtime/text/tokenizer_folder.hpp"
 #include "runtime/text/tokenizer_parts.hpp"
 #include "runtime/text/utf8.hpp"
 
@@ -58,11 +57,12 @@ Tokenizer Tokenizer::load(const std::filesystem::path& file, std::size_t embeddi
     throw Error(fmt::format("{}: there is no such file, which text needs; take it from where the model is from",
                             file.string()));
   }
-  return parse(read_foreign_text(file), file.string(), embedding_rows);
+  return of_parts(build_tokenizer(load_tokenizer_file(file, embedding_rows), file.string()), file.string(),
+                  embedding_rows);
 }
 
 Tokenizer Tokenizer::parse(std::string_view text, const std::string& file, std::size_t embedding_rows) {
-  return of_parts(build_tokenizer(text, file), file, embedding_rows);
+  return of_parts(build_tokenizer(read_tokenizer_file(text, file), file), file, embedding_rows);
 }
 
 Tokenizer Tokenizer::of_parts(TokenizerParts parts, const std::string& file, std::size_t embedding_rows) {
@@ -133,6 +133,11 @@ std::optional<TokenId> Tokenizer::beginning() const noexcept { return parts_->be
 
 bool Tokenizer::is_special(TokenId id) const noexcept {
   return parts_->vocabulary.kind(id) == Vocabulary::Kind::special;
+}
+
+TokenSides Tokenizer::sides(TokenId id) const noexcept {
+  const auto found = parts_->sides.find(id);
+  return found == parts_->sides.end() ? TokenSides() : found->second;
 }
 
 const std::vector<TokenId>& Tokenizer::special_ids() const noexcept { return parts_->special_ids; }

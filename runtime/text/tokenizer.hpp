@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/text/added_tokens.hpp"
 #include "runtime/text/vocabulary.hpp"
 
 namespace pascaline {
@@ -28,12 +29,13 @@ enum class SpecialTokens { keep, skip };
 /// added tokens, normalisation, split patterns, merges. Immutable: several threads may use one at a time.
 class Tokenizer {
  public:
-  /// Reads `file`. `embedding_rows` is how many ids the model has, 0 if unknown: ids from the last token's to it have
-  /// no text, ids beyond are wrong. Throws SpaceError (file, JSON pointer) if the file is damaged or of another kind:
-  /// another model type, normaliser, splitting, post-processing or decoder (see tokenizer_settings.hpp); Error if the
-  /// model has fewer ids than the file.
+  /// Reads `file`, with the added tokens of the files beside it (`load_tokenizer_file`). `embedding_rows` is how many
+  /// ids the model has, 0 if unknown: ids from the last token's to it have no text, ids beyond are wrong. Throws
+  /// SpaceError (file, JSON pointer) if the file is damaged or of another kind: another model type, normaliser,
+  /// splitting, post-processing or decoder (see tokenizer_settings.hpp); Error if the model has fewer ids than the
+  /// file.
   [[nodiscard]] static Tokenizer load(const std::filesystem::path& file, std::size_t embedding_rows = 0);
-  /// The same from the text of such a file; `file` is its name in messages.
+  /// The same from the text of such a file alone; `file` is its name in messages.
   [[nodiscard]] static Tokenizer parse(std::string_view text, const std::string& file, std::size_t embedding_rows = 0);
 
   /// Of parts that were built from `file`. Error if the model has fewer ids than they.
@@ -66,6 +68,8 @@ class Tokenizer {
   [[nodiscard]] std::optional<TokenId> beginning() const noexcept;
   /// Whether the id is a special token's.
   [[nodiscard]] bool is_special(TokenId id) const noexcept;
+  /// Whether white space beside the token belongs to it, as `encode` has it where it finds the token itself.
+  [[nodiscard]] TokenSides sides(TokenId id) const noexcept;
   /// Ids of the special tokens, ascending.
   [[nodiscard]] const std::vector<TokenId>& special_ids() const noexcept;
   /// How many ids there are: the model's embedding rows if they are known, else one more than the last token's id.

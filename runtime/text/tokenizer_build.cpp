@@ -17,12 +17,8 @@ namespace {
 
 using Kind = Vocabulary::Kind;
 
-// The member is missing, null or false.
-void require_unset(const JsonNode& node, std::string_view key) {
-  if (node.has_value(key) && node.at(key).value() != false) {
-    node.at(key).fail("is set, which is not supported: expected an added token without it");
-  }
-}
+// Missing and null are false.
+bool is_set(const JsonNode& node, std::string_view key) { return node.has_value(key) && node.at(key).boolean(); }
 
 TokenId checked_id(std::int64_t id, const std::string& file, const std::string& pointer) {
   if (id < 0 || id >= kMaxTokenIds) {
@@ -90,9 +86,7 @@ MergeTable build_merges(const TokenizerFile& contents, const Vocabulary& vocabul
 void add_token(const JsonNode& node, const std::string& file, TokenizerParts& parts) {
   const std::string content = node.at("content").name();
   const TokenId id = checked_id(node.at("id").integer(), file, node.at("id").pointer());
-  for (const char* key : {"single_word", "lstrip", "rstrip"}) {
-    require_unset(node, key);
-  }
+  const TokenSides sides{is_set(node, "single_word"), is_set(node, "lstrip"), is_set(node, "rstrip")};
   const Kind kind = node.at("special").boolean() ? Kind::special : Kind::added;
   if (!parts.vocabulary.add(id, content, kind)) {
     if (parts.vocabulary.find(content) != id || parts.vocabulary.kind(id) != Kind::ordinary) {
@@ -104,9 +98,12 @@ void add_token(const JsonNode& node, const std::string& file, TokenizerParts& pa
     parts.special_ids.push_back(id);
   }
   if (node.has("normalized") ? node.at("normalized").boolean() : kind != Kind::special) {
-    parts.normalised.add(parts.normalises ? nfc(content) : content, id);
+    parts.normalised.add(parts.normalises ? nfc(content) : content, id, sides);
   } else {
-    parts.verbatim.add(content, id);
+    parts.verbatim.add(content, id, sides);
+  }
+  if (sides.strips_left || sides.strips_right) {
+    parts.sides.emplace(id, sides);
   }
 }
 
@@ -152,8 +149,7 @@ std::optional<TokenId> checked_beginning(const JsonNode& root, const TokenizerPa
 
 }  // namespace
 
-TokenizerParts build_tokenizer(std::string_view text, const std::string& file) {
-  const TokenizerFile contents = read_tokenizer_file(text, file);
+TokenizerParts build_tokenizer(const TokenizerFile& contents, const std::string& file) {
   const JsonNode root(contents.settings, file);
   check_bpe_settings(root);
   const TextSplitting splitting = read_text_splitting(root);
@@ -163,7 +159,7 @@ TokenizerParts build_tokenizer(std::string_view text, const std::string& file) {
     check_no_unknown_token(root);
   }
   MergeTable merges = build_merges(contents, vocabulary, file);
-  TokenizerParts parts{std::move(vocabulary), std::move(merges), byte_tokens, {}, {}, {}, {}, 0};
+  TokenizerParts parts{std::move(vocabulary), std::move(merges), byte_tokens, {}, {}, {}, {}, {}, 0};
   for (const TextSplitting::Pattern& pattern : splitting.patterns) {
     parts.patterns.push_back(compile_pattern(pattern, file));
   }

@@ -1,25 +1,28 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "runtime/text/added_tokens.hpp"
 #include "runtime/text/merges.hpp"
 #include "runtime/text/split_pattern.hpp"
+#include "runtime/text/tokenizer_file.hpp"
 #include "runtime/text/vocabulary.hpp"
 
 namespace pascaline {
 
 /// What a tokenizer is made of.
+// Moving it throws nothing. NOLINTNEXTLINE(bugprone-exception-escape)
 struct TokenizerParts {
   Vocabulary vocabulary;
   MergeTable merges;
   ByteTokens byte_tokens{};
-  std::vector<SplitPattern> patterns;  ///< each applied to the pieces of the one before
-  AddedTokenMatcher verbatim;          ///< looked for in the text as it is
-  AddedTokenMatcher normalised;        ///< looked for after normalisation
+  std::vector<SplitPattern> patterns;   ///< each applied to the pieces of the one before
+  AddedTokenMatcher verbatim;           ///< looked for in the text as it is
+  AddedTokenMatcher normalised;         ///< looked for after normalisation
+  std::map<TokenId, TokenSides> sides;  ///< of added tokens that have any
   std::vector<TokenId> special_ids;
   std::size_t id_count = 0;
   bool normalises = true;     ///< text to normalisation form C, before it is split
@@ -28,7 +31,7 @@ struct TokenizerParts {
   std::string place = {};                 ///< where tokens stand, as messages name it: a file and, in GGUF, its key
 };
 
-/// Builds them from the text of a tokenizer.json; see Tokenizer::parse for errors.
-[[nodiscard]] TokenizerParts build_tokenizer(std::string_view text, const std::string& file);
+/// Builds them from what a tokenizer.json says; see Tokenizer::parse for errors.
+[[nodiscard]] TokenizerParts build_tokenizer(const TokenizerFile& contents, const std::string& file);
 
 }  // namespace pascaline

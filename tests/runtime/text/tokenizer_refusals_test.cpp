@@ -141,9 +141,9 @@ TEST(TokenizerRefusalsTest, DamagedAddedTokensAreRefused) {
   expect_refused("/added_tokens/0/id", -5, "is not a valid token id");
   expect_refused("/added_tokens/0/id", 1.5, "expected an integer");
   expect_refused("/added_tokens/0/special", "yes", "expected true or false");
-  expect_refused("/added_tokens/0/lstrip", true, "is set");
-  expect_refused("/added_tokens/0/rstrip", true, "is set");
-  expect_refused("/added_tokens/0/single_word", true, "is set");
+  expect_refused("/added_tokens/0/lstrip", 1, "expected true or false");
+  expect_refused("/added_tokens/0/rstrip", "no", "expected true or false");
+  expect_refused("/added_tokens/0/single_word", 0, "expected true or false");
   expect_refused("/added_tokens/1/content", "<|endoftext|>", "already belongs to another token", "/added_tokens/1");
   expect_refused("/added_tokens/1/id", 736, "already belongs to another token", "/added_tokens/1");
   expect_refused("/added_tokens/1/id", 0, "already belongs to another token", "/added_tokens/1");
