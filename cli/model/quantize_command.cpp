@@ -38,14 +38,15 @@ struct QuantizeCommandOptions {
   bool quiet = false;
 };
 
-// What a model's folder has beside weights: configuration, tokenizer, templates, licence.
+// What a model's folder has beside weights: configuration, tokenizer, templates, licence. An adapter that lies there is
+// not part of it.
 bool belongs_to_model(const fs::path& file) {
   static constexpr std::array<std::string_view, 5> kEndings{".json", ".jinja", ".txt", ".model", ".md"};
   static constexpr std::array<std::string_view, 3> kNames{"LICENSE", "NOTICE", "USE_POLICY"};
   const std::string name = file.filename().string();
   const auto ends = [&](std::string_view ending) { return name.ends_with(ending); };
   const auto begins = [&](std::string_view beginning) { return name.starts_with(beginning); };
-  return !name.starts_with('.') && !name.ends_with(".index.json") &&
+  return !name.starts_with('.') && !name.starts_with("adapter_") && !name.ends_with(".index.json") &&
          (std::any_of(kEndings.begin(), kEndings.end(), ends) || std::any_of(kNames.begin(), kNames.end(), begins));
 }
 

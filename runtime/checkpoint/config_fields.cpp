@@ -23,7 +23,7 @@ double read_theta(const JsonNode& object) {
   return value;
 }
 
-// Missing is one per head for some classes; null is so for all of them.
+// Missing is one per head for some classes; null means that for all of them.
 std::int64_t read_kv_heads(const JsonNode& node, std::int64_t heads, const DecoderDefaults& defaults) {
   constexpr std::string_view kKey = "num_key_value_heads";
   const bool is_null = node.has(kKey) && !node.has_value(kKey);
@@ -38,6 +38,13 @@ std::int64_t read_head_dim(const JsonNode& node, const TextConfig& text, const D
           fmt::format("hidden_size {} is not a multiple of num_attention_heads {}, and there is no head_dim",
                       text.hidden, text.heads));
   return text.hidden / text.heads;
+}
+
+// Both are the same as leaving them out, or not supported.
+void check_head_keys(const JsonNode& node, std::int64_t head_dim) {
+  const std::string whole = fmt::format("[{}]", head_dim);
+  const std::string usual = fmt::format("[{:.17g}]", 1 / std::sqrt(static_cast<double>(head_dim)));
+  check_limits(node, std::array{LimitedKey{"rotary_dim", whole}, LimitedKey{"softmax_scale", usual}});
 }
 
 NormEpsilon read_epsilon(const JsonNode& node) {
@@ -63,7 +70,7 @@ void require_supported(const JsonNode& object, const LimitedKey& limit) {
 }
 
 std::int64_t read_extent(const JsonNode& object, std::string_view key, std::int64_t limit, std::int64_t otherwise) {
-  if (!object.has(key)) {
+  if (!object.has_value(key)) {
     return otherwise;
   }
   const JsonNode node = object.at(key);
@@ -143,6 +150,7 @@ TextConfig read_decoder(const JsonNode& node, const DecoderDefaults& defaults) {
   text.heads = read_extent(node, "num_attention_heads", kMaxHeads, defaults.heads);
   text.kv_heads = read_kv_heads(node, text.heads, defaults);
   text.head_dim = read_head_dim(node, text, defaults);
+  check_head_keys(node, text.head_dim);
   text.intermediate = read_extent(node, "intermediate_size", kMaxWidth, defaults.intermediate);
   text.vocab = read_extent(node, "vocab_size", kMaxVocabulary, defaults.vocab);
   text.max_positions = read_extent(node, "max_position_embeddings", kMaxPositions, defaults.max_positions);

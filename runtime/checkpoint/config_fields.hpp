@@ -28,7 +28,7 @@ void require(bool holds, const JsonNode& node, const std::string& otherwise);
 /// A key that must be there, with one of the supported values.
 void require_supported(const JsonNode& object, const LimitedKey& limit);
 
-/// A size from 1 to `limit`; `otherwise` if the key is missing.
+/// A size from 1 to `limit`; `otherwise` if the key is missing or null.
 [[nodiscard]] std::int64_t read_extent(const JsonNode& object, std::string_view key, std::int64_t limit,
                                        std::int64_t otherwise);
 /// A token of the vocabulary.

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/util/counted.hpp"
 #include "core/util/foreign_text.hpp"
 #include "core/util/json_reader.hpp"
 #include "core/util/unknown_keys.hpp"
@@ -74,6 +75,20 @@ std::optional<fs::path> cache_entry_of(const fs::path& folder) {
   return last_name(folder) == "snapshots" && is_within ? std::optional(above) : std::nullopt;
 }
 
+std::string reason_no_snapshot(const fs::path& entry) {
+  const std::vector<fs::path> all = entries_of(entry / "snapshots", is_folder);
+  const std::string main = first_line_of(entry / "refs" / "main");
+  const std::string named =
+      main.empty() ? "no refs/main that names one" : "refs/main names " + quoted_name(main) + ", which is missing";
+  if (all.empty()) {
+    return fmt::format("this entry of the Hugging Face cache has no snapshot{}; download the model again",
+                       main.empty() ? "" : ": " + named);
+  }
+  return fmt::format("this entry of the Hugging Face cache has {}, and {}; download the model again, or give {}, as {}",
+                     counted(all.size(), "snapshot"), named, all.size() == 1 ? "that one" : "one of them",
+                     all.front().string());
+}
+
 std::vector<fs::path> cached_models(const fs::path& folder) {
   return entries_of(folder, [](const fs::path& path) {
     return path.filename().string().starts_with(kCacheEntry) && is_folder(path);
@@ -86,6 +101,24 @@ std::optional<fs::path> gguf_in(const fs::path& folder) {
     return path.extension() == ".gguf" && is_file(path) && !path.filename().string().starts_with("mmproj");
   });
   return files.empty() ? std::nullopt : std::optional(files.front());
+}
+
+// As PyTorch, TensorFlow and Flax name a model's weights, but not what training leaves beside them (`optimizer.pt`).
+bool is_other_weights(const fs::path& file) {
+  constexpr std::array<std::string_view, 6> kEndings{".bin", ".ckpt", ".h5", ".msgpack", ".pt", ".pth"};
+  const std::string name = file.filename().string();
+  const bool is_model = name.starts_with("consolidated") ||
+                        (name.find("model") != std::string::npos && !name.starts_with("adapter_model"));
+  return is_model && is_file(file) &&
+         std::find(kEndings.begin(), kEndings.end(), file.extension().string()) != kEndings.end();
+}
+
+std::string other_weights_reason(const fs::path& file) {
+  return fmt::format(
+      "the weights are in {}, and only safetensors and GGUF files are read; take a revision of the model that has "
+      "model.safetensors, or make it with Transformers in Python (from_pretrained of this folder, then save_pretrained "
+      "into another)",
+      quoted_name(file.filename().string()));
 }
 
 bool holds_lfs_pointer(const fs::path& file) {
@@ -110,6 +143,9 @@ std::string reason_not_a_folder(const fs::path& given) {
         "give the merged model's folder",
         given.string());
   }
+  if (is_other_weights(given)) {
+    return fmt::format("{}: {}", given.string(), other_weights_reason(given));
+  }
   return fmt::format("{}: this is neither a folder nor a GGUF file; {}", given.string(),
                      given.extension() == ".safetensors" ? "give the folder that it is in" : kGive);
 }
@@ -132,7 +168,7 @@ fs::path downloaded_model(fs::path given) {
   if (named != all.end()) {
     return *named;
   }
-  return all.size() == 1 ? all.front() : given;
+  return all.size() == 1 && main.empty() ? all.front() : given;
 }
 
 std::string reason_not_a_model(const fs::path& folder, std::string_view file) {
@@ -148,17 +184,16 @@ std::string reason_not_a_model(const fs::path& folder, std::string_view file) {
         (folder / file).string(), model->string());
   }
   if (const std::optional<fs::path> entry = cache_entry_of(folder)) {
-    const std::vector<fs::path> all = entries_of(*entry / "snapshots", is_folder);
-    return fmt::format("{}: this entry of the Hugging Face cache has {}", folder.string(),
-                       all.empty() ? "no snapshot; download the model again"
-                                   : fmt::format("{} snapshots, and refs/main names none of them; give one, as {}",
-                                                 all.size(), all.front().string()));
+    return fmt::format("{}: {}", folder.string(), reason_no_snapshot(*entry));
   }
   for (const fs::path& cache : {folder, folder / "hub"}) {
     if (const std::vector<fs::path> models = cached_models(cache); !models.empty()) {
       return fmt::format("{}: this is a cache of Hugging Face, not a model; give one of the models in it, as {}",
                          folder.string(), models.front().string());
     }
+  }
+  if (const std::string other = other_weights_text(folder); !other.empty()) {
+    return fmt::format("{}: {}", folder.string(), other);
   }
   if (folder.extension() == ".gguf") {
     return fmt::format("{}: this is a folder, and no GGUF file; give the file, or a model's folder", folder.string());
@@ -189,6 +224,11 @@ std::string adapter_text(const fs::path& folder) {
       "this is a LoRA adapter, not a model; merge it into its base model{} first (merge_and_unload of PEFT), and give "
       "the merged model's folder",
       base);
+}
+
+std::string other_weights_text(const fs::path& folder) {
+  const std::vector<fs::path> files = entries_of(folder, is_other_weights);
+  return files.empty() ? std::string() : other_weights_reason(files.front());
 }
 
 void pass_over_adapter(const fs::path& folder) {

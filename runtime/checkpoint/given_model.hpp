@@ -16,6 +16,10 @@ namespace pascaline {
 /// What a message says of a folder with a LoRA adapter in place of a model, after its name; empty if it has none.
 [[nodiscard]] std::string adapter_text(const std::filesystem::path& folder);
 
+/// What a message says of a folder whose weights are in a file of PyTorch, TensorFlow or Flax, after its name; empty if
+/// there is none.
+[[nodiscard]] std::string other_weights_text(const std::filesystem::path& folder);
+
 /// Warns of an adapter beside a model, which is not applied (see `pass_over`).
 void pass_over_adapter(const std::filesystem::path& folder);
 

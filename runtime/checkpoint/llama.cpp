@@ -57,7 +57,7 @@ ModelConfig read_llama(const JsonNode& root) {
       config.text.rope_divisors = read_divisors(root.at(key), config.text);
     }
   }
-  config.text.tied = root.has("tie_word_embeddings") && root.at("tie_word_embeddings").boolean();
+  config.text.tied = root.has_value("tie_word_embeddings") && root.at("tie_word_embeddings").boolean();
   config.eos_tokens = read_end_tokens(root, config.text.vocab);
   return config;
 }

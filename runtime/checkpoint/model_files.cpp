@@ -116,6 +116,9 @@ std::vector<Safetensors> open_model_files(const fs::path& folder) {
   if (const std::string adapter = adapter_text(folder); !is_there(single) && !adapter.empty()) {
     throw ModelError(fmt::format("{}: {}", folder.string(), adapter));
   }
+  if (const std::string other = other_weights_text(folder); !is_there(single) && !other.empty()) {
+    throw ModelError(fmt::format("{}: {}", folder.string(), other));
+  }
   if (!is_there(single)) {
     throw ModelError(
         fmt::format("{}: there is neither {} nor {} in this folder; give the folder of a model that was "

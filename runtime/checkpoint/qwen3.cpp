@@ -25,7 +25,7 @@ ModelConfig read_qwen3(const JsonNode& root) {
   }
   // Positions have one axis, which is that of time.
   config.text.mrope_section = {config.text.head_dim / 2, 0, 0};
-  config.text.tied = root.has("tie_word_embeddings") && root.at("tie_word_embeddings").boolean();
+  config.text.tied = root.has_value("tie_word_embeddings") && root.at("tie_word_embeddings").boolean();
   config.eos_tokens = read_end_tokens(root, config.text.vocab);
   return config;
 }

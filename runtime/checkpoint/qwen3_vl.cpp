@@ -76,8 +76,8 @@ void check_rope(const TextConfig& text, const JsonNode& node) {
 // another value in text_config when it saves a model whose head was untied.
 bool read_tied(const JsonNode& root, const JsonNode& text) {
   constexpr std::string_view kKey = "tie_word_embeddings";
-  const JsonNode& where = root.has(kKey) ? root : text;
-  return where.has(kKey) && where.at(kKey).boolean();
+  const JsonNode& where = root.has_value(kKey) ? root : text;
+  return where.has_value(kKey) && where.at(kKey).boolean();
 }
 
 TextConfig read_text(const JsonNode& root, const JsonNode& node) {

@@ -80,13 +80,14 @@ TEST_F(CliQuantizeTest, FilesOfTheFolderComeAlong) {
   (void)put("model/other.safetensors.index.json", "{}");
   (void)put("model/weights.bin", "x");
   (void)put("model/.hidden.json", "x");
+  (void)put("model/adapter_config.json", "{}");
   ASSERT_EQ(quantize({"--weights", "q8_0"}).exit_code, 0);
   for (const char* file : {"config.json", "tokenizer.json", "preprocessor_config.json"}) {
     EXPECT_EQ(read_file(fs::path(out_) / file), read_file(fs::path(model_) / file)) << file;
   }
   EXPECT_TRUE(fs::exists(fs::path(out_) / "chat_template.jinja"));
   EXPECT_TRUE(fs::exists(fs::path(out_) / "LICENSE"));
-  for (const char* file : {"other.safetensors.index.json", "weights.bin", ".hidden.json"}) {
+  for (const char* file : {"other.safetensors.index.json", "weights.bin", ".hidden.json", "adapter_config.json"}) {
     EXPECT_FALSE(fs::exists(fs::path(out_) / file)) << file;
   }
   EXPECT_EQ(fs::status(out_).permissions() & fs::perms::others_read, fs::perms::others_read);

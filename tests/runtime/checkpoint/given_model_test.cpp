@@ -40,12 +40,45 @@ TEST_F(GivenModelTest, AnEntryOfTheCacheIsItsSnapshot) {
   EXPECT_EQ(load_model_config(ModelLocation(folder_.path() / "models--a--b/")), config_of("qwen3_0.6b"));
   EXPECT_EQ(load_model_config(ModelLocation(folder_.path() / "models--a--b/snapshots/")), config_of("qwen3_0.6b"));
   put("models--a--b/snapshots/4567/config.json", config_text("qwen3_1.7b"));
-  PASCALINE_EXPECT_SAYS(complaint("models--a--b"), "has 2 snapshots, and refs/main names none of them; give one, as ");
+  PASCALINE_EXPECT_SAYS(
+      complaint("models--a--b"),
+      "has 2 snapshots, and no refs/main that names one; download the model again, or give one of them, as ");
   put("models--a--b/refs/main", "4567\n");
   EXPECT_EQ(load_model_config(ModelLocation(folder_.path() / "models--a--b")), config_of("qwen3_1.7b"));
   put("models--a--b/refs/main", "../../elsewhere");
   put("elsewhere/config.json", config_text("qwen3_0.6b"));
-  PASCALINE_EXPECT_SAYS(complaint("models--a--b"), "refs/main names none of them");
+  PASCALINE_EXPECT_SAYS(complaint("models--a--b"), "refs/main names '../../elsewhere', which is missing");
+}
+
+TEST_F(GivenModelTest, ASnapshotThatRefsNamesAndThatIsMissingIsTold) {
+  put("models--a--b/snapshots/0123/config.json", config_text("qwen3_0.6b"));
+  put("models--a--b/refs/main", "4567");
+  PASCALINE_EXPECT_SAYS(complaint("models--a--b"),
+                        "has 1 snapshot, and refs/main names '4567', which is missing; download the model again, or "
+                        "give that one, as ");
+  EXPECT_EQ(load_model_config(ModelLocation(folder_.path() / "models--a--b/snapshots/0123")), config_of("qwen3_0.6b"));
+  fs::remove_all(folder_.path() / "models--a--b/snapshots/0123");
+  PASCALINE_EXPECT_SAYS(complaint("models--a--b"),
+                        "refs/main names '4567', which is missing; download the model again");
+}
+
+TEST_F(GivenModelTest, WeightsOfOtherLibrariesAreTold) {
+  const std::string expected =
+      ", and only safetensors and GGUF files are read; take a revision of the model that has "
+      "model.safetensors, or make it with Transformers";
+  for (const char* name : {"pytorch_model.bin", "pytorch_model-00001-of-00002.bin", "consolidated.00.pth",
+                           "tf_model.h5", "flax_model.msgpack"}) {
+    const TemporaryFolder folder;
+    std::ofstream(folder.path() / name) << "x";
+    std::ofstream(folder.path() / "config.json") << config_text("qwen3_0.6b");
+    const std::string said = std::string("the weights are in '") + name + "'" + expected;
+    PASCALINE_EXPECT_SAYS(complaint_of([&] { (void)open_model_files(folder.path()); }), said);
+    PASCALINE_EXPECT_SAYS(complaint_of([&] { (void)load_model_config(ModelLocation(folder.path() / name)); }), said);
+  }
+  put("training_args.bin", "x");
+  put("optimizer.pt", "x");
+  put("config.json", config_text("qwen3_0.6b"));
+  PASCALINE_EXPECT_SAYS(complaint_of([&] { (void)open_model_files(folder_.path()); }), "there is neither ");
 }
 
 TEST_F(GivenModelTest, ACacheIsNotAModel) {
