@@ -8,6 +8,9 @@
 
 namespace pascaline {
 
+/// What is noted of an animated image.
+inline constexpr const char* kFirstFrameNote = "only the first frame of its animation is used";
+
 /// Decodes a PNG image; throws Error that does not name the image.
 [[nodiscard]] Image decode_png(std::string_view bytes, const DecodeOptions& options);
 

@@ -142,6 +142,21 @@ void check_header(std::string_view bytes, const DecodeOptions& options) {
   check_file_bytes(bytes.size(), height * row / kDeflateRatio);
 }
 
+// An animation has the chunk acTL, with the number of its frames, before the pixels, which are the first of them or an
+// image to show instead.
+bool is_animated(std::string_view bytes) {
+  constexpr std::size_t kFirstChunk = 8;
+  constexpr std::size_t kAroundData = 12;  // length, name and checksum of a chunk
+  for (std::size_t at = kFirstChunk; at + kAroundData <= bytes.size();) {
+    const std::string_view name = bytes.substr(at + 4, 4);
+    if (name == "acTL" || name == "IDAT") {
+      return name == "acTL" && big_endian_32(bytes, at + 8) > 1;
+    }
+    at += kAroundData + static_cast<std::size_t>(big_endian_32(bytes, at));
+  }
+  return false;
+}
+
 int png_orientation(PngState& state) {
   png_uint_32 bytes = 0;
   png_bytep exif = nullptr;
@@ -176,6 +191,9 @@ Image decode_png(std::string_view bytes, const DecodeOptions& options) {
   image.pixels.resize(static_cast<std::size_t>(image.height) * row_bytes);
   if (!png_rows_step(state, image.pixels.data(), image.height, row_bytes)) {
     reader.fail();
+  }
+  if (is_animated(bytes)) {
+    image.notes.emplace_back(kFirstFrameNote);
   }
   if (with_alpha) {
     lay_on_white(image);

@@ -58,7 +58,7 @@ void decode_first_frame(const WebPData& data, Image& image) {
     fail_webp("the first frame of its animation");
   }
   std::copy_n(canvas, image.pixels.size(), image.pixels.begin());
-  image.notes.emplace_back("only the first frame of its animation is used");
+  image.notes.emplace_back(kFirstFrameNote);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <png.h>
+#include <zlib.h>
 
 #include <array>
 #include <cmath>
@@ -211,6 +212,35 @@ TEST(PngTest, ImpossibleHeadersAreRefused) {
   std::string first = png;
   first.replace(12, 4, "IDAT");
   expect_refused(first, "first.png", "it has no header");
+}
+
+std::string number(std::uint32_t value) {
+  std::string bytes;
+  for (int shift = 24; shift >= 0; shift -= 8) {
+    bytes += static_cast<char>(value >> static_cast<unsigned>(shift));
+  }
+  return bytes;
+}
+
+std::string chunk(const std::string& name, const std::string& data) {
+  const std::string checked = name + data;
+  const auto checksum = ::crc32(0, reinterpret_cast<const Bytef*>(checked.data()), static_cast<uInt>(checked.size()));
+  return number(static_cast<std::uint32_t>(data.size())) + checked + number(static_cast<std::uint32_t>(checksum));
+}
+
+TEST(PngTest, OfAnAnimationTheFirstFrameIsTakenAndTold) {
+  const Image image = testing::synthetic_image(5, 7);
+  const std::string plain = testing::png_of(image);
+  constexpr std::size_t kAfterHeader = 33;
+  const auto with = [&](const std::string& chunks) {
+    return plain.substr(0, kAfterHeader) + chunks + plain.substr(kAfterHeader);
+  };
+  const std::string text = chunk("tEXt", std::string("acTL\0IDAT", 9));
+  const Image animated = decode_image(with(text + chunk("acTL", number(2) + number(0))), "a.png");
+  EXPECT_EQ(animated.pixels, image.pixels);
+  EXPECT_EQ(animated.notes, std::vector<std::string>{"only the first frame of its animation is used"});
+  EXPECT_TRUE(decode_image(with(text), "a.png").notes.empty()) << "a text that looks like it";
+  EXPECT_TRUE(decode_image(with(chunk("acTL", number(1) + number(0))), "a.png").notes.empty()) << "one frame";
 }
 
 TEST(PngTest, OrientationOfItsExifDataIsFollowed) {
