@@ -114,6 +114,24 @@ std::vector<fs::path> data_places(std::string_view name) {
   return places;
 }
 
+// Why others could change what lies in a folder of the program's: all of it may be compiled or run.
+std::string why_not_the_programs_folder(const fs::path& folder) {
+  if (std::string foreign = why_not_the_programs(folder); !foreign.empty()) {
+    return foreign;
+  }
+  constexpr int kMaxDepth = 8;
+  const auto options = fs::directory_options::follow_directory_symlink;
+  for (fs::recursive_directory_iterator entry(folder, options); entry != fs::recursive_directory_iterator(); ++entry) {
+    if (const std::string foreign = why_not_the_programs(entry->path()); !foreign.empty()) {
+      return fmt::format("{} in it is not safe: {}", entry->path().lexically_relative(folder).string(), foreign);
+    }
+    if (entry.depth() == kMaxDepth) {
+      entry.disable_recursion_pending();
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 void set_installation_prefix(const fs::path& prefix) { g_prefix = prefix; }
@@ -158,7 +176,7 @@ fs::path data_folder(std::string_view name) {
   for (const fs::path& place : is_given ? std::vector{fs::path(given) / name} : data_places(name)) {
     std::error_code ignored;
     const bool is_there = fs::is_directory(place, ignored);
-    const std::string foreign = is_there ? why_not_the_programs(place) : std::string();
+    const std::string foreign = is_there ? why_not_the_programs_folder(place) : std::string();
     if (is_there && foreign.empty()) {
       return place;
     }

@@ -179,6 +179,40 @@ TEST_F(PathsTest, DataFoldersAreFound) {
   }
 }
 
+TEST_F(PathsTest, WhatOthersCanWriteInADataFolderIsRefused) {
+  const fs::path folder = folder_ / "kernel_templates";
+  const fs::path nested = folder / "common" / "nested.cuh";
+  fs::create_directories(nested.parent_path());
+  write_file_atomically(folder / "own.cu", "x");
+  write_file_atomically(nested, "x");
+  const Variable own("PASCALINE_DATA_DIR", folder_.c_str());
+  const auto complaint = []() -> std::string {
+    try {
+      (void)data_folder("kernel_templates");
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(complaint(), "");
+  for (const fs::path& file : {folder / "own.cu", nested, nested.parent_path()}) {
+    fs::permissions(file, fs::perms::others_write, fs::perm_options::add);
+    EXPECT_NE(complaint().find(file.lexically_relative(folder).string() + " in it is not safe: everybody can write it"),
+              std::string::npos)
+        << complaint();
+    fs::permissions(file, fs::perms::others_write, fs::perm_options::remove);
+  }
+  EXPECT_EQ(complaint(), "");
+  const fs::path elsewhere = folder_ / "elsewhere";
+  fs::create_directories(elsewhere);
+  write_file_atomically(elsewhere / "far.cuh", "x");
+  fs::create_directory_symlink(elsewhere, folder / "linked");
+  fs::create_directory_symlink(folder, folder / "loop");
+  EXPECT_EQ(complaint(), "");
+  fs::permissions(elsewhere / "far.cuh", fs::perms::others_write, fs::perm_options::add);
+  EXPECT_NE(complaint().find("far.cuh in it is not safe: everybody can write it"), std::string::npos) << complaint();
+}
+
 TEST_F(PathsTest, CacheAndDatabaseFollowTheEnvironment) {
   const Variable cache("PASCALINE_CACHE_DIR", "/c");
   const Variable database("PASCALINE_DB", "/d.db");
