@@ -1,6 +1,7 @@
 #include "runtime/device/emulator/block_executor.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdlib>
 #include <cstring>
@@ -23,12 +24,23 @@ char* allocate_shared() {
   return static_cast<char*>(memory);
 }
 
-// NaN as float32, float64 and in half the float16 numbers, and far beyond any array as int32.
-constexpr std::uint32_t kSpoilt = 0x7FFFFFFF;
+using SpoiltWords = std::array<std::uint32_t, 4>;
 
-void spoil(char* begin, std::size_t bytes) {
-  for (std::size_t at = 0; at < bytes; at += sizeof kSpoilt) {
-    std::memcpy(begin + at, &kSpoilt, std::min(sizeof kSpoilt, bytes - at));
+// Words of unwritten shared memory: NaN, and very large and very small float32, since NaN is lost in minima and maxima;
+// as int32 beyond any array on either side. They differ between launches, so that a kernel which reads them does not
+// agree with itself, and begin elsewhere in each block, so that no variable holds the same in all of them.
+SpoiltWords spoilt_words(std::uint64_t launch, std::uint64_t block) {
+  constexpr std::uint64_t kMantissa = 0x7FFFFF;
+  const std::uint64_t mixed = launch * 0x9E3779B97F4A7C15;
+  SpoiltWords words{0x7FFFFFFF, static_cast<std::uint32_t>(0x7F000000 | (mixed >> 41)), 0xFFC1FFC1,
+                    static_cast<std::uint32_t>(0xFF000000 | (mixed >> 18 & kMantissa))};
+  std::rotate(words.begin(), words.begin() + static_cast<std::ptrdiff_t>((launch + block) % words.size()), words.end());
+  return words;
+}
+
+void spoil(char* begin, std::size_t bytes, const SpoiltWords& words) {
+  for (std::size_t at = 0; at < bytes; at += sizeof words) {
+    std::memcpy(begin + at, words.data(), std::min(sizeof words, bytes - at));
   }
 }
 
@@ -74,8 +86,9 @@ BlockExecutor& BlockExecutor::of(const pascaline_host::ThreadView& thread) noexc
   return *static_cast<Block*>(thread.block)->owner;
 }
 
-void BlockExecutor::prepare(const EmulatedLaunch& launch, WarpOrder order) {
+void BlockExecutor::prepare(const EmulatedLaunch& launch, std::uint64_t number, WarpOrder order) {
   launch_ = &launch;
+  launch_number_ = number;
   order_ = order;
   current_ = launch.entry->current();
   const auto [x, y, z] = launch.geometry.block;
@@ -114,14 +127,15 @@ void BlockExecutor::start_block(std::uint64_t block) {
   ready_ = {};
   barrier_queue_ = {};
   failure_.reset();
-  spoil_shared_memory();
+  spoil_shared_memory(block);
 }
 
-void BlockExecutor::spoil_shared_memory() const {
-  spoil(block_.dynamic_shared, launch_->geometry.shared_bytes);
+void BlockExecutor::spoil_shared_memory(std::uint64_t block) const {
+  const SpoiltWords words = spoilt_words(launch_number_, block);
+  spoil(block_.dynamic_shared, launch_->geometry.shared_bytes, words);
   char* const variables = reinterpret_cast<char*>(current_);
   for (const SharedVariable& variable : launch_->shared) {
-    spoil(variables + variable.offset, variable.bytes);
+    spoil(variables + variable.offset, variable.bytes, words);
   }
 }
 

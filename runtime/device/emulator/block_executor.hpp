@@ -34,8 +34,9 @@ class BlockExecutor {
  public:
   BlockExecutor();
 
-  /// Makes ready for the blocks of a launch, on the thread that is going to run them.
-  void prepare(const EmulatedLaunch& launch, WarpOrder order);
+  /// Makes ready for the blocks of a launch, on the thread that is going to run them. What shared memory holds before
+  /// it is written depends on the launch's `number`.
+  void prepare(const EmulatedLaunch& launch, std::uint64_t number, WarpOrder order);
   /// Runs one block of the launch; returns why it failed, if it did. Threads of a failed block are abandoned: what
   /// they held is not destroyed.
   [[nodiscard]] std::optional<std::string> run(std::uint64_t block);
@@ -71,7 +72,7 @@ class BlockExecutor {
   static void fiber_entry(boost::context::detail::transfer_t from);
   void start_block(std::uint64_t block);
   /// A GPU's shared memory holds whatever was there before: numbers that no kernel can take for its own.
-  void spoil_shared_memory() const;
+  void spoil_shared_memory(std::uint64_t block) const;
   [[noreturn]] void serve() noexcept;
   void exit(Thread& thread);
   /// Leaves the running fiber for a thread that can go on, or for home if there is none.
@@ -98,6 +99,7 @@ class BlockExecutor {
   std::unique_ptr<char, void (*)(void*)> dynamic_shared_;
 
   const EmulatedLaunch* launch_ = nullptr;
+  std::uint64_t launch_number_ = 0;
   pascaline_host::ThreadView** current_ = nullptr;
   Block block_{};
   std::vector<Thread> threads_;

@@ -11,6 +11,7 @@ GridRunner::GridRunner(unsigned workers, std::optional<std::uint64_t> shuffle)
 
 std::optional<std::string> GridRunner::run(const EmulatedLaunch& launch) {
   launch_ = &launch;
+  ++launches_;
   const auto [x, y, z] = launch.geometry.grid;
   blocks_ = static_cast<std::uint64_t>(x) * y * z;
   chunk_ = std::clamp<std::uint64_t>(blocks_ / (std::uint64_t{workers_} * 16), 1, 64);
@@ -45,9 +46,10 @@ BlockExecutor& GridRunner::executor_of_this_thread() {
 void GridRunner::work() {
   std::optional<std::string> failure;
   BlockExecutor& executor = executor_of_this_thread();
-  executor.prepare(*launch_, !shuffle_            ? WarpOrder::side_by_side
-                             : *shuffle_ % 2 == 0 ? WarpOrder::lowest_ahead
-                                                  : WarpOrder::highest_ahead);
+  executor.prepare(*launch_, launches_,
+                   !shuffle_            ? WarpOrder::side_by_side
+                   : *shuffle_ % 2 == 0 ? WarpOrder::lowest_ahead
+                                        : WarpOrder::highest_ahead);
   while (!failure) {
     const std::uint64_t first = next_block_.fetch_add(chunk_);
     if (first >= blocks_) {

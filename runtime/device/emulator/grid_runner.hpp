@@ -37,6 +37,7 @@ class GridRunner {
   std::optional<std::string> failure_;
 
   const EmulatedLaunch* launch_ = nullptr;
+  std::uint64_t launches_ = 0;
   std::uint64_t blocks_ = 0;
   std::vector<std::uint64_t> order_;  // of the blocks, where it is shuffled
   std::uint64_t chunk_ = 1;

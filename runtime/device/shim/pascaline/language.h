@@ -28,11 +28,12 @@
 #define __noinline__ __attribute__((noinline))
 
 // One worker thread runs one block at a time. AddressSanitizer puts red zones around plain static arrays only, so
-// there a single worker runs all blocks.
+// there a single worker runs all blocks. The compiler must not take what no code writes for zero: it is spoilt before
+// each block.
 #ifdef PASCALINE_ADDRESS_SANITIZER
 #define __shared__ static
 #else
-#define __shared__ thread_local
+#define __shared__ thread_local __attribute__((__used__))
 #endif
 
 namespace pascaline_host {

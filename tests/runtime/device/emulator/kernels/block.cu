@@ -118,6 +118,16 @@ extern "C" __global__ void too_much_shared(float* out) {
 }
 
 // What shared memory holds before anything is written to it, in a block's first and after another block's.
+// Compilers may take `never` for zero, and `only_zero` too.
+extern "C" __global__ void never_written_shared(int* out, int n) {
+  __shared__ int never[4];
+  __shared__ int only_zero[4];
+  if (n == 7) {
+    only_zero[0] = 0;
+  }
+  out[blockIdx.x] = blockIdx.x % 2 == 0 ? never[n & 3] : only_zero[n & 3];
+}
+
 extern "C" __global__ void unwritten_shared(int* static_words, int* dynamic_words) {
   __shared__ int words[33];
   extern __shared__ int of_launch[];
