@@ -121,6 +121,49 @@ TEST_F(CliReferenceTest, CheckAndSweepCountDuplicatesOfWrongResultsAlike) {
   expect_has(swept.out + swept.error, doubt);
 }
 
+TEST_F(CliReferenceTest, CheckOfAReadOfUnwrittenSharedMemoryFindsIt) {
+  for (const char* type : {"float", "int"}) {
+    for (const char* write : {"", "  if (n == 7) words[threadIdx.x] = 0;\n"}) {  // compilers may take both for zeros
+      this->write(std::string("extern \"C\" __global__ void own(const float* x, float* out, int n) {\n  __shared__ ") +
+                  type + " words[BLOCK];\n  int i = blockIdx.x * BLOCK + threadIdx.x;\n" + write +
+                  "  if (i < n) out[i] = x[i] + words[threadIdx.x];\n}\n");
+      const ProgramResult checked = run(on_own("check", {"--limit", "2"}));
+      EXPECT_EQ(checked.exit_code, 3) << checked.out;
+      expect_has(checked.out, "wrong_result: ");
+    }
+  }
+  this->write(
+      "extern \"C\" __global__ void own(const float* x, float* out, int n) {\n  extern __shared__ int words[];\n"
+      "  int i = blockIdx.x * BLOCK + threadIdx.x;\n  if (i < n) out[i] = x[i] + words[threadIdx.x];\n}\n",
+      {{"launch", {{"shared_bytes", "4 * BLOCK"}}}});
+  EXPECT_EQ(run(on_own("check")).exit_code, 3);
+}
+
+TEST_F(CliReferenceTest, CheckThatCannotFailIsToldOnce) {
+  const std::string source =
+      "extern \"C\" __global__ void own(const float* x, float* out, int n) {\n"
+      "  int i = blockIdx.x * BLOCK + threadIdx.x;\n  if (i < n) out[i] = 2.0f * x[i];\n}\n";
+  const auto expect_told = [&](const std::string& told) {
+    const ProgramResult checked = run(on_own("check", {"--limit", "4", "--problem", "N=64", "--problem", "N=96"}));
+    EXPECT_EQ(checked.exit_code, 0) << checked.out << checked.error;
+    const std::size_t first = checked.error.find(told);
+    EXPECT_NE(first, std::string::npos) << checked.error;
+    EXPECT_EQ(checked.error.find(told, first + 1), std::string::npos) << "once";
+    const ProgramResult swept = sweep_own();
+    expect_has(swept.out + swept.error, "own N=256: " + told);
+  };
+  write(source, {{"tolerance", {{"float32", 2.0}}}});
+  expect_told("the tolerance of output 'out' is so large that a kernel that writes only zeros passes");
+  write(source, {{"arguments",
+                  {{{"name", "x"}, {"buffer", "float32"}, {"access", "in"}, {"extent", "N"}, {"fill", "zero"}},
+                   {{"name", "out"}, {"buffer", "float32"}, {"access", "out"}, {"extent", "N"}},
+                   {{"name", "n"}, {"scalar", "int32"}, {"value", "N"}}}}});
+  expect_told("the reference's output 'out' is 0 everywhere, so a kernel that writes only zeros passes");
+  write(source);
+  const ProgramResult checked = run(on_own("check"));
+  EXPECT_EQ(checked.error.find("passes"), std::string::npos) << checked.error;
+}
+
 TEST_F(CliReferenceTest, CheckOfOtherArgumentsIsRefusedAsByEveryCompiler) {
   write(
       "extern \"C\" __global__ void own(const float* x, float* out, long long n) {\n"

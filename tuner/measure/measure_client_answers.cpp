@@ -41,7 +41,7 @@ void MeasureClient::handle(const json& message, std::vector<MeasureEvent>& event
     preparations_ = 0;
     times_.preparing_ms += message.at("busy_ms").get<double>();
     deadline_.allow_load();
-    events.emplace_back(ProblemPrepared{});
+    events.emplace_back(ProblemPrepared{message.at("weak").get<std::vector<std::string>>()});
   } else if (what == "refused") {
     refuse(message.at("reason").get<std::string>(), events);
   } else if (what == "gave_up") {

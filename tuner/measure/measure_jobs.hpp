@@ -75,7 +75,9 @@ struct FinalsDone {
 struct FinalistFailed {  ///< the finals go on without it
   Trial trial;
 };
-struct ProblemPrepared {};
+struct ProblemPrepared {
+  std::vector<std::string> weak_checks{};  ///< TrialRunner::weak_checks
+};
 struct ProblemRefused {
   std::string reason;
 };

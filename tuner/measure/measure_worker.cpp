@@ -172,7 +172,7 @@ void MeasureServer::problem(const json& message) {
     return refuse(error);  // no kernel, or no memory, for its operations
   }
   runner_->on_phase([this](std::string_view name) { phase(job_id_, name); });
-  writer_.send({{"is", "prepared"}, {"busy_ms", ms_since(start)}});
+  writer_.send({{"is", "prepared"}, {"busy_ms", ms_since(start)}, {"weak", runner_->weak_checks()}});
 }
 
 void MeasureServer::trial(const json& message) {

@@ -121,6 +121,43 @@ bool ProblemData::accepts(const Slot& slot, double value) {
   });
 }
 
+bool ProblemData::accepts_everywhere(const Slot& slot, double value) {
+  std::size_t at = 0;
+  return std::all_of(slot.expected.begin(), slot.expected.end(), [&](double expected) {
+    const double error = slot.bound->error(value, expected);
+    return error <= slot.bound->tolerance(value, expected, at++);
+  });
+}
+
+std::vector<std::string> ProblemData::weak_checks() const {
+  constexpr std::size_t kFew = 8;  // so few elements may be the same by chance
+  std::vector<std::string> found;
+  for (const Slot& slot : slots_) {
+    const std::vector<double>& expected = slot.expected;
+    if (!is_output(*slot.argument) || expected.empty()) {
+      continue;
+    }
+    const std::string& name = slot.argument->name;
+    const auto [low, high] = std::minmax_element(expected.begin(), expected.end());
+    if (std::all_of(expected.begin(), expected.end(), [](double value) { return value == 0; })) {
+      found.push_back(fmt::format(
+          "the reference's output '{}' is 0 everywhere, so a kernel that writes only zeros passes; do its inputs have "
+          "the right fill?",
+          name));
+    } else if (accepts_everywhere(slot, 0)) {
+      found.push_back(fmt::format(
+          "the tolerance of output '{}' is so large that a kernel that writes only zeros passes; make it smaller",
+          name));
+    } else if (expected.size() >= kFew && accepts_everywhere(slot, *low + (*high - *low) / 2)) {
+      found.push_back(fmt::format(
+          "the reference's output '{}' is the same everywhere within its tolerance, so a kernel that writes only this "
+          "value passes; do its inputs have the right fill?",
+          name));
+    }
+  }
+  return found;
+}
+
 // The naive kernel has its outputs, and what it adds to, in float64. The kernel itself, where it is the reference, has
 // them as they are.
 ElementType ProblemData::result_type(const Slot& slot) const {

@@ -44,6 +44,9 @@ class ProblemData {
   void poison_outputs(std::uint8_t poison = kPoisons.front());
   /// Whether an element that still holds the first poison could be taken for a right one.
   [[nodiscard]] bool poison_may_pass() const noexcept { return poison_may_pass_; }
+  /// A sentence for each output that a kernel could fill with one value and be right: the reference has the same
+  /// everywhere, or the tolerance is too large. It says nothing of the shape.
+  [[nodiscard]] std::vector<std::string> weak_checks() const;
   /// Uploads the drawn contents of the inputs again.
   void restore_inputs();
   /// The largest error where all elements are within their bounds, or that of the element furthest beyond its own;
@@ -98,6 +101,7 @@ class ProblemData {
   void require_changes() const;
   [[nodiscard]] std::string reference_text() const;
   [[nodiscard]] static bool accepts(const Slot& slot, double value);
+  [[nodiscard]] static bool accepts_everywhere(const Slot& slot, double value);
   void reference_on_device();
   void reference_on_host();
   [[nodiscard]] ElementType result_type(const Slot& slot) const;

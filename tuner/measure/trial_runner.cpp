@@ -79,6 +79,7 @@ void TrialRunner::prepare() {
     data_.reset();
     throw;
   }
+  weak_checks_ = data_->weak_checks();
   draws_ms_ += data_->draw_ms();
 }
 
@@ -261,7 +262,20 @@ void TrialRunner::launch(Ready& ready, std::uint8_t poison) {
 
 // Sets the reason and returns false if the kernel computes something else or writes where it must not.
 bool TrialRunner::verify(Trial& trial, Ready& ready) {
-  return verify(trial, ready, kPoisons.front()) && (!data_->poison_may_pass() || verify(trial, ready, kPoisons.back()));
+  if (!verify(trial, ready, kPoisons.front())) {
+    return false;
+  }
+  const auto& scratch = ready.arguments->scratch();
+  const bool poison_may_matter =
+      data_->poison_may_pass() ||
+      std::any_of(scratch.begin(), scratch.end(), [](const auto& one) { return one.fill == Fill::none; });
+  if (!poison_may_matter || verify(trial, ready, kPoisons.back())) {
+    return true;
+  }
+  trial.reason +=
+      ", although it was right over other bytes in outputs and scratch: it reads what it has not written, or "
+      "leaves elements unwritten";
+  return false;
 }
 
 bool TrialRunner::verify(Trial& trial, Ready& ready, std::uint8_t poison) {
@@ -271,9 +285,14 @@ bool TrialRunner::verify(Trial& trial, Ready& ready, std::uint8_t poison) {
     return false;
   }
   for (const LaunchArguments::Scratch& scratch : ready.arguments->scratch()) {
+    const std::string& name = space_->space().arguments[scratch.argument].name;
     if (!device_->guards_intact(scratch.buffer)) {
+      trial.reason = fmt::format("wrote outside of scratch buffer '{}'", name);
+      return false;
+    }
+    if (scratch.fill == Fill::zero && device_->checksum(scratch.buffer) != 0) {
       trial.reason =
-          fmt::format("wrote outside of scratch buffer '{}'", space_->space().arguments[scratch.argument].name);
+          fmt::format("left scratch buffer '{}' with values other than zero, which its next launch gets", name);
       return false;
     }
   }

@@ -42,6 +42,9 @@ class TrialRunner {
   /// CudaError or EmulatorError if memory is short, ReferenceError if there is nothing to compare results with.
   void prepare();
 
+  /// Of outputs whose check can hardly fail, once prepared (ProblemData::weak_checks).
+  [[nodiscard]] const std::vector<std::string>& weak_checks() const noexcept { return weak_checks_; }
+
   /// One trial; every outcome is in its status, nothing but faults of the environment is thrown. Look at
   /// `gave_up`, `cut_short` and `device_lost` afterwards.
   [[nodiscard]] Trial run(const Config& config, const Compiled& compiled, double best_us);
@@ -111,6 +114,7 @@ class TrialRunner {
   bool cut_short_ = false;
   std::vector<std::pair<Config, Binary>> wrong_;  ///< the first with each result that is not the reference's
   std::optional<Config> agrees_with_;
+  std::vector<std::string> weak_checks_;
   ProblemData::Results wrong_outputs_;  ///< of the last trial, if others may agree with them
   std::function<void(std::string_view)> phase_;
   double draws_ms_ = 0;  ///< spent on inputs and references so far

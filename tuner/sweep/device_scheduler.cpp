@@ -370,7 +370,10 @@ void DeviceScheduler::pump() {
     std::visit(Overloaded{[&](const TrialDone& done) { on_trial(done); }, [&](const TrialCut& cut) { on_cut(cut); },
                           [&](const FinalsDone& done) { on_finals(done); },
                           [&](const FinalistFailed& failed) { on_finalist_failed(failed); },
-                          [&](const ProblemPrepared&) { turn_.preparation = Preparation::ready; },
+                          [&](const ProblemPrepared& prepared) {
+                            turn_.preparation = Preparation::ready;
+                            task_->weak_checks = prepared.weak_checks;
+                          },
                           [&](const ProblemRefused& refused) { leave_out(refused.reason); },
                           [&](const MeasureTelemetry& telemetry) {
                             if (const std::string line = status_.hear(telemetry); !line.empty()) {

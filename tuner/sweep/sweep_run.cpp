@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/util/counted.hpp"
 #include "core/util/duration.hpp"
 #include "core/util/stop_check.hpp"
 #include "tuner/sweep/budget.hpp"
@@ -29,6 +30,23 @@ constexpr double kSlicesEach = 8;
 constexpr double kSearchShare = 0.65;  // of a first look, the rest is for its finals
 // For a launch that is about to end, and what it told to be stored.
 constexpr std::chrono::milliseconds kOvertime{1000};
+
+// One line for each output that is hardly checked, whichever shapes it is of.
+std::vector<std::string> weak_checks_of(const DevicePlan& plan) {
+  std::map<std::pair<std::string, std::string>, std::vector<std::string>> problems;  // by kernel and sentence
+  for (const auto& task : plan.tasks()) {
+    const Problem& problem = task->search.wanted().problem;
+    for (const std::string& weak : task->weak_checks) {
+      problems[{problem.kernel, weak}].push_back(problem.text());
+    }
+  }
+  std::vector<std::string> lines;
+  for (const auto& [key, of] : problems) {
+    const std::string others = of.size() == 1 ? "" : fmt::format(" and {}", counted(of.size() - 1, "other shape"));
+    lines.push_back(fmt::format("{}{}: {}", of.front(), others, key.second));
+  }
+  return lines;
+}
 
 }  // namespace
 
@@ -94,6 +112,9 @@ void SweepRun::sum_up() {
       if (const std::string doubt = task->agreement.doubt(task->kernel.own_space->reference); !doubt.empty()) {
         summary_.doubts.push_back(fmt::format("{}: {}", task->search.wanted().problem.text(), doubt));
       }
+    }
+    for (std::string& doubt : weak_checks_of(*plan)) {
+      summary_.doubts.push_back(std::move(doubt));
     }
     const std::vector<PhaseTime> times = phase_times(*plan, recorder_);
     summary_.phases.insert(summary_.phases.end(), times.begin(), times.end());

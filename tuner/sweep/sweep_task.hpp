@@ -124,6 +124,7 @@ struct SweepTask {
   double weight = 0;                   ///< calls by the model, or of a shape in between what it is taken to have
   int measured = 0;                    ///< configurations that took `spent_s`
   Agreement agreement{};               ///< of the results in this process
+  std::vector<std::string> weak_checks{};                  ///< of outputs whose check can hardly fail
   std::map<std::string, std::optional<Binary>> finalists;  ///< for the finals; without a binary: being compiled
 
   std::vector<RelatedProblem> elsewhere{};    ///< what other devices measured that the search begins with

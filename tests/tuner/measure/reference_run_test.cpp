@@ -49,8 +49,8 @@ class OwnKernel {
   }
   [[nodiscard]] const std::optional<Config>& agrees_with() const { return runner_->agrees_with(); }
   [[nodiscard]] const Space& space() const { return space_; }
+  [[nodiscard]] const std::vector<std::string>& weak_checks() const { return runner_->weak_checks(); }
 
- private:
   static nlohmann::json json_of(const std::string& type, const nlohmann::json& change) {
     nlohmann::json space = nlohmann::json::parse(R"json({
       "schema": 1, "kernel": "own", "dimensions": [{"name": "N", "example": 64}], "types": [],
@@ -70,6 +70,8 @@ class OwnKernel {
     }
     return space;
   }
+
+ private:
   [[nodiscard]] CompileRequest request(const Config& config) const {
     return compile_request(bound_, config, source_, BinaryKind::host_object, device_->info().architecture);
   }
@@ -104,6 +106,61 @@ TEST(ReferenceRun, AnElementThatItLeavesOutIsAFaultInEveryType) {
     EXPECT_EQ(OwnKernel("    out[i] = 1;", type).run(64).status, TrialStatus::ok) << type;
     EXPECT_EQ(OwnKernel("    out[i] = -1;", type).run(64).status, TrialStatus::ok) << type << ": as the poison";
     EXPECT_EQ(OwnKernel("    out[i] = 0x3C;", type).run(64).status, TrialStatus::ok) << type << ": as the other";
+  }
+}
+
+// The default with 32 threads does what is right; `wrong` is what others do.
+std::string unless_default(const std::string& wrong, const std::string& right = "    out[i] = 2;") {
+  return "    if (blockDim.x == 32) {\n" + right + "\n    } else {\n" + wrong + "\n    }";
+}
+
+TEST(ReferenceRun, ScratchThatIsReadBeforeItIsWrittenIsFound) {
+  for (const char* type : {"float32", "int32", "int8", "uint8", "float16"}) {
+    OwnKernel kernel(unless_default("    out[i] = scratch[i] > 0 ? 3 : 2;"), type);
+    EXPECT_EQ(kernel.run(64).status, TrialStatus::wrong_result) << type;
+  }
+  OwnKernel flag(unless_default("    out[i] = scratch[i] == -1 ? 2 : 3;"), "int32");
+  const Trial trial = flag.run(64);
+  EXPECT_EQ(trial.status, TrialStatus::wrong_result);
+  EXPECT_NE(trial.reason.find("it reads what it has not written"), std::string::npos) << trial.reason;
+  OwnKernel reference("    out[i] = scratch[i] == -1 ? 2 : 3;", "int32");
+  EXPECT_EQ(reference.run(32).status, TrialStatus::wrong_result) << "in the default, too";
+  OwnKernel own("    scratch[i] = i; out[i] = scratch[i] + 1;", "int32");
+  EXPECT_EQ(own.run(64).status, TrialStatus::ok);
+}
+
+TEST(ReferenceRun, ZeroedScratchMustBeZeroAgain) {
+  for (const char* type : {"float32", "int32", "int8"}) {
+    nlohmann::json change = OwnKernel::json_of(type, {});
+    change["arguments"][2]["fill"] = "zero";
+    OwnKernel dirty(unless_default("    scratch[i] = i == 63; out[i] = 2;"), type, change);
+    const Trial trial = dirty.run(64);
+    EXPECT_EQ(trial.status, TrialStatus::wrong_result) << type;
+    EXPECT_NE(trial.reason.find("left scratch buffer 'scratch' with values other than zero"), std::string::npos)
+        << trial.reason;
+    OwnKernel clean("    scratch[i] += 1; out[i] = scratch[i] + 1; scratch[i] = 0;", type, change);
+    EXPECT_EQ(clean.run(64).status, TrialStatus::ok) << type;
+  }
+}
+
+TEST(ReferenceRun, ACheckThatCannotFailIsTold) {
+  const auto told = [](OwnKernel&& kernel) {
+    EXPECT_EQ(kernel.run(64).status, TrialStatus::ok);
+    return kernel.weak_checks();
+  };
+  const std::string right = "    out[i] = 1 + x[i] * 0.5f;";
+  EXPECT_TRUE(told(OwnKernel(right)).empty());
+  EXPECT_TRUE(told(OwnKernel("    out[i] = i % 3;", "int32")).empty());
+  const std::vector<std::string> zeros = told(OwnKernel("    out[i] = 0;"));
+  ASSERT_EQ(zeros.size(), 1U);
+  EXPECT_NE(zeros.front().find("output 'out' is 0 everywhere"), std::string::npos) << zeros.front();
+  const std::vector<std::string> constant = told(OwnKernel("    out[i] = 7;", "int32"));
+  ASSERT_EQ(constant.size(), 1U);
+  EXPECT_NE(constant.front().find("output 'out' is the same everywhere"), std::string::npos) << constant.front();
+  for (const double tolerance : {1.0, 1e9}) {
+    const std::vector<std::string> large = told(OwnKernel(right, "float32", {{"tolerance", {{"float32", tolerance}}}}));
+    ASSERT_EQ(large.size(), 1U) << tolerance;
+    EXPECT_NE(large.front().find("tolerance of output 'out' is so large"), std::string::npos) << large.front();
   }
 }
 
