@@ -46,7 +46,7 @@ foreach(version ${versions})
       "launch": {"function": "halves", "block": ["BLOCK"], "grid": [1]},
       "arguments": [{"name": "x", "buffer": "float16", "access": "out", "extent": "N"}],
       "reference": {"default": true}, "tolerance": {"float16": 0}, "work": {"flops": "N", "bytes": "N"}}]])
-    run(${work}/prefix/bin/pascaline compile halves --kernels ${work}/kernels --spaces ${work}/spaces --nvrtc ${version}
+    run(${work}/prefix/bin/pascaline compile --kernel halves --kernels ${work}/kernels --spaces ${work}/spaces --nvrtc ${version}
       --cache ${work}/cache)
   endif()
 endforeach()
