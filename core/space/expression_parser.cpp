@@ -135,6 +135,16 @@ class ExpressionParser {
     out_.code_.push_back({op, operand});
   }
 
+  // Whether its last step compares, and is not the last one of a branch only.
+  static bool is_comparison(const Expression& other) {
+    const Op last = other.code_.back().op;
+    const auto end = static_cast<std::int64_t>(other.code_.size());
+    return last >= Op::less && last <= Op::not_equal &&
+           std::none_of(other.code_.begin(), other.code_.end(), [&](const Expression::Instruction& instruction) {
+             return instruction.op == Op::jump && instruction.operand == end;
+           });
+  }
+
   // Puts the whole of another expression in, as if it stood there in parentheses.
   void insert(const Expression& other) {
     if (out_.code_.size() + other.code_.size() > kMaxInstructions) {
@@ -174,6 +184,7 @@ class ExpressionParser {
       land(to_else);
       expect(":");
       ternary();
+      compared_ = {};
       land(to_end);
     }
     --nesting_;
@@ -211,35 +222,62 @@ class ExpressionParser {
     return nullptr;
   }
 
-  // A comparison that is not in parentheses.
+  // An operand that is a comparison: where it stands in the text, with and without its parentheses.
   struct Compared {
-    int precedence = 0;
-    std::size_t end = 0;  // of its operator
+    int precedence = 0;  // of its operator; 0: it is no comparison
+    bool enclosed = false;
+    std::size_t outer_begin = 0;
+    std::size_t begin = 0;
+    std::size_t operator_begin = 0;
+    std::size_t operator_end = 0;
+    std::size_t end = 0;
+    std::size_t outer_end = 0;
   };
   static constexpr int kEqualityPrecedence = 6;
   static constexpr int kOrderPrecedence = 7;
 
+  // The place after the last character before `end` that is no space.
+  [[nodiscard]] std::size_t before_space(std::size_t end) const {
+    while (end > 0 && std::isspace(static_cast<unsigned char>(text_[end - 1])) != 0) {
+      --end;
+    }
+    return end;
+  }
+
   [[nodiscard]] std::string trimmed(std::size_t begin, std::size_t end) const {
+    end = before_space(end);
     while (begin < end && std::isspace(static_cast<unsigned char>(text_[begin])) != 0) {
       ++begin;
-    }
-    while (end > begin && std::isspace(static_cast<unsigned char>(text_[end - 1])) != 0) {
-      --end;
     }
     return std::string(text_.substr(begin, end - begin));
   }
 
-  // In C `a < b < c` compares 0 or 1 with c, which nobody means.
-  [[noreturn]] void refuse_chain(std::size_t begin, const Compared& first, std::size_t second) {
-    const std::size_t end = position_;
-    position_ = second;
-    fail(fmt::format("comparisons cannot be chained; write {} && {}", trimmed(begin, second), trimmed(first.end, end)));
+  [[nodiscard]] static bool is_chain(const Compared& left, const BinaryOperator& by, const Compared& right) {
+    const bool continued = !left.enclosed && left.precedence == by.precedence;
+    const bool ordered = by.precedence == kOrderPrecedence;
+    return continued || (ordered && (left.precedence != 0) != (right.precedence != 0));
+  }
+
+  // In C `a < b < c`, as `(a < b) < c`, compares 0 or 1 with c, which nobody means. Two comparisons may be ordered:
+  // `(a < b) <= (c < d)` is true where the second follows from the first.
+  [[noreturn]] void refuse_chain(const Compared& left, std::size_t begin, std::size_t by, const Compared& right) {
+    const auto text = [this](std::size_t from, std::size_t to) { return std::string(text_.substr(from, to - from)); };
+    const Compared& inner = left.precedence != 0 ? left : right;
+    std::string first = trimmed(inner.begin, inner.end);
+    std::string second = trimmed(inner.operator_end, inner.end) + text(inner.outer_end, before_space(position_));
+    if (left.precedence == 0) {
+      second = std::move(first);
+      first = text(begin, inner.outer_begin) + trimmed(inner.begin, inner.operator_begin);
+    }
+    position_ = by;
+    fail(inner.operator_end == 0 ? fmt::format("comparisons cannot be chained; {} is 0 or 1, join comparisons by &&",
+                                               trimmed(inner.outer_begin, inner.outer_end))
+                                 : fmt::format("comparisons cannot be chained; write {} && {}", first, second));
   }
 
   void binary(int least) {
     skip_space();
     const std::size_t begin = position_;
-    Compared compared;
     unary();
     for (;;) {
       skip_space();
@@ -251,7 +289,7 @@ class ExpressionParser {
         }
         position_ += 2;
         logical(is_and);
-        compared = {};
+        compared_ = {};
         continue;
       }
       const BinaryOperator* found = peek_operator(least);
@@ -259,14 +297,16 @@ class ExpressionParser {
         return;
       }
       const std::size_t token = position_;
+      const Compared left = compared_;
       position_ += found->token.size();
       const std::size_t end = position_;
       binary(found->precedence + 1);
-      if (compared.precedence == found->precedence) {
-        refuse_chain(begin, compared, token);
+      if (is_chain(left, *found, compared_)) {
+        refuse_chain(left, begin, token, compared_);
       }
       const bool compares = found->precedence == kEqualityPrecedence || found->precedence == kOrderPrecedence;
-      compared = compares ? Compared{found->precedence, end} : Compared{};
+      const std::size_t last = before_space(position_);
+      compared_ = compares ? Compared{found->precedence, false, begin, begin, token, end, last, last} : Compared{};
       emit(found->op, 1);
     }
   }
@@ -279,6 +319,7 @@ class ExpressionParser {
     if (next == '-' || next == '~' || next == '+' || (next == '!' && !not_equal)) {
       ++position_;
       unary();
+      compared_ = {};
       if (next != '+') {
         emit(next == '-' ? Op::negate : next == '~' ? Op::bitwise_not : Op::logical_not, 0);
       }
@@ -293,9 +334,14 @@ class ExpressionParser {
       fail("expected a value before the end");
     }
     const auto next = static_cast<unsigned char>(text_[position_]);
+    const std::size_t begin = position_;
+    compared_ = {};
     if (accept("(")) {
       ternary();
       expect(")");
+      compared_.enclosed = true;
+      compared_.outer_begin = begin;
+      compared_.outer_end = position_;
     } else if (std::isdigit(next) != 0) {
       number();
     } else if (std::isalpha(next) != 0 || next == '_') {
@@ -350,6 +396,9 @@ class ExpressionParser {
   void load(std::string_view symbol, std::size_t start) {
     if (const Expression* definition = symbols_.definition(symbol)) {
       insert(*definition);
+      if (is_comparison(*definition)) {
+        compared_ = {.precedence = kOrderPrecedence, .enclosed = true, .outer_begin = start, .outer_end = position_};
+      }
       return;
     }
     const auto slot = symbols_.slot(symbol);
@@ -387,6 +436,7 @@ class ExpressionParser {
         ternary();
       }
       expect(")");
+      compared_ = {};
       emit(function->op, function->arguments - 1);
       return;
     }
@@ -412,12 +462,14 @@ class ExpressionParser {
     of_type("tailof", Op::add);
     emit(Op::multiply, 1);
     of_type("headof", Op::add);
+    compared_ = {};
     expect(")");
   }
 
   std::string_view text_;
   const Symbols& symbols_;
   std::size_t position_ = 0;
+  Compared compared_;  // the operand read last
   int nesting_ = 0;
   int depth_ = 0;
   Expression out_;

@@ -15,6 +15,8 @@ Symbols symbols() {
   symbols.forbid("STORAGE", "it is a type; use sizeof(STORAGE)");
   symbols.add_size_of("STORAGE");
   symbols.add_forbidden("MODE", "its values are not integers");
+  symbols.define("IS_LARGE", Expression::parse("32 < A", symbols));
+  symbols.define("SIZE", Expression::parse("A > 1 ? A : A == 0", symbols));
   return symbols;
 }
 
@@ -62,6 +64,13 @@ const BadText kBadTexts[] = {
     {"1 != A >= 3 > 2", 13, "write A >= 3 && 3 > 2"},
     {"A ? 1 < A < 3 : 0", 11, "write 1 < A && A < 3"},
     {"min(1 > A > 3, 2)", 11, "write 1 > A && A > 3"},
+    {"(32 < A) < 512", 10, "comparisons cannot be chained; write 32 < A && A < 512"},
+    {"(( 32<A ))<=512", 11, "write 32<A && A<=512"},
+    {"1 + 511 > (32 < A)", 9, "write 1 + 511 > 32 && 32 < A"},
+    {"A && (A == 1) < 2", 15, "write A == 1 && 1 < 2"},
+    {"(A > 1 > 0) == 0", 8, "write A > 1 && 1 > 0"},
+    {"IS_LARGE < 512", 10, "comparisons cannot be chained; IS_LARGE is 0 or 1, join comparisons by &&"},
+    {"512 >= (IS_LARGE)", 5, "(IS_LARGE) is 0 or 1"},
     {"A += 1", 4, "expected a value before '='"},
     {"A, 1", 2, "unexpected ','"},
     {"A <=> 1", 5, "expected a value before '>'"},
@@ -83,6 +92,16 @@ TEST(ExpressionErrorTest, SaysWhatIsWrongAndWhere) {
       EXPECT_EQ(error.column(), test.column) << test.text << ": " << error.what();
       EXPECT_NE(std::string(error.what()).find(test.message), std::string::npos) << test.text << ": " << error.what();
     }
+  }
+}
+
+TEST(ExpressionErrorTest, TwoComparisonsMayBeCompared) {
+  const Symbols known = symbols();
+  const std::int64_t slots[] = {3, 1, 0, 0};
+  for (const char* text : {"(A > 1) == (min_blocks > 0)", "(A > 1) != (A > 3)", "(A == 3) == 1", "A < 4 == min_blocks",
+                           "(A > 5) <= (A > 2)", "IS_LARGE == 0", "(A > 1) + (A > 2) >= 2", "(A > 1 ? A : 0) > 2",
+                           "SIZE > 2", "min(A > 1, A > 2) > 0", "-(A > 1) < 0"}) {
+    EXPECT_EQ(Expression::parse(text, known).evaluate(slots), 1) << text;
   }
 }
 

@@ -81,6 +81,10 @@ ExpressionTree ExpressionTree::random(std::mt19937_64& random, std::span<const s
     tree.op_ =
         std::next(binary_operators().begin(), static_cast<std::ptrdiff_t>(random() % binary_operators().size()))->first;
     add(2);
+    const bool orders = tree.precedence() == binary_operators().at("<");
+    if (orders && tree.children_[0].compares() != tree.children_[1].compares()) {
+      tree.op_ = "==";  // a comparison in a chain is refused
+    }
   }
   return tree;
 }
@@ -94,6 +98,10 @@ int ExpressionTree::precedence() const {
   }
   const auto binary = binary_operators().find(op_);
   return binary != binary_operators().end() ? binary->second : kPrimary;
+}
+
+bool ExpressionTree::compares() const {
+  return precedence() == binary_operators().at("==") || precedence() == binary_operators().at("<");
 }
 
 std::string ExpressionTree::operand(std::size_t index, int least, std::mt19937_64& random) const {
@@ -122,8 +130,7 @@ std::string ExpressionTree::text(std::mt19937_64& random) const {
     const std::string second = children_.size() > 1 ? std::string(",") + space + operand(1, 0, random) : "";
     return op_ + space + "(" + operand(0, 0, random) + second + ")";
   }
-  const bool compares = own == binary_operators().at("==") || own == binary_operators().at("<");  // never in a chain
-  return operand(0, compares ? own + 1 : own, random) + space + op_ + space + operand(1, own + 1, random);
+  return operand(0, compares() ? own + 1 : own, random) + space + op_ + space + operand(1, own + 1, random);
 }
 
 std::optional<std::int64_t> ExpressionTree::unary_value(std::int64_t operand) const {

@@ -23,6 +23,7 @@ class ExpressionTree {
 
  private:
   int precedence() const;
+  [[nodiscard]] bool compares() const;
   [[nodiscard]] std::string operand(std::size_t index, int least, std::mt19937_64& random) const;
   [[nodiscard]] std::optional<std::int64_t> binary_value(std::int64_t left, std::int64_t right) const;
   [[nodiscard]] std::optional<std::int64_t> unary_value(std::int64_t operand) const;
