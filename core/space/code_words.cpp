@@ -204,6 +204,12 @@ bool is_identifier(std::string_view name) noexcept {
   return !name.empty() && is_letter(name.front()) && std::all_of(name.begin(), name.end(), is_part);
 }
 
+std::optional<std::string> why_cuda_has_name(std::string_view name) {
+  return is_among(name, {"threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize"})
+             ? std::optional<std::string>("is a variable that CUDA gives every kernel; choose another name")
+             : std::nullopt;
+}
+
 std::optional<std::string> why_no_code_name(std::string_view name) {
   if (!is_identifier(name)) {
     return "is not an identifier of C++";
@@ -214,7 +220,7 @@ std::optional<std::string> why_no_code_name(std::string_view name) {
   if (name.front() == '_' || name.find("__") != std::string_view::npos) {
     return "is reserved for the compiler, as is every name that begins with '_' or contains '__'";
   }
-  return std::nullopt;
+  return why_cuda_has_name(name);
 }
 
 std::optional<std::string> why_no_macro_name(std::string_view name) {

@@ -19,7 +19,11 @@ namespace pascaline {
 /// Whether C++ takes it for a name: letters and digits of ASCII and `_`, no digit in front.
 [[nodiscard]] bool is_identifier(std::string_view name) noexcept;
 
-/// Of a function or macro of a kernel: an identifier that is no word of C++ and not reserved for the compiler.
+/// Of any name of a space: no variable that CUDA gives every kernel.
+[[nodiscard]] std::optional<std::string> why_cuda_has_name(std::string_view name);
+
+/// Of a function or macro of a kernel: an identifier that is no word of C++, no variable of CUDA and not reserved for
+/// the compiler.
 [[nodiscard]] std::optional<std::string> why_no_code_name(std::string_view name);
 
 /// Of a macro of a kernel: as a name in code, and none of the program's own.

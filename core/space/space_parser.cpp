@@ -83,6 +83,7 @@ class SpaceReader {
     if (name.starts_with("device_")) {
       place.fail("names that begin with 'device_' are reserved for the device's limits");
     }
+    require(place, name, why_cuda_has_name(name));
     try {
       add();
     } catch (const Error& error) {

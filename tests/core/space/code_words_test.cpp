@@ -14,8 +14,11 @@ TEST(CodeWords, NamesInCodeAreIdentifiersOfTheirOwn) {
     EXPECT_FALSE(why_no_code_name(name)) << name;
     EXPECT_FALSE(why_no_macro_name(name)) << name;
   }
-  for (const char* name : {"", "9x", "a-b", "a b", "f(x)", "a::b", "k);int y=system(\"id\"", "\xc3\xa9", "x\n", "x;",
-                           "int", "return", "asm", "defined", "xor", "_x", "_X", "__syncthreads", "a__b"}) {
+  for (const char* name :
+       {"",         "9x",      "a-b",     "a b",           "f(x)",   "a::b",      "k);int y=system(\"id\"",
+        "\xc3\xa9", "x\n",     "x;",      "int",           "return", "asm",       "defined",
+        "xor",      "_x",      "_X",      "__syncthreads", "a__b",   "threadIdx", "blockIdx",
+        "blockDim", "gridDim", "warpSize"}) {
     EXPECT_TRUE(why_no_code_name(name)) << name;
   }
   EXPECT_TRUE(why_no_code_name(std::string("x\0y", 3)));
@@ -37,6 +40,7 @@ TEST(CodeWords, MacrosAreNumbersAndNames) {
   EXPECT_FALSE(why_no_define("PASCALINE_REFERENCE=1"));
   EXPECT_FALSE(why_no_define("FLAG"));
   EXPECT_TRUE(why_no_define("A B=1"));
+  EXPECT_TRUE(why_no_compiler_option("-DwarpSize=32"));
   EXPECT_TRUE(why_no_define("A="));
   EXPECT_TRUE(why_no_define("A=system(1)"));
 }
