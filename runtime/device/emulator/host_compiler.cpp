@@ -237,7 +237,8 @@ std::string unit_text(const CompileRequest& request, const fs::path& parent) {
   text += rewrite_for_emulator(source.text, bounded_function(request));
   text += "\n" + undefine_lines(macros);
   const std::string name = declared_kernel(source, request.function).name;
-  text += fmt::format("#line 1 \"{}\"\nusing PascalineKernel = decltype({});\n", kNoKernel, name);
+  text += fmt::format("#line 1 \"{}\"\nusing PascalineKernel = pascaline_host::Undefaulted<decltype({})>::Type;\n",
+                      kNoKernel, name);
   text += fmt::format("#line 1 \"{}\"\nextern \"C\" __attribute__((visibility(\"hidden\"))) PascalineKernel {};\n",
                       kNoCLinkage, request.function);
   text += fmt::format("#line 1 \"pascaline_launcher\"\nPASCALINE_HOST_KERNEL({})\n", request.function);

@@ -30,6 +30,15 @@ struct Signature<void (*)(Parameters...)> {
   }
 };
 
+/// The type of a function without its default arguments, which another declaration must not repeat.
+template <typename Function>
+struct Undefaulted;
+
+template <typename Result, typename... Parameters>
+struct Undefaulted<Result(Parameters...)> {
+  using Type = Result(Parameters...);
+};
+
 inline ThreadView** current_slot() { return &current; }
 
 }  // namespace pascaline_host

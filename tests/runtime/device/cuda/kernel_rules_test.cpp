@@ -42,6 +42,15 @@ TEST(KernelRules, AKernelMayBeInANamespace) {
   expect_all_compile("namespace app::deep { extern \"C\" { __global__ void k(float* x) { *x = 1; } } }");
 }
 
+TEST(KernelRules, ParametersMayHaveDefaults) {
+  expect_all_compile("extern \"C\" __global__ void k(float* x, int m = 3) { *x = m; }");
+  expect_all_compile("namespace a { extern \"C\" __global__ void k(float* x = nullptr, int m = 1 + 2) { *x = m; } }");
+  expect_all_compile(
+      "extern \"C\" __global__ void k(float* x, int m = 3);\n"
+      "extern \"C\" __global__ void k(float* x, int m) { *x = m; }");
+  expect_all_refuse("__global__ void k(float* x, int m = 3) { *x = m; }", "test.cu: error: k is not extern \"C\"; ");
+}
+
 TEST(KernelRules, BlocksBeyondTheLaunchBoundsAreRefused) {
   const std::string reason = "test.cu: error: k has __launch_bounds__ of 128 threads, but its blocks have 256";
   const std::string body = "k(float* x) { *x = 1; }";
