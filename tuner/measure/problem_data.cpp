@@ -13,6 +13,7 @@
 #include "runtime/formats/packed_matrix.hpp"
 #include "runtime/ops/reference.hpp"
 #include "tuner/measure/problem_memory.hpp"
+#include "tuner/measure/trial_setup.hpp"
 
 namespace pascaline {
 namespace {
@@ -54,7 +55,20 @@ bool has_poison(const std::vector<double>& values, double poison) {
                      [&](double value) { return std::isnan(value) || is_poisoned(value, poison); });
 }
 
+// As messages name it.
+std::string text_of_reference(const Space& space, const Config& baseline) {
+  return space.reference.kernel ? fmt::format("the reference kernel '{}'", space.reference.kernel->function)
+                                : fmt::format("the reference, the kernel with {},", baseline.text());
+}
+
 }  // namespace
+
+void require_reference_fits(const BoundSpace& space, const Resources& resources, const Config& baseline) {
+  const Launch& launch = space.space().reference.kernel.value_or(space.space().launch);
+  if (const auto why = exceeds_limits(resources, space.geometry(launch, baseline), space.limits())) {
+    throw ReferenceError(fmt::format("{} cannot be launched: {}", text_of_reference(space.space(), baseline), *why));
+  }
+}
 
 ProblemData::ProblemData(Device& device, const BoundSpace& space, Kernel reference, Config baseline)
     : device_(&device),
@@ -288,10 +302,7 @@ void ProblemData::require_changes() const {
   }
 }
 
-std::string ProblemData::reference_text() const {
-  return reference_is_itself() ? fmt::format("the reference, the kernel with {},", baseline_.text())
-                               : fmt::format("the reference kernel '{}'", space_->space().reference.kernel->function);
-}
+std::string ProblemData::reference_text() const { return text_of_reference(space_->space(), baseline_); }
 
 void ProblemData::reference_on_host() {
   std::vector<std::vector<double>> inputs;

@@ -25,6 +25,9 @@ class ReferenceError : public Error {
 /// integer's right value, as NaN may be: what still passes is launched again with the second.
 inline constexpr std::array<std::uint8_t, 2> kPoisons{0xFF, 0x3C};
 
+/// Throws ReferenceError if the reference's code, which uses these resources, cannot be launched with `baseline`.
+void require_reference_fits(const BoundSpace& space, const Resources& resources, const Config& baseline);
+
 /// Buffers of one problem on a device, its drawn inputs, and what the outputs must be (in float64).
 class ProblemData {
  public:

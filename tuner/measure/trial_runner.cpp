@@ -64,6 +64,9 @@ void TrialRunner::prepare() {
   if (data_ || place_) {
     return;
   }
+  if (reference_) {
+    require_reference_fits(*space_, reference_->binary.resources, reference_->config);
+  }
   phase("inputs");
   if (kernels_) {
     auto place = std::make_unique<PlaceBench>(*device_, *kernels_, space_->problem(), seed_);
@@ -137,6 +140,15 @@ Trial TrialRunner::run(const Config& config, const Compiled& compiled, double be
 }
 
 void TrialRunner::run_compiled(Trial& trial, const Binary& binary, double best_us) {
+  const auto too_large =
+      kernels_
+          ? std::nullopt
+          : exceeds_limits(binary.resources, space_->geometry(space_->space().launch, trial.config), space_->limits());
+  if (too_large) {
+    trial.status = TrialStatus::rejected;
+    trial.reason = *too_large;
+    return;
+  }
   try {
     prepare();  // what else fails here is the problem's or the machine's fault, not the configuration's
   } catch (const ReferenceError& error) {
@@ -165,12 +177,6 @@ void TrialRunner::run_compiled(Trial& trial, const Binary& binary, double best_u
 }
 
 void TrialRunner::load_verify_measure(Trial& trial, const Binary& binary, double best_us) {
-  const Geometry geometry = space_->geometry(space_->space().launch, trial.config);
-  if (const auto problem = exceeds_limits(binary.resources, geometry, space_->limits())) {
-    trial.status = TrialStatus::rejected;
-    trial.reason = *problem;
-    return;
-  }
   const auto verify_start = Clock::now();
   Ready ready = make_ready(trial.config, binary);
   trial.load_ms = ms_since(verify_start);
