@@ -229,7 +229,10 @@ Config KernelOptions::load_config(const BoundSpace& bound) const {
 void DeviceOptions::add_to(CLI::App& command, const char* nvrtc_help) {
   command.add_option("-d,--device", device, "cuda:N or emulator (default: cuda:0 where there is a GPU, else emulator)")
       ->check(device_name());
-  command.add_option("--target", target, "Architecture whose code is run, e.g. sm_61 (default: the device's own)")
+  command
+      .add_option("--target", target,
+                  "Architecture whose code is run, e.g. sm_61 (default: the device's own); on the emulator only its "
+                  "limits count")
       ->check(target_name());
   command.add_option("--nvrtc", nvrtc, nvrtc_help)->transform(nvrtc_choice());
   command.add_option("--cache", cache, "Folder for compiled kernels (default: ~/.cache/pascaline)");

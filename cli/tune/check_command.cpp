@@ -23,6 +23,7 @@
 #include "runtime/device/emulator/sanitized_run.hpp"
 #include "runtime/dispatch/planner.hpp"
 #include "tuner/compile/compile_variants.hpp"
+#include "tuner/compile/target_verdicts.hpp"
 #include "tuner/measure/agreement.hpp"
 #include "tuner/measure/problem_memory.hpp"
 #include "tuner/measure/trial_runner.hpp"
@@ -34,6 +35,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::chrono::minutes kCheckLimit{10};  // of one configuration
+constexpr const char* kTarget = "sm_61";         // whose limits the emulated device has
 
 struct CheckCommandOptions {
   KernelOptions kernel;
@@ -253,9 +255,23 @@ std::vector<Config> configurations(const CheckCommandOptions& options, const Bou
   return configs;
 }
 
+// Runs one configuration on the emulated device and compares it with the target's verdict, which ends the run where it
+// is a refusal. Nothing if this was interrupted.
+std::optional<Verdict> check_config(const HostCompiler& compiler, const std::vector<std::string>& command,
+                                    TargetVerdicts& target, std::size_t index, const Config& config) {
+  const SanitizedRun run =
+      run_sanitized(compiler, command, kCheckLimit, [&] { return interrupted().load() || target.refuses(index); });
+  if (const auto refused = target.refusal(index, interrupted())) {
+    return Verdict{.config = config,
+                   .text = fmt::format("{}: {}", name_of(refused->status), refused->reason),
+                   .status = refused->status};
+  }
+  return run.stopped || interrupted() ? std::nullopt : std::optional(judge(run, config));
+}
+
 // Checks one problem's configurations; adds a row each. Returns how many are bad.
-int check_problem(const CheckCommandOptions& options, const HostCompiler& compiler, const BoundSpace& bound, json& rows,
-                  std::set<std::string>& weak_checks) {
+int check_problem(const CheckCommandOptions& options, const HostCompiler& compiler, const BoundSpace& bound,
+                  TargetVerdicts& target, json& rows, std::set<std::string>& weak_checks) {
   const Plan first = first_plan(options, bound);
   const bool fallback = first.provenance == Provenance::fallback;
   if (fallback && !options.as_json) {
@@ -265,21 +281,22 @@ int check_problem(const CheckCommandOptions& options, const HostCompiler& compil
   require_problem_memory(*open_device("emulator"), bound, needs_reference_code(bound.space().reference, true));
   int bad = 0;
   Agreement agreement;
-  std::int64_t checked = 0;
   bool told = false;          // how they are compared
   std::vector<Config> wrong;  // the first with each result that is not the reference's
-  for (const Config& config : configurations(options, bound, first.config)) {
-    if (interrupted()) {
+  const std::vector<Config> configs = configurations(options, bound, first.config);
+  target.begin(bound, configs);
+  for (std::size_t i = 0; i < configs.size(); ++i) {
+    const Config& config = configs[i];
+    const std::optional<Verdict> checked =
+        interrupted()
+            ? std::nullopt
+            : check_config(compiler, child_command(options, bound.problem(), config, wrong), target, i, config);
+    if (!checked) {
       return bad;
     }
-    const SanitizedRun run = run_sanitized(compiler, child_command(options, bound.problem(), config, wrong),
-                                           kCheckLimit, [] { return interrupted().load(); });
-    if (run.stopped) {
-      return bad;
-    }
-    const Verdict verdict = judge(run, config);
+    const Verdict& verdict = *checked;
     bad += verdict.good ? 0 : 1;
-    agreement.add(++checked, verdict.status, verdict.agrees_with);
+    agreement.add(static_cast<std::int64_t>(i) + 1, verdict.status, verdict.agrees_with);
     if (!verdict.note.empty() && !std::exchange(told, true)) {
       fmt::print(options.as_json ? stderr : stdout, "{}: {}\n", bound.problem().text(), clean_line(verdict.note));
     }
@@ -316,11 +333,14 @@ int check(const CheckCommandOptions& options) {
   const Space space = options.kernel.load_space();
   const HostCompiler compiler = HostCompiler::find();
   const DeviceLimits limits = emulated_device_info().limits;
+  const KernelSource source = KernelSource::load(kernel_file(options.kernel.kernels(), space.kernel, ".cu"), space);
+  TargetVerdicts target(kTarget, source, cache_folder());
   json rows = json::array();
   int bad = 0;
   std::set<std::string> weak_checks;  // told of the first shape that has them
   for (const Problem& problem : options.kernel.load_problems(space)) {
-    bad += check_problem(options, compiler, BoundSpace(space, problem, limits), rows, weak_checks);
+    const BoundSpace bound(space, problem, limits);
+    bad += check_problem(options, compiler, bound, target, rows, weak_checks);
     if (interrupted()) {
       return kInterrupted;
     }
@@ -328,14 +348,18 @@ int check(const CheckCommandOptions& options) {
   if (options.as_json) {
     fmt::print("{}\n", rows.dump(2));
   }
+  if (!target.why_not().empty()) {
+    fmt::print(options.as_json ? stderr : stdout, "not compiled for {}: {}\n", kTarget, clean_line(target.why_not()));
+  }
   return bad == 0 ? kSuccess : kNegative;
 }
 
 }  // namespace
 
 void add_check_command(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand(
-      "check", "Run configurations on the emulated device under AddressSanitizer and verify their results");
+  CLI::App* command = app.add_subcommand("check",
+                                         "Compile configurations for sm_61, run them on the emulated device under "
+                                         "AddressSanitizer and verify their results");
   const auto options = std::make_shared<CheckCommandOptions>();
   options->kernel.add_kernel_to(*command);
   options->kernel.add_problems_to(*command);
@@ -350,7 +374,9 @@ void add_check_command(CLI::App& app, Action& action) {
   command->add_flag("--json", options->as_json, "Print JSON");
   command->footer(
       "Choose small shapes: threads are emulated one by one. Without --set the default is checked or, where it is not\n"
-      "valid, the valid configuration closest to it. Exit code 3 if a fault is found.\n\nExamples:\n"
+      "valid, the valid configuration closest to it. A configuration that NVRTC refuses for sm_61 is a fault; where "
+      "no\n"
+      "NVRTC is found, the last line says so. Exit code 3 if a fault is found.\n\nExamples:\n"
       "  pascaline check --problem M=33,N=65,K=17\n"
       "  pascaline check --kernels my/kernels --spaces my/spaces --kernel saxpy --problem N=1000 --limit 10");
   command->callback([&action, options] { action = [options] { return check(*options); }; });

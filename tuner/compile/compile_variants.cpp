@@ -13,26 +13,6 @@
 namespace pascaline {
 namespace {
 
-CompiledVariant assess(const BoundSpace& bound, const Config& config, Compiled compiled) {
-  CompiledVariant variant;
-  variant.config = config;
-  variant.status = compiled.status;
-  variant.reason = compiled.result.reason;
-  variant.binary = std::move(compiled.result.binary);
-  if (variant.status != TrialStatus::ok) {
-    return variant;
-  }
-  const Geometry geometry = bound.geometry(bound.space().launch, config);
-  const Resources& resources = variant.binary.resources;
-  variant.occupancy = occupancy(bound.limits(), static_cast<int>(geometry.threads()), resources.registers,
-                                std::int64_t{resources.static_shared_bytes} + geometry.shared_bytes);
-  if (const auto problem = exceeds_limits(resources, geometry, bound.limits())) {
-    variant.status = TrialStatus::rejected;
-    variant.reason = *problem;
-  }
-  return variant;
-}
-
 // Variants to compile: counted one by one only where a limit does not make that needless.
 std::uint64_t number_wanted(const SearchDomain& domain, const BoundSpace& bound, std::uint64_t limit,
                             const StopCheck& check) {
@@ -88,7 +68,7 @@ void compile_each(const BoundSpace& bound, const VariantOptions& options, std::u
     }
     if (auto compiled = pool.wait(std::chrono::milliseconds(200))) {
       const auto job = in_flight.find(compiled->id);
-      CompiledVariant variant = assess(bound, job->second.first, std::move(*compiled));
+      CompiledVariant variant = assess(bound, bound.space().launch, job->second.first, std::move(*compiled));
       variant.compiler = *job->second.second;
       each(variant);
       in_flight.erase(job);
@@ -97,6 +77,26 @@ void compile_each(const BoundSpace& bound, const VariantOptions& options, std::u
 }
 
 }  // namespace
+
+CompiledVariant assess(const BoundSpace& bound, const Launch& launch, const Config& config, Compiled compiled) {
+  CompiledVariant variant;
+  variant.config = config;
+  variant.status = compiled.status;
+  variant.reason = compiled.result.reason;
+  variant.binary = std::move(compiled.result.binary);
+  if (variant.status != TrialStatus::ok) {
+    return variant;
+  }
+  const Geometry geometry = bound.geometry(launch, config);
+  const Resources& resources = variant.binary.resources;
+  variant.occupancy = occupancy(bound.limits(), static_cast<int>(geometry.threads()), resources.registers,
+                                std::int64_t{resources.static_shared_bytes} + geometry.shared_bytes);
+  if (const auto problem = exceeds_limits(resources, geometry, bound.limits())) {
+    variant.status = TrialStatus::rejected;
+    variant.reason = *problem;
+  }
+  return variant;
+}
 
 CompilerChoice variant_compilers(const std::string& architecture, const std::string& nvrtc) {
   const bool on_host = is_emulator_name(architecture);

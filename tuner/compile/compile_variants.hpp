@@ -42,6 +42,10 @@ struct VariantPlan {
   std::uint64_t variants = 0;  ///< of all compilers
 };
 
+/// A finished compilation, rejected where the device of `bound` cannot launch it so.
+[[nodiscard]] CompiledVariant assess(const BoundSpace& bound, const Launch& launch, const Config& config,
+                                     Compiled compiled);
+
 /// Compilers for an architecture without a device. Throws as `find_compilers`.
 [[nodiscard]] CompilerChoice variant_compilers(const std::string& architecture, const std::string& nvrtc);
 
