@@ -216,6 +216,14 @@ TEST(ReferenceRun, IsOfTheBaselineWhereTheDefaultIsExcluded) {
   EXPECT_EQ(own.run(16).status, TrialStatus::ok);
 }
 
+TEST(ReferenceRun, OneBeyondTheLimitsOfABlockIsAFaultNotOfTheMachine) {
+  OwnKernel own("    __shared__ float fixed[11 * 1024];\n    fixed[i] = x[i];\n    out[i] = fixed[i];", "float32",
+                {{"launch", {{"shared_bytes", "256 * BLOCK"}}}});
+  EXPECT_EQ(own.run(32).reason, "53248 bytes of shared memory per block; the device has 49152");
+  expect_refused(own.run(8),
+                 "the reference, the kernel with BLOCK=32, cannot be launched: 53248 bytes of shared memory");
+}
+
 TEST(ReferenceRun, WrongResultsThatAgreeAreToldApart) {
   OwnKernel own("    out[i] = blockDim.x == 32 ? 1 : blockDim.x == 16 ? x[i] : 2.0f * x[i] + 1e-8f * blockDim.x;");
   EXPECT_EQ(own.run(32).status, TrialStatus::ok);
