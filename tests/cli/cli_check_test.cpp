@@ -63,8 +63,8 @@ TEST_F(CliCheckTest, WhatNvrtcRefusesIsAFault) {
     GTEST_SKIP() << "no NVRTC for sm_61";
   }
   const HostOnly kernels[] = {
-      {"float twice(float v) { return 2 * v; }", "twice(x[i])", "own.cu(4): error: "},
-      {"static const char* names[] = {\"a\", \"b\"};", "x[i] + names[i % 2][0]", "own.cu(4): error: "},
+      {"float twice(float v) { return 2 * v; }", "twice(x[i])", "own.cu("},
+      {"static const char* names[] = {\"a\", \"b\"};", "x[i] + names[i % 2][0]", "own.cu("},
       {"#include <vector>", "x[i]", "own.cu(1): "},
       {"#include <iostream>", "x[i]", "own.cu(1): "},
       {"__constant__ float table[20000];", "x[i] + table[i]", "too much global constant data"},
@@ -104,7 +104,7 @@ TEST_F(CliCheckTest, AReferenceThatNvrtcRefusesIsAFaultOfEveryProblem) {
         {{"default", nullptr}, {"kernel", {{"function", "naive"}, {"block", {64}}, {"grid", {"ceil_div(N, 64)"}}}}}}});
   const ProgramResult checked = check({"--problem", "N=100", "--problem", "N=101", "--limit", "2"});
   expect_verdict(checked, {"own N=100  BLOCK=128\n", "own N=101  BLOCK=128\n", "rejected: for sm_61 with nvrtc ",
-                           "the reference kernel 'naive' does not compile: own.cu(9)"});
+                           "the reference kernel 'naive' does not compile: own.cu("});
   EXPECT_EQ(checked.out.find("\n    ok\n"), std::string::npos) << checked.out;
 }
 

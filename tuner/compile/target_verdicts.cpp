@@ -8,19 +8,15 @@
 namespace pascaline {
 
 TargetVerdicts::TargetVerdicts(std::string architecture, const KernelSource& source, const std::filesystem::path& cache)
-    : architecture_(std::move(architecture)), source_(source), cache_(cache) {
+    : architecture_(std::move(architecture)), source_(source) {
   try {
     compiler_ = variant_compilers(architecture_, {}).found.front();
-    open_pool();
+    // One worker is enough: compiling for the emulated device takes longer.
+    pool_.emplace(CompilePoolOptions{
+        .program = {}, .cache_folder = cache, .architecture = architecture_, .nvrtc = compiler_.path});
   } catch (const Error& error) {
     why_not_ = error.what();
   }
-}
-
-// One worker is enough: compiling for the emulated device takes longer.
-void TargetVerdicts::open_pool() {
-  pool_.emplace(CompilePoolOptions{
-      .program = {}, .cache_folder = cache_, .architecture = architecture_, .nvrtc = compiler_.path});
 }
 
 void TargetVerdicts::begin(const BoundSpace& bound, const std::vector<Config>& configs) {
@@ -31,9 +27,6 @@ void TargetVerdicts::begin(const BoundSpace& bound, const std::vector<Config>& c
     return;
   }
   try {
-    if (pool_->pending() > 0) {  // of a problem whose reference is refused
-      open_pool();
-    }
     submit(bound);
   } catch (const Error& error) {
     why_not_ = error.what();
@@ -82,6 +75,7 @@ void TargetVerdicts::look(std::chrono::milliseconds timeout) noexcept {
   }
 }
 
+// Its own verdict says more than that of the reference, which may be the same code.
 const CompiledVariant* TargetVerdicts::refused(std::size_t index) const {
   for (const std::uint64_t id : {std::uint64_t{index} + 1, kReference}) {
     const auto found = variants_.find(id);
@@ -99,7 +93,7 @@ bool TargetVerdicts::refuses(std::size_t index) noexcept {
 
 std::optional<CompiledVariant> TargetVerdicts::refusal(std::size_t index, const std::atomic<bool>& stop) {
   constexpr std::chrono::milliseconds kLook{100};
-  while (pool_ && !stop && !variants_.contains(index + 1) && refused(index) == nullptr) {
+  while (pool_ && !stop && !variants_.contains(index + 1)) {
     look(kLook);
   }
   const CompiledVariant* found = stop ? nullptr : refused(index);

@@ -18,8 +18,8 @@ class TargetVerdicts {
   /// Finds the compiler. `source` must outlive it.
   TargetVerdicts(std::string architecture, const KernelSource& source, const std::filesystem::path& cache);
 
-  /// Begins with the configurations of a problem and the code of its reference, instead of an earlier problem's.
-  /// `bound` must outlive what is asked of them.
+  /// Begins with the configurations of a problem and the code of its reference. `bound` must outlive `refusal` of each
+  /// of them, which comes before the next problem.
   void begin(const BoundSpace& bound, const std::vector<Config>& configs);
 
   /// Whether the configuration of that index is known by now to be refused. Never waits or throws.
@@ -32,7 +32,6 @@ class TargetVerdicts {
   [[nodiscard]] const std::string& why_not() const noexcept { return why_not_; }
 
  private:
-  void open_pool();
   void submit(const BoundSpace& bound);
   void look(std::chrono::milliseconds timeout) noexcept;
   [[nodiscard]] const CompiledVariant* refused(std::size_t index) const;
@@ -42,7 +41,6 @@ class TargetVerdicts {
 
   std::string architecture_;
   const KernelSource& source_;
-  std::filesystem::path cache_;
   CompilerInfo compiler_;
   std::optional<CompilePool> pool_;  ///< nothing where there is no compiler, or it failed
   std::string why_not_;
