@@ -217,8 +217,9 @@ TEST(ReferenceRun, IsOfTheBaselineWhereTheDefaultIsExcluded) {
 }
 
 TEST(ReferenceRun, OneBeyondTheLimitsOfABlockIsAFaultNotOfTheMachine) {
-  OwnKernel own("    __shared__ float fixed[11 * 1024];\n    fixed[i] = x[i];\n    out[i] = fixed[i];", "float32",
-                {{"launch", {{"shared_bytes", "256 * BLOCK"}}}});
+  OwnKernel own(
+      "    __shared__ float fixed[11 * 1024];\n    fixed[i] = x[i];\n    __syncthreads();\n    out[i] = fixed[i ^ 1];",
+      "float32", {{"launch", {{"shared_bytes", "256 * BLOCK"}}}});
   EXPECT_EQ(own.run(32).reason, "53248 bytes of shared memory per block; the device has 49152");
   expect_refused(own.run(8),
                  "the reference, the kernel with BLOCK=32, cannot be launched: 53248 bytes of shared memory");
