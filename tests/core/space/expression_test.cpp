@@ -65,7 +65,7 @@ const Case kCases[] = {
     AS_IN_C(1 + 2 < 4),
     AS_IN_C(1 << 3 < 9),
     AS_IN_C((1 < 2) != (3 < 2)),
-    AS_IN_C((3 > 2) > 1),
+    AS_IN_C((3 > 2) >= (2 > 3)),
     AS_IN_C(1 < 2 == 3 > 2),
     AS_IN_C((1 == 2) != 1),
     AS_IN_C(A <= 7 == D >= 12),
