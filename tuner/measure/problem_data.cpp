@@ -95,6 +95,9 @@ ProblemData::ProblemData(Device& device, const BoundSpace& space, Kernel referen
   }
 }
 
+ProblemData::ProblemData(Device& device, const BoundSpace& space, Kernel reference)
+    : ProblemData(device, space, std::move(reference), untuned_config(space)) {}
+
 void ProblemData::draw(std::uint64_t seed) {
   const auto start = std::chrono::steady_clock::now();
   for (Slot& slot : slots_) {

@@ -36,6 +36,8 @@ class ProblemData {
   /// OutOfMemoryError, before anything is allocated, if the problem needs more memory than is available, CudaError or
   /// EmulatorError.
   ProblemData(Device& device, const BoundSpace& space, Kernel reference, Config baseline);
+  /// With the untuned configuration as the baseline.
+  ProblemData(Device& device, const BoundSpace& space, Kernel reference);
 
   /// Draws fresh inputs and computes the reference again. Throws ReferenceError if that leaves an element of an `out`
   /// buffer unwritten, computes one from memory that was never written, or changes no output at all.
