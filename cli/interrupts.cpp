@@ -72,7 +72,7 @@ int end_interrupted(int signal, const std::vector<std::string>& draft_folders) {
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  end_descendants();
+  end_tree(::getpid());
   for (const std::string& folder : draft_folders) {
     remove_abandoned(folder);
   }

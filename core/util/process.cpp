@@ -190,8 +190,9 @@ ProcessResult run(const std::vector<std::string>& command, std::chrono::millisec
     if (leads == Leads::session) {
       kill_session(child);
     }
+    ::kill(-child, SIGSTOP);  // so that it starts nothing meanwhile
+    end_tree(child);
     ::kill(-child, SIGKILL);
-    ::kill(child, SIGKILL);  // it may have left its group
   }
   int status = 0;
   rusage usage{};
@@ -289,31 +290,33 @@ void kill_session(pid_t session) noexcept {
   }
 }
 
-// Whose parent was killed belongs to no one, but still to its session, which is no longer led by a process of others.
-void end_descendants() noexcept {
+// Who belongs to the tree is found before anybody in it is killed: whose parent is gone belongs to no one. A session
+// that was begun in the tree is of nobody else.
+void end_tree(pid_t root) noexcept {
   constexpr std::chrono::milliseconds kPatience{2000};
   const auto end = Clock::now() + kPatience;
   const pid_t own_session = ::getsid(0);
-  std::set<pid_t> doomed{::getpid()};
+  std::set<pid_t> tree{root};
   std::set<pid_t> sessions;
-  for (bool found = true; found && Clock::now() < end;) {
-    found = false;
-    for (std::size_t before = 0; before != doomed.size();) {  // until a pass finds no further ones
-      before = doomed.size();
+  std::vector<pid_t> living{root};
+  while (!living.empty() && Clock::now() < end) {
+    for (std::size_t before = 0; before != tree.size();) {  // until a pass finds no further ones
+      before = tree.size();
+      living.clear();
       for_each_process([&](const LivingProcess& process) {
-        if (doomed.contains(process.parent) || sessions.contains(process.session)) {
-          found = true;
-          ::kill(process.id, SIGKILL);
-          doomed.insert(process.id);
+        if (tree.contains(process.id) || tree.contains(process.parent) || sessions.contains(process.session)) {
+          living.push_back(process.id);
+          tree.insert(process.id);
           if (process.session != own_session) {
             sessions.insert(process.session);
           }
         }
       });
     }
-    while (::waitpid(-1, nullptr, WNOHANG) > 0) {
+    for (const pid_t process : living) {
+      ::kill(process, SIGKILL);
     }
-    if (found) {
+    if (!living.empty()) {
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
   }

@@ -23,7 +23,7 @@ struct ProcessResult {
 };
 
 /// Runs a program (found on PATH) with arguments and waits for it. `environment` is added to this process's own.
-/// Throws Error if it cannot be started. A child past `deadline` is killed with its process group; processes that
+/// Throws Error if it cannot be started. A child past `deadline` is killed with all that it has started; processes that
 /// an ended child leaves behind are not waited for. It is also killed as soon as `stop`, asked many times a second,
 /// says so.
 [[nodiscard]] ProcessResult run_process(const std::vector<std::string>& command, std::chrono::milliseconds deadline,
@@ -41,9 +41,9 @@ struct ProcessResult {
 /// session tells whose they are.
 void kill_session(pid_t session) noexcept;
 
-/// Kills every process that this one has started, with those that they have started in turn and their sessions, and
-/// waits for a moment until none is left.
-void end_descendants() noexcept;
+/// Kills a process with all that it has started, in whatever groups and sessions, and waits for a moment until none of
+/// them runs. The calling process itself stays.
+void end_tree(pid_t root) noexcept;
 
 /// To be called first thing in a worker: has the system kill it when the process that started it ends, however that
 /// comes about, so that nothing is left on a device; SIGTERM, SIGINT and SIGHUP, which a whole job may be sent, are the
