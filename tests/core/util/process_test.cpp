@@ -151,7 +151,7 @@ TEST(ProcessTest, DescriptorsDoNotPileUp) {
 TEST(ProcessTest, AStoppedProcessIsKilledWithAllBelow) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
-  const std::string stage = "set -m; sleep 100 & echo $!; echo started >&" + std::to_string(ends[1]) + "; wait";
+  const std::string stage = "set -m; sleep 100 & echo $! >&" + std::to_string(ends[1]) + "; wait";
   const auto started = [&] {
     pollfd entry{ends[0], POLLIN, 0};
     return ::poll(&entry, 1, 0) == 1;
@@ -160,7 +160,9 @@ TEST(ProcessTest, AStoppedProcessIsKilledWithAllBelow) {
   EXPECT_TRUE(result.stopped);
   EXPECT_FALSE(result.timed_out);
   EXPECT_EQ(result.signal, SIGKILL);
-  EXPECT_FALSE(is_running(static_cast<pid_t>(std::stol(result.output))));
+  char text[32] = {};
+  ASSERT_GT(::read(ends[0], text, sizeof text - 1), 0);
+  EXPECT_FALSE(is_running(static_cast<pid_t>(std::stol(text))));
   ::close(ends[0]);
   ::close(ends[1]);
 }
