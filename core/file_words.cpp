@@ -101,7 +101,7 @@ std::optional<std::string> why_no_file_option(std::string_view option, std::stri
 
 std::optional<std::string> why_no_hash(std::string_view text) {
   if (text.size() > kMaxHashDigits || !consists_of(text, {kDigits, "abcdef"})) {
-    return fmt::format("is not a hash: it consists of 1 to {} of the digits 0 to 9 and a to f", kMaxHashDigits);
+    return fmt::format("is not a hash: a hash has 1 to {} digits, each 0 to 9 or a to f", kMaxHashDigits);
   }
   return std::nullopt;
 }

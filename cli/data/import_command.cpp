@@ -30,7 +30,7 @@ std::string import_text(const ResultsFile& read, std::optional<std::int64_t> ses
   if (!session) {
     return fmt::format("{}: nothing new (imported before)\n", clean_line(read.file.string()));
   }
-  const std::string left_out = read.left_out > 0 ? fmt::format("; {} left out, whose time is not positive",
+  const std::string left_out = read.left_out > 0 ? fmt::format("; {} left out because the time is not positive",
                                                                counted(read.left_out, "configuration"))
                                                  : "";
   return fmt::format("{}: {}{} ({} usable) of {} on {}{}{}\n", clean_line(read.file.string()),

@@ -27,7 +27,7 @@ NewFile::NewFile(std::filesystem::path place, bool replace) : place_(std::move(p
   try {
     folder_.emplace(place_);
   } catch (const Error& error) {
-    throw Error(fmt::format("cannot write {}: {}; does the folder it is to be in exist, and may you write there?",
+    throw Error(fmt::format("cannot write {}: {}; check that its folder exists and that you may write there",
                             place_.string(), std::strerror(error.code())),
                 error.code());
   }

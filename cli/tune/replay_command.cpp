@@ -56,7 +56,7 @@ void add_spaces(const fs::path& file, const SpaceFilter& filter, std::vector<Rec
     RecordedSpace& space = spaces.back();
     space.name = clean_line(space.name);
     if (space.left_out > 0) {
-      fmt::print(stderr, "{}: {} left out, whose time is not positive\n", clean_line(file.string()),
+      fmt::print(stderr, "{}: {} left out because the time is not positive\n", clean_line(file.string()),
                  counted(space.left_out, "configuration"));
     }
     if (std::none_of(space.trials.begin(), space.trials.end(),

@@ -270,9 +270,10 @@ class ExpressionParser {
       first = text(begin, inner.outer_begin) + trimmed(inner.begin, inner.operator_begin);
     }
     position_ = by;
-    fail(inner.operator_end == 0 ? fmt::format("comparisons cannot be chained; {} is 0 or 1, join comparisons by &&",
-                                               trimmed(inner.outer_begin, inner.outer_end))
-                                 : fmt::format("comparisons cannot be chained; write {} && {}", first, second));
+    fail(inner.operator_end == 0
+             ? fmt::format("comparisons cannot be chained; {} is 0 or 1, so join comparisons with &&",
+                           trimmed(inner.outer_begin, inner.outer_end))
+             : fmt::format("comparisons cannot be chained; write {} && {}", first, second));
   }
 
   void binary(int least) {

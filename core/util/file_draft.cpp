@@ -23,10 +23,11 @@ void refuse_planted_link(const fs::path& link) {
   const fs::path parent = link.has_parent_path() ? link.parent_path() : ".";
   if (::lstat(link.c_str(), &status) == 0 && ::stat(parent.c_str(), &folder) == 0 && (folder.st_mode & S_ISVTX) != 0 &&
       (folder.st_mode & S_IWOTH) != 0 && status.st_uid != ::geteuid() && status.st_uid != folder.st_uid) {
-    throw Error(fmt::format("cannot write {}: it is a link that user {} made in a folder where everybody can; give "
-                            "another file",
-                            link.string(), status.st_uid),
-                EACCES);
+    throw Error(
+        fmt::format("cannot write {}: it is a link that user {} made in a folder where every user can write; give "
+                    "another file",
+                    link.string(), status.st_uid),
+        EACCES);
   }
 }
 

@@ -125,7 +125,7 @@ Image decode_image(std::string_view bytes, const std::string& name, const Decode
 
 Image read_image(const std::filesystem::path& file, const DecodeOptions& options) {
   if (file.empty()) {
-    throw Error("the name of an image's file is '', which is empty: give a PNG, JPEG or WebP file");
+    throw Error("the file name of an image is empty: give a PNG, JPEG or WebP file");
   }
   std::error_code code;
   const std::filesystem::file_status status = std::filesystem::status(file, code);

@@ -242,7 +242,7 @@ ShardClaim::ShardClaim(const std::filesystem::path& folder, int shard, double lo
   if (fault == EEXIST) {
     if (const auto there = newest_on_disk(folder, shard); !there || there->number < attempt_.number) {
       throw Error(
-          fmt::format("cannot work on shard {}: {} is not the record of an attempt that it is named as, but damaged or "
+          fmt::format("cannot work on shard {}: {} is not the record of the attempt that its name says, but damaged or "
                       "something else; remove it and start again",
                       shard, file.string()));
     }

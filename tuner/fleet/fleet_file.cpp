@@ -224,10 +224,10 @@ void require_own_id(const JsonNode& node, const Fleet& fleet) {
     node.at("options").fail(error.what());
   }
   if (own != fleet.id) {
-    node.at("fleet").fail(
-        fmt::format("the id is not that of this plan, which is {}: the file was changed after `fleet plan` wrote it; "
-                    "copy the original again, or plan again in another folder",
-                    own));
+    node.at("fleet").fail(fmt::format(
+        "the id does not match this plan, whose id is {}: the file was changed after `fleet plan` wrote it; "
+        "copy the original again, or plan again in another folder",
+        own));
   }
 }
 

@@ -298,7 +298,7 @@ bool TrialRunner::verify(Trial& trial, Ready& ready, std::uint8_t poison) {
     }
     if (scratch.fill == Fill::zero && device_->checksum(scratch.buffer) != 0) {
       trial.reason =
-          fmt::format("left scratch buffer '{}' with values other than zero, which its next launch gets", name);
+          fmt::format("left values other than zero in scratch buffer '{}', and its next launch gets them", name);
       return false;
     }
   }

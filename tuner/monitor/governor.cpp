@@ -262,7 +262,7 @@ std::string Governor::explain(GovernorState state) const {
   if (state == GovernorState::measuring) {
     return (look.throttle & accepted_throttle_) == 0
                ? std::string()
-               : fmt::format("a power cap holds the card's clock{}; it is steady there, so that is what is measured",
+               : fmt::format("a power cap holds the card's clock{}; the clock is steady, so trials are measured at it",
                              steady_clock_mhz_ ? fmt::format(" at {:.0f} MHz", *steady_clock_mhz_) : "");
   }
   if (state == GovernorState::cooling) {

@@ -184,8 +184,9 @@ void SweepRun::tell_stop() {
     }
     const double left_s =
         std::chrono::duration<double>(scheduled.scheduler->client().deadline() - Clock::now()).count();
-    recorder_.note(fmt::format("stopping: waiting for what runs on {}, at most {}; a second Ctrl-C stops at once",
-                               scheduled.scheduler->device(), duration_text(std::max(1.0, std::ceil(left_s)))));
+    recorder_.note(
+        fmt::format("stopping: waiting for the work on {} to finish, at most {}; a second Ctrl-C stops at once",
+                    scheduled.scheduler->device(), duration_text(std::max(1.0, std::ceil(left_s)))));
   }
 }
 
