@@ -60,7 +60,7 @@ TEST_F(CliImportTest, CountsWhatItLeavesOut) {
   write_bytes(cache_, cache.dump());
   EXPECT_EQ(import({cache_}).out, cache_ +
                                       ": 2 trials (1 usable) of convolution X=4096 Y=2048 on NVIDIA RTX A4000, session "
-                                      "1; 1 configuration left out, whose time is not positive\n");
+                                      "1; 1 configuration left out because the time is not positive\n");
   EXPECT_EQ(json_of(import({cache_, "--json", "--dry-run"}))["imported"][0]["left_out"], 1);
 }
 

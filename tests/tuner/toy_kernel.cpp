@@ -215,10 +215,10 @@ Compiled ToyBench::compile(const CompileRequest& request) const {
 
 Compiled ToyBench::compile(const Config& config) const { return compile(request(config)); }
 
-Binary ToyBench::reference() const {
+ReferenceRun ToyBench::reference() const {
   Compiled compiled = compile(reference_request_of(space_, request(space_.general_default())));
   EXPECT_EQ(compiled.status, TrialStatus::ok) << compiled.result.log;
-  return std::move(compiled.result.binary);
+  return {std::move(compiled.result.binary), space_.general_default()};
 }
 
 }  // namespace pascaline::testing

@@ -12,6 +12,7 @@
 #include "tests/db/fixtures.hpp"
 #include "tuner/compile/compile_pool.hpp"
 #include "tuner/measure/measure.hpp"
+#include "tuner/measure/reference_run.hpp"
 
 namespace pascaline::testing {
 
@@ -59,7 +60,7 @@ class ToyBench {
   [[nodiscard]] const BoundSpace& bound() const noexcept { return bound_; }
   [[nodiscard]] Device& device() noexcept { return *device_; }
   [[nodiscard]] Compiled compile(const Config& config) const;
-  [[nodiscard]] Binary reference() const;
+  [[nodiscard]] ReferenceRun reference() const;
 
  private:
   [[nodiscard]] Compiled compile(const CompileRequest& request) const;

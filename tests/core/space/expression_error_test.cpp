@@ -69,7 +69,7 @@ const BadText kBadTexts[] = {
     {"1 + 511 > (32 < A)", 9, "write 1 + 511 > 32 && 32 < A"},
     {"A && (A == 1) < 2", 15, "write A == 1 && 1 < 2"},
     {"(A > 1 > 0) == 0", 8, "write A > 1 && 1 > 0"},
-    {"IS_LARGE < 512", 10, "comparisons cannot be chained; IS_LARGE is 0 or 1, join comparisons by &&"},
+    {"IS_LARGE < 512", 10, "comparisons cannot be chained; IS_LARGE is 0 or 1, so join comparisons with &&"},
     {"512 >= (IS_LARGE)", 5, "(IS_LARGE) is 0 or 1"},
     {"A += 1", 4, "expected a value before '='"},
     {"A, 1", 2, "unexpected ','"},

@@ -43,13 +43,13 @@ std::vector<Trial> LongSums::run(const Sizes& sizes, std::size_t drawn) {
       configs.push_back(*config);
     }
   }
-  std::optional<Binary> naive;
+  std::optional<ReferenceRun> naive;
   if (plan_.architecture != "host") {
     const CompileRequest request =
         reference_request_of(space_, compile_request(bound, configs[0], source_, plan_.kind, plan_.architecture));
     const CompileResult compiled = cache_.get(toolchain_, request);
     EXPECT_TRUE(compiled.ok) << compiled.reason;
-    naive = compiled.binary;
+    naive = ReferenceRun{compiled.binary, configs[0]};
   }
   DeviceMonitor monitor(device_, {.passive = true});
   TrialRunner runner(monitor, bound, naive, quick_measure(), 1);

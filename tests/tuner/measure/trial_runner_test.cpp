@@ -329,8 +329,8 @@ class ComparingDeviceTest : public ::testing::Test {
 };
 
 TEST_F(ComparingDeviceTest, ErrorIsTheHostsToTheLastBit) {
-  ProblemData there(device_, bench_.bound(), device_.load(bench_.reference()));
-  ProblemData here(bench_.device(), bench_.bound(), bench_.device().load(bench_.reference()));
+  ProblemData there(device_, bench_.bound(), device_.load(bench_.reference().binary));
+  ProblemData here(bench_.device(), bench_.bound(), bench_.device().load(bench_.reference().binary));
   const Binary binary = bench_.compile(toy_config(64)).result.binary;
   const Geometry geometry = bench_.bound().geometry(bench_.space().launch, toy_config(64));
   const auto max_error = [&](Device& device, ProblemData& data, std::uint64_t seed) {
@@ -373,7 +373,7 @@ TEST_F(ComparingDeviceTest, HostComparesWhereMemoryIsInPieces) {
   nlohmann::json json = accumulate_json();
   json["reference"] = {{"default", true}};
   const ToyBench bench(json);
-  const Binary itself = bench.compile(toy_config(64)).result.binary;
+  const ReferenceRun itself{bench.compile(toy_config(64)).result.binary, toy_config(64)};
   TrialRunner runner(monitor_, bench.bound(), itself, quick_measure(), 1);
   int refused = 0;
   device_.on_allocate = [&] {
@@ -420,7 +420,7 @@ TEST_F(ComparingDeviceTest, ResultsOfEveryReferenceAreComparedThere) {
       json["reference"] = {{"default", true}};
     }
     const ToyBench bench(json);
-    const Binary itself = bench.compile(toy_config(64)).result.binary;
+    const ReferenceRun itself{bench.compile(toy_config(64)).result.binary, toy_config(64)};
     TrialRunner runner(monitor_, bench.bound(), by_default ? itself : bench.reference(), quick_measure(), 1);
     device_.errors.clear();
     for (const std::int64_t block : {32, 64}) {
@@ -450,7 +450,7 @@ TEST(ProblemData, UnknownHostReferenceNamesTheSpace) {
 TEST(ProblemData, SeedsDecideTheInputs) {
   ToyBench bench(toy_json());
   RelayDevice device;
-  ProblemData data(device, bench.bound(), device.load(bench.reference()));
+  ProblemData data(device, bench.bound(), device.load(bench.reference().binary));
   data.draw(1);
   data.draw(2);
   data.draw(1);

@@ -115,7 +115,8 @@ TEST_F(InterruptTest, KernelThatHangsIsWaitedForUntilItsDeadlineOnly) {
   const auto began = Clock::now();
   EXPECT_EQ(wait_child(sweep), 130) << output();
   EXPECT_LT(seconds_since(began), 15.0) << "the kernel has no end";
-  EXPECT_NE(output().find("stopping: waiting for what runs on emulator, at most "), std::string::npos) << output();
+  EXPECT_NE(output().find("stopping: waiting for the work on emulator to finish, at most "), std::string::npos)
+      << output();
   EXPECT_NE(output().find("a second Ctrl-C stops at once"), std::string::npos) << output();
   EXPECT_LE(trial_count(), 1U);
   EXPECT_EQ(statuses()[TrialStatus::timed_out], static_cast<int>(trial_count()));
