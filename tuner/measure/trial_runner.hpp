@@ -93,8 +93,11 @@ class TrialRunner {
   void run_compiled(Trial& trial, const Binary& binary, double best_us);
   void load_verify_measure(Trial& trial, const Binary& binary, double best_us);
   bool verify(Trial& trial, Ready& ready);
-  bool verify(Trial& trial, Ready& ready, std::uint8_t poison);
+  [[nodiscard]] bool needs_second_launch(const Ready& ready);
+  [[nodiscard]] bool check_launch(Trial& trial, const Ready& ready);
   void launch(Ready& ready, std::uint8_t poison);
+  void launch_again(Ready& ready);
+  void launch_prepared(const Ready& ready);
   void find_agreement(const Config& config, const Binary& binary);
   void build_and_time_place(Trial& trial, double best_us);
   void time(Trial& trial, Ready& ready, double best_us);

@@ -65,11 +65,11 @@ TEST(EmulatedDevice, RefusesLaunchesAGpuWouldRefuse) {
   EXPECT_NE(refusal({{1, 65536, 1}, {1, 1, 1}, 0}).find("grid (1,65536,1)"), std::string::npos);
   EXPECT_NE(refusal({{1, 1, 1}, {1025, 1, 1}, 0}).find("block (1025,1,1)"), std::string::npos);
   EXPECT_NE(refusal({{1, 1, 1}, {1, 1, 65}, 0}).find("block (1,1,65)"), std::string::npos);
-  EXPECT_NE(refusal({{1, 1, 1}, {64, 1, 1}, 49152 - 255}).find("49153 bytes of shared memory"), std::string::npos);
+  EXPECT_NE(refusal({{1, 1, 1}, {64, 1, 1}, 49152 - 271}).find("49153 bytes of shared memory"), std::string::npos);
   EXPECT_NE(message_of([&] { run(*device, kernel, {}, data.data()); }).find("takes 2 arguments, 1 were given"),
             std::string::npos);
   // A refusal is no failure of the device.
-  run(*device, kernel, {{1, 1, 1}, {64, 1, 1}, 49152 - 256}, data.data(), data.data());
+  run(*device, kernel, {{1, 1, 1}, {64, 1, 1}, 49152 - 272}, data.data(), data.data());
 }
 
 TEST(EmulatedDevice, GuardBandsTellOfWritesBeyondABuffer) {
