@@ -93,7 +93,8 @@ TEST(EnumerationTest, ThinnedMatmulEqualsBruteForce) {
   EXPECT_GT(found, 100U);
 }
 
-// Constraints drawn at random, launches that break limits at random.
+// Constraints drawn at random, whose comparisons are numbers to what follows (hence the `+`), launches that break
+// limits at random.
 json random_space(std::mt19937& random) {
   json space = small_space();
   const char* operators[] = {"+", "-", "*", "/", "%", "<", "<=", "==", "!=", "&", "|", "&&", "||", "<<"};
@@ -103,7 +104,7 @@ json random_space(std::mt19937& random) {
   for (unsigned i = 0; i < 1 + random() % 3; ++i) {
     std::string text = pick(names);
     for (unsigned j = 0; j < 1 + random() % 4; ++j) {
-      text = "(" + text + ") " + pick(operators) + " " + pick(names);
+      text = "+(" + text + ") " + pick(operators) + " " + pick(names);
     }
     // Tied to the problem, as one over parameters alone would have to hold for the default.
     space["constraints"].push_back({{"require", "N < 0 || (" + text + ")"}, {"because", "chance"}});
