@@ -11,6 +11,8 @@
 #include <cmath>
 #include <utility>
 
+#include "db/exchange/space_builder.hpp"
+
 namespace pascaline {
 namespace {
 
@@ -135,7 +137,7 @@ std::optional<double> positive_time(const JsonNode& parent, std::string_view key
 
 std::optional<double> positive_time(const JsonNode& node, double unit) {
   const double time = node.value().is_number() ? node.real() * unit : 0;
-  return time > 0 && std::isfinite(time) ? std::optional(time) : std::nullopt;
+  return time > 0 && time <= 1000 * SpaceBuilder::kMaxTimeMs ? std::optional(time) : std::nullopt;
 }
 
 std::optional<std::vector<double>> positive_times(const JsonNode& array, double unit) {

@@ -30,11 +30,11 @@ namespace pascaline {
 [[nodiscard]] double microseconds_of(std::string_view unit);
 /// A parameter's value: an integer, a number that is finite, true, false or text.
 [[nodiscard]] Value value_of(const JsonNode& node);
-/// A number times `unit`, which is positive and finite; nothing for anything else.
+/// A number times `unit`, if it is positive and a plausible time; nothing for anything else.
 [[nodiscard]] std::optional<double> positive_time(const JsonNode& node, double unit);
 /// That of a member; nothing if it is missing.
 [[nodiscard]] std::optional<double> positive_time(const JsonNode& parent, std::string_view key, double unit);
-/// As above, of all elements of an array; nothing if one is not positive and finite, or if it is no array.
+/// As above, of all elements of an array; nothing if one is not, or if it is no array.
 [[nodiscard]] std::optional<std::vector<double>> positive_times(const JsonNode& array, double unit);
 /// The member as a duration: a positive number times `unit`; 0 for anything else.
 [[nodiscard]] double duration_of(const JsonNode& parent, std::string_view key, double unit);
