@@ -71,9 +71,17 @@ std::string header_without(const std::vector<std::string>& macros, const std::st
 }  // namespace
 
 SourceFolder::SourceFolder(const KernelSource& source, const fs::path& named_in, const Rewrite& rewrite) try
-    : folder_(place_of_folder()), home_(path()) {
-  for (std::ptrdiff_t level = levels_above(source); level >= 0; --level) {
+    : folder_(place_of_folder()), home_(path() / "kernel") {
+  // The folders above have their own names, as a path may lead up and down again: `../kernels/a.cuh`.
+  constexpr std::ptrdiff_t kNamedLevels = 8;
+  const fs::path own = fs::absolute(source.file).lexically_normal().parent_path().relative_path();
+  const std::ptrdiff_t depth = std::distance(own.begin(), own.end());
+  for (std::ptrdiff_t level = std::max(levels_above(source), kNamedLevels); level > depth; --level) {
     home_ /= std::to_string(level);
+  }
+  for (auto name = std::prev(own.end(), std::min(depth, std::max(levels_above(source), kNamedLevels)));
+       name != own.end(); ++name) {
+    home_ /= *name;
   }
   fs::create_directories(home());
   for (const auto& [name, text] : source.headers) {

@@ -233,6 +233,19 @@ TEST(KernelSource, PathsMayGoUpFarAndThroughFolders) {
   }
 }
 
+TEST(KernelSource, PathsMayGoUpAndDownAgain) {
+  const TemporaryFolder folder;
+  folder.write("mine/own/u.cuh", "#pragma once\nconstexpr int kUp = 1;\n");
+  const KernelSource source =
+      KernelSource::load(folder.write("mine/own/k.cu",
+                                      "#include \"../own/u.cuh\"\n#include \"../../mine/own/u.cuh\"\n"
+                                      "extern \"C\" __global__ void k(int* p) { *p = kUp; }\n"));
+  for (const Toolchain& toolchain : every_toolchain()) {
+    const CompileResult result = compiled(toolchain, source, "k");
+    EXPECT_TRUE(result.ok) << toolchain.version() << ": " << result.reason;
+  }
+}
+
 TEST(KernelSource, FilesByParametersAreOfTheSource) {
   const TemporaryFolder folder;
   for (const char* name : {"part_1.cuh", "part_2.cuh", "part_3.cuh", "wide.cuh", "narrow.cuh", "float16.cuh",
