@@ -125,12 +125,13 @@ std::optional<HostCompiler> describe(const std::string& program) {
   return HostCompiler{program, line.find("clang") != std::string::npos ? "clang++" : "g++", found[1].str()};
 }
 
-// Options of NVRTC that mean the same to a C++ compiler; the others steer GPU code only.
+// Options of NVRTC that mean the same to a C++ compiler; the others steer GPU code only. The emulated device's own
+// headers need C++17: code for an older standard is compiled as that.
 std::vector<std::string> host_options(const std::vector<std::string>& options) {
   std::vector<std::string> out{"-std=c++17"};
   for (const std::string& option : options) {
     for (const std::string_view given : {"--std=", "-std="}) {
-      if (option.starts_with(given)) {
+      if (option.starts_with(given) && !option.ends_with("03") && !option.ends_with("11") && !option.ends_with("14")) {
         out.push_back(fmt::format("-std={}", option.substr(given.size())));
       }
     }

@@ -193,6 +193,8 @@ TEST(EmulatorCompile, NothingButNamesAndKnownOptionsReachesTheCompiler) {
   good.kind = BinaryKind::host_object;
   good.architecture = "host";
   EXPECT_TRUE(compile_for_emulator(compiler(), good).ok);
+  good.options.front() = "--std=c++14";
+  EXPECT_TRUE(compile_for_emulator(compiler(), good).ok) << "the device's own headers need C++17";
   const auto expect_refused = [&](const CompileRequest& request, const std::string& part) {
     try {
       (void)compile_for_emulator(compiler(), request);
