@@ -3,6 +3,7 @@
 #include <csignal>
 #include <filesystem>
 #include <iterator>
+#include <set>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -102,6 +103,25 @@ TEST_F(CliListeningTest, AnExampleShapeTooLargeToEmulateIsWarnedOf) {
   EXPECT_NE(plain.out.find("--problem N=64"), std::string::npos) << plain.out;
   words.insert(words.end(), {"--problem", "N=1000"});
   EXPECT_EQ(run(words).out.find("no size was given"), std::string::npos) << "it was chosen";
+}
+
+// With time left a device turns to the only problem again and again: to repeat finals, and for neighbours.
+TEST_F(CliListeningTest, WhatIsKnownOfAProblemIsSaidOnce) {
+  write_toys(folder_.path(), {toy_json({kAlike, Fault(kAlike + 1), Fault(kAlike + 2), Fault(kAlike + 3)})});
+  ASSERT_EQ(run(sweep({"--searcher", "exhaustive", "--min-gain", "0"})).exit_code, 0);
+  const ProgramResult again = run(sweep({"--budget", "20s", "--min-gain", "0"}));
+  ASSERT_EQ(again.exit_code, 0) << again.error;
+  std::multiset<std::string> headings;
+  std::istringstream lines(again.out);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find("already known") != std::string::npos) {
+      headings.insert(line);
+    }
+  }
+  EXPECT_FALSE(headings.empty()) << again.out;
+  for (const std::string& heading : headings) {
+    EXPECT_EQ(headings.count(heading), 1U) << again.out;
+  }
 }
 
 TEST_F(CliListeningTest, AShortListSaysThatItIsOne) {
