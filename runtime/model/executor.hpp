@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/util/stop_check.hpp"
 #include "runtime/device/device.hpp"
 #include "runtime/dispatch/dispatcher.hpp"
 #include "runtime/model/host_copies.hpp"
@@ -114,6 +115,8 @@ class Executor {
         ops::launch(*dispatcher_, op);
         ++launched_;
         return;
+      } catch (const StoppedError&) {
+        throw;
       } catch (const Error& error) {
         require_replaceable(error);
         reason = error.what();

@@ -6,6 +6,7 @@
 
 #include "core/error.hpp"
 #include "core/util/shown_text.hpp"
+#include "core/util/stop_check.hpp"
 #include "runtime/device/device_failure.hpp"
 
 namespace pascaline {
@@ -26,6 +27,8 @@ bool can_run(Executor& executor, const PlaceKey& key, const PlaceCandidate& sing
     }
     try {
       (void)executor.dispatcher()->prepare(launch.problem.named());
+    } catch (const StoppedError&) {
+      throw;
     } catch (const Error& error) {
       if (is_device_failure(error) || executor.device().recording()) {
         throw;

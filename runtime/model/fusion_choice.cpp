@@ -10,6 +10,7 @@
 #include "core/device/device_rates.hpp"
 #include "core/error.hpp"
 #include "core/space/shape_distance.hpp"
+#include "core/util/stop_check.hpp"
 #include "runtime/dispatch/identity.hpp"
 #include "runtime/model/place_space.hpp"
 
@@ -119,6 +120,8 @@ std::optional<PlaceChoice> FusionChooser::from_winners(const PlaceKey& key, cons
     }
     return PlaceChoice{*candidate, plan.provenance == Provenance::exact ? ChoiceOrigin::exact : ChoiceOrigin::nearest,
                        plan.reason, plan.expected};
+  } catch (const StoppedError&) {
+    throw;
   } catch (const Error& error) {
     why_no_winners_ = error.what();  // kernels' files are missing, or damaged: then nothing of them can be tuned either
     return std::nullopt;
@@ -141,6 +144,8 @@ std::optional<FusionChooser::WorkTime> FusionChooser::work_of(const PlaceCandida
       work.low_us += std::max(0.0, plan.expected->low_us - launching_us);
       work.median_us += std::max(0.0, plan.expected->median_us - launching_us);
       work.high_us += std::max(0.0, plan.expected->high_us - launching_us);
+    } catch (const StoppedError&) {
+      throw;
     } catch (const Error&) {
       return std::nullopt;  // what is wrong with it is told where it is to be launched
     }

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "core/error.hpp"
+#include "core/util/stop_check.hpp"
 #include "runtime/model/model.hpp"
 #include "runtime/model/tensor_memory.hpp"
 #include "runtime/ops/advance.hpp"
@@ -164,6 +165,8 @@ Model::StepGraph* Model::ready_graph(ThermalState state, std::int64_t capacity) 
       }
     });
   } catch (const DeviceLostError&) {
+    throw;
+  } catch (const StoppedError&) {
     throw;
   } catch (const Error&) {
     options_.graphs = ++failed_recordings_ < kMaxFailedRecordings;

@@ -43,6 +43,7 @@ class EndlessCompiler {
     ::kill(program, signal);
     EXPECT_EQ(wait_child(program), exit_code) << bytes_of(folder_ / "stderr");
     EXPECT_LT(std::chrono::steady_clock::now() - asked, std::chrono::seconds(5));
+    EXPECT_EQ(bytes_of(folder_ / "stderr").find("cannot run on"), std::string::npos) << "it went on without the kernel";
     EXPECT_TRUE(signal == SIGKILL || left_over().empty()) << left_over();
     char block[16];
     EXPECT_EQ(::read(held, block, sizeof block), 0) << "its last process has ended";
