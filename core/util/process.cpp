@@ -230,12 +230,14 @@ LivingProcess living_process(const char* number) noexcept {
   const ssize_t count = ::read(file, text.data(), text.size() - 1);
   ::close(file);
   const char* const field = count > 0 ? std::strrchr(text.data(), ')') : nullptr;
-  char state = 'Z';
-  LivingProcess found;
-  if (field == nullptr || std::sscanf(field, ") %c %d %*d %d", &state, &found.parent, &found.session) != 3 ||
-      state == 'Z' || state == 'X') {
+  if (field == nullptr || std::strlen(field) < 4 || field[2] == 'Z' || field[2] == 'X') {
     return {};
   }
+  char* rest = nullptr;
+  LivingProcess found;
+  found.parent = static_cast<pid_t>(std::strtol(field + 3, &rest, 10));
+  std::strtol(rest, &rest, 10);  // its group
+  found.session = static_cast<pid_t>(std::strtol(rest, &rest, 10));
   found.id = static_cast<pid_t>(std::strtol(number, nullptr, 10));
   return found;
 }

@@ -89,11 +89,11 @@ class OutlineScanner {
     }
     const std::size_t size = std::min(rest.find_first_not_of("+-.0123456789eE"), rest.size());
     double ignored = 0;
-    const bool negative = rest.front() == '-';
-    const bool too_large =
-        size >= kShortestTooLarge &&
-        std::from_chars(rest.data(), rest.data() + size, ignored).ec == std::errc::result_out_of_range &&
-        is_large(rest.substr(0, size));
+    const char* const begin = out_.text.c_str() + at_;
+    const bool negative = *begin == '-';
+    const bool too_large = size >= kShortestTooLarge &&
+                           std::from_chars(begin, begin + size, ignored).ec == std::errc::result_out_of_range &&
+                           is_large(rest.substr(0, size));
     if (too_large) {
       replace_number(size, kUnreal[negative ? 0 : 1]);
     } else {
