@@ -297,6 +297,7 @@ TEST_F(MeasureClientTest, InterruptEndsTheWorkerAndEveryTrialCanBeTakenBack) {
 TEST_F(MeasureClientTest, WorkerKilledWhileIdleCostsNothing) {
   lane_.set_problem(problem());
   pump_until_idle();
+  ASSERT_GT(lane_.worker_process(), 1) << "-1 would be everybody";
   ::kill(lane_.worker_process(), SIGKILL);
   pump_until([&] { return lane_.restarts() == 1; });
   expect_works(1);

@@ -82,7 +82,9 @@ TEST_F(WorkerLossTest, DeviceThatDisappearsEndsItAndIsUsedAgainOnceItIsBack) {
   events_.trial = [&](const Trial&, int done, int, double, double) {
     if (done == 3) {
       write_file_atomically(gone, "");
-      ::kill(measurer(), SIGKILL);
+      const int worker = measurer();
+      ASSERT_GT(worker, 1) << "-1 would be everybody";
+      ::kill(worker, SIGKILL);
     }
   };
   const SweepSummary lost = sweep();
