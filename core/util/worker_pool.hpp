@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <concepts>
 #include <cstdint>
 #include <exception>
 #include <mutex>
@@ -32,15 +33,15 @@ class WorkerPool {
   /// Calls `body(begin, end)` on slices of [0, count), each `grain` long but for the last, and waits for all. The
   /// caller works too; where it is alone (one slice, one thread, the pool is taken by another caller or this is a call
   /// within a call) it does the whole range at once. The first exception thrown is rethrown. Allocates nothing.
-  template <typename Body>
-  void run(std::int64_t count, std::int64_t grain, const Body& body) {
+  template <std::integral Count, std::integral Grain, typename Body>
+  void run(Count count, Grain grain, const Body& body) {
     Job job;
     job.body = &body;
     job.call = [](const void* of, std::int64_t begin, std::int64_t end) {
       (*static_cast<const Body*>(of))(begin, end);
     };
-    job.count = count;
-    job.grain = grain < 1 ? 1 : grain;
+    job.count = static_cast<std::int64_t>(count);
+    job.grain = grain < 1 ? 1 : static_cast<std::int64_t>(grain);
     run_job(job);
   }
 
