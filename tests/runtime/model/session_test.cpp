@@ -221,6 +221,7 @@ TEST_F(SessionTest, WithoutEndTokensTheTokenizersEndAnAnswer) {
   EXPECT_EQ(ends(), (std::vector<std::int64_t>{740, 738, 736}));
   write_bytes(folder_ / "tokenizer_config.json", R"({"eos_token": 7})");
   expect_refused("tokenizer_config.json:/eos_token: ");
+  write_bytes(folder_ / "tokenizer_config.json", R"({"eos_token": "<|endoftext|>"})");
   write_bytes(folder_ / "generation_config.json", R"({"eos_token_id": 5})");
   EXPECT_EQ(ends(), std::vector<std::int64_t>{5}) << "the tokenizer is not asked";
 }
