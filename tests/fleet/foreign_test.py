@@ -92,7 +92,7 @@ class ForeignFleetTest(FleetTest):
         shards = json.loads(json.dumps(self.sound["shards"]))
         shards[0]["problems"][0]["calls"] = 17
         self.change(shards=shards)
-        self.assertIn("the id is not that of this plan", self.run_program("fleet", "status", self.fleet, code=1).stderr)
+        self.assertIn("the id does not match this plan", self.run_program("fleet", "status", self.fleet, code=1).stderr)
         shards[0]["problems"][0]["kernel"] = "../kernels/crawl"
         self.change(shards=shards)
         self.assertIn("is not a kernel's name", self.run_program("fleet", "status", self.fleet, code=1).stderr)

@@ -65,7 +65,13 @@ std::string text_of_reference(const Space& space, const Config& baseline) {
 
 void require_reference_fits(const BoundSpace& space, const Resources& resources, const Config& baseline) {
   const Launch& launch = space.space().reference.kernel.value_or(space.space().launch);
-  if (const auto why = exceeds_limits(resources, space.geometry(launch, baseline), space.limits())) {
+  std::optional<std::string> why;
+  try {
+    why = exceeds_limits(resources, space.geometry(launch, baseline), space.limits());
+  } catch (const Error& error) {  // more blocks than a grid may have
+    why = error.what();
+  }
+  if (why) {
     throw ReferenceError(fmt::format("{} cannot be launched: {}", text_of_reference(space.space(), baseline), *why));
   }
 }

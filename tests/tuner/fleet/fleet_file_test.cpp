@@ -103,9 +103,9 @@ TEST(FleetFileTest, TheIdIsThatOfThePlan) {
   for (const char* const other : {"../../x", "ab\\ncd", "AB", "\\u001b[31m"}) {
     EXPECT_NE(fault_with(id, other).find("/fleet: '"), std::string::npos) << other;
   }
-  EXPECT_NE(fault_with(id, "0123456789abcdef").find("/fleet: the id is not that of this plan, which is " + id),
+  EXPECT_NE(fault_with(id, "0123456789abcdef").find("/fleet: the id does not match this plan, whose id is " + id),
             std::string::npos);
-  EXPECT_NE(fault_with("\"7\"", "\"8\"").find("/fleet: the id is not that of this plan"), std::string::npos);
+  EXPECT_NE(fault_with("\"7\"", "\"8\"").find("/fleet: the id does not match this plan"), std::string::npos);
   EXPECT_NE(fault_with("\"7\"", "\"1.5\"").find("/options: --seed has the value '1.5'"), std::string::npos);
 }
 
