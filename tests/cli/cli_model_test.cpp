@@ -274,7 +274,7 @@ TEST_F(CliModelTest, DatabaseOfAnotherDeviceIsRefusedOrWarnedOf) {
 TEST_F(CliModelTest, ChatGoesOn) {
   const ProgramResult result =
       on_cpu("chat", {"--greedy", "-n", "4"}, "one\n\n/nonsense\ntwo\n/stats\n/clear\none\n/quit\nnever\n");
-  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_EQ(result.exit_code, 1) << "a command was unknown, and no terminal gave it";
   EXPECT_NE(result.out.find("unknown command /nonsense"), std::string::npos) << result.out;
   EXPECT_NE(result.out.find("of 256 tokens"), std::string::npos) << result.out;
   const std::string first = result.out.substr(0, result.out.find("unknown command"));

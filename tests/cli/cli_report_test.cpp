@@ -380,9 +380,9 @@ TEST_F(CliReportTest, DatabasesAreNeverWrittenOver) {
   fs::create_hard_link(database_, folder_ / "same.md");
   const std::string before = bytes_of(database_);
   const std::string other_before = bytes_of(other_);
-  expect_fault(report({"-o", database_}), 1, {database_, "is the database in use"});
+  expect_fault(report({"--format", "md", "-o", database_}), 1, {database_, "is the database in use"});
   expect_fault(report({"-o", (folder_ / "same.md").string()}), 1, {"same.md", "is the database"});
-  expect_fault(report({"--against", other_, "-o", other_}), 1, {other_, "is the database in use"});
+  expect_fault(report({"--against", other_, "--format", "md", "-o", other_}), 1, {other_, "is the database in use"});
   EXPECT_EQ(bytes_of(database_), before);
   EXPECT_EQ(bytes_of(other_), other_before);
 }

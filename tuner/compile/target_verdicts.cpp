@@ -38,7 +38,7 @@ void TargetVerdicts::submit(const BoundSpace& bound) {
   const auto request = [&](const Config& config) {
     return compile_request(bound, config, source_, BinaryKind::cubin, architecture_);
   };
-  if (needs_reference_code(bound.space().reference, false)) {
+  if (bound.space().reference.kernel) {  // else it is a configuration, which another may replace
     pool_->submit(kReference, reference_request_of(bound.space(), request(untuned_config(bound))));
   }
   for (std::size_t i = 0; i < configs_.size(); ++i) {
