@@ -42,6 +42,17 @@ class CliDocumentationTest : public CliTest {
     }
     return files;
   }
+  // Each command as its words, those of `fleet` after all others.
+  [[nodiscard]] std::vector<std::vector<std::string>> commands_and_those_below() const {
+    std::vector<std::vector<std::string>> all;
+    for (const std::string& name : commands()) {
+      all.push_back({name});
+    }
+    for (const std::string& below : kOfFleets) {
+      all.push_back({"fleet", below});
+    }
+    return all;
+  }
   // Lines with a backslash at the end are one with the next.
   static std::vector<std::string> lines_of(const fs::path& file) {
     std::vector<std::string> lines;
@@ -129,14 +140,7 @@ TEST_F(CliDocumentationTest, ReferenceIsWhatTheProgramSays) {
 
 TEST_F(CliDocumentationTest, ReferenceHasEveryCommandAndOption) {
   const std::string page = run({"reference", "cli"}).out;
-  std::vector<std::vector<std::string>> all;
-  for (const std::string& name : commands()) {
-    all.push_back({name});
-  }
-  for (const std::string& below : kOfFleets) {
-    all.push_back({"fleet", below});
-  }
-  for (const std::vector<std::string>& words : all) {
+  for (const std::vector<std::string>& words : commands_and_those_below()) {
     const std::string name = fmt::format("{}", fmt::join(words, " "));
     const std::size_t begin = page.find("\n## " + name + "\n");
     ASSERT_NE(begin, std::string::npos) << name;
@@ -213,14 +217,7 @@ TEST_F(CliDocumentationTest, EveryCommandLineIsOneThatTheProgramTakes) {
 }
 
 TEST_F(CliDocumentationTest, ExamplesOfEveryHelpAreOnesThatTheProgramTakes) {
-  std::vector<std::vector<std::string>> all;
-  for (const std::string& name : commands()) {
-    all.push_back({name});
-  }
-  for (const std::string& below : kOfFleets) {
-    all.push_back({"fleet", below});
-  }
-  for (const std::vector<std::string>& words : all) {
+  for (const std::vector<std::string>& words : commands_and_those_below()) {
     const std::string name = words.back();
     std::vector<std::string> with_help = words;
     with_help.emplace_back("--help");

@@ -51,7 +51,7 @@ void TargetVerdicts::settle(Compiled compiled) {
   const Space& space = bound_->space();
   const std::uint64_t id = compiled.id;
   const bool is_reference = id == kReference;
-  const Launch& launch = is_reference && space.reference.kernel ? *space.reference.kernel : space.launch;
+  const Launch& launch = is_reference ? *space.reference.kernel : space.launch;
   const Config config = is_reference ? untuned_config(*bound_) : configs_[id - 1];
   CompiledVariant& variant = variants_[id] = assess(*bound_, launch, config, std::move(compiled));
   variant.binary = {};  // only the verdict counts
