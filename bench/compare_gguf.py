@@ -35,7 +35,7 @@ import gguf
 import numpy as np
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "tests/runtime/model"), str(ROOT / "tests/scripts")]
+sys.path[:0] = [str(ROOT / "tests/model"), str(ROOT / "tests/scripts")]
 import gguf_models as models  # noqa: E402
 import make_projector_fixture as fixture  # noqa: E402
 
@@ -174,7 +174,7 @@ def write_files(text, projector, config, kinds, file):
 
 def config_of(options):
     """Of Qwen3-VL-2B, with as many layers and tokens as asked for, and the ids of the tests' tokenizer."""
-    config = json.loads((ROOT / "tests/runtime/checkpoint/data/qwen3_vl_2b.json").read_text())
+    config = json.loads((ROOT / "tests/model/checkpoint/data/qwen3_vl_2b.json").read_text())
     text, vision = config["text_config"], config["vision_config"]
     text |= {"num_hidden_layers": options.layers or text["num_hidden_layers"], "eos_token_id": models.END_TOKEN,
              "vocab_size": options.vocabulary or text["vocab_size"]}

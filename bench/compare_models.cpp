@@ -22,8 +22,8 @@
 #include "cli/model/logit_reference.hpp"
 #include "cli/model/model_options.hpp"
 #include "core/error.hpp"
-#include "runtime/image/decode.hpp"
-#include "runtime/session/prompt.hpp"
+#include "model/image/decode.hpp"
+#include "model/session/prompt.hpp"
 
 namespace {
 

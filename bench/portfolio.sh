@@ -38,7 +38,7 @@ done
 [ ${#parts[@]} -gt 0 ] || parts=(--make --judge --unseen)
 wants() { [[ " ${parts[*]} " == *" $1 "* ]]; }
 mkdir -p "$out/model"
-cp "$project_root/tests/runtime/checkpoint/data/qwen3_vl_2b.json" "$out/model/config.json"
+cp "$project_root/tests/model/checkpoint/data/qwen3_vl_2b.json" "$out/model/config.json"
 # Finals decide nothing here; what matters is that every trial is measured alike.
 measuring=(--preheat 0 --sample-budget-ms 15 --finalists 1 --rounds 2)
 

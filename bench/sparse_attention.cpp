@@ -19,8 +19,8 @@
 
 #include "core/error.hpp"
 #include "runtime/formats/packed_matrix.hpp"
-#include "runtime/model/attention_choice.hpp"
-#include "runtime/model/executor.hpp"
+#include "model/fusion/attention_choice.hpp"
+#include "model/executor.hpp"
 #include "runtime/ops/attention.hpp"
 #include "runtime/ops/attention_sparse.hpp"
 #include "runtime/ops/block_choice.hpp"

@@ -20,7 +20,7 @@
 #include "core/util/suggestion.hpp"
 #include "report/report.hpp"
 #include "runtime/device/device.hpp"
-#include "runtime/model/place_space.hpp"
+#include "model/fusion/place_space.hpp"
 
 namespace pascaline::cli {
 namespace {

@@ -3,7 +3,7 @@
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/Pascaline)
 
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/core ${PROJECT_SOURCE_DIR}/db ${PROJECT_SOURCE_DIR}/runtime
-                  ${PROJECT_SOURCE_DIR}/report ${PROJECT_SOURCE_DIR}/tuner
+                  ${PROJECT_SOURCE_DIR}/model ${PROJECT_SOURCE_DIR}/report ${PROJECT_SOURCE_DIR}/tuner
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/pascaline
   FILES_MATCHING PATTERN "*.hpp"
   PATTERN "*_impl.hpp" EXCLUDE

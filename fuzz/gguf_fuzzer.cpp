@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "fuzz/vision_model.hpp"
-#include "runtime/checkpoint/checkpoint.hpp"
-#include "runtime/checkpoint/gguf/gguf_config.hpp"
-#include "runtime/checkpoint/gguf/projector_config.hpp"
-#include "runtime/checkpoint/model_error.hpp"
+#include "model/checkpoint/checkpoint.hpp"
+#include "model/checkpoint/gguf/gguf_config.hpp"
+#include "model/checkpoint/gguf/projector_config.hpp"
+#include "model/checkpoint/model_error.hpp"
 
 namespace {
 

@@ -4,9 +4,9 @@
 #include <string_view>
 
 #include "core/error.hpp"
-#include "runtime/image/decode.hpp"
-#include "runtime/image/preprocess.hpp"
-#include "tests/runtime/image/small_config.hpp"
+#include "model/image/decode.hpp"
+#include "model/image/preprocess.hpp"
+#include "tests/model/image/small_config.hpp"
 
 /// Any bytes are an image, which is then prepared for a vision tower if it is small, or an Error.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -3,9 +3,9 @@
 #include <cstdlib>
 #include <span>
 
-#include "runtime/checkpoint/model_error.hpp"
-#include "runtime/checkpoint/safetensors.hpp"
-#include "runtime/checkpoint/weight_table.hpp"
+#include "model/checkpoint/model_error.hpp"
+#include "model/checkpoint/hf/safetensors.hpp"
+#include "model/checkpoint/weight_table.hpp"
 
 /// Any bytes are a safetensors file, whose tensors take each byte of the data once, or a ModelError.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "runtime/text/byte_level.hpp"
-#include "runtime/text/gguf_tokenizer.hpp"
-#include "runtime/text/known_templates.hpp"
-#include "runtime/text/pre_tokenizer.hpp"
-#include "runtime/text/tokenizer.hpp"
+#include "model/text/byte_level.hpp"
+#include "model/text/gguf_tokenizer.hpp"
+#include "model/text/known_templates.hpp"
+#include "model/text/pre_tokenizer.hpp"
+#include "model/text/tokenizer.hpp"
 
 namespace {
 

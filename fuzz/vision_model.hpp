@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/runtime/checkpoint/gguf_builder.hpp"
+#include "tests/model/checkpoint/gguf_builder.hpp"
 
 namespace pascaline::fuzzing {
 

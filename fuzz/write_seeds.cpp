@@ -10,11 +10,11 @@
 #include "core/util/paths.hpp"
 #include "fuzz/vision_model.hpp"
 #include "runtime/bundle/bundle.hpp"
-#include "runtime/checkpoint/checkpoint.hpp"
-#include "runtime/checkpoint/safetensors.hpp"
-#include "runtime/text/byte_level.hpp"
-#include "tests/runtime/checkpoint/gguf_builder.hpp"
-#include "tests/runtime/image/image_encoder.hpp"
+#include "model/checkpoint/checkpoint.hpp"
+#include "model/checkpoint/hf/safetensors.hpp"
+#include "model/text/byte_level.hpp"
+#include "tests/model/checkpoint/gguf_builder.hpp"
+#include "tests/model/image/image_encoder.hpp"
 
 namespace {
 

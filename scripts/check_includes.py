@@ -16,8 +16,6 @@ import re
 import subprocess
 import sys
 
-# These folders run a model, on the kernels that the rest of runtime/ runs.
-MODEL_FOLDERS = {f"runtime/{name}" for name in ("checkpoint", "convert", "image", "model", "session", "text")}
 MAY_INCLUDE = {
     "kernel_templates": set(),
     "search_spaces": set(),
@@ -27,8 +25,9 @@ MAY_INCLUDE = {
     "model": {"core", "db", "runtime"},
     "tuner": {"core", "db", "runtime", "model"},
     "report": {"core", "db"},
-    "cli": {"core", "db", "runtime", "model", "tuner", "report"},
-    "python": {"core", "db", "runtime", "model", "tuner", "report", "cli"},
+    "app": {"core", "db", "runtime", "model", "tuner", "report"},
+    "cli": {"core", "db", "runtime", "model", "tuner", "report", "app"},
+    "python": {"core", "db", "runtime", "model", "tuner", "report", "app"},
 }
 SUFFIXES = (".hpp", ".cpp", ".h", ".cu", ".cuh")
 # Where the compilers look for what is not found from the project's root or beside the file.
@@ -38,7 +37,7 @@ INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">\n]+)[">]', re.M)
 
 def part_of(file):
     """The row of MAY_INCLUDE that a file belongs to; that of tests, bench and the like has none."""
-    return "model" if folder_of(file) in MODEL_FOLDERS else file.split("/")[0]
+    return file.split("/")[0]
 
 
 def folder_of(file):

@@ -16,7 +16,7 @@
 #include "core/util/pasted_path.hpp"
 #include "core/util/shown_text.hpp"
 #include "core/util/stop_check.hpp"
-#include "runtime/image/decode.hpp"
+#include "model/image/decode.hpp"
 
 namespace pascaline::cli {
 namespace {

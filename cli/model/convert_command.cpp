@@ -19,9 +19,9 @@
 #include "core/util/byte_size.hpp"
 #include "core/util/counted.hpp"
 #include "core/util/duration.hpp"
-#include "runtime/checkpoint/checkpoint.hpp"
-#include "runtime/convert/to_folder.hpp"
-#include "runtime/convert/to_gguf.hpp"
+#include "model/checkpoint/checkpoint.hpp"
+#include "model/convert/to_folder.hpp"
+#include "model/convert/to_gguf.hpp"
 
 namespace pascaline::cli {
 namespace {

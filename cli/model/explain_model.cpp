@@ -17,9 +17,9 @@
 #include "core/util/shown_text.hpp"
 #include "core/util/statistics.hpp"
 #include "runtime/dispatch/identity.hpp"
-#include "runtime/model/fusion_file.hpp"
-#include "runtime/model/model_places.hpp"
-#include "runtime/model/place_space.hpp"
+#include "model/fusion/fusion_file.hpp"
+#include "model/model_places.hpp"
+#include "model/fusion/place_space.hpp"
 
 namespace pascaline::cli {
 namespace {

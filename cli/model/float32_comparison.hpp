@@ -5,7 +5,7 @@
 
 #include "cli/model/model_options.hpp"
 #include "cli/model/validation_text.hpp"
-#include "runtime/model/logit_divergence.hpp"
+#include "model/logit_divergence.hpp"
 
 namespace pascaline::cli {
 

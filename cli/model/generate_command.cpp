@@ -6,7 +6,7 @@
 #include "cli/model/answer_json.hpp"
 #include "cli/model/model_options.hpp"
 #include "cli/model/thermal_text.hpp"
-#include "runtime/image/decode.hpp"
+#include "model/image/decode.hpp"
 
 namespace pascaline::cli {
 namespace {

@@ -16,9 +16,9 @@
 #include "cli/model/model_passes.hpp"
 #include "core/error.hpp"
 #include "core/version.hpp"
-#include "runtime/checkpoint/gguf/gguf_file.hpp"
-#include "runtime/checkpoint/model_family.hpp"
-#include "runtime/checkpoint/weight_table.hpp"
+#include "model/checkpoint/gguf/gguf_file.hpp"
+#include "model/checkpoint/families/model_family.hpp"
+#include "model/checkpoint/weight_table.hpp"
 
 namespace pascaline::cli {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "runtime/session/session.hpp"
+#include "model/session/session.hpp"
 
 namespace pascaline::cli {
 

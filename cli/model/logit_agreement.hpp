@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/model/logit_reference.hpp"
-#include "runtime/model/logit_divergence.hpp"
+#include "model/logit_divergence.hpp"
 
 namespace pascaline::cli {
 

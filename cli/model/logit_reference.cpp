@@ -7,8 +7,8 @@
 #include <span>
 #include <string>
 
-#include "runtime/checkpoint/model_error.hpp"
-#include "runtime/checkpoint/safetensors.hpp"
+#include "model/checkpoint/model_error.hpp"
+#include "model/checkpoint/hf/safetensors.hpp"
 
 namespace pascaline::cli {
 namespace {

@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <vector>
 
-#include "runtime/checkpoint/model_config.hpp"
-#include "runtime/model/model.hpp"
+#include "model/checkpoint/model_config.hpp"
+#include "model/model.hpp"
 
 namespace pascaline::cli {
 

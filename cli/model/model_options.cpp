@@ -20,8 +20,8 @@
 #include "core/util/shown_text.hpp"
 #include "core/util/unknown_keys.hpp"
 #include "runtime/device/device.hpp"
-#include "runtime/model/fusion_file.hpp"
-#include "runtime/model/requirements.hpp"
+#include "model/fusion/fusion_file.hpp"
+#include "model/requirements.hpp"
 
 namespace pascaline::cli {
 namespace {

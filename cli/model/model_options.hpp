@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "cli/command.hpp"
-#include "runtime/session/prompt.hpp"
-#include "runtime/session/session.hpp"
+#include "model/session/prompt.hpp"
+#include "model/session/session.hpp"
 
 namespace pascaline::cli {
 

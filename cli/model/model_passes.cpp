@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "core/error.hpp"
-#include "runtime/model/requirements.hpp"
+#include "model/requirements.hpp"
 
 namespace pascaline::cli {
 namespace {

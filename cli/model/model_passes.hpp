@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cli/command.hpp"
-#include "runtime/session/session.hpp"
+#include "model/session/session.hpp"
 
 namespace pascaline::cli {
 

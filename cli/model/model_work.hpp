@@ -6,8 +6,8 @@
 
 #include "core/space/space.hpp"
 #include "runtime/device/device.hpp"
-#include "runtime/model/executor.hpp"
-#include "runtime/model/place_rates.hpp"
+#include "model/executor.hpp"
+#include "model/residency/place_rates.hpp"
 
 namespace pascaline::cli {
 

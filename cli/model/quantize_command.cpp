@@ -20,9 +20,9 @@
 #include "core/util/counted.hpp"
 #include "core/util/duration.hpp"
 #include "core/util/paths.hpp"
-#include "runtime/checkpoint/checkpoint.hpp"
-#include "runtime/model/filled_rows.hpp"
-#include "runtime/model/quantized_file.hpp"
+#include "model/checkpoint/checkpoint.hpp"
+#include "model/residency/filled_rows.hpp"
+#include "model/convert/quantized_file.hpp"
 
 namespace pascaline::cli {
 namespace {

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "core/util/shown_text.hpp"
-#include "runtime/checkpoint/checkpoint.hpp"
-#include "runtime/checkpoint/model_error.hpp"
-#include "runtime/checkpoint/model_family.hpp"
+#include "model/checkpoint/checkpoint.hpp"
+#include "model/checkpoint/model_error.hpp"
+#include "model/checkpoint/families/model_family.hpp"
 
 namespace pascaline::cli {
 namespace {

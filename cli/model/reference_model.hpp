@@ -1,7 +1,7 @@
 #pragma once
 
-#include "runtime/session/model_folder.hpp"
-#include "runtime/text/tokenizer.hpp"
+#include "model/session/model_folder.hpp"
+#include "model/text/tokenizer.hpp"
 
 namespace pascaline::cli {
 

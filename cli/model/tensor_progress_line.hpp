@@ -1,6 +1,6 @@
 #pragma once
 
-#include "runtime/checkpoint/piece_work.hpp"
+#include "model/checkpoint/piece_work.hpp"
 
 namespace pascaline::cli {
 

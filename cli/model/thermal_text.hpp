@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.hpp"
-#include "runtime/session/session.hpp"
+#include "model/session/session.hpp"
 
 namespace pascaline::cli {
 

@@ -13,9 +13,9 @@
 #include "cli/command.hpp"
 #include "core/error.hpp"
 #include "core/util/json_reader.hpp"
-#include "runtime/checkpoint/model_location.hpp"
-#include "runtime/session/gguf_text.hpp"
-#include "runtime/text/tokenizer.hpp"
+#include "model/checkpoint/model_location.hpp"
+#include "model/session/gguf_text.hpp"
+#include "model/text/tokenizer.hpp"
 
 namespace pascaline::cli {
 namespace {

@@ -17,7 +17,7 @@
 #include "cli/model/validation_text.hpp"
 #include "core/error.hpp"
 #include "core/util/counted.hpp"
-#include "runtime/checkpoint/gguf/gguf_file.hpp"
+#include "model/checkpoint/gguf/gguf_file.hpp"
 #include "runtime/device/device_names.hpp"
 
 namespace pascaline::cli {

@@ -8,7 +8,7 @@
 
 #include "core/error.hpp"
 #include "core/util/paths.hpp"
-#include "runtime/text/utf8.hpp"
+#include "model/text/utf8.hpp"
 
 namespace pascaline::cli {
 namespace {

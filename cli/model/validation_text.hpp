@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/session/model_folder.hpp"
-#include "runtime/text/tokenizer.hpp"
+#include "model/session/model_folder.hpp"
+#include "model/text/tokenizer.hpp"
 
 namespace pascaline::cli {
 

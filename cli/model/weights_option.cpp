@@ -9,7 +9,7 @@
 
 #include "core/error.hpp"
 #include "core/util/suggestion.hpp"
-#include "runtime/checkpoint/checkpoint.hpp"
+#include "model/checkpoint/checkpoint.hpp"
 
 namespace pascaline::cli {
 namespace {

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/checkpoint/model_location.hpp"
-#include "runtime/checkpoint/weight_recipe.hpp"
+#include "model/checkpoint/model_location.hpp"
+#include "model/checkpoint/weight_recipe.hpp"
 
 namespace pascaline::cli {
 

@@ -25,7 +25,7 @@
 #include "core/util/duration.hpp"
 #include "runtime/device/compile.hpp"
 #include "runtime/device/compilers.hpp"
-#include "runtime/model/place_space.hpp"
+#include "model/fusion/place_space.hpp"
 #include "runtime/thermal/sensor_trace.hpp"
 #include "tuner/portfolio/portfolio_file.hpp"
 #include "tuner/sweep/plan_record.hpp"

@@ -14,7 +14,7 @@
 #include "runtime/device/compile.hpp"
 #include "runtime/device/compilers.hpp"
 #include "runtime/device/device.hpp"
-#include "runtime/model/place_space.hpp"
+#include "model/fusion/place_space.hpp"
 #include "tuner/portfolio/portfolio_file.hpp"
 
 namespace pascaline::cli {

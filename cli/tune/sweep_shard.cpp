@@ -15,7 +15,7 @@
 #include "core/util/counted.hpp"
 #include "core/version.hpp"
 #include "runtime/device/compilers.hpp"
-#include "runtime/model/place_space.hpp"
+#include "model/fusion/place_space.hpp"
 #include "tuner/fleet/partition.hpp"
 
 namespace pascaline::cli {

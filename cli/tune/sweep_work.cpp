@@ -20,7 +20,7 @@
 #include "core/space/code_words.hpp"
 #include "core/util/counted.hpp"
 #include "core/workload.hpp"
-#include "runtime/model/place_space.hpp"
+#include "model/fusion/place_space.hpp"
 #include "tuner/sweep/shapes_between.hpp"
 
 namespace pascaline::cli {

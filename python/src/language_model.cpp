@@ -24,9 +24,9 @@
 #include "python/src/errors.hpp"
 #include "python/src/interruptible.hpp"
 #include "python/src/without_gil.hpp"
-#include "runtime/image/decode.hpp"
-#include "runtime/session/prompt.hpp"
-#include "runtime/session/session.hpp"
+#include "model/image/decode.hpp"
+#include "model/session/prompt.hpp"
+#include "model/session/session.hpp"
 
 namespace pascaline::python {
 namespace {

@@ -7,7 +7,7 @@
 #include "tests/cli/cli_fixture.hpp"
 #include "tests/runtime/bundle/bundle_fixture.hpp"
 #include "tests/runtime/dispatch/scale_kernel.hpp"
-#include "tests/runtime/model/model_folder.hpp"
+#include "tests/model/model_folder.hpp"
 
 namespace pascaline::testing {
 namespace {

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "core/util/paths.hpp"
-#include "runtime/checkpoint/checkpoint.hpp"
+#include "model/checkpoint/checkpoint.hpp"
 #include "tests/cli/cli_model_fixture.hpp"
-#include "tests/runtime/image/image_encoder.hpp"
+#include "tests/model/image/image_encoder.hpp"
 
 namespace pascaline::testing {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "core/error.hpp"
 #include "tests/cli/cli_model_fixture.hpp"
-#include "tests/runtime/image/image_encoder.hpp"
+#include "tests/model/image/image_encoder.hpp"
 
 namespace pascaline::testing {
 namespace {

@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-// The program with a GGUF file of the family llama that brings its text (tests/runtime/model/make_llama_fixture.py).
+// The program with a GGUF file of the family llama that brings its text (tests/model/make_llama_fixture.py).
 class CliLlamaTest : public CliModelFixture {
  protected:
   CliLlamaTest() { model_ = (std::filesystem::path(PASCALINE_CHECKPOINT_DATA) / "llama_small.gguf").string(); }

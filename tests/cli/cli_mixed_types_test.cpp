@@ -8,7 +8,7 @@
 #include "core/util/paths.hpp"
 #include "core/workload.hpp"
 #include "db/store.hpp"
-#include "runtime/checkpoint/gguf/gguf_file.hpp"
+#include "model/checkpoint/gguf/gguf_file.hpp"
 #include "tests/cli/cli_model_fixture.hpp"
 
 namespace pascaline::testing {

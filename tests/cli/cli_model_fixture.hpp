@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tests/cli/cli_fixture.hpp"
-#include "tests/runtime/model/model_folder.hpp"
+#include "tests/model/model_folder.hpp"
 
 namespace pascaline::testing {
 

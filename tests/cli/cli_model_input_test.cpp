@@ -4,10 +4,10 @@
 #include <cstring>
 #include <map>
 
-#include "runtime/checkpoint/model_config.hpp"
-#include "runtime/checkpoint/safetensors.hpp"
+#include "model/checkpoint/model_config.hpp"
+#include "model/checkpoint/hf/safetensors.hpp"
 #include "tests/cli/cli_model_fixture.hpp"
-#include "tests/runtime/image/image_encoder.hpp"
+#include "tests/model/image/image_encoder.hpp"
 
 namespace pascaline::testing {
 namespace {

@@ -11,12 +11,12 @@
 #include "core/workload.hpp"
 #include "db/store.hpp"
 #include "db/sweep_plan.hpp"
-#include "runtime/checkpoint/safetensors.hpp"
+#include "model/checkpoint/hf/safetensors.hpp"
 #include "runtime/dispatch/identity.hpp"
-#include "runtime/session/session.hpp"
+#include "model/session/session.hpp"
 #include "tests/cli/cli_model_fixture.hpp"
 #include "tests/cli/endless_compiler.hpp"
-#include "tests/runtime/image/image_encoder.hpp"
+#include "tests/model/image/image_encoder.hpp"
 
 namespace pascaline::testing {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/util/paths.hpp"
-#include "runtime/checkpoint/checkpoint.hpp"
+#include "model/checkpoint/checkpoint.hpp"
 #include "tests/cli/cli_model_fixture.hpp"
 
 namespace pascaline::testing {

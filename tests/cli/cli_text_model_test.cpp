@@ -10,7 +10,7 @@
 
 #include "core/util/paths.hpp"
 #include "core/workload.hpp"
-#include "runtime/checkpoint/safetensors.hpp"
+#include "model/checkpoint/hf/safetensors.hpp"
 #include "tests/cli/cli_model_fixture.hpp"
 
 namespace pascaline::testing {

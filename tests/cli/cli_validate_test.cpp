@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "core/util/paths.hpp"
-#include "runtime/checkpoint/safetensors.hpp"
-#include "runtime/model/logit_divergence.hpp"
-#include "runtime/session/session.hpp"
+#include "model/checkpoint/hf/safetensors.hpp"
+#include "model/logit_divergence.hpp"
+#include "model/session/session.hpp"
 #include "tests/cli/cli_model_fixture.hpp"
 
 namespace pascaline::testing {

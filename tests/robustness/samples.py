@@ -157,7 +157,7 @@ def write_model(bench):
                           "generation_config": {"eos_token_id": [738, 736], "do_sample": True, "temperature": 0.7},
                           "chat_template": {"chat_template": TEMPLATE}}.items():
         bench.write(f"model/{name}.json", json.dumps(content))
-    shutil.copy(os.path.join(bench.settings.source, "tests/runtime/text/data/tokenizer.json"), bench.path("model"))
+    shutil.copy(os.path.join(bench.settings.source, "tests/model/text/data/tokenizer.json"), bench.path("model"))
     return bench.path("model")
 
 

@@ -12,7 +12,7 @@ except ImportError:
     sys.exit(77)
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-MODEL = ROOT / "tests/runtime/checkpoint/data/qwen3_untied.gguf"
+MODEL = ROOT / "tests/model/checkpoint/data/qwen3_untied.gguf"
 
 LLAMA_BENCH = """#!/usr/bin/env python3
 import json, sys

@@ -17,7 +17,7 @@ except ImportError:
     sys.exit(77)
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests/runtime/model"))
+sys.path.insert(0, str(ROOT / "tests/model"))
 import make_projector_fixture as fixture  # noqa: E402
 from gguf_models import END_TOKEN, KIND, TOKENS, add_tokenizer, random_blocks, write_photo, write_texts  # noqa: E402
 
@@ -192,7 +192,7 @@ class GgufFilesTest(unittest.TestCase):
             import tokenizers
         except ImportError:
             self.skipTest("the package tokenizers is not there")
-        data = json.loads((ROOT / "tests/runtime/text/data/gguf_tokenizer.json").read_text())
+        data = json.loads((ROOT / "tests/model/text/data/gguf_tokenizer.json").read_text())
         size = len(data["tokens"])
         for splitting, encodings in data["encodings"].items():
             file = self.folder / f"{splitting}.gguf"

@@ -18,7 +18,7 @@ TEMPLATE = json.loads((ROOT / "examples/tiny_qwen3_vl/chat_template.json").read_
 
 def tokenizer():
     """The tests' own, with a token that stands for videos."""
-    content = json.loads((ROOT / "tests/runtime/text/data/tokenizer.json").read_text())
+    content = json.loads((ROOT / "tests/model/text/data/tokenizer.json").read_text())
     for token in content["added_tokens"]:
         if token["id"] == TOKENS["video_token_id"]:
             token["content"] = "<|video_pad|>"

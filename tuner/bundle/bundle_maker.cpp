@@ -11,7 +11,7 @@
 #include "core/version.hpp"
 #include "runtime/dispatch/identity.hpp"
 #include "runtime/dispatch/planner.hpp"
-#include "runtime/model/place_space.hpp"
+#include "model/fusion/place_space.hpp"
 #include "tuner/bundle/bundle_plan.hpp"
 #include "tuner/compile/compile_pool.hpp"
 #include "tuner/compile/compile_variants.hpp"

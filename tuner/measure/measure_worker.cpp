@@ -12,7 +12,7 @@
 #include "core/util/worker_pool.hpp"
 #include "runtime/device/compile.hpp"
 #include "runtime/dispatch/planner.hpp"
-#include "runtime/model/place_space.hpp"
+#include "model/fusion/place_space.hpp"
 #include "runtime/thermal/sensor_trace.hpp"
 #include "tuner/ipc/frames.hpp"
 #include "tuner/ipc/worker_process.hpp"

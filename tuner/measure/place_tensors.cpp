@@ -7,7 +7,7 @@
 
 #include "core/elements.hpp"
 #include "runtime/formats/packed_matrix.hpp"
-#include "runtime/model/tensor_memory.hpp"
+#include "model/tensor_memory.hpp"
 #include "runtime/ops/operands.hpp"
 
 namespace pascaline {

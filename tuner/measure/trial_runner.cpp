@@ -9,7 +9,7 @@
 #include "core/error.hpp"
 #include "core/util/hash.hpp"
 #include "core/util/statistics.hpp"
-#include "runtime/model/place_space.hpp"
+#include "model/fusion/place_space.hpp"
 #include "tuner/measure/agreement.hpp"
 #include "tuner/measure/trial_setup.hpp"
 

@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/model/place_space.hpp"
+#include "model/fusion/place_space.hpp"
 #include "tuner/sweep/budget.hpp"
 #include "tuner/sweep/device_plan.hpp"
 

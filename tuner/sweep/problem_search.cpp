@@ -8,7 +8,7 @@
 #include "core/error.hpp"
 #include "core/space/enumeration.hpp"
 #include "runtime/dispatch/closest_valid.hpp"
-#include "runtime/model/place_space.hpp"
+#include "model/fusion/place_space.hpp"
 #include "tuner/measure/trial_setup.hpp"
 
 namespace pascaline {

@@ -4,7 +4,7 @@
 #include "core/util/paths.hpp"
 #include "core/util/statistics.hpp"
 #include "db/store.hpp"
-#include "runtime/session/session.hpp"
+#include "model/session/session.hpp"
 
 int main() {
   const pascaline::Problem problem{.kernel = "matmul",

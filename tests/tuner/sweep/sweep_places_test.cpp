@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/util/paths.hpp"
-#include "runtime/model/place_space.hpp"
+#include "model/fusion/place_space.hpp"
 #include "tests/tuner/sweep/sweep_fixture.hpp"
 #include "tuner/sweep/device_plan.hpp"
 #include "tuner/sweep/sweep_recorder.hpp"
