@@ -18,9 +18,9 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "cli/model/logit_agreement.hpp"
-#include "cli/model/logit_reference.hpp"
-#include "cli/model/model_options.hpp"
+#include "app/model/logit_agreement.hpp"
+#include "app/model/logit_reference.hpp"
+#include "app/model/model_options.hpp"
 #include "core/error.hpp"
 #include "model/image/decode.hpp"
 #include "model/session/prompt.hpp"
@@ -28,9 +28,9 @@
 namespace {
 
 using namespace pascaline;
-using cli::LogitAgreement;
-using cli::LogitReference;
-using cli::ModelCommandOptions;
+using LogitAgreement;
+using LogitReference;
+using ModelCommandOptions;
 using Clock = std::chrono::steady_clock;
 
 struct Options {

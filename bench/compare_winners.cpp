@@ -17,7 +17,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "cli/command.hpp"
+#include "app/options.hpp"
 #include "core/error.hpp"
 #include "core/space/code_words.hpp"
 #include "db/store.hpp"
@@ -33,7 +33,7 @@ namespace {
 using namespace pascaline;
 
 struct Options {
-  cli::KernelOptions kernel;
+  KernelOptions kernel;
   std::string device = "cuda:0";
   std::string target;
   std::vector<std::string> databases;

@@ -18,9 +18,9 @@
 #include <CLI/CLI.hpp>
 
 #include "core/error.hpp"
-#include "runtime/formats/packed_matrix.hpp"
-#include "model/fusion/attention_choice.hpp"
 #include "model/executor.hpp"
+#include "model/fusion/attention_choice.hpp"
+#include "runtime/formats/packed_matrix.hpp"
 #include "runtime/ops/attention.hpp"
 #include "runtime/ops/attention_sparse.hpp"
 #include "runtime/ops/block_choice.hpp"

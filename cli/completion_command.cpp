@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <set>
 
+#include "app/sweep/searcher_names.hpp"
 #include "cli/command.hpp"
-#include "cli/tune/searcher_names.hpp"
 
 namespace pascaline::cli {
 namespace {

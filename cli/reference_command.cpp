@@ -12,9 +12,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "app/documents.hpp"
 #include "cli/command.hpp"
 #include "cli/command_words.hpp"
-#include "cli/documents.hpp"
 #include "cli/help_layout.hpp"
 #include "core/error.hpp"
 

@@ -3,8 +3,8 @@
 #include <cstdlib>
 #include <span>
 
-#include "model/checkpoint/model_error.hpp"
 #include "model/checkpoint/hf/safetensors.hpp"
+#include "model/checkpoint/model_error.hpp"
 #include "model/checkpoint/weight_table.hpp"
 
 /// Any bytes are a safetensors file, whose tensors take each byte of the data once, or a ModelError.

@@ -9,10 +9,10 @@
 
 #include "core/util/paths.hpp"
 #include "fuzz/vision_model.hpp"
-#include "runtime/bundle/bundle.hpp"
 #include "model/checkpoint/checkpoint.hpp"
 #include "model/checkpoint/hf/safetensors.hpp"
 #include "model/text/byte_level.hpp"
+#include "runtime/bundle/bundle.hpp"
 #include "tests/model/checkpoint/gguf_builder.hpp"
 #include "tests/model/image/image_encoder.hpp"
 

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "core/util/stop_check.hpp"
+#include "model/host_copies.hpp"
 #include "runtime/device/device.hpp"
 #include "runtime/dispatch/dispatcher.hpp"
-#include "model/host_copies.hpp"
 #include "runtime/ops/operation.hpp"
 
 namespace pascaline {

@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "core/error.hpp"
-#include "runtime/formats/int8_activations.hpp"
 #include "model/requirements.hpp"
 #include "model/tensor_memory.hpp"
+#include "runtime/formats/int8_activations.hpp"
 
 namespace pascaline {
 namespace {

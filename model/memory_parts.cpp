@@ -9,14 +9,14 @@
 #include <string_view>
 
 #include "model/checkpoint/weight_table.hpp"
-#include "runtime/memory/pool.hpp"
-#include "model/residency/device_weights.hpp"
 #include "model/decoder/kv_cache.hpp"
-#include "model/requirements.hpp"
 #include "model/decoder/sampler.hpp"
 #include "model/decoder/sparse_attention.hpp"
 #include "model/decoder/text_decoder.hpp"
+#include "model/requirements.hpp"
+#include "model/residency/device_weights.hpp"
 #include "model/vision/vision_tower.hpp"
+#include "runtime/memory/pool.hpp"
 
 namespace pascaline {
 namespace {

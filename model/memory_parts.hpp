@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "model/checkpoint/model_config.hpp"
-#include "runtime/device/device_memory.hpp"
 #include "model/model_options.hpp"
 #include "model/residency/placement.hpp"
+#include "runtime/device/device_memory.hpp"
 
 namespace pascaline {
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "core/error.hpp"
-#include "model/residency/device_weights.hpp"
 #include "model/memory_refusal.hpp"
+#include "model/residency/device_weights.hpp"
 #include "model/residency/place_rates.hpp"
 
 namespace pascaline {

@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "model/checkpoint/model_config.hpp"
-#include "runtime/device/device.hpp"
 #include "model/memory_parts.hpp"
 #include "model/model_options.hpp"
 #include "model/residency/placement.hpp"
+#include "runtime/device/device.hpp"
 
 namespace pascaline {
 

@@ -6,11 +6,11 @@
 #include <numeric>
 
 #include "core/error.hpp"
-#include "runtime/dispatch/identity.hpp"
 #include "model/memory_plan.hpp"
 #include "model/model_places.hpp"
 #include "model/requirements.hpp"
 #include "model/tensor_memory.hpp"
+#include "runtime/dispatch/identity.hpp"
 
 namespace pascaline {
 namespace {

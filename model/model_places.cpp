@@ -6,10 +6,10 @@
 
 #include "core/util/counted.hpp"
 #include "core/util/shown_text.hpp"
-#include "runtime/dispatch/identity.hpp"
 #include "model/fusion/place_space.hpp"
 #include "model/fusion/places.hpp"
 #include "model/requirements.hpp"
+#include "runtime/dispatch/identity.hpp"
 #include "runtime/ops/matmul.hpp"
 
 namespace pascaline {

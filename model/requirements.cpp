@@ -6,8 +6,8 @@
 #include <bit>
 
 #include "core/error.hpp"
-#include "model/checkpoint/gguf/gguf_file.hpp"
 #include "model/checkpoint/families/model_family.hpp"
+#include "model/checkpoint/gguf/gguf_file.hpp"
 #include "runtime/ops/sample_host.hpp"
 
 namespace pascaline {

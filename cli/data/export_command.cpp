@@ -8,8 +8,8 @@
 #include <set>
 #include <system_error>
 
+#include "app/data/known_names.hpp"
 #include "cli/command.hpp"
-#include "cli/data/known_names.hpp"
 #include "core/error.hpp"
 #include "core/util/file_draft.hpp"
 #include "core/util/paths.hpp"

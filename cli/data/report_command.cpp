@@ -8,9 +8,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "app/data/code_limits.hpp"
+#include "app/data/known_names.hpp"
 #include "cli/command.hpp"
-#include "cli/data/code_limits.hpp"
-#include "cli/data/known_names.hpp"
 #include "core/error.hpp"
 #include "core/util/paths.hpp"
 #include "report/comparison.hpp"

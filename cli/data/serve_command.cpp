@@ -9,8 +9,8 @@
 #include <optional>
 #include <thread>
 
+#include "app/data/code_limits.hpp"
 #include "cli/command.hpp"
-#include "cli/data/code_limits.hpp"
 #include "report/server/report_server.hpp"
 #include "report/text.hpp"
 

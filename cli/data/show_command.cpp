@@ -4,8 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "app/data/known_names.hpp"
 #include "cli/command.hpp"
-#include "cli/data/known_names.hpp"
 #include "core/error.hpp"
 #include "core/util/suggestion.hpp"
 #include "report/show.hpp"

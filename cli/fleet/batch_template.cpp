@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "cli/text.hpp"
+#include "app/text.hpp"
 #include "core/error.hpp"
 #include "core/util/shown_text.hpp"
 #include "core/util/suggestion.hpp"

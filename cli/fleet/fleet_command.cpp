@@ -5,9 +5,9 @@
 #include <chrono>
 #include <cmath>
 
+#include "app/sweep/plan_options.hpp"
+#include "app/text.hpp"
 #include "cli/fleet/fleet_commands.hpp"
-#include "cli/text.hpp"
-#include "cli/tune/plan_options.hpp"
 #include "core/error.hpp"
 #include "core/util/duration.hpp"
 #include "tuner/fleet/attempts.hpp"

@@ -6,8 +6,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "app/sweep/sweep_options.hpp"
 #include "cli/command.hpp"
-#include "cli/tune/sweep_options.hpp"
 #include "core/file_words.hpp"
 #include "tuner/fleet/fleet_file.hpp"
 

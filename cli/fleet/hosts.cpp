@@ -14,9 +14,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "app/text.hpp"
 #include "cli/fleet/fleet_commands.hpp"
 #include "cli/output_folder.hpp"
-#include "cli/text.hpp"
 #include "core/error.hpp"
 #include "core/file_words.hpp"
 #include "core/util/draft_folder.hpp"

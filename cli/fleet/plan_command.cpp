@@ -5,15 +5,15 @@
 #include <chrono>
 #include <memory>
 
+#include "app/sweep/plan_options.hpp"
+#include "app/sweep/sweep_options.hpp"
+#include "app/sweep/sweep_settings.hpp"
+#include "app/sweep/sweep_shard.hpp"
+#include "app/sweep/sweep_work.hpp"
+#include "app/text.hpp"
 #include "cli/command.hpp"
 #include "cli/fleet/fleet_commands.hpp"
 #include "cli/output_folder.hpp"
-#include "cli/text.hpp"
-#include "cli/tune/plan_options.hpp"
-#include "cli/tune/sweep_options.hpp"
-#include "cli/tune/sweep_settings.hpp"
-#include "cli/tune/sweep_shard.hpp"
-#include "cli/tune/sweep_work.hpp"
 #include "core/error.hpp"
 #include "core/util/counted.hpp"
 #include "core/util/duration.hpp"

@@ -12,13 +12,13 @@
 #include <thread>
 #include <utility>
 
+#include "app/sweep/plan_options.hpp"
+#include "app/sweep/run_status.hpp"
+#include "app/sweep/sweep_shard.hpp"
 #include "cli/command.hpp"
 #include "cli/fleet/fleet_commands.hpp"
 #include "cli/fleet/rank.hpp"
 #include "cli/fleet/shard_process.hpp"
-#include "cli/tune/plan_options.hpp"
-#include "cli/tune/run_status.hpp"
-#include "cli/tune/sweep_shard.hpp"
 #include "core/device/emulator_name.hpp"
 #include "core/error.hpp"
 #include "core/util/counted.hpp"

@@ -8,8 +8,8 @@
 #include <set>
 #include <tuple>
 
+#include "app/sweep/plan_options.hpp"
 #include "cli/fleet/fleet_commands.hpp"
-#include "cli/tune/plan_options.hpp"
 #include "core/error.hpp"
 #include "core/util/counted.hpp"
 #include "core/util/duration.hpp"

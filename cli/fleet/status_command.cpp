@@ -6,10 +6,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "app/text.hpp"
 #include "cli/command.hpp"
 #include "cli/fleet/fleet_commands.hpp"
 #include "cli/fleet/submissions.hpp"
-#include "cli/text.hpp"
 #include "core/util/counted.hpp"
 #include "core/util/duration.hpp"
 #include "core/util/shown_text.hpp"

@@ -6,14 +6,14 @@
 #include <cstdio>
 #include <memory>
 
+#include "app/sweep/plan_options.hpp"
+#include "app/sweep/sweep_shard.hpp"
+#include "app/text.hpp"
 #include "cli/command.hpp"
 #include "cli/fleet/batch_template.hpp"
 #include "cli/fleet/fleet_commands.hpp"
 #include "cli/fleet/hosts.hpp"
 #include "cli/fleet/submissions.hpp"
-#include "cli/text.hpp"
-#include "cli/tune/plan_options.hpp"
-#include "cli/tune/sweep_shard.hpp"
 #include "core/error.hpp"
 #include "core/util/counted.hpp"
 #include "core/util/duration.hpp"

@@ -7,11 +7,12 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/model/llama_bench.hpp"
-#include "cli/model/model_options.hpp"
-#include "cli/model/model_passes.hpp"
+#include "app/model/llama_bench.hpp"
+#include "app/model/model_options.hpp"
+#include "app/model/model_passes.hpp"
+#include "app/model/thermal_text.hpp"
+#include "cli/command.hpp"
 #include "cli/model/model_work.hpp"
-#include "cli/model/thermal_text.hpp"
 #include "core/error.hpp"
 #include "core/util/paths.hpp"
 #include "core/util/shown_text.hpp"

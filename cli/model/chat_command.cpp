@@ -8,9 +8,10 @@
 #include <string>
 #include <utility>
 
-#include "cli/model/answer_json.hpp"
-#include "cli/model/model_options.hpp"
-#include "cli/model/thermal_text.hpp"
+#include "app/model/answer_json.hpp"
+#include "app/model/model_options.hpp"
+#include "app/model/thermal_text.hpp"
+#include "cli/command.hpp"
 #include "core/error.hpp"
 #include "core/util/counted.hpp"
 #include "core/util/pasted_path.hpp"

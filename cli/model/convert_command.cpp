@@ -10,11 +10,11 @@
 #include <utility>
 #include <vector>
 
+#include "app/model/weights_option.hpp"
 #include "cli/command.hpp"
 #include "cli/model/new_file.hpp"
 #include "cli/model/new_folder.hpp"
 #include "cli/model/tensor_progress_line.hpp"
-#include "cli/model/weights_option.hpp"
 #include "core/error.hpp"
 #include "core/util/byte_size.hpp"
 #include "core/util/counted.hpp"

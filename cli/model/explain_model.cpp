@@ -9,17 +9,17 @@
 
 #include <nlohmann/json.hpp>
 
+#include "app/model/model_observation.hpp"
+#include "app/model/model_workload.hpp"
+#include "app/text.hpp"
 #include "cli/command.hpp"
-#include "cli/model/model_observation.hpp"
-#include "cli/model/model_workload.hpp"
-#include "cli/text.hpp"
 #include "core/device/emulator_name.hpp"
 #include "core/util/shown_text.hpp"
 #include "core/util/statistics.hpp"
-#include "runtime/dispatch/identity.hpp"
 #include "model/fusion/fusion_file.hpp"
-#include "model/model_places.hpp"
 #include "model/fusion/place_space.hpp"
+#include "model/model_places.hpp"
+#include "runtime/dispatch/identity.hpp"
 
 namespace pascaline::cli {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "cli/model/model_options.hpp"
-#include "cli/model/model_passes.hpp"
+#include "app/model/model_options.hpp"
+#include "app/model/model_passes.hpp"
 
 namespace pascaline::cli {
 

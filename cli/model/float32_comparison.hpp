@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "cli/model/model_options.hpp"
+#include "app/model/model_options.hpp"
 #include "cli/model/validation_text.hpp"
 #include "model/logit_divergence.hpp"
 

@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "cli/model/answer_json.hpp"
-#include "cli/model/model_options.hpp"
-#include "cli/model/thermal_text.hpp"
+#include "app/model/answer_json.hpp"
+#include "app/model/model_options.hpp"
+#include "app/model/thermal_text.hpp"
+#include "cli/command.hpp"
 #include "model/image/decode.hpp"
 
 namespace pascaline::cli {

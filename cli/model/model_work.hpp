@@ -5,9 +5,9 @@
 #include <functional>
 
 #include "core/space/space.hpp"
-#include "runtime/device/device.hpp"
 #include "model/executor.hpp"
 #include "model/residency/place_rates.hpp"
+#include "runtime/device/device.hpp"
 
 namespace pascaline::cli {
 

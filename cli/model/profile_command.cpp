@@ -4,11 +4,12 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/model/model_options.hpp"
-#include "cli/model/model_passes.hpp"
+#include "app/model/model_options.hpp"
+#include "app/model/model_passes.hpp"
+#include "app/model/thermal_text.hpp"
+#include "app/text.hpp"
+#include "cli/command.hpp"
 #include "cli/model/pass_conditions.hpp"
-#include "cli/model/thermal_text.hpp"
-#include "cli/text.hpp"
 #include "core/error.hpp"
 
 namespace pascaline::cli {

@@ -11,18 +11,18 @@
 
 #include <nlohmann/json.hpp>
 
+#include "app/model/weights_option.hpp"
 #include "cli/command.hpp"
 #include "cli/model/new_folder.hpp"
 #include "cli/model/tensor_progress_line.hpp"
-#include "cli/model/weights_option.hpp"
 #include "core/error.hpp"
 #include "core/util/byte_size.hpp"
 #include "core/util/counted.hpp"
 #include "core/util/duration.hpp"
 #include "core/util/paths.hpp"
 #include "model/checkpoint/checkpoint.hpp"
-#include "model/residency/filled_rows.hpp"
 #include "model/convert/quantized_file.hpp"
+#include "model/residency/filled_rows.hpp"
 
 namespace pascaline::cli {
 namespace {

@@ -12,8 +12,8 @@
 
 #include "core/util/shown_text.hpp"
 #include "model/checkpoint/checkpoint.hpp"
-#include "model/checkpoint/model_error.hpp"
 #include "model/checkpoint/families/model_family.hpp"
+#include "model/checkpoint/model_error.hpp"
 
 namespace pascaline::cli {
 namespace {

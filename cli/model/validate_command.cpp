@@ -9,10 +9,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include "app/model/logit_agreement.hpp"
+#include "app/model/logit_reference.hpp"
+#include "app/model/model_options.hpp"
+#include "cli/command.hpp"
 #include "cli/model/float32_comparison.hpp"
-#include "cli/model/logit_agreement.hpp"
-#include "cli/model/logit_reference.hpp"
-#include "cli/model/model_options.hpp"
 #include "cli/model/reference_model.hpp"
 #include "cli/model/validation_text.hpp"
 #include "core/error.hpp"

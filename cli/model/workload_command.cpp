@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
-#include "cli/model/model_workload.hpp"
+#include "app/model/model_workload.hpp"
+#include "cli/command.hpp"
 #include "core/util/counted.hpp"
 #include "core/util/paths.hpp"
 #include "runtime/dispatch/dispatcher.hpp"

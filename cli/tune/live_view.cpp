@@ -11,7 +11,7 @@
 #include <ctime>
 #include <utility>
 
-#include "cli/text.hpp"
+#include "app/text.hpp"
 #include "core/error.hpp"
 #include "core/util/counted.hpp"
 #include "core/util/duration.hpp"

@@ -8,9 +8,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "app/data/known_names.hpp"
+#include "app/text.hpp"
 #include "cli/command.hpp"
-#include "cli/data/known_names.hpp"
-#include "cli/text.hpp"
 #include "cli/tune/portfolio_estimate.hpp"
 #include "core/error.hpp"
 #include "core/space/code_words.hpp"

@@ -10,7 +10,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/text.hpp"
+#include "app/text.hpp"
+#include "cli/command.hpp"
 #include "core/error.hpp"
 #include "core/space/code_words.hpp"
 #include "core/util/paths.hpp"

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "cli/text.hpp"
-#include "cli/tune/phase_table.hpp"
+#include "app/sweep/phase_table.hpp"
+#include "app/text.hpp"
 #include "core/util/counted.hpp"
 #include "core/util/duration.hpp"
 #include "core/util/statistics.hpp"

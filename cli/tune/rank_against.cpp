@@ -9,7 +9,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/measured_compiler.hpp"
+#include "app/measured_compiler.hpp"
+#include "cli/command.hpp"
 #include "core/error.hpp"
 #include "core/space/code_words.hpp"
 #include "core/util/counted.hpp"

@@ -10,9 +10,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "app/sweep/searcher_names.hpp"
+#include "app/text.hpp"
 #include "cli/command.hpp"
-#include "cli/text.hpp"
-#include "cli/tune/searcher_names.hpp"
 #include "core/error.hpp"
 #include "core/util/counted.hpp"
 #include "db/exchange/read.hpp"

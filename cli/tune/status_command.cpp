@@ -7,9 +7,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "app/sweep/run_status.hpp"
 #include "cli/command.hpp"
 #include "cli/tune/live_view.hpp"
-#include "cli/tune/run_status.hpp"
 
 namespace pascaline::cli {
 namespace {

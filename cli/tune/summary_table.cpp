@@ -6,7 +6,7 @@
 #include <array>
 #include <set>
 
-#include "cli/text.hpp"
+#include "app/text.hpp"
 #include "core/util/counted.hpp"
 #include "report/summary.hpp"
 #include "report/text.hpp"

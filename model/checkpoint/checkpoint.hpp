@@ -11,8 +11,8 @@
 
 #include "core/problem.hpp"
 #include "model/checkpoint/gguf/gguf_file.hpp"
-#include "model/checkpoint/model_config.hpp"
 #include "model/checkpoint/hf/safetensors.hpp"
+#include "model/checkpoint/model_config.hpp"
 #include "model/checkpoint/stored_formats.hpp"
 #include "model/checkpoint/weight_recipe.hpp"
 #include "model/checkpoint/weight_table.hpp"

@@ -4,11 +4,11 @@
 
 #include <cmath>
 
+#include "model/checkpoint/families/model_family.hpp"
 #include "model/checkpoint/gguf/gguf_config.hpp"
 #include "model/checkpoint/gguf/projector_config.hpp"
 #include "model/checkpoint/given_model.hpp"
 #include "model/checkpoint/model_error.hpp"
-#include "model/checkpoint/families/model_family.hpp"
 #include "model/checkpoint/tied_head.hpp"
 #include "model/checkpoint/weight_table.hpp"
 

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "model/checkpoint/model_location.hpp"
 #include "model/checkpoint/hf/quantization_config.hpp"
+#include "model/checkpoint/model_location.hpp"
 #include "runtime/ops/norm_epsilon.hpp"
 
 namespace pascaline {

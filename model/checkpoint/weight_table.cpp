@@ -6,8 +6,8 @@
 #include <iterator>
 #include <numeric>
 
-#include "model/checkpoint/model_error.hpp"
 #include "model/checkpoint/families/model_family.hpp"
+#include "model/checkpoint/model_error.hpp"
 
 namespace pascaline {
 namespace {

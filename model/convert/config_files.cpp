@@ -8,8 +8,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "model/checkpoint/gguf/gguf_weights.hpp"
 #include "model/checkpoint/families/llama_rope.hpp"
+#include "model/checkpoint/gguf/gguf_weights.hpp"
 #include "model/checkpoint/model_error.hpp"
 #include "model/convert/gguf_model_keys.hpp"
 

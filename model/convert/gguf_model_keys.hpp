@@ -3,8 +3,8 @@
 #include <optional>
 #include <span>
 
-#include "model/checkpoint/hf/generation_config.hpp"
 #include "model/checkpoint/gguf/gguf_writer.hpp"
+#include "model/checkpoint/hf/generation_config.hpp"
 #include "model/checkpoint/model_config.hpp"
 #include "model/convert/tensor_writing.hpp"
 #include "model/image/preprocessor_config.hpp"

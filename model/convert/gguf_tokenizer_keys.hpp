@@ -2,8 +2,8 @@
 
 #include <filesystem>
 
-#include "model/checkpoint/hf/generation_config.hpp"
 #include "model/checkpoint/gguf/gguf_writer.hpp"
+#include "model/checkpoint/hf/generation_config.hpp"
 #include "model/checkpoint/model_config.hpp"
 
 namespace pascaline {

@@ -14,10 +14,10 @@
 #include "model/checkpoint/convert.hpp"
 #include "model/checkpoint/model_error.hpp"
 #include "model/checkpoint/stored_formats.hpp"
+#include "model/requirements.hpp"
 #include "runtime/formats/float16x_search.hpp"
 #include "runtime/formats/lost_blocks.hpp"
 #include "runtime/formats/packed_matrix.hpp"
-#include "model/requirements.hpp"
 
 namespace pascaline {
 namespace {

@@ -13,9 +13,9 @@
 #include "model/checkpoint/stored_formats.hpp"
 #include "model/convert/config_files.hpp"
 #include "model/convert/tokenizer_files.hpp"
-#include "runtime/formats/packed_matrix.hpp"
 #include "model/session/gguf_images.hpp"
 #include "model/session/gguf_text.hpp"
+#include "runtime/formats/packed_matrix.hpp"
 
 namespace pascaline {
 namespace {

@@ -4,11 +4,11 @@
 #include <vector>
 
 #include "model/checkpoint/model_config.hpp"
-#include "runtime/device/device_memory.hpp"
 #include "model/fusion/attention_choice.hpp"
 #include "model/fusion/fusion.hpp"
-#include "model/linear_layers.hpp"
 #include "model/fusion/places.hpp"
+#include "model/linear_layers.hpp"
+#include "runtime/device/device_memory.hpp"
 
 namespace pascaline {
 

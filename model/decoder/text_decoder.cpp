@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "core/error.hpp"
-#include "model/fusion/places.hpp"
 #include "model/decoder/positions.hpp"
+#include "model/fusion/places.hpp"
 #include "model/tensor_memory.hpp"
 #include "runtime/ops/elementwise.hpp"
 #include "runtime/ops/gather.hpp"

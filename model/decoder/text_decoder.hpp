@@ -8,14 +8,14 @@
 
 #include "model/checkpoint/model_config.hpp"
 #include "model/checkpoint/model_weights.hpp"
-#include "runtime/memory/arena.hpp"
+#include "model/decoder/kv_cache.hpp"
+#include "model/decoder/sparse_attention.hpp"
 #include "model/executor.hpp"
 #include "model/fusion/fusion.hpp"
-#include "model/decoder/kv_cache.hpp"
 #include "model/linear_layers.hpp"
 #include "model/residency/placement.hpp"
-#include "model/decoder/sparse_attention.hpp"
 #include "model/residency/weight_stream.hpp"
+#include "runtime/memory/arena.hpp"
 
 namespace pascaline {
 

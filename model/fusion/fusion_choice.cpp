@@ -11,8 +11,8 @@
 #include "core/error.hpp"
 #include "core/space/shape_distance.hpp"
 #include "core/util/stop_check.hpp"
-#include "runtime/dispatch/identity.hpp"
 #include "model/fusion/place_space.hpp"
+#include "runtime/dispatch/identity.hpp"
 
 namespace pascaline {
 namespace {

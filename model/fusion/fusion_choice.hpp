@@ -12,10 +12,10 @@
 
 #include "core/space/space.hpp"
 #include "core/trial.hpp"
-#include "runtime/dispatch/dispatcher.hpp"
 #include "model/executor.hpp"
 #include "model/fusion/fusion_mode.hpp"
 #include "model/fusion/place_key.hpp"
+#include "runtime/dispatch/dispatcher.hpp"
 
 namespace pascaline {
 

@@ -3,8 +3,8 @@
 #include <span>
 #include <string_view>
 
-#include "model/linear_layers.hpp"
 #include "model/fusion/places.hpp"
+#include "model/linear_layers.hpp"
 
 namespace pascaline {
 

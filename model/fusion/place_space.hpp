@@ -7,8 +7,8 @@
 
 #include "core/config.hpp"
 #include "core/space/space.hpp"
-#include "runtime/device/compile.hpp"
 #include "model/fusion/place_key.hpp"
+#include "runtime/device/compile.hpp"
 
 namespace pascaline {
 

@@ -4,10 +4,10 @@
 #include <cstddef>
 #include <span>
 
-#include "runtime/formats/int8_activations.hpp"
-#include "model/linear_layers.hpp"
 #include "model/fusion/places.hpp"
+#include "model/linear_layers.hpp"
 #include "model/tensor_memory.hpp"
+#include "runtime/formats/int8_activations.hpp"
 #include "runtime/ops/attention.hpp"
 #include "runtime/ops/attention_qkv.hpp"
 #include "runtime/ops/matmul.hpp"

@@ -14,10 +14,10 @@
 #include "core/error.hpp"
 #include "model/checkpoint/model_error.hpp"
 #include "model/checkpoint/weight_table.hpp"
-#include "runtime/memory/staging.hpp"
 #include "model/requirements.hpp"
-#include "model/tensor_memory.hpp"
 #include "model/residency/weight_upload.hpp"
+#include "model/tensor_memory.hpp"
+#include "runtime/memory/staging.hpp"
 
 namespace pascaline {
 namespace {

@@ -10,8 +10,8 @@
 #include "model/checkpoint/weight_recipe.hpp"
 #include "model/checkpoint/weight_source.hpp"
 #include "model/checkpoint/weight_table.hpp"
-#include "runtime/device/device_memory.hpp"
 #include "model/residency/placement.hpp"
+#include "runtime/device/device_memory.hpp"
 
 namespace pascaline {
 

@@ -3,8 +3,8 @@
 #include <optional>
 
 #include "core/problem.hpp"
-#include "runtime/device/device.hpp"
 #include "model/residency/placement.hpp"
+#include "runtime/device/device.hpp"
 
 namespace pascaline {
 

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "model/checkpoint/model_weights.hpp"
-#include "runtime/device/device_memory.hpp"
 #include "model/residency/device_weights.hpp"
 #include "model/residency/placement.hpp"
+#include "runtime/device/device_memory.hpp"
 
 namespace pascaline {
 

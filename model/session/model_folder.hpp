@@ -12,10 +12,10 @@
 #include "model/checkpoint/model_config.hpp"
 #include "model/checkpoint/model_location.hpp"
 #include "model/image/preprocessor_config.hpp"
-#include "runtime/ops/sample_host.hpp"
 #include "model/session/sampling_request.hpp"
 #include "model/text/chat.hpp"
 #include "model/text/tokenizer.hpp"
+#include "runtime/ops/sample_host.hpp"
 
 namespace pascaline {
 

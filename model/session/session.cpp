@@ -14,17 +14,17 @@
 #include "core/error.hpp"
 #include "core/util/shown_text.hpp"
 #include "model/checkpoint/gguf/gguf_file.hpp"
-#include "runtime/device/device_names.hpp"
-#include "runtime/dispatch/identity.hpp"
-#include "runtime/memory/unbacked_memory.hpp"
-#include "model/residency/filled_rows.hpp"
 #include "model/memory_plan.hpp"
 #include "model/model_places.hpp"
 #include "model/requirements.hpp"
+#include "model/residency/filled_rows.hpp"
 #include "model/session/foreign_database.hpp"
 #include "model/session/prompt.hpp"
 #include "model/text/decoder.hpp"
 #include "model/text/stop_strings.hpp"
+#include "runtime/device/device_names.hpp"
+#include "runtime/dispatch/identity.hpp"
+#include "runtime/memory/unbacked_memory.hpp"
 
 namespace pascaline {
 namespace {

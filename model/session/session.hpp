@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "model/image/preprocess.hpp"
-#include "runtime/memory/pool.hpp"
 #include "model/model.hpp"
 #include "model/session/model_folder.hpp"
 #include "model/text/chat.hpp"
+#include "runtime/memory/pool.hpp"
 
 namespace pascaline {
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "model/checkpoint/model_config.hpp"
-#include "runtime/memory/arena.hpp"
 #include "model/decoder/positions.hpp"
+#include "runtime/memory/arena.hpp"
 
 namespace pascaline {
 

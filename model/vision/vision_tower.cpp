@@ -7,8 +7,8 @@
 
 #include "core/error.hpp"
 #include "core/util/worker_pool.hpp"
-#include "model/fusion/places.hpp"
 #include "model/decoder/positions.hpp"
+#include "model/fusion/places.hpp"
 #include "model/requirements.hpp"
 #include "model/tensor_memory.hpp"
 #include "model/vision/vision_layout.hpp"

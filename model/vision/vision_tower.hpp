@@ -7,12 +7,12 @@
 
 #include "model/checkpoint/model_config.hpp"
 #include "model/checkpoint/model_weights.hpp"
-#include "runtime/memory/arena.hpp"
-#include "runtime/memory/staging.hpp"
 #include "model/executor.hpp"
 #include "model/fusion/fusion.hpp"
 #include "model/linear_layers.hpp"
 #include "model/residency/weight_stream.hpp"
+#include "runtime/memory/arena.hpp"
+#include "runtime/memory/staging.hpp"
 
 namespace pascaline {
 

@@ -12,12 +12,12 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/command.hpp"
-#include "cli/data/code_limits.hpp"
-#include "cli/data/known_names.hpp"
-#include "cli/documents.hpp"
-#include "cli/model/model_workload.hpp"
-#include "cli/tune/run_status.hpp"
+#include "app/data/code_limits.hpp"
+#include "app/data/known_names.hpp"
+#include "app/documents.hpp"
+#include "app/model/model_workload.hpp"
+#include "app/options.hpp"
+#include "app/sweep/run_status.hpp"
 #include "core/util/duration.hpp"
 #include "core/util/paths.hpp"
 #include "db/merge.hpp"
@@ -51,31 +51,31 @@ std::string json_text(const Json& document) {
 
 std::string kernels(const std::optional<std::string>& name, const std::string& kernels_folder,
                     const std::string& spaces_folder) {
-  cli::KernelOptions options;
+  KernelOptions options;
   options.kernels_folder = kernels_folder;
   options.spaces_folder = spaces_folder;
   if (name) {
-    return json_text(cli::kernel_document(options, *name));
+    return json_text(kernel_document(options, *name));
   }
-  return json_text(cli::kernels_document(options, [](const Error& error) { throw error; }));
+  return json_text(kernels_document(options, [](const Error& error) { throw error; }));
 }
 
 std::string explain(Words words) {
   CLI::App app;
-  cli::KernelOptions kernel;
-  cli::DeviceOptions device;
+  KernelOptions kernel;
+  DeviceOptions device;
   std::string database;
   kernel.add_kernel_to(app);
   kernel.add_problems_to(app);
   device.add_to(app);
-  cli::add_database_option(app, database, "");
+  add_database_option(app, database, "");
   read_words(app, std::move(words));
-  return json_text(cli::explain_document(kernel, device, database));
+  return json_text(explain_document(kernel, device, database));
 }
 
 std::string status(const std::string& database) {
-  const Store store(cli::database_path(database), OpenMode::read_only);
-  return json_text(cli::status_json(store, store.sessions()));
+  const Store store(database_path(database), OpenMode::read_only);
+  return json_text(status_json(store, store.sessions()));
 }
 
 struct Shown {
@@ -102,7 +102,7 @@ ShowOptions show_options(const Shown& shown) {
       throw ArgumentError("problem: it needs the kernel, too");
     }
     wanted.filter.problem = shown.kernel;
-    for (const auto& [name, value] : cli::split_settings(shown.problem)) {
+    for (const auto& [name, value] : split_settings(shown.problem)) {
       wanted.filter.problem += fmt::format(" {}={}", name, value);
     }
   }
@@ -123,8 +123,8 @@ ShowOptions show_options(const Shown& shown) {
 
 std::string show(const std::string& database, const Shown& shown) {
   const ShowOptions wanted = show_options(shown);
-  const Store store(cli::database_path(database), OpenMode::read_only);
-  cli::require_known_kernel(store, shown.kernel);
+  const Store store(database_path(database), OpenMode::read_only);
+  require_known_kernel(store, shown.kernel);
   return json_text(show_json(store, wanted));
 }
 
@@ -152,28 +152,28 @@ std::vector<std::int64_t> sessions_of(const Store& store, const std::string& wor
 // The text, or nothing if it was written to a file.
 std::optional<std::string> report(ReportWish wish) {
   if (!wish.file.empty()) {
-    cli::require_writable(wish.file);
+    require_writable(wish.file);
   }
-  const Store store(cli::database_path(wish.database), OpenMode::read_only);
-  cli::require_no_database(wish.file, store.file());
+  const Store store(database_path(wish.database), OpenMode::read_only);
+  require_no_database(wish.file, store.file());
   std::optional<Store> other;
   std::optional<Comparison> comparison;
   wish.report.sessions = sessions_of(store, wish.session);
   if (!wish.against.empty() || !wish.against_session.empty()) {
     if (!wish.against.empty()) {
       other.emplace(wish.against, OpenMode::read_only);
-      cli::require_no_database(wish.file, other->file());
+      require_no_database(wish.file, other->file());
     }
     const Store& older = other ? *other : store;
     comparison =
         compare({&store, wish.report.sessions}, {&older, sessions_of(older, wish.against_session)}, wish.report);
   } else {
-    cli::require_known_kernel(store, wish.report.kernel);
-    cli::require_known_device(store, wish.report.device);
+    require_known_kernel(store, wish.report.kernel);
+    require_known_device(store, wish.report.device);
   }
-  std::optional<cli::CodeLimits> limits;
+  std::optional<CodeLimits> limits;
   if (wish.limits && wish.format != "csv") {
-    cli::CodeLimitOptions from = cli::limit_options({}, wish.report.spaces_folder, {});
+    CodeLimitOptions from = limit_options({}, wish.report.spaces_folder, {});
     from.compiles = wish.compile;
     limits.emplace(std::move(from));
     wish.report.limit_of = [&limits](const LimitRequest& request) { return limits->limit_of(request); };
@@ -188,8 +188,8 @@ std::optional<std::string> report(ReportWish wish) {
 
 std::string workload(Words words) {
   CLI::App app;
-  cli::ModelCommandOptions model;
-  cli::PassCommandOptions sizes{.usual_prompts = {128, 512, 1024, 2048}, .usual_image = "", .prompts = {}, .image = {}};
+  ModelCommandOptions model;
+  PassCommandOptions sizes{.usual_prompts = {128, 512, 1024, 2048}, .usual_image = "", .prompts = {}, .image = {}};
   std::string name;
   model.add_to(app);
   sizes.add_to(app);
@@ -199,7 +199,7 @@ std::string workload(Words words) {
   const SessionOptions session = model.session_options();
   const auto device = open_device(session.device.empty() ? list_devices().front().id : session.device);
   const Dispatcher dispatcher(*device, session.dispatcher);
-  return cli::observe_workload(model, sizes, name, &dispatcher).text;
+  return observe_workload(model, sizes, name, &dispatcher).text;
 }
 
 struct ProbeWish {
@@ -250,7 +250,7 @@ std::optional<std::string> probe(const ProbeWish& wish, nb::object listener) {
   const ProbeOptions wanted = probe_options(wish, caller);
   std::optional<std::string> text;
   caller.run([&] {
-    const std::filesystem::path database = cli::database_path(wish.database);
+    const std::filesystem::path database = database_path(wish.database);
     const bool made_here = !std::filesystem::exists(database);
     try {
       Store store(database, OpenMode::create);
@@ -269,7 +269,7 @@ std::optional<std::string> probe(const ProbeWish& wish, nb::object listener) {
 }
 
 std::string probes(const std::string& database) {
-  const Store store(cli::database_path(database), OpenMode::read_only);
+  const Store store(database_path(database), OpenMode::read_only);
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   for (const StoredProbe& stored : store.probes(nullptr)) {
     all.push_back(probe_json(stored));
@@ -287,7 +287,7 @@ void add_commands(nb::module_& module) {
   module.def(
       "data_folder", [](const std::string& name) { return data_folder(name).string(); }, nb::arg("name"));
   module.def(
-      "devices", [] { return json_text(cli::devices_document()); }, Released());
+      "devices", [] { return json_text(devices_document()); }, Released());
   module.def("kernels", kernels, nb::arg("name").none(), nb::arg("kernels"), nb::arg("spaces"), Released());
   module.def("explain", explain, nb::arg("words"), Released());
   module.def("status", status, nb::arg("db"), Released());

@@ -3,7 +3,7 @@
 #include <exception>
 #include <string>
 
-#include "cli/command.hpp"
+#include "app/options.hpp"
 #include "core/util/shown_text.hpp"
 #include "python/src/command_words.hpp"
 
@@ -60,7 +60,7 @@ void translate(const std::exception_ptr& thrown, void* /*unused*/) {
     std::rethrow_exception(thrown);
   } catch (const pascaline::ArgumentError& error) {
     raise(g_errors.argument, error, fields);
-  } catch (const cli::UsageError& error) {
+  } catch (const UsageError& error) {
     raise(g_errors.argument, error, fields);
   } catch (const DeviceLostError& error) {
     raise(g_errors.device_lost, error, fields);

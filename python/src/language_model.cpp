@@ -16,17 +16,17 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/model/answer_json.hpp"
-#include "cli/model/model_options.hpp"
+#include "app/model/answer_json.hpp"
+#include "app/model/model_options.hpp"
+#include "model/image/decode.hpp"
+#include "model/session/prompt.hpp"
+#include "model/session/session.hpp"
 #include "python/src/command_words.hpp"
 #include "python/src/commands.hpp"
 #include "python/src/engines.hpp"
 #include "python/src/errors.hpp"
 #include "python/src/interruptible.hpp"
 #include "python/src/without_gil.hpp"
-#include "model/image/decode.hpp"
-#include "model/session/prompt.hpp"
-#include "model/session/session.hpp"
 
 namespace pascaline::python {
 namespace {
@@ -44,7 +44,7 @@ std::vector<Image> images_of(const nb::list& given) {
     if (nb::try_cast(one, file)) {
       try {
         images.push_back(read_image(file));
-        cli::note_image(images.back());
+        note_image(images.back());
       } catch (const Error& error) {
         throw ArgumentError(fmt::format("images: {}", error.what()));
       }
@@ -90,7 +90,7 @@ class LanguageModel {
   LanguageModel& operator=(const LanguageModel&) = delete;
   ~LanguageModel() = default;
 
-  static void add_options(CLI::App& app, cli::ModelCommandOptions& options) {
+  static void add_options(CLI::App& app, ModelCommandOptions& options) {
     options.add_to(app);
     options.add_placement_to(app);
     options.add_template_to(app);
@@ -159,7 +159,7 @@ class LanguageModel {
   template <typename Work>
   std::string answer(Words words, nb::object listener, const Work& work) {
     CLI::App app;
-    cli::SamplingCommandOptions sampling;
+    SamplingCommandOptions sampling;
     sampling.add_to(app);
     read_words(app, std::move(words));
     refuse_fork();
@@ -173,14 +173,14 @@ class LanguageModel {
       try {
         const Answer found = work(how, [&caller](std::string_view piece) {
           if (caller.heard()) {
-            caller.tell("text", cli::json_text(piece, true));
+            caller.tell("text", json_text(piece, true));
           }
           return !caller.stop();
         });
         if (found.end == AnswerEnd::cancelled) {
           forget();
         }
-        text = cli::json_text(cli::answer_json(found, *session_, depth), true);
+        text = json_text(answer_json(found, *session_, depth), true);
       } catch (const ArgumentError&) {
         throw;
       } catch (...) {
@@ -197,7 +197,7 @@ class LanguageModel {
     session_->clear();
   }
 
-  cli::ModelCommandOptions options_;
+  ModelCommandOptions options_;
   PromptLimits limits_;
   std::unique_ptr<Session> session_;
   std::mutex mutex_;
@@ -206,14 +206,14 @@ class LanguageModel {
 
 Words model_options() {
   CLI::App app;
-  cli::ModelCommandOptions options;
+  ModelCommandOptions options;
   LanguageModel::add_options(app, options);
   return option_names(app);
 }
 
 Words sampling_options() {
   CLI::App app;
-  cli::SamplingCommandOptions options;
+  SamplingCommandOptions options;
   options.add_to(app);
   return option_names(app);
 }

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "cli/command.hpp"
+#include "app/options.hpp"
 #include "core/space/space.hpp"
 #include "core/util/paths.hpp"
 #include "python/src/commands.hpp"
@@ -159,7 +159,7 @@ class OwnKernel {
       const WithoutGil released;
       const Problem problem = problem_of(problem_text);
       refuse_fork();
-      cli::DeviceOptions chosen;
+      DeviceOptions chosen;
       chosen.device = device;
       const std::string place = chosen.chosen_device();
       OnPlace& at = on_place(place);
@@ -242,8 +242,7 @@ class OwnKernel {
 
   [[nodiscard]] Problem problem_of(const std::string& text) const {
     try {
-      return space_.problem(text.empty() ? std::vector<std::pair<std::string, std::string>>{}
-                                         : cli::split_settings(text));
+      return space_.problem(text.empty() ? std::vector<std::pair<std::string, std::string>>{} : split_settings(text));
     } catch (const Error& error) {
       throw ArgumentError(error.what());
     }

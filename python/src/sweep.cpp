@@ -9,7 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/tune/prepared_sweep.hpp"
+#include "app/sweep/prepared_sweep.hpp"
 #include "core/trial.hpp"
 #include "python/src/command_words.hpp"
 #include "python/src/commands.hpp"
@@ -59,13 +59,13 @@ SweepEvents events_for(Interruptible& caller) {
 std::string sweep(std::vector<std::string> words, const std::string& program, const std::string& call,
                   nb::object listener) {
   CLI::App app;
-  cli::SweepCommandOptions options;
-  cli::add_sweep_options(app, options);
+  SweepCommandOptions options;
+  add_sweep_options(app, options);
   read_words(app, std::move(words));
   Interruptible caller(std::move(listener));
   std::optional<json> summary;
   caller.run([&] {
-    cli::PreparedSweep prepared = cli::prepare_sweep(std::move(options), app);
+    PreparedSweep prepared = prepare_sweep(std::move(options), app);
     SweepOptions& wanted = prepared.options.sweep;
     wanted.program = program;
     wanted.command_line = call;
@@ -75,16 +75,16 @@ std::string sweep(std::vector<std::string> words, const std::string& program, co
         events.note(note);
       }
     }
-    summary = cli::summary_document(
-        run_sweep(prepared.work.spaces, prepared.work.problems, wanted, events, caller.stop()), wanted);
+    summary = summary_document(run_sweep(prepared.work.spaces, prepared.work.problems, wanted, events, caller.stop()),
+                               wanted);
   });
   return text_of(*summary);
 }
 
 std::vector<std::string> sweep_options() {
   CLI::App app;
-  cli::SweepCommandOptions options;
-  cli::add_sweep_options(app, options);
+  SweepCommandOptions options;
+  add_sweep_options(app, options);
   return option_names(app);
 }
 

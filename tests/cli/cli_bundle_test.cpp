@@ -5,9 +5,9 @@
 #include "runtime/device/device.hpp"
 #include "runtime/dispatch/identity.hpp"
 #include "tests/cli/cli_fixture.hpp"
+#include "tests/model/model_folder.hpp"
 #include "tests/runtime/bundle/bundle_fixture.hpp"
 #include "tests/runtime/dispatch/scale_kernel.hpp"
-#include "tests/model/model_folder.hpp"
 
 namespace pascaline::testing {
 namespace {

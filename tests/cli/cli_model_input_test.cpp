@@ -4,8 +4,8 @@
 #include <cstring>
 #include <map>
 
-#include "model/checkpoint/model_config.hpp"
 #include "model/checkpoint/hf/safetensors.hpp"
+#include "model/checkpoint/model_config.hpp"
 #include "tests/cli/cli_model_fixture.hpp"
 #include "tests/model/image/image_encoder.hpp"
 

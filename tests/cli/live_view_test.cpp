@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <regex>
 
-#include "cli/text.hpp"
+#include "app/text.hpp"
 #include "core/error.hpp"
 #include "tests/cli/terminal.hpp"
 #include "tests/db/fixtures.hpp"
@@ -115,19 +115,19 @@ TEST(ViewLinesTest, ControlCharactersNeverReachTheTerminal) {
 }
 
 TEST(CutToColumnsTest, CountsColumnsNotBytes) {
-  EXPECT_EQ(cli::columns_of("61 °C × 2"), 9U);
-  EXPECT_EQ(cli::columns_of("核心"), 4U);
-  EXPECT_EQ(cli::columns_of("e\u0301"), 1U);
-  EXPECT_EQ(cli::columns_of("\xff\xfe"), 2U);
-  EXPECT_EQ(cli::columns_of(""), 0U);
-  EXPECT_EQ(cli::cut_to_columns("61 °C", 5), "61 °C");
-  EXPECT_EQ(cli::cut_to_columns("61 °C", 4), "61 …");
-  EXPECT_EQ(cli::cut_to_columns("°°°°", 3), "°°…");
-  EXPECT_EQ(cli::cut_to_columns("核心核心", 4), "核…");
-  EXPECT_EQ(cli::cut_to_columns("核心", 4), "核心");
-  EXPECT_EQ(cli::cut_to_columns("abc", 1), "…");
-  EXPECT_EQ(cli::cut_to_columns("abc", 0), "");
-  EXPECT_EQ(cli::cut_to_columns("", 3), "");
+  EXPECT_EQ(columns_of("61 °C × 2"), 9U);
+  EXPECT_EQ(columns_of("核心"), 4U);
+  EXPECT_EQ(columns_of("e\u0301"), 1U);
+  EXPECT_EQ(columns_of("\xff\xfe"), 2U);
+  EXPECT_EQ(columns_of(""), 0U);
+  EXPECT_EQ(cut_to_columns("61 °C", 5), "61 °C");
+  EXPECT_EQ(cut_to_columns("61 °C", 4), "61 …");
+  EXPECT_EQ(cut_to_columns("°°°°", 3), "°°…");
+  EXPECT_EQ(cut_to_columns("核心核心", 4), "核…");
+  EXPECT_EQ(cut_to_columns("核心", 4), "核心");
+  EXPECT_EQ(cut_to_columns("abc", 1), "…");
+  EXPECT_EQ(cut_to_columns("abc", 0), "");
+  EXPECT_EQ(cut_to_columns("", 3), "");
 }
 
 // A view on a file in memory, with a clock that is moved by hand.
@@ -216,7 +216,7 @@ TEST_F(LiveViewTest, CutsBetweenCharacters) {
     const Lines lines = screen_after(out.text(), static_cast<std::size_t>(columns));
     ASSERT_EQ(lines.size(), 3U) << columns;
     for (const std::string& line : lines) {
-      EXPECT_LE(cli::columns_of(line), static_cast<std::size_t>(columns));
+      EXPECT_LE(columns_of(line), static_cast<std::size_t>(columns));
       EXPECT_EQ(line.find("\xef\xbf\xbd"), std::string::npos);
     }
   }
@@ -240,7 +240,7 @@ TEST_F(LiveViewTest, LowTerminalKeepsTheTotals) {
 TEST_F(LiveViewTest, WindowThatCannotBeAskedIsEightyWide) {
   LiveView live(options(true, 0));
   live.update(example_view());
-  EXPECT_EQ(cli::columns_of(screen(80)[2]), 80U);
+  EXPECT_EQ(columns_of(screen(80)[2]), 80U);
 }
 
 TEST_F(LiveViewTest, ElsewhereAPlainLineEveryTenSeconds) {

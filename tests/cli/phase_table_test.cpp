@@ -1,4 +1,4 @@
-#include "cli/tune/phase_table.hpp"
+#include "app/sweep/phase_table.hpp"
 
 #include <gtest/gtest.h>
 
@@ -6,9 +6,6 @@
 
 namespace pascaline::testing {
 namespace {
-
-using cli::phase_table;
-using cli::phases_json;
 
 std::vector<PhaseTime> example_phases() {
   return {{"NVIDIA H200", "prompt", 56, 12000, 8000, 12, 0}, {"NVIDIA H200", "token", 10, 900, 600, 8, 2}};

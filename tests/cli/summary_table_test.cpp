@@ -4,7 +4,7 @@
 
 #include <sstream>
 
-#include "cli/text.hpp"
+#include "app/text.hpp"
 
 namespace pascaline::testing {
 namespace {
@@ -111,9 +111,9 @@ TEST(SummaryTableTest, WideCharactersAndControlCharactersKeepTheColumns) {
   rows[1].device = "a\nb\033[2J";
   const auto lines = lines_of(summary_table(rows));
   ASSERT_EQ(lines.size(), 4U);
-  const std::size_t column = cli::columns_of(lines[0].substr(0, lines[0].find("configuration")));
-  EXPECT_EQ(cli::columns_of(lines[1].substr(0, lines[1].find("BLOCK"))), column);
-  EXPECT_EQ(cli::columns_of(lines[2].substr(0, lines[2].find("BLOCK"))), column);
+  const std::size_t column = columns_of(lines[0].substr(0, lines[0].find("configuration")));
+  EXPECT_EQ(columns_of(lines[1].substr(0, lines[1].find("BLOCK"))), column);
+  EXPECT_EQ(columns_of(lines[2].substr(0, lines[2].find("BLOCK"))), column);
   EXPECT_EQ(lines[2].find('\033'), std::string::npos);
 }
 

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "core/elements.hpp"
+#include "model/fusion/place_list.hpp"
 #include "runtime/dispatch/dispatcher.hpp"
 #include "runtime/formats/packed_matrix.hpp"
-#include "model/fusion/place_list.hpp"
 
 namespace pascaline::testing {
 namespace {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "runtime/formats/int8_heads.hpp"
 #include "model/model.hpp"
+#include "runtime/formats/int8_heads.hpp"
 #include "runtime/ops/rope.hpp"
 #include "tests/model/golden_run.hpp"
 

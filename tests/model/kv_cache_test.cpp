@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "model/tensor_memory.hpp"
 #include "runtime/device/device.hpp"
 #include "runtime/device/emulator/emulated_memory.hpp"
-#include "model/tensor_memory.hpp"
 #include "runtime/ops/operands.hpp"
 
 namespace pascaline {

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "runtime/device/emulator/emulated_memory.hpp"
-#include "runtime/memory/pool.hpp"
 #include "model/model.hpp"
 #include "model/requirements.hpp"
+#include "runtime/device/emulator/emulated_memory.hpp"
+#include "runtime/memory/pool.hpp"
 #include "tests/model/golden.hpp"
 #include "tests/tuner/measure/relay_device.hpp"
 

@@ -18,9 +18,9 @@
 #include "model/checkpoint/convert.hpp"
 #include "model/checkpoint/gguf/gguf_weights.hpp"
 #include "model/checkpoint/weight_source.hpp"
+#include "model/model.hpp"
 #include "runtime/formats/packed_matrix.hpp"
 #include "runtime/memory/unbacked_memory.hpp"
-#include "model/model.hpp"
 #include "tests/db/fixtures.hpp"
 #include "tests/model/checkpoint/gguf_builder.hpp"
 

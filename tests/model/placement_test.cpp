@@ -6,8 +6,8 @@
 #include <sstream>
 
 #include "model/checkpoint/model_config.hpp"
-#include "runtime/memory/pool.hpp"
 #include "model/residency/device_weights.hpp"
+#include "runtime/memory/pool.hpp"
 
 namespace pascaline::testing {
 namespace {

@@ -6,11 +6,11 @@
 #include <cmath>
 #include <string>
 
-#include "runtime/dispatch/identity.hpp"
 #include "model/fusion/fusion.hpp"
-#include "model/model.hpp"
 #include "model/fusion/place_list.hpp"
+#include "model/model.hpp"
 #include "model/tensor_memory.hpp"
+#include "runtime/dispatch/identity.hpp"
 #include "tests/model/golden_run.hpp"
 #include "tests/runtime/ops/op_bench.hpp"
 

@@ -3,8 +3,8 @@
 #include <filesystem>
 
 #include "model/checkpoint/checkpoint.hpp"
-#include "model/residency/device_weights.hpp"
 #include "model/convert/quantized_file.hpp"
+#include "model/residency/device_weights.hpp"
 #include "tests/model/checkpoint/quantized_tensors.hpp"
 #include "tests/model/recorded_run.hpp"
 

@@ -14,12 +14,12 @@
 #include "core/util/paths.hpp"
 #include "model/checkpoint/model_error.hpp"
 #include "model/checkpoint/stored_formats.hpp"
+#include "model/convert/quantized_file.hpp"
+#include "model/residency/device_weights.hpp"
 #include "runtime/device/device.hpp"
 #include "runtime/formats/float16x_search.hpp"
-#include "model/residency/device_weights.hpp"
-#include "model/convert/quantized_file.hpp"
-#include "tests/runtime/device/cuda/support.hpp"
 #include "tests/model/model_folder.hpp"
+#include "tests/runtime/device/cuda/support.hpp"
 
 namespace pascaline::testing {
 namespace {

@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "model/fusion/place_space.hpp"
+#include "model/model.hpp"
 #include "runtime/dispatch/identity.hpp"
 #include "runtime/memory/unbacked_memory.hpp"
-#include "model/model.hpp"
-#include "model/fusion/place_space.hpp"
 #include "tests/model/golden.hpp"
 
 namespace pascaline::testing {

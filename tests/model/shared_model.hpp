@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "model/checkpoint/weight_source.hpp"
-#include "runtime/memory/pool.hpp"
 #include "model/model.hpp"
+#include "runtime/memory/pool.hpp"
 #include "tests/model/golden.hpp"
 
 namespace pascaline::testing {

@@ -7,10 +7,10 @@
 #include <optional>
 
 #include "core/error.hpp"
-#include "runtime/memory/pool.hpp"
 #include "model/model.hpp"
-#include "tests/runtime/memory/manual_memory.hpp"
+#include "runtime/memory/pool.hpp"
 #include "tests/model/golden_run.hpp"
+#include "tests/runtime/memory/manual_memory.hpp"
 
 namespace pascaline::testing {
 namespace {

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <array>
 
-#include "runtime/dispatch/identity.hpp"
 #include "model/model.hpp"
+#include "runtime/dispatch/identity.hpp"
 #include "tests/db/fixtures.hpp"
-#include "tests/runtime/dispatch/scale_kernel.hpp"
 #include "tests/model/golden_run.hpp"
+#include "tests/runtime/dispatch/scale_kernel.hpp"
 #include "tests/runtime/thermal/scripted_clock.hpp"
 
 namespace pascaline::testing {

@@ -10,11 +10,11 @@
 
 #include "core/util/paths.hpp"
 #include "model/checkpoint/model_error.hpp"
-#include "runtime/formats/float16x_search.hpp"
-#include "runtime/formats/packed_matrix.hpp"
+#include "model/model.hpp"
 #include "model/residency/device_weights.hpp"
 #include "model/residency/filled_rows.hpp"
-#include "model/model.hpp"
+#include "runtime/formats/float16x_search.hpp"
+#include "runtime/formats/packed_matrix.hpp"
 #include "tests/model/golden.hpp"
 
 namespace pascaline::testing {

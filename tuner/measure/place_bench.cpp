@@ -11,12 +11,12 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "runtime/device/device_failure.hpp"
+#include "model/decoder/positions.hpp"
 #include "model/executor.hpp"
-#include "model/linear_layers.hpp"
 #include "model/fusion/place_list.hpp"
 #include "model/fusion/place_space.hpp"
-#include "model/decoder/positions.hpp"
+#include "model/linear_layers.hpp"
+#include "runtime/device/device_failure.hpp"
 #include "runtime/ops/block_choice.hpp"
 
 namespace pascaline {

@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "core/elements.hpp"
-#include "runtime/formats/packed_matrix.hpp"
 #include "model/tensor_memory.hpp"
+#include "runtime/formats/packed_matrix.hpp"
 #include "runtime/ops/operands.hpp"
 
 namespace pascaline {

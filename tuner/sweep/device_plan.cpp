@@ -7,9 +7,9 @@
 
 #include "core/error.hpp"
 #include "core/space/code_words.hpp"
+#include "model/fusion/place_space.hpp"
 #include "runtime/dispatch/identity.hpp"
 #include "runtime/dispatch/planner.hpp"
-#include "model/fusion/place_space.hpp"
 #include "tuner/compile/compile_variants.hpp"
 
 namespace pascaline {

@@ -7,8 +7,8 @@
 
 #include "core/error.hpp"
 #include "core/space/enumeration.hpp"
-#include "runtime/dispatch/closest_valid.hpp"
 #include "model/fusion/place_space.hpp"
+#include "runtime/dispatch/closest_valid.hpp"
 #include "tuner/measure/trial_setup.hpp"
 
 namespace pascaline {

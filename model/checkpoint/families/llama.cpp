@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
-#include "model/checkpoint/hf/config_fields.hpp"
 #include "model/checkpoint/families/llama_rope.hpp"
 #include "model/checkpoint/families/model_family.hpp"
+#include "model/checkpoint/hf/config_fields.hpp"
 #include "model/checkpoint/model_keys.hpp"
 #include "model/checkpoint/table_writer.hpp"
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <array>
 
-#include "model/checkpoint/hf/config_fields.hpp"
 #include "model/checkpoint/families/model_family.hpp"
+#include "model/checkpoint/hf/config_fields.hpp"
 #include "model/checkpoint/model_keys.hpp"
 #include "model/checkpoint/table_writer.hpp"
 

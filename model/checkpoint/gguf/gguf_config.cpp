@@ -10,8 +10,8 @@
 #include <limits>
 
 #include "core/util/unknown_keys.hpp"
-#include "model/checkpoint/hf/config_fields.hpp"
 #include "model/checkpoint/gguf/gguf_weights.hpp"
+#include "model/checkpoint/hf/config_fields.hpp"
 #include "model/checkpoint/model_error.hpp"
 #include "model/checkpoint/weight_table.hpp"
 

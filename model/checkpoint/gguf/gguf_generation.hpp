@@ -1,7 +1,7 @@
 #pragma once
 
-#include "model/checkpoint/hf/generation_config.hpp"
 #include "model/checkpoint/gguf/gguf_file.hpp"
+#include "model/checkpoint/hf/generation_config.hpp"
 #include "model/checkpoint/model_config.hpp"
 
 namespace pascaline {

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "core/util/unknown_keys.hpp"
-#include "model/checkpoint/hf/config_fields.hpp"
 #include "model/checkpoint/gguf/gguf_config.hpp"
+#include "model/checkpoint/hf/config_fields.hpp"
 #include "model/checkpoint/model_error.hpp"
 
 namespace pascaline {

@@ -11,8 +11,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/util/foreign_text.hpp"
-#include "model/checkpoint/model_error.hpp"
 #include "model/checkpoint/hf/safetensors.hpp"
+#include "model/checkpoint/model_error.hpp"
 #include "model/checkpoint/weight_table.hpp"
 
 namespace pascaline {

@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/util/file_draft.hpp"
-#include "model/checkpoint/model_error.hpp"
 #include "model/checkpoint/hf/safetensors.hpp"
+#include "model/checkpoint/model_error.hpp"
 #include "model/checkpoint/weight_table.hpp"
 
 namespace pascaline {

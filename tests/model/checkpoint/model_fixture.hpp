@@ -9,9 +9,9 @@
 #include <nlohmann/json.hpp>
 
 #include "core/problem.hpp"
+#include "model/checkpoint/hf/safetensors.hpp"
 #include "model/checkpoint/model_config.hpp"
 #include "model/checkpoint/model_error.hpp"
-#include "model/checkpoint/hf/safetensors.hpp"
 #include "model/checkpoint/weight_source.hpp"
 #include "tests/runtime/device/cuda/support.hpp"
 

@@ -12,8 +12,8 @@
 #include "model/convert/split_forms.hpp"
 #include "model/convert/to_folder.hpp"
 #include "model/convert/to_gguf.hpp"
-#include "runtime/formats/packed_matrix.hpp"
 #include "model/session/model_folder.hpp"
+#include "runtime/formats/packed_matrix.hpp"
 #include "tests/db/fixtures.hpp"
 #include "tests/model/model_folder.hpp"
 

@@ -8,8 +8,8 @@
 
 #include "core/util/paths.hpp"
 #include "model/checkpoint/checkpoint.hpp"
-#include "model/checkpoint/gguf/gguf_file.hpp"
 #include "model/checkpoint/families/llama_rope.hpp"
+#include "model/checkpoint/gguf/gguf_file.hpp"
 #include "model/checkpoint/weight_source.hpp"
 #include "model/convert/split_forms.hpp"
 #include "model/convert/to_folder.hpp"
