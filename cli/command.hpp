@@ -27,38 +27,23 @@ void catch_interrupts();
 /// A subcommand's work, run after the whole command line was read; returns the exit code.
 using Action = std::function<int()>;
 
-// Each adds a subcommand that sets `action` when it is chosen.
-void add_devices_command(CLI::App& app, Action& action);
-void add_kernels_command(CLI::App& app, Action& action);
-void add_compile_command(CLI::App& app, Action& action);
-void add_bundle_command(CLI::App& app, Action& action);
-void add_sweep_command(CLI::App& app, Action& action);
-void add_fleet_command(CLI::App& app, Action& action);
-void add_show_command(CLI::App& app, Action& action);
-void add_status_command(CLI::App& app, Action& action);
-void add_explain_command(CLI::App& app, Action& action);
-void add_report_command(CLI::App& app, Action& action);
-void add_serve_command(CLI::App& app, Action& action);
-void add_export_command(CLI::App& app, Action& action);
-void add_merge_command(CLI::App& app, Action& action);
-void add_replay_command(CLI::App& app, Action& action);
-void add_import_command(CLI::App& app, Action& action);
-void add_check_command(CLI::App& app, Action& action);
-void add_quantize_command(CLI::App& app, Action& action);
-void add_convert_command(CLI::App& app, Action& action);
-void add_tokenize_command(CLI::App& app, Action& action);
-void add_generate_command(CLI::App& app, Action& action);
-void add_chat_command(CLI::App& app, Action& action);
-void add_bench_model_command(CLI::App& app, Action& action);
-void add_validate_command(CLI::App& app, Action& action);
-void add_profile_command(CLI::App& app, Action& action);
-void add_probe_command(CLI::App& app, Action& action);
-void add_portfolio_command(CLI::App& app, Action& action);
-void add_rank_command(CLI::App& app, Action& action);
-void add_workload_command(CLI::App& app, Action& action);
-void add_completion_command(CLI::App& app, Action& action);
-void add_reference_command(CLI::App& app, Action& action);
-void add_worker_commands(CLI::App& app, Action& action);
-void add_end_interrupted_command(CLI::App& app, Action& action);
+/// Headings of `pascaline --help` in its order; commands of the last one are not shown there.
+enum class Heading { tune, models, data, shell, hidden };
+
+/// A command of the program. Each is a constant of the file that has it, which no other file has to name.
+class Command {
+ public:
+  /// `rank`: orders the commands of a heading. `add`: adds the subcommand, which sets `action` when it is chosen.
+  Command(Heading heading, int rank, void (*add)(CLI::App& app, Action& action)) noexcept;
+
+  /// Adds all of them.
+  static void add_all(CLI::App& app, Action& action);
+
+ private:
+  Heading heading_;
+  int rank_;
+  void (*add_)(CLI::App& app, Action& action);
+  const Command* next_;
+};
 
 }  // namespace pascaline::cli

@@ -74,8 +74,6 @@ complete -o filenames -F _pascaline pascaline
                      commands, cases, fmt::join(searcher_list(), " "));
 }
 
-}  // namespace
-
 void add_completion_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("completion", "Print the shell completion script");
   const auto shell = std::make_shared<std::string>("bash");
@@ -88,5 +86,9 @@ void add_completion_command(CLI::App& app, Action& action) {
     };
   });
 }
+
+const Command kCompletionCommand(Heading::shell, 1, add_completion_command);
+
+}  // namespace
 
 }  // namespace pascaline::cli

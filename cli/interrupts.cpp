@@ -102,6 +102,8 @@ void catch_interrupts() {
   std::signal(SIGTERM, on_interrupt);
 }
 
+namespace {
+
 void add_end_interrupted_command(CLI::App& app, Action& action) {
   struct Options {
     int signal = SIGTERM;
@@ -114,5 +116,9 @@ void add_end_interrupted_command(CLI::App& app, Action& action) {
   command->callback(
       [&action, options] { action = [options] { return end_interrupted(options->signal, options->folders); }; });
 }
+
+const Command kEndInterruptedCommand(Heading::hidden, 3, add_end_interrupted_command);
+
+}  // namespace
 
 }  // namespace pascaline::cli

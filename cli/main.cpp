@@ -7,7 +7,6 @@
 #include <cstring>
 #include <exception>
 #include <filesystem>
-#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,36 +43,6 @@ int memory_fault(const OutOfMemoryError& error) {
   return kFault;
 }
 
-// Commands of a heading in `pascaline --help`.
-void add_group(CLI::App& app, Action& action, const char* heading,
-               std::initializer_list<void (*)(CLI::App&, Action&)> commands) {
-  const std::string none = app.get_group();  // what a command has that was not put into a group
-  for (const auto& add_command : commands) {
-    add_command(app, action);
-  }
-  for (CLI::App* command : app.get_subcommands([&](const CLI::App* added) { return added->get_group() == none; })) {
-    command->group(heading);
-  }
-}
-
-void add_commands(CLI::App& app, Action& action) {
-  add_group(app, action, "Tune",
-            {add_devices_command, add_probe_command, add_kernels_command, add_sweep_command, add_status_command,
-             add_fleet_command, add_explain_command, add_check_command, add_compile_command, add_rank_command,
-             add_portfolio_command, add_replay_command});
-  add_group(app, action, "Models",
-            {add_generate_command, add_chat_command, add_bench_model_command, add_profile_command, add_workload_command,
-             add_validate_command, add_quantize_command, add_convert_command, add_tokenize_command});
-  add_group(app, action, "Data",
-            {add_show_command, add_report_command, add_serve_command, add_bundle_command, add_merge_command,
-             add_export_command, add_import_command});
-  add_group(app, action, "Shell", {add_completion_command});
-  add_worker_commands(app, action);
-  add_reference_command(app, action);
-  add_end_interrupted_command(app, action);
-  arrange_help(app);
-}
-
 // Prints the line with where to read on, and returns the exit code.
 int usage_fault(const CLI::App& app, const std::vector<std::string>& words, const std::string& line) {
   const CLI::App* const command = command_of(app, words);
@@ -91,7 +60,8 @@ int run(int argc, char** argv) {
       "Exit codes: 0 done; 1 something is wrong with the input or the machine; 2 wrong command line;\n"
       "3 it ran and the answer is negative; 130 interrupted. `pascaline COMMAND --help` has examples.");
   Action action;
-  add_commands(app, action);
+  Command::add_all(app, action);
+  arrange_help(app);
   const std::vector<std::string> words(argv, argv + argc);
   if (const std::string wrong = fault_of_words(app, words); !wrong.empty()) {
     return usage_fault(app, words, wrong);

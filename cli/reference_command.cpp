@@ -217,6 +217,8 @@ std::string kernels_page() {
 }  // namespace
 
 // Run by developers, who keep docs/reference: no help entry.
+namespace {
+
 void add_reference_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("reference", "Print a page of docs/reference")->group("");
   const auto page = std::make_shared<std::string>();
@@ -228,5 +230,9 @@ void add_reference_command(CLI::App& app, Action& action) {
     };
   });
 }
+
+const Command kReferenceCommand(Heading::hidden, 2, add_reference_command);
+
+}  // namespace
 
 }  // namespace pascaline::cli

@@ -5,6 +5,8 @@
 namespace pascaline::cli {
 
 // Run by the program itself, not by people: no help entry.
+namespace {
+
 void add_worker_commands(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand("compile-worker", "Compile what a parent process asks for on stdin")->group("");
@@ -28,5 +30,9 @@ void add_worker_commands(CLI::App& app, Action& action) {
       ->group("")
       ->callback([&action] { action = [] { return run_measure_worker(); }; });
 }
+
+const Command kWorkerCommands(Heading::hidden, 1, add_worker_commands);
+
+}  // namespace
 
 }  // namespace pascaline::cli

@@ -86,8 +86,6 @@ int bundle(const BundleCommandOptions& options) {
   return kSuccess;
 }
 
-}  // namespace
-
 void add_bundle_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
       "bundle", "Put winners and their compiled code into one file, for machines without a compiler");
@@ -125,5 +123,9 @@ void add_bundle_command(CLI::App& app, Action& action) {
       "  pascaline generate --model Qwen3-VL-2B-Instruct --bundle model.pasc --prompt 'Name three rivers.'");
   command->callback([&action, options] { action = [options] { return bundle(*options); }; });
 }
+
+const Command kBundleCommand(Heading::data, 4, add_bundle_command);
+
+}  // namespace
 
 }  // namespace pascaline::cli

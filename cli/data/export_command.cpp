@@ -130,8 +130,6 @@ int export_database(ExportCommandOptions options, const std::string& problem) {
   return kSuccess;
 }
 
-}  // namespace
-
 void add_export_command(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand("export", "Write results in formats that other tuners read, or all rows to compare and keep");
@@ -159,5 +157,9 @@ void add_export_command(CLI::App& app, Action& action) {
   command->callback(
       [&action, options, problem] { action = [options, problem] { return export_database(*options, *problem); }; });
 }
+
+const Command kExportCommand(Heading::data, 6, add_export_command);
+
+}  // namespace
 
 }  // namespace pascaline::cli

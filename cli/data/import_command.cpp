@@ -79,8 +79,6 @@ int import_files(const ImportCommandOptions& options) {
   return kSuccess;
 }
 
-}  // namespace
-
 void add_import_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("import", "Import results of other tuners");
   const auto options = std::make_shared<ImportCommandOptions>();
@@ -97,5 +95,9 @@ void add_import_command(CLI::App& app, Action& action) {
       "Examples:\n  pascaline import convolution.json --db others.db\n  pascaline import *.json.gz --dry-run");
   command->callback([&action, options] { action = [options] { return import_files(*options); }; });
 }
+
+const Command kImportCommand(Heading::data, 7, add_import_command);
+
+}  // namespace
 
 }  // namespace pascaline::cli

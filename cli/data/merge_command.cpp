@@ -133,8 +133,6 @@ int merge(const MergeCommandOptions& options) {
   return kSuccess;
 }
 
-}  // namespace
-
 void add_merge_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("merge", "Merge the contents of other databases into one");
   const auto options = std::make_shared<MergeCommandOptions>();
@@ -149,5 +147,9 @@ void add_merge_command(CLI::App& app, Action& action) {
       "Examples:\n  pascaline merge gpu2.db gpu3.db --db all.db\n  pascaline merge gpu2.db --dry-run");
   command->callback([&action, options] { action = [options] { return merge(*options); }; });
 }
+
+const Command kMergeCommand(Heading::data, 5, add_merge_command);
+
+}  // namespace
 
 }  // namespace pascaline::cli

@@ -217,8 +217,6 @@ void add_comparison_options(CLI::App& command, ReportCommandOptions& options) {
       ->check(number_within(0, 1000));
 }
 
-}  // namespace
-
 void add_report_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("report", "Write a report as HTML, Markdown, CSV or JSON");
   const auto options = std::make_shared<ReportCommandOptions>();
@@ -248,5 +246,9 @@ void add_report_command(CLI::App& app, Action& action) {
       "  pascaline report --session 7 --against-session 6");
   command->callback([&action, options] { action = [options] { return report(*options); }; });
 }
+
+const Command kReportCommand(Heading::data, 2, add_report_command);
+
+}  // namespace
 
 }  // namespace pascaline::cli

@@ -88,8 +88,6 @@ int serve(ServeCommandOptions options) {
   return interrupted() ? kSuccess : kFault;
 }
 
-}  // namespace
-
 void add_serve_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("serve", "Show a live report in a browser while a sweep runs");
   const auto options = std::make_shared<ServeCommandOptions>();
@@ -113,5 +111,9 @@ void add_serve_command(CLI::App& app, Action& action) {
       "  ssh -L 8461:127.0.0.1:8461 machine-with-the-card pascaline serve --db tuned.db");
   command->callback([&action, options] { action = [options] { return serve(*options); }; });
 }
+
+const Command kServeCommand(Heading::data, 3, add_serve_command);
+
+}  // namespace
 
 }  // namespace pascaline::cli

@@ -90,8 +90,6 @@ int show(const ShowCommandOptions& options) {
   return kSuccess;
 }
 
-}  // namespace
-
 void add_show_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("show", "List a database's winners, trials or sessions");
   const auto options = std::make_shared<ShowCommandOptions>();
@@ -137,5 +135,9 @@ void add_show_command(CLI::App& app, Action& action) {
     };
   });
 }
+
+const Command kShowCommand(Heading::data, 1, add_show_command);
+
+}  // namespace
 
 }  // namespace pascaline::cli

@@ -86,6 +86,8 @@ void require_same_clock(const std::string& folder, const Fleet& fleet) {
   }
 }
 
+namespace {
+
 void add_fleet_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("fleet", "Divide a sweep among machines, follow it and gather its results");
   command->require_subcommand(1);
@@ -102,5 +104,9 @@ void add_fleet_command(CLI::App& app, Action& action) {
       "  pascaline fleet status night\n"
       "  pascaline fleet gather night --db tuned.db");
 }
+
+const Command kFleetCommand(Heading::tune, 6, add_fleet_command);
+
+}  // namespace
 
 }  // namespace pascaline::cli

@@ -355,8 +355,6 @@ int bench_model(const BenchModelCommandOptions& given) {
                                                                                                         : kFault;
 }
 
-}  // namespace
-
 void add_bench_model_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("bench-model", "Time a model's prompts, decoding and images");
   const auto options = std::make_shared<BenchModelCommandOptions>();
@@ -418,5 +416,9 @@ void add_bench_model_command(CLI::App& app, Action& action) {
     action = [options] { return bench_model(*options); };
   });
 }
+
+const Command kBenchModelCommand(Heading::models, 3, add_bench_model_command);
+
+}  // namespace
 
 }  // namespace pascaline::cli

@@ -300,8 +300,6 @@ int chat(const ChatCommandOptions& options) {
   return interrupted() ? kInterrupted : conversation.has_skipped() ? kFault : kSuccess;
 }
 
-}  // namespace
-
 void add_chat_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("chat", "Chat with a model, line by line");
   const auto options = std::make_shared<ChatCommandOptions>();
@@ -322,5 +320,9 @@ void add_chat_command(CLI::App& app, Action& action) {
       "  printf 'Hello!\\nAnd in French?\\n' | pascaline chat --model Qwen3-VL-2B-Instruct --json");
   command->callback([&action, options] { action = [options] { return chat(*options); }; });
 }
+
+const Command kChatCommand(Heading::models, 2, add_chat_command);
+
+}  // namespace
 
 }  // namespace pascaline::cli

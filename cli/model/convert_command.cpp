@@ -179,8 +179,6 @@ std::vector<std::string> convert_names() {
 
 std::string check_convert_weights(const std::string& given) { return check_weights_among(given, convert_names()); }
 
-}  // namespace
-
 void add_convert_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("convert", "Write a model's folder as GGUF files, or the other way");
   const auto options = std::make_shared<ConvertCommandOptions>();
@@ -214,5 +212,9 @@ void add_convert_command(CLI::App& app, Action& action) {
     };
   });
 }
+
+const Command kConvertCommand(Heading::models, 8, add_convert_command);
+
+}  // namespace
 
 }  // namespace pascaline::cli

@@ -106,8 +106,6 @@ int generate(const GenerateCommandOptions& options) {
   return interrupted() ? kInterrupted : kSuccess;
 }
 
-}  // namespace
-
 void add_generate_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("generate", "Answer one prompt, optionally with images");
   const auto options = std::make_shared<GenerateCommandOptions>();
@@ -135,5 +133,9 @@ void add_generate_command(CLI::App& app, Action& action) {
       "  pascaline generate --model SmolLM2-135M-Instruct.Q4_1.gguf --raw --prompt 'Once upon a time' -n 40");
   command->callback([&action, options] { action = [options] { return generate(*options); }; });
 }
+
+const Command kGenerateCommand(Heading::models, 1, add_generate_command);
+
+}  // namespace
 
 }  // namespace pascaline::cli

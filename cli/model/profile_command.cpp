@@ -145,8 +145,6 @@ int profile(const ProfileCommandOptions& given) {
   return kSuccess;
 }
 
-}  // namespace
-
 void add_profile_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("profile", "Time every kernel of a prompt and of a decoding step");
   const auto options = std::make_shared<ProfileCommandOptions>();
@@ -161,5 +159,9 @@ void add_profile_command(CLI::App& app, Action& action) {
       "  pascaline profile --model Qwen3-VL-2B-Instruct --db tuned.db --prompt-tokens 1024");
   command->callback([&action, options] { action = [options] { return profile(*options); }; });
 }
+
+const Command kProfileCommand(Heading::models, 4, add_profile_command);
+
+}  // namespace
 
 }  // namespace pascaline::cli

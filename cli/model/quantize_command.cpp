@@ -126,8 +126,6 @@ int quantize_folder(const QuantizeCommandOptions& options) {
   return kSuccess;
 }
 
-}  // namespace
-
 void add_quantize_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("quantize", "Write a model's folder with its weights in fewer bits");
   const auto options = std::make_shared<QuantizeCommandOptions>();
@@ -157,5 +155,9 @@ void add_quantize_command(CLI::App& app, Action& action) {
     };
   });
 }
+
+const Command kQuantizeCommand(Heading::models, 7, add_quantize_command);
+
+}  // namespace
 
 }  // namespace pascaline::cli

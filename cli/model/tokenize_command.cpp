@@ -91,8 +91,6 @@ int tokenize(const TokenizeOptions& options) {
   return kSuccess;
 }
 
-}  // namespace
-
 void add_tokenize_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("tokenize", "Turn text into a model's token ids");
   const auto options = std::make_shared<TokenizeOptions>();
@@ -108,5 +106,9 @@ void add_tokenize_command(CLI::App& app, Action& action) {
       "  echo '[\"two\\nlines\"]' | pascaline tokenize --model Qwen3-VL-2B-Instruct --json");
   command->callback([&action, options] { action = [options] { return tokenize(*options); }; });
 }
+
+const Command kTokenizeCommand(Heading::models, 9, add_tokenize_command);
+
+}  // namespace
 
 }  // namespace pascaline::cli

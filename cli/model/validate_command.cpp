@@ -246,8 +246,6 @@ void add_options(CLI::App& command, ValidateCommandOptions& options) {
   command.add_flag("--json", options.as_json, "Print JSON");
 }
 
-}  // namespace
-
 void add_validate_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("validate", "Compare a model's logits with float32, or with recorded ones");
   const auto options = std::make_shared<ValidateCommandOptions>();
@@ -273,5 +271,9 @@ void add_validate_command(CLI::App& app, Action& action) {
     };
   });
 }
+
+const Command kValidateCommand(Heading::models, 6, add_validate_command);
+
+}  // namespace
 
 }  // namespace pascaline::cli

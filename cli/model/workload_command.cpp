@@ -31,8 +31,6 @@ int write_workload(const WorkloadCommandOptions& options) {
   return kSuccess;
 }
 
-}  // namespace
-
 void add_workload_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("workload", "Write the shapes that a model really launches, for a sweep");
   const auto options = std::make_shared<WorkloadCommandOptions>();
@@ -48,5 +46,9 @@ void add_workload_command(CLI::App& app, Action& action) {
       "  pascaline sweep --workload mine.json --db tuned.db --budget 8h");
   command->callback([&action, options] { action = [options] { return write_workload(*options); }; });
 }
+
+const Command kWorkloadCommand(Heading::models, 5, add_workload_command);
+
+}  // namespace
 
 }  // namespace pascaline::cli

@@ -354,8 +354,6 @@ int check(const CheckCommandOptions& options) {
   return bad == 0 ? kSuccess : kNegative;
 }
 
-}  // namespace
-
 void add_check_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("check",
                                          "Compile configurations for sm_61, run them on the emulated device under "
@@ -390,5 +388,9 @@ void add_check_command(CLI::App& app, Action& action) {
   worker->add_option("--wrong", inner->wrong)->allow_extra_args(false);
   worker->callback([&action, inner] { action = [inner] { return check_one(*inner); }; });
 }
+
+const Command kCheckCommand(Heading::tune, 8, add_check_command);
+
+}  // namespace
 
 }  // namespace pascaline::cli

@@ -392,10 +392,6 @@ int compile(CompileCommandOptions options) {
   return code;
 }
 
-}  // namespace
-
-namespace {
-
 // Options that would be ignored are refused: what the user meant was something else.
 void refuse_what_compile_ignores(CLI::App& command) {
   for (const char* drawing : {"--limit", "--seed", "--jobs"}) {
@@ -403,8 +399,6 @@ void refuse_what_compile_ignores(CLI::App& command) {
   }
   command.get_option("--seed")->needs("--limit");
 }
-
-}  // namespace
 
 void add_compile_command(CLI::App& app, Action& action) {
   CLI::App* command =
@@ -448,5 +442,9 @@ void add_compile_command(CLI::App& app, Action& action) {
       "  pascaline compile --arch sm_61 --limit 50 --json | jq '.variants[] | select(.local_stores > 0)'");
   command->callback([&action, options] { action = [options] { return compile(*options); }; });
 }
+
+const Command kCompileCommand(Heading::tune, 9, add_compile_command);
+
+}  // namespace
 
 }  // namespace pascaline::cli

@@ -54,8 +54,6 @@ int print_text(const std::vector<DeviceInfo>& devices, const std::string& note) 
   return kSuccess;
 }
 
-}  // namespace
-
 void add_devices_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("devices", "List devices, their sensors, and the compilers found for them");
   const auto as_json = std::make_shared<bool>(false);
@@ -73,5 +71,9 @@ void add_devices_command(CLI::App& app, Action& action) {
     };
   });
 }
+
+const Command kDevicesCommand(Heading::tune, 1, add_devices_command);
+
+}  // namespace
 
 }  // namespace pascaline::cli

@@ -67,8 +67,6 @@ int explain(const ExplainCommandOptions& options) {
   return kSuccess;
 }
 
-}  // namespace
-
 void add_explain_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("explain", "Show which variant the dispatcher picks for a shape, and why");
   const auto options = std::make_shared<ExplainCommandOptions>();
@@ -99,5 +97,9 @@ void add_explain_command(CLI::App& app, Action& action) {
       "  pascaline explain --db tuned.db --device cuda:0 --target sm_61 -p M=1,N=6144,K=2048 -p M=7,N=100,K=33 --json");
   command->callback([&action, options] { action = [options] { return explain(*options); }; });
 }
+
+const Command kExplainCommand(Heading::tune, 7, add_explain_command);
+
+}  // namespace
 
 }  // namespace pascaline::cli

@@ -215,8 +215,6 @@ int show_all(const KernelsCommandOptions& options) {
   return wrong ? kFault : kSuccess;
 }
 
-}  // namespace
-
 void add_kernels_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("kernels", "List the kernels that can be tuned, or show one of them");
   const auto options = std::make_shared<KernelsCommandOptions>();
@@ -237,5 +235,9 @@ void add_kernels_command(CLI::App& app, Action& action) {
     action = [options] { return options->name.empty() ? show_all(*options) : show_one(*options); };
   });
 }
+
+const Command kKernelsCommand(Heading::tune, 3, add_kernels_command);
+
+}  // namespace
 
 }  // namespace pascaline::cli

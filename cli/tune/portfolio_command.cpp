@@ -225,10 +225,6 @@ int portfolio(const PortfolioCommandOptions& options) {
                              : choose(options, kernels);
 }
 
-}  // namespace
-
-namespace {
-
 // Options that would be ignored are refused: what the user meant was something else.
 void refuse_what_portfolio_ignores(CLI::App& command) {
   CLI::Option* const estimate = command.get_option("--estimate");
@@ -247,8 +243,6 @@ void refuse_what_portfolio_ignores(CLI::App& command) {
     command.get_option("--first")->excludes(choosing);
   }
 }
-
-}  // namespace
 
 void add_portfolio_command(CLI::App& app, Action& action) {
   CLI::App* command =
@@ -301,5 +295,9 @@ void add_portfolio_command(CLI::App& app, Action& action) {
       "  pascaline portfolio --estimate --target sm_61 --sm-count 20,3 --workload shapes.json --nvrtc all");
   command->callback([&action, options] { action = [options] { return portfolio(*options); }; });
 }
+
+const Command kPortfolioCommand(Heading::tune, 11, add_portfolio_command);
+
+}  // namespace
 
 }  // namespace pascaline::cli

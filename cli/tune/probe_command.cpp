@@ -172,8 +172,6 @@ int show_probes(const ProbeCommandOptions& options) {
   return kSuccess;
 }
 
-}  // namespace
-
 void add_probe_command(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand("probe", "Measure clock, rates, bandwidths and latencies of a device, in about a minute");
@@ -220,5 +218,9 @@ void add_probe_command(CLI::App& app, Action& action) {
   command->callback(
       [&action, options] { action = [options] { return options->show ? show_probes(*options) : probe(*options); }; });
 }
+
+const Command kProbeCommand(Heading::tune, 2, add_probe_command);
+
+}  // namespace
 
 }  // namespace pascaline::cli

@@ -159,8 +159,6 @@ void refuse_what_is_ignored(CLI::App& command) {
   }
 }
 
-}  // namespace
-
 void add_rank_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
       "rank", "Rank configurations by a static model (no GPU needed), or check it against measurements");
@@ -203,5 +201,9 @@ void add_rank_command(CLI::App& app, Action& action) {
     };
   });
 }
+
+const Command kRankCommand(Heading::tune, 10, add_rank_command);
+
+}  // namespace
 
 }  // namespace pascaline::cli

@@ -287,8 +287,6 @@ int run_replay(ReplayCommandOptions options) {
   return interrupted() ? kInterrupted : kSuccess;
 }
 
-}  // namespace
-
 void add_replay_command(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand("replay", "Run searchers on recorded spaces instead of a device, and compare what they find");
@@ -346,5 +344,9 @@ void add_replay_command(CLI::App& app, Action& action) {
       "  pascaline replay ~/.local/share/pascaline/tuned.db --kernel matmul --batch 16");
   command->callback([&action, options] { action = [options] { return run_replay(*options); }; });
 }
+
+const Command kReplayCommand(Heading::tune, 12, add_replay_command);
+
+}  // namespace
 
 }  // namespace pascaline::cli

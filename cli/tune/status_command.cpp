@@ -104,8 +104,6 @@ int status(const StatusCommandOptions& options) {
   return show_once(store, options) ? kSuccess : kNegative;
 }
 
-}  // namespace
-
 void add_status_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("status", "Show what the sweeps on a database are doing");
   const auto options = std::make_shared<StatusCommandOptions>();
@@ -117,5 +115,9 @@ void add_status_command(CLI::App& app, Action& action) {
       "Examples:\n  pascaline status\n  pascaline status --watch\n  pascaline status --db tuned.db --json");
   command->callback([&action, options] { action = [options] { return status(*options); }; });
 }
+
+const Command kStatusCommand(Heading::tune, 5, add_status_command);
+
+}  // namespace
 
 }  // namespace pascaline::cli

@@ -52,8 +52,6 @@ int sweep(SweepCommandOptions options, const CLI::App& command) {
   }
 }
 
-}  // namespace
-
 void add_sweep_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("sweep", "Find the fastest variant of each shape and store every trial");
   const auto options = std::make_shared<SweepCommandOptions>();
@@ -78,5 +76,9 @@ void add_sweep_command(CLI::App& app, Action& action) {
       "  pascaline sweep --resume");
   command->callback([&action, command, options] { action = [command, options] { return sweep(*options, *command); }; });
 }
+
+const Command kSweepCommand(Heading::tune, 4, add_sweep_command);
+
+}  // namespace
 
 }  // namespace pascaline::cli
