@@ -221,10 +221,10 @@ void add_kernels_command(CLI::App& app, Action& action) {
   CLI::Option* name = command->add_option("name", options->name,
                                           "Kernel to show with its parameters and constraints (default: list all)");
   options->kernel.add_folders_to(*command);
-  CLI::Option* json = command->add_flag("--json", options->as_json, "Print JSON");
+  CLI::Option* as_json = command->add_flag("--json", options->as_json, "Print JSON");
   command->add_flag("--preamble", options->preamble, "Print macros and constants that go in front of its code")
       ->needs(name)
-      ->excludes(json);
+      ->excludes(as_json);
   command->footer(
       "A kernel is a NAME.cu and a NAME.json. Combinations are counted before constraints rule some out.\n\n"
       "Examples:\n  pascaline kernels\n  pascaline kernels matmul\n"
