@@ -19,7 +19,7 @@
 #include "core/util/byte_size.hpp"
 #include "core/util/paths.hpp"
 #include "core/util/suggestion.hpp"
-#include "model/fusion/place_space.hpp"
+#include "model/fusion/site_space.hpp"
 #include "report/report.hpp"
 #include "runtime/device/device.hpp"
 
@@ -182,8 +182,8 @@ Space KernelOptions::load_space(const std::string& name) const {
     throw UsageError(fmt::format(
         "'{}' is not a kernel name; give the stem of its .cu, and its folders with --kernels and --spaces", name));
   }
-  if (is_place(name)) {
-    return place_space(name);
+  if (is_site(name)) {
+    return site_space(name);
   }
   const auto file = kernel_file(spaces(), name, ".json");
   try {

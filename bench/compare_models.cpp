@@ -168,7 +168,7 @@ int command(int argc, char** argv) {
   Options options;
   CLI::App app("The logits of a model beside those of the same model stored otherwise");
   options.model.add_to(app);
-  options.model.add_placement_to(app);
+  options.model.add_residency_to(app);
   app.add_option("--reference", options.reference, "Folder or GGUF file of the model that is compared with")
       ->required();
   app.add_option("-p,--prompt", options.prompt, "What the user says")->capture_default_str();

@@ -81,7 +81,7 @@ struct Bench {
   const Options& options;
   const Space& space;
   DeviceMonitor& monitor;
-  const TargetPlan& target;
+  const CompileTarget& target;
   const Toolchain& toolchain;
   const KernelSource& source;
 
@@ -126,7 +126,7 @@ struct Bench {
 int run(const Options& options) {
   const Space space = options.kernel.load_space();
   const auto device = open_device(options.device);
-  const TargetPlan target = plan_target(device->info(), options.target);
+  const CompileTarget target = compile_target(device->info(), options.target);
   const Toolchain toolchain = Toolchain::find(target.architecture);
   const KernelSource source = KernelSource::load(kernel_file(options.kernel.kernels(), space.kernel, ".cu"));
   DeviceMonitor monitor(*device, {});

@@ -113,7 +113,7 @@ Objects objects_of(SQLite::Database& database) {
 
 Objects make_known(int version) {
   SQLite::Database database(":memory:", SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
-  SchemaPlan plan = current_schema();
+  SchemaSteps plan = current_schema();
   plan.migrations = plan.migrations.first(static_cast<std::size_t>(version) - 1);
   prepare_schema(database, plan);
   return objects_of(database);

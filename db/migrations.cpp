@@ -20,7 +20,7 @@ bool is_empty(SQLite::Database& database) {
   return database.execAndGet("SELECT count(*) FROM sqlite_schema").getInt() == 0;
 }
 
-void migrate(SQLite::Database& database, const SchemaPlan& plan, int from) {
+void migrate(SQLite::Database& database, const SchemaSteps& plan, int from) {
   for (int version = from; version < plan.version(); ++version) {
     database.exec(std::string(plan.migrations[static_cast<std::size_t>(version) - 1]));
     database.exec(fmt::format("PRAGMA user_version = {}", version + 1));
@@ -34,11 +34,11 @@ void migrate(SQLite::Database& database, const SchemaPlan& plan, int from) {
 
 }  // namespace
 
-SchemaPlan current_schema() { return {kSchemaSql, kMigrations}; }
+SchemaSteps current_schema() { return {kSchemaSql, kMigrations}; }
 
 int schema_version(SQLite::Database& database) { return database.execAndGet("PRAGMA user_version").getInt(); }
 
-void require_version(int version, const SchemaPlan& plan) {
+void require_version(int version, const SchemaSteps& plan) {
   if (version < 1 || version > plan.version()) {
     throw Error(
         fmt::format("it has version {} of the schema, which this program (version {}) neither reads nor "
@@ -47,7 +47,7 @@ void require_version(int version, const SchemaPlan& plan) {
   }
 }
 
-void prepare_schema(SQLite::Database& database, const SchemaPlan& plan) {
+void prepare_schema(SQLite::Database& database, const SchemaSteps& plan) {
   SQLite::Transaction transaction(database, SQLite::TransactionBehavior::IMMEDIATE);
   if (schema_version(database) == 0 && is_empty(database)) {
     database.exec(std::string(plan.first));

@@ -6,7 +6,7 @@ namespace pascaline {
 namespace {
 
 // Finals compare by energy what is up to so many times as slow as the fastest, by sustained time what is nearer to it.
-constexpr double kMostTimesAsSlow = 1.5;
+constexpr double kMaxTimesAsSlow = 1.5;
 
 }  // namespace
 
@@ -41,7 +41,7 @@ std::optional<std::string> why_outdated(const Winner& winner, const Winner& by_t
   const bool is_compared_default = winner.trial.is_default && value && of_fastest;  // which may be as slow as it likes
   if (!is_compared_default && winner.trial.time && by_time.trial.time && by_time.trial.time->median_us > 0) {
     const double times = winner.trial.time->median_us / by_time.trial.time->median_us;
-    if (times > kMostTimesAsSlow) {
+    if (times > kMaxTimesAsSlow) {
       return fmt::format("outdated: it takes {:.2f} times as long as the winner by time", times);
     }
   }

@@ -60,5 +60,5 @@ extern "C" __global__ void __launch_bounds__(Token::kThreads, MIN_BLOCKS)
   const Token token{qkv,      q_weight, k_weight,       cosine,    sine,     positions, length,
                     k_cache,  v_cache,  k_scales,       v_scales,  out,      scales,    partials,
                     counters, keys,     position_count, section_h, section_w};
-  token.attend(work, heads, AttentionShare::of_block(), token.load_place());
+  token.attend(work, heads, AttentionShare::of_block(), token.load_position());
 }

@@ -177,10 +177,10 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
   Token token{qkv,     q_weight, k_weight,       cosine,    sine,     positions, length,
               k_cache, v_cache,  k_scales,       v_scales,  attended, nullptr,   &partials->value,
               nullptr, keys,     position_count, section_h, section_w};
-  const TokenPlace place = token.load_place();
+  const TokenPosition at = token.load_position();
   First first(qkv_weight, rows, hidden, memory, x, norm);
   const bool passed = first.prepare(squares);  // while the draw is under way
-  const Token::Attention::Ranges ranges = token.ranges_of(place, splits);
+  const Token::Attention::Ranges ranges = token.ranges_of(at, splits);
   if (threadIdx.x == 0) {
     draws.item[0] = ticket;
     draws.copy = copy;
@@ -194,7 +194,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
   order.run_once(
       draws, [&] { return QkvPhase{first, memory, squares, given, rows, hidden, passed}; },
       [&](int item) {  // all key heads' shares of a range of the context, then those of the next
-        token.attend(work, heads, {item % kv_heads, kv_heads, item / kv_heads, splits}, place, &ranges);
+        token.attend(work, heads, {item % kv_heads, kv_heads, item / kv_heads, splits}, at, &ranges);
       },
       [&] {
         return BackPhase{Second(output_weight, hidden, width, memory, token.out, nullptr),

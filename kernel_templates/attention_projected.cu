@@ -132,8 +132,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
   Token token{qkv,     q_weight, k_weight,       cosine,    sine,     positions, length,
               k_cache, v_cache,  k_scales,       v_scales,  attended, nullptr,   &partials->value,
               nullptr, keys,     position_count, section_h, section_w};
-  const TokenPlace place = token.load_place();  // while the draw is under way
-  const Token::Attention::Ranges ranges = token.ranges_of(place, splits);
+  const TokenPosition at = token.load_position();  // while the draw is under way
+  const Token::Attention::Ranges ranges = token.ranges_of(at, splits);
   if (threadIdx.x == 0) {
     draws.item[0] = ticket;
     draws.copy = copy;
@@ -145,7 +145,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
   order.run_once(
       draws,
       [&](int item) {  // all key heads' shares of a range of the context, then those of the next
-        token.attend(work, heads, {item % kv_heads, kv_heads, item / kv_heads, splits}, place, &ranges);
+        token.attend(work, heads, {item % kv_heads, kv_heads, item / kv_heads, splits}, at, &ranges);
       },
       [&] { return ProjectionPhase{Share(weight, hidden, width), sums, staged, token.out, x, c, kv_heads}; });
 }

@@ -16,7 +16,7 @@
 namespace {
 
 constexpr int kWarps = kThreads / 32;
-constexpr int kMostBlocks = 8192;
+constexpr int kMaxBlocks = 8192;
 
 static_assert(kThreads % 32 == 0 && kWarps <= 32, "whole warps");
 
@@ -58,7 +58,7 @@ struct Counter {
 extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
     choose_blocks(const float* __restrict__ scores, const int* __restrict__ length, int* __restrict__ blocks,
                   int queries, int keys, int block, int width, int part) {
-  __shared__ unsigned int orders[kMostBlocks];
+  __shared__ unsigned int orders[kMaxBlocks];
   __shared__ int of_warps[2 * kWarps];
   const int thread = static_cast<int>(threadIdx.x);
   const int key_blocks = (keys + block - 1) / block;

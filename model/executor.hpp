@@ -58,15 +58,15 @@ class Executor {
   /// From now on the observer of `other`, which must outlive it, is told instead.
   void report_to(const Executor& other) { reports_to_ = &other; }
   /// An operation that was not run, and the problem of its kernel.
-  struct PlannedLaunch {
+  struct UnrunLaunch {
     const char* operation;
     ops::KernelProblem problem;
   };
   /// What `work`, which runs operations, would launch: nothing of it is launched, computed or told to the observer.
   /// Throws what the checks of the operations do.
   template <typename Work>
-  [[nodiscard]] std::vector<PlannedLaunch> launches_of(const Work& work) {
-    std::vector<PlannedLaunch> launches;
+  [[nodiscard]] std::vector<UnrunLaunch> launches_of(const Work& work) {
+    std::vector<UnrunLaunch> launches;
     planned_ = &launches;
     try {
       work();
@@ -160,7 +160,7 @@ class Executor {
   std::uint64_t launched_ = 0;
   OperationObserver observer_;
   const Executor* reports_to_ = nullptr;
-  std::vector<PlannedLaunch>* planned_ = nullptr;  // where operations are only noted
+  std::vector<UnrunLaunch>* planned_ = nullptr;  // where operations are only noted
 };
 
 }  // namespace pascaline

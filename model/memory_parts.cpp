@@ -23,7 +23,7 @@ namespace {
 
 // What is left free of a device that is filled with layers.
 constexpr std::uint64_t kReservedPart = 16;
-constexpr std::uint64_t kMostReserved = std::uint64_t{64} << 20;
+constexpr std::uint64_t kMaxReserved = std::uint64_t{64} << 20;
 // Of an image of 512 x 512 pixels, which a conversation without one may still get.
 constexpr std::int64_t kLaterPatches = 1024;
 
@@ -75,23 +75,23 @@ std::string part_types(const ModelConfig& config, const WeightRecipe& weights, s
 std::string layers_text(std::size_t count) { return fmt::format("{} layer{}", count, count == 1 ? "" : "s"); }
 
 // "the vision tower", or "3 of 28 parts of the vision tower".
-std::string tower_text(const PlacementSizes& sizes, const Placement& placement, Place place) {
-  const std::size_t streamed = placement.streamed_of_tower();
+std::string tower_text(const ResidencySizes& sizes, const ModelResidency& residency, Residency where) {
+  const std::size_t streamed = residency.streamed_of_tower();
   const std::size_t all = sizes.tower.size();
-  const std::size_t count = placement.vision != Place::streamed ? all
-                            : place == Place::streamed          ? streamed
-                                                                : all - streamed;
+  const std::size_t count = residency.vision != Residency::streamed ? all
+                            : where == Residency::streamed          ? streamed
+                                                                    : all - streamed;
   return count == all ? "the vision tower" : fmt::format("{} of {} parts of the vision tower", count, all);
 }
 
 // What takes turns in slots.
-std::string streamed_text(const PlacementSizes& sizes, const Placement& placement) {
+std::string streamed_text(const ResidencySizes& sizes, const ModelResidency& residency) {
   std::vector<std::string> parts;
-  if (const std::size_t layers = placement.count(Place::streamed); layers > 0) {
+  if (const std::size_t layers = residency.count(Residency::streamed); layers > 0) {
     parts.push_back(layers_text(layers));
   }
-  if (placement.vision == Place::streamed) {
-    parts.push_back(tower_text(sizes, placement, Place::streamed));
+  if (residency.vision == Residency::streamed) {
+    parts.push_back(tower_text(sizes, residency, Residency::streamed));
   }
   return fmt::format("{}", fmt::join(parts, " and "));
 }
@@ -103,7 +103,7 @@ std::uint64_t total_of(const std::vector<MemoryPart>& parts) {
                          [](std::uint64_t sum, const MemoryPart& part) { return sum + part.bytes; });
 }
 
-PlacementSizes placement_sizes(DeviceMemory& memory, const ModelConfig& config, const ModelOptions& options) {
+ResidencySizes residency_sizes(DeviceMemory& memory, const ModelConfig& config, const ModelOptions& options) {
   const TextConfig& text = config.text;
   const ModelRequest& request = options.request;
   const auto cache = [&](std::int64_t tokens) {
@@ -111,10 +111,10 @@ PlacementSizes placement_sizes(DeviceMemory& memory, const ModelConfig& config, 
                static_cast<std::uint64_t>(text.layers) +
            mean_bytes(config, options);
   };
-  PlacementSizes sizes = weight_sizes(config, options.weights);
+  ResidencySizes sizes = weight_sizes(config, options.weights);
   sizes.layer_cache = cache(request.tokens);
   sizes.full_cache = request.is_all ? sizes.layer_cache : cache(options.context);
-  sizes.reserve = std::min(memory.state().free_bytes / kReservedPart, kMostReserved);
+  sizes.reserve = std::min(memory.state().free_bytes / kReservedPart, kMaxReserved);
   sizes.fixed = logit_bytes(config, request);
   sizes.decoder = TextDecoder::activation_bytes(text, options.chunk) + TextDecoder::table_bytes(text, options.context) +
                   rounding_bytes(config, options, false) + choice_bytes(config, options);
@@ -133,27 +133,27 @@ PlacementSizes placement_sizes(DeviceMemory& memory, const ModelConfig& config, 
 }
 
 std::vector<MemoryPart> device_parts(const ModelConfig& config, const ModelOptions& options,
-                                     const PlacementSizes& sizes, const Placement& placement, bool filled_device) {
+                                     const ResidencySizes& sizes, const ModelResidency& residency, bool filled_device) {
   const std::string type = part_types(config, options.weights, {PartKind::layer});
   const std::string ends = part_types(config, options.weights, {PartKind::embedding, PartKind::head});
   const std::string tower = part_types(config, options.weights, {PartKind::vision});
-  const auto here = [](Place place, std::uint64_t bytes) { return place == Place::device ? bytes : 0; };
+  const auto here = [](Residency where, std::uint64_t bytes) { return where == Residency::device ? bytes : 0; };
   std::uint64_t layers = 0;
   for (std::size_t i = 0; i < sizes.layers.size(); ++i) {
-    layers += here(placement.layers[i], sizes.layers[i].bytes);
+    layers += here(residency.layers[i], sizes.layers[i].bytes);
   }
-  const std::size_t cached = sizes.layers.size() - placement.count(Place::processor);
+  const std::size_t cached = sizes.layers.size() - residency.count(Residency::processor);
   const std::uint64_t rounding = rounding_bytes(config, options, false);
-  const std::uint64_t decodes = placement.device_decodes() ? 1 : 0;
+  const std::uint64_t decodes = residency.device_decodes() ? 1 : 0;
   const std::uint64_t means = mean_bytes(config, options);
   const std::int64_t tokens = cached_tokens(options, filled_device);
   std::vector<MemoryPart> parts{
-      {fmt::format("weights of {} in {}", layers_text(placement.count(Place::device)), type), layers},
+      {fmt::format("weights of {} in {}", layers_text(residency.count(Residency::device)), type), layers},
       {fmt::format("weights of embedding and head in {}", ends),
-       here(placement.embedding, sizes.embedding.bytes) + here(placement.head, sizes.head.bytes)},
-      {fmt::format("weights of {} in {}", tower_text(sizes, placement, Place::device), tower),
-       sizes.tower_bytes(placement, Place::device)},
-      {fmt::format("slots for {} that are streamed", streamed_text(sizes, placement)), slot_bytes(sizes, placement)},
+       here(residency.embedding, sizes.embedding.bytes) + here(residency.head, sizes.head.bytes)},
+      {fmt::format("weights of {} in {}", tower_text(sizes, residency, Residency::device), tower),
+       sizes.tower_bytes(residency, Residency::device)},
+      {fmt::format("slots for {} that are streamed", streamed_text(sizes, residency)), slot_bytes(sizes, residency)},
       {fmt::format("activations of {} tokens at a time", options.chunk),
        decodes * TextDecoder::activation_bytes(config.text, options.chunk)},
       {"activations rounded to int8", decodes * rounding},
@@ -164,44 +164,45 @@ std::vector<MemoryPart> device_parts(const ModelConfig& config, const ModelOptio
       {fmt::format("cache for {} tokens of {} in {}", tokens, layers_text(cached), name_of(options.cache)),
        static_cast<std::uint64_t>(cached) * ((filled_device ? sizes.full_cache : sizes.layer_cache) - means)},
       {fmt::format("means of blocks of keys of {}", layers_text(cached)), static_cast<std::uint64_t>(cached) * means},
-      {fmt::format("images of {} patches", sizes.patches), placement.vision == Place::processor ? 0 : sizes.images},
+      {fmt::format("images of {} patches", sizes.patches), residency.vision == Residency::processor ? 0 : sizes.images},
       {fmt::format("what the processor makes of images of {} patches", sizes.patches),
-       placement.vision == Place::processor ? sizes.features : 0},
+       residency.vision == Residency::processor ? sizes.features : 0},
       {"left free for code and scratch memory of kernels", filled_device ? sizes.reserve : 0}};
   std::erase_if(parts, [](const MemoryPart& part) { return part.bytes == 0; });
   parts.push_back({"small tensors, rounded up", 2 * MemoryPool::slab_bytes_for(total_of(parts))});
   return parts;
 }
 
-std::vector<MemoryPart> host_parts(const ModelConfig& config, const ModelOptions& options, const PlacementSizes& sizes,
-                                   const Placement& placement, bool filled_device) {
+std::vector<MemoryPart> host_parts(const ModelConfig& config, const ModelOptions& options, const ResidencySizes& sizes,
+                                   const ModelResidency& residency, bool filled_device) {
   const std::string type = part_types(config, options.weights, {PartKind::layer});
   const std::string ends = part_types(config, options.weights, {PartKind::embedding, PartKind::head});
   const std::string tower = part_types(config, options.weights, {PartKind::vision});
   std::uint64_t computed = 0;
   std::uint64_t streamed = 0;
   for (std::size_t i = 0; i < sizes.layers.size(); ++i) {
-    computed += placement.layers[i] == Place::processor ? sizes.layers[i].bytes : 0;
-    streamed += placement.layers[i] == Place::streamed ? sizes.layers[i].bytes : 0;
+    computed += residency.layers[i] == Residency::processor ? sizes.layers[i].bytes : 0;
+    streamed += residency.layers[i] == Residency::streamed ? sizes.layers[i].bytes : 0;
   }
-  const auto here = [](Place place, std::uint64_t bytes) { return place == Place::device ? 0 : bytes; };
-  const std::size_t cached = placement.count(Place::processor);
+  const auto here = [](Residency where, std::uint64_t bytes) { return where == Residency::device ? 0 : bytes; };
+  const std::size_t cached = residency.count(Residency::processor);
   const std::int64_t tokens = cached_tokens(options, filled_device);
   std::vector<MemoryPart> parts{
       {fmt::format("weights of {} in {}", layers_text(cached), type), computed},
-      {fmt::format("weights of {} to be streamed in {}, page-locked", layers_text(placement.count(Place::streamed)),
+      {fmt::format("weights of {} to be streamed in {}, page-locked", layers_text(residency.count(Residency::streamed)),
                    type),
        streamed},
       {fmt::format("weights of embedding and head in {}", ends),
-       here(placement.embedding, sizes.embedding.bytes) + here(placement.head, sizes.head.bytes)},
-      {fmt::format("weights of the vision tower in {}", tower), sizes.tower_bytes(placement, Place::processor)},
-      {fmt::format("weights of {} to be streamed in {}, page-locked", tower_text(sizes, placement, Place::streamed),
+       here(residency.embedding, sizes.embedding.bytes) + here(residency.head, sizes.head.bytes)},
+      {fmt::format("weights of the vision tower in {}", tower), sizes.tower_bytes(residency, Residency::processor)},
+      {fmt::format("weights of {} to be streamed in {}, page-locked", tower_text(sizes, residency, Residency::streamed),
                    tower),
-       sizes.tower_bytes(placement, Place::streamed)},
-      {"activations and tables", placement.processor_decodes() ? sizes.decoder : 0},
+       sizes.tower_bytes(residency, Residency::streamed)},
+      {"activations and tables", residency.processor_decodes() ? sizes.decoder : 0},
       {fmt::format("cache for {} tokens of {} in {}", tokens, layers_text(cached), name_of(options.cache)),
        static_cast<std::uint64_t>(cached) * (filled_device ? sizes.full_cache : sizes.layer_cache)},
-      {fmt::format("images of {} patches", sizes.patches), placement.vision == Place::processor ? sizes.images : 0}};
+      {fmt::format("images of {} patches", sizes.patches),
+       residency.vision == Residency::processor ? sizes.images : 0}};
   std::erase_if(parts, [](const MemoryPart& part) { return part.bytes == 0; });
   return parts;
 }

@@ -6,7 +6,7 @@
 
 #include "model/checkpoint/model_config.hpp"
 #include "model/model_options.hpp"
-#include "model/residency/placement.hpp"
+#include "model/residency/residency.hpp"
 #include "runtime/device/device_memory.hpp"
 
 namespace pascaline {
@@ -29,15 +29,15 @@ struct MemoryPart {
                                                    const ModelOptions& options);
 
 /// What a model is placed by, for the options' request; `memory` is the device's, or over it.
-[[nodiscard]] PlacementSizes placement_sizes(DeviceMemory& memory, const ModelConfig& config,
+[[nodiscard]] ResidencySizes residency_sizes(DeviceMemory& memory, const ModelConfig& config,
                                              const ModelOptions& options);
-/// What a model with that placement takes of the device, and of the host, by what it is for. `filled_device` as in
+/// What a model with that residency takes of the device, and of the host, by what it is for. `filled_device` as in
 /// `device_bytes`.
 [[nodiscard]] std::vector<MemoryPart> device_parts(const ModelConfig& config, const ModelOptions& options,
-                                                   const PlacementSizes& sizes, const Placement& placement,
+                                                   const ResidencySizes& sizes, const ModelResidency& residency,
                                                    bool filled_device);
 [[nodiscard]] std::vector<MemoryPart> host_parts(const ModelConfig& config, const ModelOptions& options,
-                                                 const PlacementSizes& sizes, const Placement& placement,
+                                                 const ResidencySizes& sizes, const ModelResidency& residency,
                                                  bool filled_device);
 
 }  // namespace pascaline

@@ -48,8 +48,8 @@ struct Counted {
   // What the device needs at least with these options.
   [[nodiscard]] std::uint64_t bytes(const ModelOptions& options) const {
     return home->on_processor ? total_of(memory_parts(*home->memory, *config, options))
-                              : device_bytes(placement_sizes(*home->memory, *config, options),
-                                             smallest_placement(*config, options), false);
+                              : device_bytes(residency_sizes(*home->memory, *config, options),
+                                             smallest_residency(*config, options), false);
   }
 };
 
@@ -112,17 +112,17 @@ class ChoiceList {
 };
 
 void collect(ChoiceList& list, const ModelConfig& config, const ModelOptions& options) {
-  if (options.placement.gpu_layers) {
-    list.add_saving("--gpu-layers auto", [](ModelOptions& other) { other.placement.gpu_layers.reset(); });
+  if (options.residency.gpu_layers) {
+    list.add_saving("--gpu-layers auto", [](ModelOptions& other) { other.residency.gpu_layers.reset(); });
   }
-  if (options.placement.offload == Offload::stream) {
-    list.add_saving("--offload auto", [](ModelOptions& other) { other.placement.offload = Offload::automatic; });
+  if (options.residency.offload == Offload::stream) {
+    list.add_saving("--offload auto", [](ModelOptions& other) { other.residency.offload = Offload::automatic; });
   }
-  if (options.placement.vision == VisionPlace::device) {
-    list.add_saving("--vision stream", [](ModelOptions& other) { other.placement.vision = VisionPlace::stream; });
+  if (options.residency.vision == VisionResidency::device) {
+    list.add_saving("--vision stream", [](ModelOptions& other) { other.residency.vision = VisionResidency::stream; });
   }
-  if (options.placement.vision == VisionPlace::device || options.placement.vision == VisionPlace::stream) {
-    list.add_saving("--vision cpu", [](ModelOptions& other) { other.placement.vision = VisionPlace::processor; });
+  if (options.residency.vision == VisionResidency::device || options.residency.vision == VisionResidency::stream) {
+    list.add_saving("--vision cpu", [](ModelOptions& other) { other.residency.vision = VisionResidency::processor; });
   }
   list.add_saving("--weights float16", [](ModelOptions& other) { other.weights = ElementType::float16; });
   // Rows of tiny models, filled up, take more in it.
@@ -193,20 +193,20 @@ std::string fitting_lines(const Counted& counted, const std::vector<Savings>& sa
 
 }  // namespace
 
-Placement smallest_placement(const ModelConfig& config, const ModelOptions& options) {
-  const PlacementOptions& asked = options.placement;
-  Placement placement = Placement::on_device(static_cast<std::size_t>(config.text.layers));
-  placement.embedding = placement.head = Place::processor;
-  placement.vision = asked.vision == VisionPlace::device || !config.vision ? Place::device
-                     : asked.vision == VisionPlace::stream                 ? Place::streamed
-                                                                           : Place::processor;
-  if (placement.vision == Place::streamed) {
-    placement.tower.assign(VisionParts(*config.vision).count(), Place::streamed);
+ModelResidency smallest_residency(const ModelConfig& config, const ModelOptions& options) {
+  const ResidencyOptions& asked = options.residency;
+  ModelResidency residency = ModelResidency::on_device(static_cast<std::size_t>(config.text.layers));
+  residency.embedding = residency.head = Residency::processor;
+  residency.vision = asked.vision == VisionResidency::device || !config.vision ? Residency::device
+                     : asked.vision == VisionResidency::stream                 ? Residency::streamed
+                                                                               : Residency::processor;
+  if (residency.vision == Residency::streamed) {
+    residency.tower.assign(VisionParts(*config.vision).count(), Residency::streamed);
   }
   const auto kept = static_cast<std::size_t>(std::min(asked.gpu_layers.value_or(0), config.text.layers));
-  std::fill(placement.layers.begin() + static_cast<std::ptrdiff_t>(kept), placement.layers.end(),
-            asked.offload == Offload::stream ? Place::streamed : Place::processor);
-  return placement;
+  std::fill(residency.layers.begin() + static_cast<std::ptrdiff_t>(kept), residency.layers.end(),
+            asked.offload == Offload::stream ? Residency::streamed : Residency::processor);
+  return residency;
 }
 
 void refuse_model(const ModelHome& home, const ModelConfig& config, const ModelOptions& options,

@@ -6,8 +6,8 @@
 #include <numeric>
 
 #include "core/error.hpp"
-#include "model/memory_plan.hpp"
-#include "model/model_places.hpp"
+#include "model/memory_layout.hpp"
+#include "model/model_sites.hpp"
 #include "model/requirements.hpp"
 #include "model/tensor_memory.hpp"
 #include "runtime/dispatch/identity.hpp"
@@ -16,18 +16,18 @@ namespace pascaline {
 namespace {
 
 // Nothing is taken of the device before all of it is known to fit.
-ModelPlan plan_of(Executor& executor, const ModelConfig& config, const ModelOptions& options) {
+MemoryLayout plan_of(Executor& executor, const ModelConfig& config, const ModelOptions& options) {
   check_supported(config);
   if (executor.observes_only()) {
-    ModelPlan plan;
-    plan.placement = Placement::on_device(static_cast<std::size_t>(config.text.layers));
+    MemoryLayout plan;
+    plan.residency = ModelResidency::on_device(static_cast<std::size_t>(config.text.layers));
     return plan;
   }
-  return plan_model({&executor.device(), &executor.memory(), executor.on_processor()}, config, options);
+  return lay_out_model({&executor.device(), &executor.memory(), executor.on_processor()}, config, options);
 }
 
-std::unique_ptr<Processor> processor_for(const Placement& placement, const Executor& device) {
-  return placement.all_on_device() ? nullptr : std::make_unique<Processor>(device);
+std::unique_ptr<Processor> processor_for(const ModelResidency& residency, const Executor& device) {
+  return residency.all_on_device() ? nullptr : std::make_unique<Processor>(device);
 }
 
 std::optional<KvCache> cache_of(Executor* executor, const TextConfig& config, const ModelOptions& options,
@@ -93,27 +93,27 @@ Model::Model(Executor& executor, ModelConfig config, WeightSource& weights, cons
       config_(std::move(config)),
       options_(checked_options(config_, options)),
       plan_(plan_of(executor, config_, options_)),
-      processor_(processor_for(plan_.placement, executor)),
+      processor_(processor_for(plan_.residency, executor)),
       weights_(
           load_weights(config_, weights,
-                       {&executor.memory(), processor_ ? &processor_->executor.memory() : nullptr, &plan_.placement},
+                       {&executor.memory(), processor_ ? &processor_->executor.memory() : nullptr, &plan_.residency},
                        options_.weights)),
       cache_(cache_of(&executor, config_.text, options_,
-                      plan_.placement.layers.size() - plan_.placement.count(Place::processor))),
+                      plan_.residency.layers.size() - plan_.residency.count(Residency::processor))),
       host_cache_(cache_of(processor_ ? &processor_->executor : nullptr, config_.text, options_,
-                           plan_.placement.count(Place::processor))),
+                           plan_.residency.count(Residency::processor))),
       linear_(executor),
       fusion_(options.fusion,
               plan_for_model(options.fusion_file, device_row(executor.device().info()),
-                             places_of_model(config_, weights_, options_.cache, options_.attention),
+                             sites_of_model(config_, weights_, options_.cache, options_.attention),
                              [&](const std::string& text) { executor.warn(text); }),
               executor.dispatcher()),
       stream_(),
-      decoder_(side(Place::device), side(Place::processor), config_.text, weights_.text, plan_.placement,
+      decoder_(side(Residency::device), side(Residency::processor), config_.text, weights_.text, plan_.residency,
                weights_.blocks.empty() ? nullptr : &stream_.emplace(executor.memory(), weights_), options_.context,
                options_.chunk, options_.attention),
       sampler_(executor, config_.text.vocab, no_numbers_text(options_.weights, options_.cache)) {
-  const bool sees_there = plan_.placement.vision == Place::processor;
+  const bool sees_there = plan_.residency.vision == Residency::processor;
   if (config_.vision) {
     tower_.emplace(sees_there ? processor_->linear : linear_, sees_there ? processor_->fusion : fusion_,
                    *config_.vision, weights_.vision, stream_ ? &*stream_ : nullptr);
@@ -123,7 +123,7 @@ Model::Model(Executor& executor, ModelConfig config, WeightSource& weights, cons
     executor.warn(fmt::format("{} MiB of weights could not be page-locked, so they are copied to {} more slowly",
                               weights_.not_pinned_bytes >> 20, executor.device().info().id));
   }
-  if (options_.weights.has_packed_formats() && !executor.on_processor() && plan_.placement.device_decodes()) {
+  if (options_.weights.has_packed_formats() && !executor.on_processor() && plan_.residency.device_decodes()) {
     linear_.reserve(options_.chunk, LinearLayers::widest(config_.text));
   }
   DeviceMemory& memory = executor.memory();
@@ -133,21 +133,21 @@ Model::Model(Executor& executor, ModelConfig config, WeightSource& weights, cons
   logits_memory_ = memory.allocate_raw(static_cast<std::size_t>(config_.text.vocab) * sizeof(float));
 }
 
-DecoderSide Model::side(Place place) {
-  if (place == Place::device) {
+DecoderSide Model::side(Residency where) {
+  if (where == Residency::device) {
     return {&linear_, &fusion_, cache_ ? &*cache_ : nullptr};
   }
   return processor_ ? DecoderSide{&processor_->linear, &processor_->fusion, host_cache_ ? &*host_cache_ : nullptr}
                     : DecoderSide{};
 }
 
-std::vector<Problem> Model::places() const {
-  return places_of_model(config_, weights_, options_.cache, options_.attention);
+std::vector<Problem> Model::sites() const {
+  return sites_of_model(config_, weights_, options_.cache, options_.attention);
 }
 
 ModelMemory Model::memory() const {
   const std::uint64_t tower = tower_ ? tower_->bytes() : 0;
-  const bool sees_there = plan_.placement.vision == Place::processor;
+  const bool sees_there = plan_.residency.vision == Residency::processor;
   return {weights_.bytes,
           decoder_.bytes() + linear_.bytes() + (sees_there ? 0 : tower) + (stream_ ? stream_->bytes() : 0) +
               pass_memory_.bytes() + next_memory_.bytes() + logits_memory_.bytes() + rows_memory_.bytes() +
@@ -258,7 +258,7 @@ ImageFeatures Model::encode(std::span<const PatchView> images) {
     (void)vision_of(config_);
   }
   const ImageFeatures features = tower_ ? tower_->encode(images) : ImageFeatures{};
-  return plan_.placement.vision == Place::processor && !images.empty() ? on_device(features) : features;
+  return plan_.residency.vision == Residency::processor && !images.empty() ? on_device(features) : features;
 }
 
 // What the processor made of images, copied to where the decoder expects it.
@@ -294,26 +294,26 @@ void Model::run_chunk(const Prompt& prompt, const PromptPositions& positions, co
   const std::size_t row_bytes = (rows * sizeof(std::int32_t) + 15) / 16 * 16;
   const DeviceSpan tokens = pass_memory_.span().slice(0, rows * sizeof(std::int32_t));
   const DeviceSpan slots = pass_memory_.span().slice(row_bytes, rows * sizeof(std::int32_t));
-  const DeviceSpan places = pass_memory_.span().slice(2 * row_bytes, 3 * rows * sizeof(std::int32_t));
+  const DeviceSpan position_memory = pass_memory_.span().slice(2 * row_bytes, 3 * rows * sizeof(std::int32_t));
   const DeviceSpan length = next_memory_.span().slice(0, sizeof(std::int32_t));
 
   std::vector<std::int32_t> slot_numbers(rows);
   std::iota(slot_numbers.begin(), slot_numbers.end(), static_cast<std::int32_t>(length_));
-  std::vector<std::int32_t> place_numbers;
+  std::vector<std::int32_t> position_numbers;
   for (const std::vector<std::int32_t>& axis : positions.axes) {
     const auto begin = axis.begin() + first;
-    place_numbers.insert(place_numbers.end(), begin, begin + count);
+    position_numbers.insert(position_numbers.end(), begin, begin + count);
   }
   const std::array<std::int32_t, 1> new_length{static_cast<std::int32_t>(length_ + count)};
   put<std::int32_t>(memory, tokens, prompt.tokens.subspan(offset, rows));
   put<std::int32_t>(memory, slots, slot_numbers);
-  put<std::int32_t>(memory, places, place_numbers);
+  put<std::int32_t>(memory, position_memory, position_numbers);
   put<std::int32_t>(memory, length, new_length);
   memory.synchronize(StreamId{});
 
   TextPass pass;
   pass.tokens = tensor_in(tokens, ElementType::int32, {count});
-  pass.positions = tensor_in(places, ElementType::int32, {3, count});
+  pass.positions = tensor_in(position_memory, ElementType::int32, {3, count});
   pass.slots = tensor_in(slots, ElementType::int32, {count});
   pass.length = tensor_in(length, ElementType::int32, {1});
   pass.cached = length_;

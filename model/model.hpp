@@ -18,7 +18,7 @@
 #include "model/executor.hpp"
 #include "model/fusion/fusion.hpp"
 #include "model/linear_layers.hpp"
-#include "model/memory_plan.hpp"
+#include "model/memory_layout.hpp"
 #include "model/model_options.hpp"
 #include "model/residency/device_weights.hpp"
 #include "model/residency/weight_stream.hpp"
@@ -40,7 +40,7 @@ class ContextFullError : public Error {
   using Error::Error;
 };
 
-/// Tokens to be read, with a place for each image in them.
+/// Tokens to be read, with positions for each image in them.
 struct Prompt {
   std::span<const std::int32_t> tokens;
   std::span<const PatchView> images;
@@ -54,7 +54,7 @@ struct Processor {
   std::unique_ptr<Device> host;
   Executor executor;
   LinearLayers linear;
-  FusionPlan fusion;
+  FusionDecisions fusion;
 };
 
 /// A model on a device with one sequence of tokens, whose keys and values it keeps. One thread at a time.
@@ -63,9 +63,9 @@ class Model {
   /// Called with logits [rows, vocabulary] of the prompt's tokens from `first` on, in the host's memory.
   using LogitsReader = std::function<void(std::int64_t first, std::span<const float> logits)>;
 
-  /// Brings the weights to the device, or to the host what does not fit there, as `plan_model` decides. `executor` must
-  /// outlive it. Throws Error for options out of
-  /// bounds, OutOfMemoryError that says what is needed, and what the weights' source and the device throw.
+  /// Brings the weights to the device, or to the host what does not fit there, as `lay_out_model` decides. `executor`
+  /// must outlive it. Throws Error for options out of bounds, OutOfMemoryError that says what is needed, and what the
+  /// weights' source and the device throw.
   Model(Executor& executor, ModelConfig config, WeightSource& weights, const ModelOptions& options);
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
@@ -74,10 +74,10 @@ class Model {
   [[nodiscard]] const ModelOptions& options() const noexcept { return options_; }
   [[nodiscard]] ModelMemory memory() const;
   /// Where its parts are.
-  [[nodiscard]] const ModelPlan& plan() const noexcept { return plan_; }
+  [[nodiscard]] const MemoryLayout& plan() const noexcept { return plan_; }
   /// Tokens of the sequence so far.
   [[nodiscard]] std::int64_t length() const noexcept { return length_; }
-  /// What is added to a token's place in the sequence to get its position; below 0 once there were images.
+  /// What is added to a token's index in the sequence to get its position; below 0 once there were images.
   [[nodiscard]] std::int64_t position_delta() const noexcept { return delta_; }
 
   /// Begins a new sequence.
@@ -85,7 +85,7 @@ class Model {
   /// Reads further tokens, in passes of up to `chunk`. With `reader` the logits of all of them are computed and given.
   /// Between passes `goes_on` is asked, if it is given: if not, nothing was read, and false is returned. Throws Error,
   /// with the sequence as it was, for an empty prompt, tokens that the vocabulary lacks, and images that do not
-  /// match their places; ContextFullError for more tokens than the context holds; OutOfMemoryError; and what the
+  /// match their positions; ContextFullError for more tokens than the context holds; OutOfMemoryError; and what the
   /// operations throw.
   bool append(const Prompt& prompt, const LogitsReader& reader = {}, const std::function<bool()>& goes_on = {});
   /// Forgets all tokens of the sequence after the first `length`, which cannot end before or in an image: later tokens
@@ -115,10 +115,10 @@ class Model {
 
   /// The next steps choose their kernels again: for after `Dispatcher::reload`.
   void forget_graph() noexcept;
-  /// Its places, see `places_of_model`.
-  [[nodiscard]] std::vector<Problem> places() const;
-  /// How its places on the device are computed.
-  [[nodiscard]] FusionPlan& fusion() noexcept { return fusion_; }
+  /// Its sites, see `sites_of_model`.
+  [[nodiscard]] std::vector<Problem> sites() const;
+  /// How its sites on the device are computed.
+  [[nodiscard]] FusionDecisions& fusion() noexcept { return fusion_; }
 
  private:
   // A decoding step, recorded as it is launched in one thermal state.
@@ -130,26 +130,26 @@ class Model {
                  std::int64_t first, std::int64_t count);
   void read_rows(std::int64_t first, std::int64_t count, const LogitsReader& reader);
   void reserve_cache(std::int64_t tokens);
-  void place_next(std::int64_t before);
+  void position_next(std::int64_t before);
   void choose_next(const TensorView& logits, const TextPass& pass);
   void require_logits() const;
   void run_step();
   [[nodiscard]] StepGraph* ready_graph(ThermalState state, std::int64_t capacity);
   [[nodiscard]] TextPass next_pass() const;
   void check(const Prompt& prompt) const;
-  [[nodiscard]] DecoderSide side(Place place);
+  [[nodiscard]] DecoderSide side(Residency where);
   [[nodiscard]] ImageFeatures on_device(const ImageFeatures& features);
 
   Executor* executor_;
   ModelConfig config_;
   ModelOptions options_;
-  ModelPlan plan_;
+  MemoryLayout plan_;
   std::unique_ptr<Processor> processor_;  // if some of the model is there
   DeviceWeights weights_;
   std::optional<KvCache> cache_;       // of layers that run on the device
   std::optional<KvCache> host_cache_;  // of those of the processor
   LinearLayers linear_;
-  FusionPlan fusion_;
+  FusionDecisions fusion_;
   std::optional<WeightStream> stream_;
   TextDecoder decoder_;
   std::optional<VisionTower> tower_;

@@ -6,7 +6,7 @@
 #include "model/checkpoint/weight_recipe.hpp"
 #include "model/fusion/attention_choice.hpp"
 #include "model/fusion/fusion_mode.hpp"
-#include "model/residency/placement_options.hpp"
+#include "model/residency/residency_options.hpp"
 
 namespace pascaline {
 
@@ -31,7 +31,7 @@ struct ModelOptions {
   FusionFile fusion_file{};      ///< with automatic: a plan that goes before all else
   AttentionChoice attention{};   ///< of the decoder's tokens to those before them
   ModelRequest request{};        ///< that there must be memory for from the beginning
-  PlacementOptions placement{};  ///< of the model between a device and the processor
+  ResidencyOptions residency{};  ///< of the model between a device and the processor
 
   static constexpr std::int64_t kUsualContext = 4096;
 };

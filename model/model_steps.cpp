@@ -21,7 +21,7 @@ std::int32_t Model::sample() {
   require_logits();
   check_logits(logits(), sampler_.no_numbers());
   const TensorView logits(logits_memory_.data(), ElementType::float32, {config_.text.vocab});
-  place_next(length_ - 1);  // from where it advances
+  position_next(length_ - 1);  // from where it advances
   choose_next(logits, next_pass());
   const std::int32_t token = sampler_.token();
   has_token_ = true;
@@ -34,7 +34,7 @@ void Model::choose(std::int32_t token) {
     throw Error(fmt::format("token {} cannot be chosen; the vocabulary has {}", token, config_.text.vocab));
   }
   if (!has_token_) {
-    place_next(length_);
+    position_next(length_);
   }
   sampler_.put(token);
   if (decoder_.embeds_on_device()) {
@@ -44,7 +44,7 @@ void Model::choose(std::int32_t token) {
 }
 
 // On the device, where a token goes that so many come before: length, slot, positions.
-void Model::place_next(std::int64_t before) {
+void Model::position_next(std::int64_t before) {
   const auto slot = static_cast<std::int32_t>(before);
   const auto position = static_cast<std::int32_t>(before + delta_);
   const std::array<std::int32_t, 1> length{slot + 1};
@@ -72,7 +72,7 @@ TextPass Model::next_pass() const {
   return pass;
 }
 
-// Chooses the next token, for which it advances the pass's place. A step begins with its token's embedding, which is
+// Chooses the next token, for which it advances the pass's position. A step begins with its token's embedding, which is
 // looked up here; where the processor looks embeddings up, a step does that.
 void Model::choose_next(const TensorView& logits, const TextPass& pass) {
   const ops::Sample sample = sampler_.choice(logits);
@@ -82,8 +82,8 @@ void Model::choose_next(const TensorView& logits, const TextPass& pass) {
     executor_->run(advance);
     return;
   }
-  const NextTokenPlace place{{sample, advance, weights_.text.embedding, decoder_.embedding_of_next()}};
-  fusion_.run(linear_, place);
+  const NextTokenSite site{{sample, advance, weights_.text.embedding, decoder_.embedding_of_next()}};
+  fusion_.run(linear_, site);
 }
 
 void Model::run_step() {

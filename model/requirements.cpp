@@ -106,15 +106,15 @@ ModelOptions checked_options(const ModelConfig& config, const ModelOptions& opti
     throw Error(fmt::format("passes of {} tokens; at least 1 is needed: give a larger --chunk", options.chunk));
   }
   check_attention(options.attention, result.context);
-  const std::int64_t on_device = options.placement.gpu_layers.value_or(0);
+  const std::int64_t on_device = options.residency.gpu_layers.value_or(0);
   if (on_device < 0 || on_device > config.text.layers) {
     throw Error(fmt::format(
         "--gpu-layers {}: this model has {} layers ({}); give 0 to {}, or auto", on_device, config.text.layers,
         key_name(model, "num_hidden_layers of its config.json", "key 'block_count' of its file"), config.text.layers));
   }
-  if (options.placement.vision != VisionPlace::automatic && !config.vision) {
+  if (options.residency.vision != VisionResidency::automatic && !config.vision) {
     throw Error(fmt::format("--vision {}: this model only reads text ({}), so there is nothing to place: leave it out",
-                            name_of(options.placement.vision),
+                            name_of(options.residency.vision),
                             config.family == ModelFamily::qwen3_vl
                                 ? std::string("a Qwen3-VL without --mmproj")
                                 : fmt::format("its model_type is {}", traits_of(config.family).model_type)));

@@ -12,7 +12,7 @@ namespace pascaline {
 namespace {
 
 constexpr std::size_t kMaxFailures = 200;
-constexpr std::size_t kMostPoints = 200;  // of time and energy, of a problem
+constexpr std::size_t kMaxPoints = 200;  // of time and energy, of a problem
 
 // Where a problem goes: kernels by name, their present version first.
 ReportKernel& kernel_of(ReportContext& context, const GatheredContext& gathered, const GatheredProblem& problem) {
@@ -101,7 +101,7 @@ void add_problems(ReportDocument& document, const Store& store, const GatheredTr
     const auto both = pareto.find(pareto_key(of.device, of.toolkit, problem.rows.kernel.source_hash, out.problem));
     if (both != pareto.end()) {
       out.pareto = std::move(both->second);
-      thin_out_points(*out.pareto, kMostPoints);
+      thin_out_points(*out.pareto, kMaxPoints);
     }
     kernel_of(context, gathered.contexts[problem.context], problem).problems.push_back(std::move(out));
   }
@@ -168,7 +168,7 @@ ReportDocument gather_report(const Store& store, const ReportOptions& options) {
   document.kernel_filter = options.kernel;
   document.device_filter = options.device;
   document.live = options.live;
-  std::vector<ModelPlan> plans;
+  std::vector<SweptModel> plans;
   store.at_one_moment([&] {
     gather_all(document, store, options);
     plans = model_plans(store, options);

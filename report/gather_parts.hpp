@@ -52,18 +52,18 @@ struct ReportDetail {
 [[nodiscard]] std::optional<ReportRoofline> roofline_of(const DeviceRow& device, const MeasuredRates& measured);
 
 /// What the latest sweep of a model or a workload on a device set out to do.
-struct ModelPlan {
+struct SweptModel {
   DeviceRow device;
   SweepPlan plan;
 };
 
 /// Of each device, among the sessions and devices that the options name, that has such a sweep; none if the options
 /// name a workload.
-[[nodiscard]] std::vector<ModelPlan> model_plans(const Store& store, const ReportOptions& options);
+[[nodiscard]] std::vector<SweptModel> model_plans(const Store& store, const ReportOptions& options);
 
 /// Sets `count` of the problems and `workload` of the contexts: from the workload that the options name, else from the
 /// plan of the context's device. A context without either has no workload. Reads the workload and its kernels' spaces.
-void add_workload(ReportDocument& document, const ReportOptions& options, const std::vector<ModelPlan>& plans);
+void add_workload(ReportDocument& document, const ReportOptions& options, const std::vector<SweptModel>& plans);
 
 /// The sessions of the gathered trials, and those without any where all trials are asked for; the oldest first.
 [[nodiscard]] std::vector<ReportSession> report_sessions(const Store& store, const std::vector<SessionRow>& rows,

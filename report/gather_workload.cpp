@@ -297,14 +297,14 @@ bool is_of_model(const SweepPlan& plan) {
 
 }  // namespace
 
-std::vector<ModelPlan> model_plans(const Store& store, const ReportOptions& options) {
-  std::vector<ModelPlan> plans;
+std::vector<SweptModel> model_plans(const Store& store, const ReportOptions& options) {
+  std::vector<SweptModel> plans;
   if (!options.workload.empty()) {
     return plans;
   }
   for (const SessionRow& session : store.sessions()) {  // the newest first
     const bool known = std::any_of(plans.begin(), plans.end(),
-                                   [&](const ModelPlan& plan) { return same_identity(plan.device, session.device); });
+                                   [&](const SweptModel& plan) { return same_identity(plan.device, session.device); });
     if (known || session.run_uuid.empty() || !is_wanted(options, session.device) || !is_wanted(options, session.id)) {
       continue;
     }
@@ -315,7 +315,7 @@ std::vector<ModelPlan> model_plans(const Store& store, const ReportOptions& opti
   return plans;
 }
 
-void add_workload(ReportDocument& document, const ReportOptions& options, const std::vector<ModelPlan>& plans) {
+void add_workload(ReportDocument& document, const ReportOptions& options, const std::vector<SweptModel>& plans) {
   if (options.workload == kNoWorkload) {
     return;
   }
@@ -323,8 +323,9 @@ void add_workload(ReportDocument& document, const ReportOptions& options, const 
       options.workload.empty() ? std::nullopt : std::optional(calls_of_workload(options));
   for (ReportContext& context : document.contexts) {
     std::optional<ModelCalls> model = asked_for;
-    const auto plan = std::find_if(plans.begin(), plans.end(),
-                                   [&](const ModelPlan& known) { return same_identity(known.device, context.device); });
+    const auto plan = std::find_if(plans.begin(), plans.end(), [&](const SweptModel& known) {
+      return same_identity(known.device, context.device);
+    });
     if (plan != plans.end()) {
       model = calls_of_plan(plan->plan, options);
     }

@@ -13,7 +13,7 @@ namespace pascaline {
 
 using nlohmann::json;
 
-json answer_json(const Answer& answer, const Session& session, std::int64_t depth) {
+json answer_json(const Answer& answer, const ModelSession& session, std::int64_t depth) {
   const std::uint64_t launches = session.model().launches_of_step();
   return {{"text", answer.text},
           {"tokens", answer.tokens},

@@ -25,7 +25,7 @@ namespace {
 
 using nlohmann::json;
 
-std::string backend_of(Session& session) {
+std::string backend_of(ModelSession& session) {
   if (session.executor().dispatcher() == nullptr) {
     return "CPU";
   }
@@ -33,7 +33,7 @@ std::string backend_of(Session& session) {
 }
 
 // The formats of the weights: as the file names them, or as they were asked for.
-std::string weights_text(Session& session) {
+std::string weights_text(ModelSession& session) {
   const std::string& name = session.model().options().weights.name();
   const std::filesystem::path& path = session.folder().path();
   if (!is_gguf_path(path) || !name.starts_with("GGUF")) {
@@ -55,7 +55,7 @@ std::string weights_text(Session& session) {
 }
 
 // The family, its size and the formats of its weights.
-std::string model_text(Session& session) {
+std::string model_text(ModelSession& session) {
   const auto parameters = static_cast<double>(parameter_count(session.config()));
   const std::string size = parameters < 1e6   ? fmt::format("{:.0f}K", parameters / 1e3)
                            : parameters < 1e9 ? fmt::format("{:.0f}M", parameters / 1e6)
@@ -66,9 +66,9 @@ std::string model_text(Session& session) {
 }
 
 // Of the decoder, those that a GPU runs from its own memory.
-std::int64_t gpu_layers(Session& session) {
+std::int64_t gpu_layers(ModelSession& session) {
   return backend_of(session) == "CUDA"
-             ? static_cast<std::int64_t>(session.model().plan().placement.count(Place::device))
+             ? static_cast<std::int64_t>(session.model().plan().residency.count(Residency::device))
              : 0;
 }
 
@@ -97,7 +97,7 @@ std::string in_units(double count, double unit, const char* name, const char* sm
 }
 
 // Seconds of what is timed of a run.
-double run_once(Session& session, const LlamaBenchTest& test) {
+double run_once(ModelSession& session, const LlamaBenchTest& test) {
   Model& model = session.model();
   Device& device = session.executor().device();
   model.clear();
@@ -129,7 +129,7 @@ std::string LlamaBenchTest::name() const {
 }
 
 std::int64_t LlamaBenchTest::context() const noexcept {
-  // The token chosen last has a place, too.
+  // The token chosen last has a position, too.
   return depth + tokens() + (generated > 0 ? 2 : 0);
 }
 
@@ -182,7 +182,7 @@ std::vector<LlamaBenchTest> llama_bench_tests(const std::vector<std::int64_t>& p
   return tests;
 }
 
-LlamaBenchResult run_llama_bench(Session& session, const LlamaBenchTest& test, std::int64_t repeats) {
+LlamaBenchResult run_llama_bench(ModelSession& session, const LlamaBenchTest& test, std::int64_t repeats) {
   LlamaBenchResult result{test, {}, {}, fmt::format("{:%FT%TZ}", fmt::gmtime(std::time(nullptr)))};
   try {
     (void)run_once(session, test);  // compiles, records
@@ -198,7 +198,7 @@ LlamaBenchResult run_llama_bench(Session& session, const LlamaBenchTest& test, s
   return result;
 }
 
-std::string llama_bench_table(Session& session, const std::vector<LlamaBenchResult>& results) {
+std::string llama_bench_table(ModelSession& session, const std::vector<LlamaBenchResult>& results) {
   // As there: threads where the processor runs the model, else layers on the GPU.
   const bool on_gpu = backend_of(session) == "CUDA";
   const int width = on_gpu ? 3 : 7;
@@ -220,7 +220,7 @@ std::string llama_bench_table(Session& session, const std::vector<LlamaBenchResu
   return table;
 }
 
-json llama_bench_json(Session& session, const std::vector<LlamaBenchResult>& results) {
+json llama_bench_json(ModelSession& session, const std::vector<LlamaBenchResult>& results) {
   const ModelOptions& options = session.model().options();
   const bool on_gpu = backend_of(session) == "CUDA";
   const json common{{"build_commit", kVersion},

@@ -19,7 +19,7 @@ struct LlamaBenchTest {
 
   [[nodiscard]] std::string name() const;
   [[nodiscard]] std::int64_t tokens() const noexcept { return prompt + generated; }
-  /// Places in the cache that it takes.
+  /// Positions in the cache that it takes.
   [[nodiscard]] std::int64_t context() const noexcept;
 };
 
@@ -44,16 +44,16 @@ struct LlamaBenchResult {
 
 /// Runs a test so many times after one run that does not count. Each begins with an empty cache; filling it up to the
 /// depth is not timed. What it throws is kept as its failure, but for a device that is lost.
-[[nodiscard]] LlamaBenchResult run_llama_bench(Session& session, const LlamaBenchTest& test, std::int64_t repeats);
+[[nodiscard]] LlamaBenchResult run_llama_bench(ModelSession& session, const LlamaBenchTest& test, std::int64_t repeats);
 
 /// llama.cpp's name of what a GGUF file mostly holds, by its key `general.file_type` (`Q4_K_M`); empty if it has none.
 [[nodiscard]] std::string gguf_file_type_name(std::int64_t file_type);
 
 /// The columns model, size, params, backend, threads or ngl, test and t/s in Markdown, as llama-bench prints them.
-[[nodiscard]] std::string llama_bench_table(Session& session, const std::vector<LlamaBenchResult>& results);
+[[nodiscard]] std::string llama_bench_table(ModelSession& session, const std::vector<LlamaBenchResult>& results);
 /// A list of objects with llama-bench's names of fields, types and units; of a test that failed, without times and with
 /// `failure`.
-[[nodiscard]] nlohmann::json llama_bench_json(Session& session, const std::vector<LlamaBenchResult>& results);
+[[nodiscard]] nlohmann::json llama_bench_json(ModelSession& session, const std::vector<LlamaBenchResult>& results);
 
 /// An answer's times under llama-bench's names of tests: its prompt, which was read at `depth`, and the tokens after
 /// the first, which were read after it.

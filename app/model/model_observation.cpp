@@ -79,23 +79,23 @@ std::string phase_of(const ModelPass& pass) {
 
 std::int64_t ObservedPass::single_launches() const {
   std::int64_t sum = launches;
-  for (const ObservedPlace& place : places) {
-    sum += place.uses * (place.launches(0) - place.launches(place.choice.candidate));
+  for (const ObservedSite& site : sites) {
+    sum += site.uses * (site.launches(0) - site.launches(site.choice.candidate));
   }
   return sum;
 }
 
-ObservedPass observe_places(Session& session, const ModelPass& pass) {
+ObservedPass observe_sites(ModelSession& session, const ModelPass& pass) {
   ObservedPass observed{pass.name, pass.per, 0, {}};
   pass.prepare();
   session.model().fusion().count_uses();
   session.executor().observe([&](const ops::KernelProblem&) { ++observed.launches; });
   pass.run();
   session.executor().observe({});
-  for (const FusionPlan::Decision* const decision : session.model().fusion().decisions()) {
+  for (const FusionDecisions::Decision* const decision : session.model().fusion().decisions()) {
     if (decision->uses > 0) {
-      observed.places.push_back({decision->key, decision->what, decision->candidates, decision->choice,
-                                 static_cast<std::int64_t>(decision->uses)});
+      observed.sites.push_back({decision->key, decision->what, decision->candidates, decision->choice,
+                                static_cast<std::int64_t>(decision->uses)});
     }
   }
   return observed;

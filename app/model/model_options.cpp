@@ -122,7 +122,7 @@ void ModelCommandOptions::add_to(CLI::App& command) {
                                  "a bundle has kernels, which the processor does not run; leave out --bundle, or "
                                  "choose a GPU with --device cuda:0");
     }
-    if (const auto given = given_placement(); given && device == "cpu") {
+    if (const auto given = given_residency(); given && device == "cpu") {
       throw CLI::ValidationError(*given,
                                  "with --device cpu all of the model runs on the processor; leave it out, or "
                                  "choose a device, e.g. --device cuda:0");
@@ -144,7 +144,7 @@ void ModelCommandOptions::add_fusion_to(CLI::App& command) {
       ->capture_default_str();
 }
 
-void ModelCommandOptions::add_placement_to(CLI::App& command) {
+void ModelCommandOptions::add_residency_to(CLI::App& command) {
   const CLI::Validator layers(
       [](std::string& text) {
         std::string number = text;
@@ -175,8 +175,8 @@ void ModelCommandOptions::add_placement_to(CLI::App& command) {
                    "Only print where the model's parts would be, what they take, and the speed to expect");
 }
 
-// One of the options about places, if it says something.
-std::optional<std::string> ModelCommandOptions::given_placement() const {
+// One of the options about residency, if it says something.
+std::optional<std::string> ModelCommandOptions::given_residency() const {
   for (const auto& [name, value] :
        {std::pair{"--gpu-layers", &gpu_layers}, {"--vision", &vision}, {"--offload", &offload}}) {
     if (*value != "auto") {
@@ -186,14 +186,14 @@ std::optional<std::string> ModelCommandOptions::given_placement() const {
   return std::nullopt;
 }
 
-PlacementOptions ModelCommandOptions::placement() const {
-  PlacementOptions options;
+ResidencyOptions ModelCommandOptions::residency() const {
+  ResidencyOptions options;
   if (gpu_layers != "auto") {
     std::string number = gpu_layers;
     (void)whole_number(0)(number);
     options.gpu_layers = std::stoll(number);
   }
-  options.vision = vision_place_named(vision);
+  options.vision = vision_residency_named(vision);
   options.offload = offload_named(offload);
   return options;
 }
@@ -259,7 +259,7 @@ void ModelCommandOptions::check_kernel_options() const {
         "out --bundle, or choose a device with --device",
         bundle));
   }
-  if (const auto given = given_placement()) {
+  if (const auto given = given_residency()) {
     throw Error(
         fmt::format("there is no GPU here, so all of the model would run on the processor: leave out {}, or "
                     "choose a device with --device",
@@ -271,8 +271,8 @@ void ModelCommandOptions::check_kernel_options() const {
   }
 }
 
-SessionOptions ModelCommandOptions::session_options() const {
-  SessionOptions options;
+ModelSessionOptions ModelCommandOptions::session_options() const {
+  ModelSessionOptions options;
   options.model = location();
   options.device = device;
   if (!bundle.empty()) {
@@ -316,7 +316,7 @@ SessionOptions ModelCommandOptions::session_options() const {
     options.options.fusion_file = load_fusion(fusion);
   }
   options.options.attention = parse_attention(attention);
-  options.options.placement = placement();
+  options.options.residency = residency();
   options.random_weights = random_weights;
   options.observe_only = observe_only;
   if (!memory_limit.empty()) {
@@ -349,19 +349,19 @@ PromptLimits ModelCommandOptions::prompt_limits(const ModelFolder& model) const 
   return limits;
 }
 
-std::unique_ptr<Session> ModelCommandOptions::open(ModelFolder model, const ModelRequest& request) const {
-  SessionOptions options = session_options();
+std::unique_ptr<ModelSession> ModelCommandOptions::open(ModelFolder model, const ModelRequest& request) const {
+  ModelSessionOptions options = session_options();
   options.options.request = request;
   if (!on_processor()) {
     options.dispatcher.thermal = thermal_options(thermal, sensors);
   }
-  return std::make_unique<Session>(std::move(model), options);
+  return std::make_unique<ModelSession>(std::move(model), options);
 }
 
 void ModelCommandOptions::show_plan(const ModelFolder& model, const ModelRequest& request, bool as_json) const {
-  SessionOptions options = session_options();
+  ModelSessionOptions options = session_options();
   options.options.request = request;
-  print_plan(plan_session(model, options), as_json);
+  print_plan(estimate_session(model, options), as_json);
 }
 
 void note_fitted(const FittedImages& images, std::int64_t context) {

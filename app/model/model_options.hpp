@@ -45,12 +45,12 @@ struct ModelCommandOptions {
   bool untuned = false;
   bool any_device = false;
   bool strict = false;        ///< see StrictKeys
-  bool observe_only = false;  ///< see SessionOptions; not of the command line
+  bool observe_only = false;  ///< see ModelSessionOptions; not of the command line
 
   /// The options must stay where they are until the command line was read.
   void add_to(CLI::App& command);
   /// Where the model's parts are: for commands that run it.
-  void add_placement_to(CLI::App& command);
+  void add_residency_to(CLI::App& command);
   /// How conversations are rendered: for commands that take messages.
   void add_template_to(CLI::App& command);
   /// Only what decides on the problems that a model launches on a device: `--weights`, `--kv-cache`, `--context`,
@@ -65,12 +65,12 @@ struct ModelCommandOptions {
   [[nodiscard]] bool on_processor() const;
   /// Throws Error if it does: for commands that look at kernels.
   void require_kernels() const;
-  [[nodiscard]] SessionOptions session_options() const;
+  [[nodiscard]] ModelSessionOptions session_options() const;
   /// The folder with all that texts and images need, or `words` alone, and what is decided of a prompt by it.
   [[nodiscard]] ModelFolder read_folder(ModelParts parts = ModelParts::all) const;
   [[nodiscard]] PromptLimits prompt_limits(const ModelFolder& model) const;
   /// `request` is what is known of the first prompt.
-  [[nodiscard]] std::unique_ptr<Session> open(ModelFolder folder, const ModelRequest& request = {}) const;
+  [[nodiscard]] std::unique_ptr<ModelSession> open(ModelFolder folder, const ModelRequest& request = {}) const;
   /// For `--plan`: prints where that model would be, and measures for it; loads nothing.
   void show_plan(const ModelFolder& folder, const ModelRequest& request, bool as_json) const;
   /// As `read_folder` without tokenizer and preprocessor.
@@ -80,8 +80,8 @@ struct ModelCommandOptions {
 
  private:
   void add_cache_to(CLI::App& command);
-  [[nodiscard]] std::optional<std::string> given_placement() const;
-  [[nodiscard]] PlacementOptions placement() const;
+  [[nodiscard]] std::optional<std::string> given_residency() const;
+  [[nodiscard]] ResidencyOptions residency() const;
 };
 
 /// Says on stderr if images were made smaller so that they fit the context.

@@ -178,9 +178,10 @@ ModelPass image_prompt_pass(Model& model, std::int64_t height, std::int64_t widt
           }};
 }
 
-std::vector<LaunchSum> observe_pass(Session& session, const ModelPass& pass, const std::function<void()>& between) {
+std::vector<LaunchSum> observe_pass(ModelSession& session, const ModelPass& pass,
+                                    const std::function<void()>& between) {
   Dispatcher* const dispatcher = session.executor().dispatcher();
-  const FusionPlan& fusion = session.model().fusion();
+  const FusionDecisions& fusion = session.model().fusion();
   if (dispatcher == nullptr) {
     throw Error("the model has no dispatcher to observe");
   }
@@ -189,12 +190,12 @@ std::vector<LaunchSum> observe_pass(Session& session, const ModelPass& pass, con
   pass.prepare();
   std::vector<LaunchSum> sums;
   dispatcher->observe([&](const Prepared& prepared, double time_us) {
-    const FusionPlan::Decision* const place = fusion.present();
-    const std::string_view kind = place != nullptr ? place->key.kernel().text() : std::string_view();
+    const FusionDecisions::Decision* const site = fusion.present();
+    const std::string_view kind = site != nullptr ? site->key.kernel().text() : std::string_view();
     auto found = std::find_if(sums.begin(), sums.end(),
-                              [&](const LaunchSum& sum) { return sum.prepared == &prepared && sum.place == kind; });
+                              [&](const LaunchSum& sum) { return sum.prepared == &prepared && sum.site == kind; });
     if (found == sums.end()) {
-      const char* const alternative = place != nullptr ? place->candidates[place->choice.candidate].name : "";
+      const char* const alternative = site != nullptr ? site->candidates[site->choice.candidate].name : "";
       found = sums.insert(sums.end(), LaunchSum{&prepared, std::string(kind), alternative, 0, 0});
     }
     ++found->count;

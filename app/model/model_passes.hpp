@@ -66,8 +66,8 @@ void append_some(Model& model, std::int64_t count);
 /// What launches of one problem took together.
 struct LaunchSum {
   const Prepared* prepared = nullptr;
-  std::string place{};        ///< of the model, such as "place_decode_mlp"; empty outside of any
-  std::string alternative{};  ///< that computes the place
+  std::string site{};         ///< of the model, such as "site_decode_mlp"; empty outside of any
+  std::string alternative{};  ///< that computes the site
   std::int64_t count = 0;
   double time_us = 0;
 };
@@ -75,10 +75,10 @@ struct LaunchSum {
 /// Tokens that observing a decoding pass generates.
 inline constexpr std::int64_t kObservedSteps = 1;
 
-/// Runs a pass of the session's model with every launch timed by itself; the sums, of each place of the model by
+/// Runs a pass of the session's model with every launch timed by itself; the sums, of each site of the model by
 /// themselves, in the order of the first launches. `between`: called before the first and after every launch. Throws
 /// Error if the model runs on the processor.
-[[nodiscard]] std::vector<LaunchSum> observe_pass(Session& session, const ModelPass& pass,
+[[nodiscard]] std::vector<LaunchSum> observe_pass(ModelSession& session, const ModelPass& pass,
                                                   const std::function<void()>& between = {});
 
 }  // namespace pascaline

@@ -145,7 +145,7 @@ class WorkloadWriter {
 
 // With which options the model launches this.
 std::string describe(const ModelCommandOptions& model) {
-  const SessionOptions session = model.session_options();
+  const ModelSessionOptions session = model.session_options();
   return fmt::format("What Pascaline's runtime launches for this model with --weights {} --kv-cache {} --chunk {}{}.",
                      session.options.weights.name(), name_of(session.options.cache), session.options.chunk,
                      session.options.attention.is_dense()

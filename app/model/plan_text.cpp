@@ -20,16 +20,16 @@ std::string part_lines(const std::vector<MemoryPart>& parts) {
   return lines;
 }
 
-// "layer 3" or "layers 0-5, 7": those in a place; empty if none is.
-std::string layers_in(const std::vector<Place>& layers, Place place) {
+// "layer 3" or "layers 0-5, 7": those of a residency; empty if none is.
+std::string layers_in(const std::vector<Residency>& layers, Residency where) {
   std::string runs;
   std::size_t count = 0;
   for (std::size_t first = 0; first < layers.size(); ++first) {
-    if (layers[first] != place) {
+    if (layers[first] != where) {
       continue;
     }
     std::size_t last = first;
-    while (last + 1 < layers.size() && layers[last + 1] == place) {
+    while (last + 1 < layers.size() && layers[last + 1] == where) {
       ++last;
     }
     runs += fmt::format("{}{}", runs.empty() ? "" : ", ", first);
@@ -40,42 +40,42 @@ std::string layers_in(const std::vector<Place>& layers, Place place) {
   return count == 0 ? runs : fmt::format("{} {}", count == 1 ? "layer" : "layers", runs);
 }
 
-// "vision tower", or how many of its parts are in a place; empty if none is.
-std::string tower_in(const ModelPlan& plan, Place place) {
+// "vision tower", or how many of its parts are of a residency; empty if none is.
+std::string tower_in(const MemoryLayout& plan, Residency where) {
   const std::size_t all = plan.sizes.tower.size();
   std::size_t count = 0;
   for (std::size_t part = 0; part < all; ++part) {
-    count += plan.placement.place_of_tower(part) == place ? 1 : 0;
+    count += plan.residency.residency_of_tower(part) == where ? 1 : 0;
   }
   return count == 0     ? std::string()
          : count == all ? std::string("vision tower")
                         : fmt::format("{} of {} parts of the vision tower", count, all);
 }
 
-// A line for each place where something is.
-std::string place_lines(const ModelPlan& plan) {
-  const Placement& placement = plan.placement;
+// A line for each residency where something is.
+std::string residency_lines(const MemoryLayout& plan) {
+  const ModelResidency& residency = plan.residency;
   std::string lines;
-  for (const Place place : {Place::device, Place::streamed, Place::processor}) {
+  for (const Residency where : {Residency::device, Residency::streamed, Residency::processor}) {
     std::vector<std::string> parts;
-    if (placement.embedding == place) {
+    if (residency.embedding == where) {
       parts.emplace_back("embedding");
     }
-    if (std::string layers = layers_in(placement.layers, place); !layers.empty()) {
+    if (std::string layers = layers_in(residency.layers, where); !layers.empty()) {
       parts.push_back(std::move(layers));
     }
-    if (placement.head == place) {
+    if (residency.head == where) {
       parts.emplace_back("head");
     }
-    if (std::string tower = tower_in(plan, place); !tower.empty()) {
+    if (std::string tower = tower_in(plan, where); !tower.empty()) {
       parts.push_back(std::move(tower));
     }
-    lines += parts.empty() ? "" : fmt::format("  {:<10} {}\n", name_of(place), fmt::join(parts, ", "));
+    lines += parts.empty() ? "" : fmt::format("  {:<10} {}\n", name_of(where), fmt::join(parts, ", "));
   }
   return lines;
 }
 
-std::string rate_lines(const PlaceRates& rates, std::string_view type) {
+std::string rate_lines(const ResidencyRates& rates, std::string_view type) {
   std::string lines = "measured:\n";
   lines += fmt::format("{:>12.1f} GB/s  copying from the host to the device\n", 1e-9 * rates.copy);
   lines +=
@@ -89,20 +89,21 @@ std::string rate_lines(const PlaceRates& rates, std::string_view type) {
   return lines;
 }
 
-std::string choice_name(const PlacementChoice& choice, bool has_vision) {
-  const Placement& placement = choice.placement;
+std::string choice_name(const ResidencyChoice& choice, bool has_vision) {
+  const ModelResidency& residency = choice.residency;
   std::string name =
-      fmt::format("{} of {} layers on the device", placement.count(Place::device), placement.layers.size());
-  for (const Place place : {Place::streamed, Place::processor}) {
-    if (const std::size_t count = placement.count(place); count > 0) {
-      name += fmt::format(", {} {}", count, place == Place::streamed ? "streamed" : "on the processor");
+      fmt::format("{} of {} layers on the device", residency.count(Residency::device), residency.layers.size());
+  for (const Residency where : {Residency::streamed, Residency::processor}) {
+    if (const std::size_t count = residency.count(where); count > 0) {
+      name += fmt::format(", {} {}", count, where == Residency::streamed ? "streamed" : "on the processor");
     }
   }
-  name += placement.head == Place::processor ? ", head on the processor" : "";
-  if (!has_vision || placement.vision == Place::device) {
+  name += residency.head == Residency::processor ? ", head on the processor" : "";
+  if (!has_vision || residency.vision == Residency::device) {
     return name;
   }
-  return name + (placement.vision == Place::streamed ? ", vision tower streamed" : ", vision tower on the processor");
+  return name +
+         (residency.vision == Residency::streamed ? ", vision tower streamed" : ", vision tower on the processor");
 }
 
 double tokens_per_second(const PassTimes& times) { return times.token > 0 ? 1 / times.token : 0; }
@@ -110,14 +111,14 @@ double prompt_rate(const PassTimes& times) {
   return times.prompt > 0 ? static_cast<double>(kPlannedPrompt) / times.prompt : 0;
 }
 
-std::string choice_lines(const ModelPlan& plan) {
+std::string choice_lines(const MemoryLayout& plan) {
   const std::int64_t patches = plan.sizes.expected_patches;
   std::string lines = fmt::format(
       "expected from weights alone, without attention: tokens/s of decoding and of a prompt of {}{}, and seconds of "
       "all "
       "with an answer of {}:\n",
       kPlannedPrompt, patches > 0 ? fmt::format(", seconds of images of {} patches", patches) : "", kPlannedAnswer);
-  for (const PlacementChoice& choice : plan.choices) {
+  for (const ResidencyChoice& choice : plan.choices) {
     const std::string images = patches > 0 ? fmt::format(" {:>8.3f} s", choice.times.images) : "";
     lines +=
         fmt::format("{:>12.1f} {:>10.1f}{} {:>8.2f} s  {}{}\n", tokens_per_second(choice.times),
@@ -143,16 +144,16 @@ json times_json(const PassTimes& times) {
           {"answer_s", times.answer()}};
 }
 
-json placement_json(const Placement& placement, bool has_vision) {
+json residency_json(const ModelResidency& residency, bool has_vision) {
   json layers = json::array();
-  for (const Place place : placement.layers) {
-    layers.push_back(name_of(place));
+  for (const Residency where : residency.layers) {
+    layers.push_back(name_of(where));
   }
-  json out{{"embedding", name_of(placement.embedding)}, {"layers", layers}, {"head", name_of(placement.head)}};
+  json out{{"embedding", name_of(residency.embedding)}, {"layers", layers}, {"head", name_of(residency.head)}};
   if (has_vision) {
-    out["vision"] = name_of(placement.vision);
-    if (placement.vision == Place::streamed) {
-      out["vision_parts"] = {{"streamed", placement.streamed_of_tower()}, {"all", placement.tower.size()}};
+    out["vision"] = name_of(residency.vision);
+    if (residency.vision == Residency::streamed) {
+      out["vision_parts"] = {{"streamed", residency.streamed_of_tower()}, {"all", residency.tower.size()}};
     }
   }
   return out;
@@ -160,8 +161,8 @@ json placement_json(const Placement& placement, bool has_vision) {
 
 }  // namespace
 
-std::string plan_text(const SessionPlan& session) {
-  const ModelPlan& plan = session.model;
+std::string plan_text(const SessionEstimate& session) {
+  const MemoryLayout& plan = session.model;
   std::string text = fmt::format("{}; weights {}, cache {}\n", session.device_name, session.options.weights.name(),
                                  name_of(session.options.cache));
   text += fmt::format("{} memory: {:.1f} MiB of {:.1f} MiB free\n", plan.on_processor ? "the machine's" : "device",
@@ -173,7 +174,7 @@ std::string plan_text(const SessionPlan& session) {
   if (!plan.host.empty()) {
     text += fmt::format("host memory: {:.1f} MiB\n", plan_mebibytes(plan.host_bytes)) + part_lines(plan.host);
   }
-  text += "where it runs:\n" + place_lines(plan);
+  text += "where it runs:\n" + residency_lines(plan);
   text += !plan.can_record() ? "decoding steps: kernel by kernel, as a graph needs the whole decoder on the device\n"
           : session.options.graphs ? "decoding steps: launched as a graph\n"
                                    : "decoding steps: kernel by kernel\n";
@@ -184,8 +185,8 @@ std::string plan_text(const SessionPlan& session) {
   return text;
 }
 
-json plan_json(const SessionPlan& session) {
-  const ModelPlan& plan = session.model;
+json plan_json(const SessionEstimate& session) {
+  const MemoryLayout& plan = session.model;
   json out{{"device", session.device_name},
            {"weights", session.options.weights.name()},
            {"kv_cache", name_of(session.options.cache)},
@@ -199,7 +200,7 @@ json plan_json(const SessionPlan& session) {
   if (plan.on_processor) {
     return out;
   }
-  out["placement"] = placement_json(plan.placement, plan.sizes.has_vision());
+  out["residency"] = residency_json(plan.residency, plan.sizes.has_vision());
   if (plan.rates) {
     out["rates"] = {{"copy_bytes_per_s", plan.rates->copy},
                     {"processor_bytes_per_s", plan.rates->processor_bytes},
@@ -208,16 +209,16 @@ json plan_json(const SessionPlan& session) {
                     {"device_flops", plan.rates->device_flops}};
     out["expected"] = times_json(plan.choices.front().times);
     out["choices"] = json::array();
-    for (const PlacementChoice& choice : plan.choices) {
+    for (const ResidencyChoice& choice : plan.choices) {
       json entry = times_json(choice.times);
-      entry["placement"] = placement_json(choice.placement, plan.sizes.has_vision());
+      entry["residency"] = residency_json(choice.residency, plan.sizes.has_vision());
       out["choices"].push_back(std::move(entry));
     }
   }
   return out;
 }
 
-void print_plan(const SessionPlan& plan, bool as_json) {
+void print_plan(const SessionEstimate& plan, bool as_json) {
   fmt::print("{}", as_json ? plan_json(plan).dump(2) + "\n" : plan_text(plan));
 }
 

@@ -54,7 +54,7 @@ ThermalOptions thermal_options(const std::string& thermal, const std::string& se
   return options;
 }
 
-json thermal_json(const Session& session) {
+json thermal_json(const ModelSession& session) {
   const Dispatcher* const dispatcher = session.dispatcher();
   if (dispatcher == nullptr || !dispatcher->watches()) {
     return nullptr;
@@ -86,7 +86,7 @@ json thermal_json(const Session& session) {
           {"processor_c", number(plausible_temperature_c(report.snapshot.reading.processor_c))}};
 }
 
-std::string thermal_line(const Session& session) {
+std::string thermal_line(const ModelSession& session) {
   const Dispatcher* const dispatcher = session.dispatcher();
   if (dispatcher == nullptr || !dispatcher->watches()) {
     return {};
@@ -100,7 +100,7 @@ std::string thermal_line(const Session& session) {
                      report.launches[0], report.launches[1], report.launches[2]);
 }
 
-void tell_thermal_events(const Session& session) {
+void tell_thermal_events(const ModelSession& session) {
   const Dispatcher* const dispatcher = session.dispatcher();
   if (dispatcher == nullptr) {
     return;
@@ -115,7 +115,7 @@ void tell_thermal_events(const Session& session) {
   }
 }
 
-void note_thermal(const Session& session) {
+void note_thermal(const ModelSession& session) {
   tell_thermal_events(session);
   const Dispatcher* const dispatcher = session.dispatcher();
   if (dispatcher != nullptr && dispatcher->watches() && dispatcher->thermal().snapshot.switches > 0) {

@@ -17,16 +17,16 @@ namespace pascaline {
 [[nodiscard]] ThermalOptions thermal_options(const std::string& thermal, const std::string& sensors);
 
 /// What the session did about the card's temperature so far; null where it does not watch it.
-[[nodiscard]] nlohmann::json thermal_json(const Session& session);
+[[nodiscard]] nlohmann::json thermal_json(const ModelSession& session);
 
 /// The same in a line, which it ends; empty where it does not watch it.
-[[nodiscard]] std::string thermal_line(const Session& session);
+[[nodiscard]] std::string thermal_line(const ModelSession& session);
 
 /// A line on stderr for each change of the state, and for each sensor that fell silent or is heard again, since this
 /// was last called; after what stdout has so far, so never within a line of it if called between two answers.
-void tell_thermal_events(const Session& session);
+void tell_thermal_events(const ModelSession& session);
 
 /// `tell_thermal_events`, and the line of `thermal_line` on stderr if the state ever changed.
-void note_thermal(const Session& session);
+void note_thermal(const ModelSession& session);
 
 }  // namespace pascaline

@@ -11,7 +11,7 @@
 #include "core/error.hpp"
 #include "core/space/code_words.hpp"
 #include "core/util/duration.hpp"
-#include "model/fusion/place_space.hpp"
+#include "model/fusion/site_space.hpp"
 #include "runtime/device/compile.hpp"
 #include "runtime/device/compilers.hpp"
 #include "runtime/device/device.hpp"
@@ -127,8 +127,8 @@ std::vector<PlannedKernel> planned_kernels(const SweepCommandOptions& options, c
   std::vector<PlannedKernel> kernels;
   for (const Space& space : spaces) {
     const auto folder = options.kernel.kernels();
-    const KernelSource source = is_place(space.kernel)
-                                    ? place_source(space.kernel, folder)
+    const KernelSource source = is_site(space.kernel)
+                                    ? site_source(space.kernel, folder)
                                     : KernelSource::load(kernel_file(folder, space.kernel, ".cu"), space);
     kernels.push_back({space.kernel, source.hash, space.hash});
   }

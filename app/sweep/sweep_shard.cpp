@@ -14,7 +14,7 @@
 #include "core/error.hpp"
 #include "core/util/counted.hpp"
 #include "core/version.hpp"
-#include "model/fusion/place_space.hpp"
+#include "model/fusion/site_space.hpp"
 #include "runtime/device/compilers.hpp"
 #include "tuner/fleet/partition.hpp"
 
@@ -122,25 +122,25 @@ void require_same_kernels(const Fleet& fleet, const std::vector<PlannedKernel>& 
   }
 }
 
-void leave_places_out(SweepWork& work) {
-  std::set<std::string> places;
+void leave_sites_out(SweepWork& work) {
+  std::set<std::string> sites;
   for (const SweepProblem& problem : work.problems) {
-    if (is_place(problem.problem.kernel)) {
-      places.insert(problem.problem.kernel);
+    if (is_site(problem.problem.kernel)) {
+      sites.insert(problem.problem.kernel);
     }
   }
-  if (places.empty()) {
+  if (sites.empty()) {
     return;
   }
-  std::erase_if(work.problems, [](const SweepProblem& problem) { return is_place(problem.problem.kernel); });
+  std::erase_if(work.problems, [](const SweepProblem& problem) { return is_site(problem.problem.kernel); });
   work.notes.push_back(
-      fmt::format("places of the model are left out, as they compare kernels of all shards: once everything is in one "
+      fmt::format("sites of the model are left out, as they compare kernels of all shards: once everything is in one "
                   "database, sweep them there with --kernel {}",
-                  fmt::join(places, " --kernel ")));
+                  fmt::join(sites, " --kernel ")));
 }
 
 void keep_shard(SweepWork& work, SweepOptions& sweep, const Shard& shard) {
-  leave_places_out(work);
+  leave_sites_out(work);
   DividedWork divided = divide(work.problems, work.spaces, sweep, shard.count);
   const auto index = static_cast<std::size_t>(shard.index - 1);
   double all_s = 0;

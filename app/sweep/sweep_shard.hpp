@@ -35,8 +35,8 @@ void require_same_kernels(const Fleet& fleet, const std::vector<PlannedKernel>& 
 /// Keeps of the work the shard's part, and notes what it is.
 void keep_shard(SweepWork& work, SweepOptions& sweep, const Shard& shard);
 
-/// Takes the places of a model out, which compare kernels that other shards tune; what to do about them is noted.
-void leave_places_out(SweepWork& work);
+/// Takes the sites of a model out, which compare kernels that other shards tune; what to do about them is noted.
+void leave_sites_out(SweepWork& work);
 
 /// What the run to resume is part of, if anything. Throws Error if the options ask for another shard or another fleet.
 [[nodiscard]] std::optional<ShardIdentity> shard_to_resume(const StoredRun& run, SweepCommandOptions& options,

@@ -20,7 +20,7 @@
 #include "core/space/code_words.hpp"
 #include "core/util/counted.hpp"
 #include "core/workload.hpp"
-#include "model/fusion/place_space.hpp"
+#include "model/fusion/site_space.hpp"
 #include "tuner/sweep/shapes_between.hpp"
 
 namespace pascaline {
@@ -220,7 +220,7 @@ void add_between_symbols(const Workload& workload, const SweepCommandOptions& op
       std::vector<std::int64_t> values = of.symbols[symbol].second;
       std::erase_if(values,
                     [&](std::int64_t value) { return !is_wanted_value(of.symbols[symbol].first, value, options); });
-      for (const ValueBetween& between : values_between(std::move(values), kMostBetween)) {
+      for (const ValueBetween& between : values_between(std::move(values), kMaxBetween)) {
         add_at(workload, phase, symbol, between, options, work);
       }
     }
@@ -258,11 +258,11 @@ SweepWork from_workload(const Workload& workload, const SweepCommandOptions& opt
   return work;
 }
 
-// Places are wanted unless only kernels were asked for, or some types or sizes.
-bool wants_places(const SweepCommandOptions& options) {
+// Sites are wanted unless only kernels were asked for, or some types or sizes.
+bool wants_sites(const SweepCommandOptions& options) {
   return options.types.empty() && options.symbols.empty() &&
          (options.kernels.empty() || std::any_of(options.kernels.begin(), options.kernels.end(),
-                                                 [](const std::string& kernel) { return is_place(kernel); }));
+                                                 [](const std::string& kernel) { return is_site(kernel); }));
 }
 
 bool is_wanted(const SweepCommandOptions& options, const std::string& kernel) {
@@ -277,8 +277,8 @@ SweepProblem* wanted_problem(SweepWork& work, const SweepCommandOptions& options
   if (known != work.problems.end()) {
     return &*known;
   }
-  const bool has_space = is_place(problem.kernel) ||
-                         std::filesystem::exists(kernel_file(options.kernel.spaces(), problem.kernel, ".json"));
+  const bool has_space =
+      is_site(problem.kernel) || std::filesystem::exists(kernel_file(options.kernel.spaces(), problem.kernel, ".json"));
   if (!is_wanted(options, problem.kernel) || !has_space) {
     return nullptr;
   }
@@ -294,13 +294,13 @@ bool is_known(const SweepWork& work, const Problem& problem) {
                      [&](const SweepProblem& one) { return one.problem == problem; });
 }
 
-// Each way to compute a place needs its kernels tuned to be compared. What the model launches as nothing is measured is
-// in the work already; these count for its places and in no phase.
-void add_alternatives(SweepWork& work, const SweepCommandOptions& options, const ObservedPlace& place) {
-  std::map<std::string, std::pair<Problem, std::int64_t>> added;  // launches of one place, by text
-  for (const PlaceCandidate& candidate : place.candidates) {
+// Each way to compute a site needs its kernels tuned to be compared. What the model launches as nothing is measured is
+// in the work already; these count for its sites and in no phase.
+void add_alternatives(SweepWork& work, const SweepCommandOptions& options, const ObservedSite& site) {
+  std::map<std::string, std::pair<Problem, std::int64_t>> added;  // launches of one site, by text
+  for (const SiteCandidate& candidate : site.candidates) {
     std::map<std::string, std::int64_t> launches;
-    for (const Executor::PlannedLaunch& launch : candidate.launches) {
+    for (const Executor::UnrunLaunch& launch : candidate.launches) {
       const Problem problem = launch.problem.named();
       auto& [kept, count] = added[problem.text()];
       kept = problem;
@@ -312,44 +312,44 @@ void add_alternatives(SweepWork& work, const SweepCommandOptions& options, const
     const bool is_new = !is_known(work, problem);
     SweepProblem* const wanted = wanted_problem(work, options, problem);
     if (wanted != nullptr && (is_new || wanted->phases.empty())) {
-      wanted->count += static_cast<double>(place.uses * count);
-      wanted->label = "in another way to compute a place";
+      wanted->count += static_cast<double>(site.uses * count);
+      wanted->label = "in another way to compute a site";
     }
   }
 }
 
 // Each problem once.
-void add_launches(SweepProblem& of_place, const ObservedPlace& place) {
-  for (const PlaceCandidate& candidate : place.candidates) {
-    for (const Executor::PlannedLaunch& launch : candidate.launches) {
+void add_launches(SweepProblem& of_site, const ObservedSite& site) {
+  for (const SiteCandidate& candidate : site.candidates) {
+    for (const Executor::UnrunLaunch& launch : candidate.launches) {
       Problem problem = launch.problem.named();
-      if (std::ranges::find(of_place.launches, problem) == of_place.launches.end()) {
-        of_place.launches.push_back(std::move(problem));
+      if (std::ranges::find(of_site.launches, problem) == of_site.launches.end()) {
+        of_site.launches.push_back(std::move(problem));
       }
     }
   }
 }
 
-void add_places(SweepWork& work, const SweepCommandOptions& options, const ModelCommandOptions& model) {
+void add_sites(SweepWork& work, const SweepCommandOptions& options, const ModelCommandOptions& model) {
   const ObservedModel observed = open_observed(model, options.sizes);
-  std::vector<ObservedPlace> places;
+  std::vector<ObservedSite> sites;
   for (const ModelPass& pass : observed.passes) {
     if (!options.phases.empty() &&
         std::find(options.phases.begin(), options.phases.end(), phase_of(pass)) == options.phases.end()) {
       continue;
     }
-    for (const ObservedPlace& place : observe_places(*observed.session, pass).places) {
-      if (place.candidates.size() > 1) {
-        add_alternatives(work, options, place);
-        places.push_back(place);
+    for (const ObservedSite& site : observe_sites(*observed.session, pass).sites) {
+      if (site.candidates.size() > 1) {
+        add_alternatives(work, options, site);
+        sites.push_back(site);
       }
     }
   }
-  for (const ObservedPlace& place : places) {  // behind all kernels
-    if (SweepProblem* const wanted = wanted_problem(work, options, place.key.named())) {
-      wanted->count += static_cast<double>(place.uses);
-      wanted->label = place.what;
-      add_launches(*wanted, place);
+  for (const ObservedSite& site : sites) {  // behind all kernels
+    if (SweepProblem* const wanted = wanted_problem(work, options, site.key.named())) {
+      wanted->count += static_cast<double>(site.uses);
+      wanted->label = site.what;
+      add_launches(*wanted, site);
     }
   }
 }
@@ -379,14 +379,14 @@ void add_between_prompts(const ModelCommandOptions& model, const SweepCommandOpt
   if (sizes.prompts.empty()) {
     sizes.prompts = sizes.usual_prompts;
   }
-  for (const ValueBetween& between : values_between(sizes.prompts, kMostBetween)) {
+  for (const ValueBetween& between : values_between(sizes.prompts, kMaxBetween)) {
     const auto observed = observe_with(model, sizes, between.value);
     if (!observed) {
       continue;
     }
     const Workload workload = Workload::parse(observed->text, "the workload of " + model_name(model.folder));
     for (const Space& space : work.spaces) {
-      if (is_place(space.kernel)) {
+      if (is_site(space.kernel)) {
         continue;
       }
       for (WorkloadProblem& entry : expand(workload, space, {options.phases, true})) {
@@ -403,22 +403,22 @@ void add_between_prompts(const ModelCommandOptions& model, const SweepCommandOpt
 // Asking what the model launches takes neither its weights nor the device.
 SweepWork from_model(const SweepCommandOptions& given, const std::string& device) {
   SweepCommandOptions options = given;
-  std::erase_if(options.kernels, [](const std::string& kernel) { return is_place(kernel); });
-  const bool only_places = options.kernels.empty() && !given.kernels.empty();
+  std::erase_if(options.kernels, [](const std::string& kernel) { return is_site(kernel); });
+  const bool only_sites = options.kernels.empty() && !given.kernels.empty();
   ModelCommandOptions model = options.model;
   model.device = device;
   model.untuned = true;  // what is launched does not depend on winners
   const ModelWorkload observed = observe_workload(model, options.sizes, "model");
   const Workload workload = Workload::parse(observed.text, "the workload of " + model_name(model.folder));
-  SweepWork work = only_places ? SweepWork() : from_workload(workload, options);
-  if (wants_places(given)) {
-    add_places(work, given, model);
+  SweepWork work = only_sites ? SweepWork() : from_workload(workload, options);
+  if (wants_sites(given)) {
+    add_sites(work, given, model);
   }
-  if (deepens(options.sweep) && !only_places) {
+  if (deepens(options.sweep) && !only_sites) {
     add_between_prompts(model, options, work);
   }
   if (work.problems.empty()) {
-    throw Error(fmt::format("{} has no place with several ways to compute it that fits --kernel and --phase",
+    throw Error(fmt::format("{} has no site with several ways to compute it that fits --kernel and --phase",
                             model_name(model.folder)));
   }
   const auto to_tune = static_cast<std::size_t>(
@@ -475,7 +475,7 @@ void add_shapes_between(SweepWork& work, const SweepOptions& sweep) {
     return;
   }
   for (const Space& space : work.spaces) {
-    if (!is_place(space.kernel)) {
+    if (!is_site(space.kernel)) {
       std::ranges::move(shapes_between(space, work.problems), std::back_inserter(work.problems));
     }
   }

@@ -71,14 +71,14 @@ void require_same_clock(const std::string& folder, const Fleet& fleet) {
   const auto since = std::chrono::system_clock::now().time_since_epoch();
   const auto now_ms = std::chrono::duration_cast<milliseconds>(since).count();
   const double ahead_s = static_cast<double>(now_ms - folder_clock_unix_ms(folder)) / 1000;
-  if (std::abs(ahead_s) > kMostClockDifferenceS) {
+  if (std::abs(ahead_s) > kMaxClockDifferenceS) {
     throw Error(
         fmt::format("the clock of this machine is {} {} that which stamps files in {}: set it (by NTP), then run "
                     "this again",
                     duration_text(std::abs(ahead_s)), ahead_s > 0 ? "ahead of" : "behind", folder));
   }
   const double before_s = static_cast<double>(fleet.planned_unix_ms - now_ms) / 1000;
-  if (before_s > kMostClockDifferenceS) {
+  if (before_s > kMaxClockDifferenceS) {
     throw Error(
         fmt::format("the fleet in {} was planned {} later than this machine's clock shows: set the clocks (by "
                     "NTP), then run this again",

@@ -40,6 +40,6 @@ void add_path_options(CLI::App& command, SweepCommandOptions& options);
 void require_same_clock(const std::string& folder, const Fleet& fleet);
 
 /// Clocks that differ by more are not the same clock badly set, but another.
-inline constexpr double kMostClockDifferenceS = 3600;
+inline constexpr double kMaxClockDifferenceS = 3600;
 
 }  // namespace pascaline::cli

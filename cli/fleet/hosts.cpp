@@ -71,7 +71,7 @@ std::string fault_of_host(const std::string& host) {
     }
     const auto now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
     const double ahead_s = std::strtod(result.output.c_str(), nullptr) - now;
-    if (std::abs(ahead_s) > kMostClockDifferenceS) {
+    if (std::abs(ahead_s) > kMaxClockDifferenceS) {
       return fmt::format("its clock is {} {}", duration_text(std::abs(ahead_s)), ahead_s > 0 ? "ahead" : "behind");
     }
     return "";

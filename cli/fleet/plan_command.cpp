@@ -101,7 +101,7 @@ int plan(FleetPlanOptions options, bool jobs_given) {
   set_sweep(given, given.sweep);
   SweepWork work = work_of(given, given.sweep.devices.front());
   add_shapes_between(work, given.sweep);
-  leave_places_out(work);
+  leave_sites_out(work);
   const DividedWork divided = divide(work.problems, work.spaces, given.sweep, options.shards);
   Fleet fleet;
   fleet.id = divided.fleet;
@@ -133,7 +133,7 @@ void add_fleet_plan_command(CLI::App& fleet, Action& action) {
       ->add_option("--shards", options->shards,
                    "How many: one for each card, or more, to be given out as cards get free")
       ->required()
-      ->transform(whole_number(1, kMostShards));
+      ->transform(whole_number(1, kMaxFleetShards));
   add_sweep_options(*command, options->sweep);
   for (const char* const option : kNotOfFleets) {
     command->remove_option(command->get_option(option));

@@ -365,7 +365,7 @@ void add_fleet_run_command(CLI::App& fleet, Action& action) {
   add_path_options(*command, *sweep);
   add_fleet_folder(*command, options->folder);
   command->add_option("--shard", options->shards, "Only this shard (repeatable)")
-      ->transform(whole_number(1, kMostShards));
+      ->transform(whole_number(1, kMaxFleetShards));
   command->add_flag(
       "--mpi", options->mpi,
       "Under mpirun or srun: each rank works on the GPU of its number on its machine, takes what is free, "

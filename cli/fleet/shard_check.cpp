@@ -33,12 +33,11 @@ std::string refusal_of_clock(const SessionRow& session, const Fleet& fleet) {
   const auto now_ms = std::chrono::duration_cast<std::chrono::milliseconds>(since).count();
   const double before_s = static_cast<double>(fleet.planned_unix_ms - session.started_unix_ms) / 1000;
   const double ahead_s = static_cast<double>(session.started_unix_ms - now_ms) / 1000;
-  if (before_s > kMostClockDifferenceS) {
+  if (before_s > kMaxClockDifferenceS) {
     return fmt::format("its clock is off: it began {} before the fleet was planned", duration_text(before_s));
   }
-  return ahead_s > kMostClockDifferenceS
-             ? fmt::format("its clock is off: it begins {} from now", duration_text(ahead_s))
-             : "";
+  return ahead_s > kMaxClockDifferenceS ? fmt::format("its clock is off: it begins {} from now", duration_text(ahead_s))
+                                        : "";
 }
 
 std::string refusal_of_versions(const std::vector<VersionTrials>& measured, const SessionRow& session,

@@ -211,7 +211,7 @@ void add_fleet_submit_command(CLI::App& fleet, Action& action) {
   add_hosts_option(*command, options->hosts,
                    "Run on these hosts (comma-separated), with your own ssh and keys; nothing is installed there");
   command->add_option("--shard", options->shards, "Only this shard, however it stands (repeatable)")
-      ->transform(whole_number(1, kMostShards));
+      ->transform(whole_number(1, kMaxFleetShards));
   command->add_option("--template", options->template_file, "Batch script with placeholders, in place of the usual one")
       ->check(CLI::ExistingFile);
   command->add_flag("--print-template", options->print_template, "Print the usual batch script, to be edited");

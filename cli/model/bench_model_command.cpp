@@ -137,8 +137,8 @@ std::vector<BenchRow> rows_of(Model& model, const PassCommandOptions& sizes) {
 
 // Times the rows that have not failed yet; what fails now is kept with its reason.
 template <typename Keep>
-void time_rows(Session& session, std::vector<BenchRow>& rows, const std::filesystem::path& spaces, std::int64_t repeats,
-               const Keep& keep) {
+void time_rows(ModelSession& session, std::vector<BenchRow>& rows, const std::filesystem::path& spaces,
+               std::int64_t repeats, const Keep& keep) {
   for (BenchRow& row : rows) {
     if (!row.failure.empty()) {
       continue;
@@ -210,7 +210,7 @@ std::string peak_text(const PeakRates& rates) {
                      rates.flops_measured ? " (measured by pascaline probe)" : "");
 }
 
-void print_all(Session& session, const std::vector<BenchRow>& rows, const PeakRates& rates, bool as_json) {
+void print_all(ModelSession& session, const std::vector<BenchRow>& rows, const PeakRates& rates, bool as_json) {
   const ModelMemory memory = session.model().memory();
   const AttentionChoice& attention = session.model().options().attention;
   if (as_json) {
@@ -359,7 +359,7 @@ void add_bench_model_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("bench-model", "Time a model's prompts, decoding and images");
   const auto options = std::make_shared<BenchModelCommandOptions>();
   options->model.add_to(*command);
-  options->model.add_placement_to(*command);
+  options->model.add_residency_to(*command);
   options->sizes.add_to(*command, 0);
   command->add_flag("--no-image", options->no_image, "Without an image")->excludes("--image-size");
   command->add_option("--repeats", options->repeats, "Runs of each, of which the median counts")

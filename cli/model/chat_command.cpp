@@ -52,7 +52,7 @@ class ChatOutput {
       print_piece(text);
     }
   }
-  void answer(const Answer& answer, const Session& session, std::int64_t depth) const {
+  void answer(const Answer& answer, const ModelSession& session, std::int64_t depth) const {
     if (as_json_) {
       print_line(answer_json(answer, session, depth));
     } else {
@@ -79,7 +79,7 @@ class ChatOutput {
 // One conversation on a terminal, or of lines from a file.
 class Conversation {
  public:
-  Conversation(Session& session, const AnswerOptions& how, const PromptLimits& limits, std::string system,
+  Conversation(ModelSession& session, const AnswerOptions& how, const PromptLimits& limits, std::string system,
                const ChatOutput& output, bool on_terminal)
       : session_(&session),
         how_(how),
@@ -154,7 +154,7 @@ class Conversation {
     for (const std::size_t tokens : tokens_of(images_, session_->config())) {
       text += static_cast<std::int64_t>(tokens);
     }
-    FittedImages fitted = place_images(session_->folder(), {&image, 1}, text, limits);
+    FittedImages fitted = fit_prompt_images(session_->folder(), {&image, 1}, text, limits);
     note_fitted(fitted, limits.context);
     images_.push_back(std::move(fitted.images[0]));
     const PatchGrid& grid = images_.back().grid;
@@ -218,7 +218,7 @@ class Conversation {
     output_->note(thermal_line(*session_));
   }
 
-  Session* session_;
+  ModelSession* session_;
   AnswerOptions how_;
   PromptLimits limits_;
   std::string system_;
@@ -304,7 +304,7 @@ void add_chat_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("chat", "Chat with a model, line by line");
   const auto options = std::make_shared<ChatCommandOptions>();
   options->model.add_to(*command);
-  options->model.add_placement_to(*command);
+  options->model.add_residency_to(*command);
   options->model.add_template_to(*command);
   command->add_option("--system", options->system, "What the system says first");
   options->sampling.add_to(*command);

@@ -17,8 +17,8 @@
 #include "core/util/shown_text.hpp"
 #include "core/util/statistics.hpp"
 #include "model/fusion/fusion_file.hpp"
-#include "model/fusion/place_space.hpp"
-#include "model/model_places.hpp"
+#include "model/fusion/site_space.hpp"
+#include "model/model_sites.hpp"
 #include "runtime/dispatch/identity.hpp"
 
 namespace pascaline::cli {
@@ -26,17 +26,17 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// What the database has of one alternative of a place.
+// What the database has of one alternative of a site.
 struct AlternativeRecord {
   TrialStatus status = TrialStatus::ok;
   std::string reason{};
   std::optional<TimeSummary> time{};
 };
 
-// A place with what was decided of it, in whichever passes.
-struct ExplainedPlace {
-  ObservedPlace place;
-  PlaceChoice choice;
+// A site with what was decided of it, in whichever passes.
+struct ExplainedSite {
+  ObservedSite site;
+  SiteChoice choice;
   std::map<std::string, std::int64_t> uses{};               // by pass
   std::map<std::string, AlternativeRecord> alternatives{};  // by name
 };
@@ -44,14 +44,14 @@ struct ExplainedPlace {
 // Of the trials of today's sources on such a device for such a target, what finals say before what the search says, and
 // what is newer before what is older.
 std::map<std::string, AlternativeRecord> records_of(const Store& store, const Dispatcher& dispatcher,
-                                                    const Problem& place) {
+                                                    const Problem& site) {
   std::map<std::string, AlternativeRecord> records;
   std::map<std::string, TrialStage> stages;
   const DeviceRow device = device_row(dispatcher.device().info());
-  const std::string hash = place_source(place.kernel, dispatcher.kernels_folder()).hash;
+  const std::string hash = site_source(site.kernel, dispatcher.kernels_folder()).hash;
   TrialFilter filter;
-  filter.kernel = place.kernel;
-  filter.problem = place.text();
+  filter.kernel = site.kernel;
+  filter.problem = site.text();
   store.for_each_trial(filter, [&](const StoredTrial& stored) {
     const std::string name = alternative_of(stored.trial.config);
     if (!same_identity(stored.device, device) || stored.kernel.source_hash != hash ||
@@ -65,42 +65,42 @@ std::map<std::string, AlternativeRecord> records_of(const Store& store, const Di
   return records;
 }
 
-std::vector<ExplainedPlace> explained(const std::vector<ObservedPass>& passes, FusionChooser& chooser,
-                                      const Dispatcher& dispatcher, const Store* store) {
-  std::vector<ExplainedPlace> places;
+std::vector<ExplainedSite> explained(const std::vector<ObservedPass>& passes, FusionChooser& chooser,
+                                     const Dispatcher& dispatcher, const Store* store) {
+  std::vector<ExplainedSite> sites;
   for (const ObservedPass& pass : passes) {
-    for (const ObservedPlace& met : pass.places) {
-      auto known = std::find_if(places.begin(), places.end(),
-                                [&](const ExplainedPlace& one) { return same_place(one.place.key, met.key); });
-      if (known == places.end()) {
-        ExplainedPlace place{met, chooser.choose(met.key, met.candidates)};
+    for (const ObservedSite& met : pass.sites) {
+      auto known = std::find_if(sites.begin(), sites.end(),
+                                [&](const ExplainedSite& one) { return same_site(one.site.key, met.key); });
+      if (known == sites.end()) {
+        ExplainedSite site{met, chooser.choose(met.key, met.candidates)};
         if (store != nullptr) {
-          place.alternatives = records_of(*store, dispatcher, met.key.named());
+          site.alternatives = records_of(*store, dispatcher, met.key.named());
         }
-        known = places.insert(places.end(), std::move(place));
+        known = sites.insert(sites.end(), std::move(site));
       }
       known->uses[pass.name + ": " + pass.per] += met.uses;
     }
   }
-  return places;
+  return sites;
 }
 
-std::int64_t planned_launches(const ObservedPass& pass, const std::vector<ExplainedPlace>& places) {
+std::int64_t planned_launches(const ObservedPass& pass, const std::vector<ExplainedSite>& sites) {
   std::int64_t sum = pass.single_launches();
-  for (const ObservedPlace& met : pass.places) {
-    const auto place = std::find_if(places.begin(), places.end(),
-                                    [&](const ExplainedPlace& one) { return same_place(one.place.key, met.key); });
-    sum += met.uses * (met.launches(place->choice.candidate) - met.launches(0));
+  for (const ObservedSite& met : pass.sites) {
+    const auto site = std::find_if(sites.begin(), sites.end(),
+                                   [&](const ExplainedSite& one) { return same_site(one.site.key, met.key); });
+    sum += met.uses * (met.launches(site->choice.candidate) - met.launches(0));
   }
   return sum;
 }
 
-ordered_json to_json(const ExplainedPlace& place) {
+ordered_json to_json(const ExplainedSite& site) {
   ordered_json alternatives = ordered_json::array();
-  for (const PlaceCandidate& candidate : place.place.candidates) {
+  for (const SiteCandidate& candidate : site.site.candidates) {
     ordered_json one{{"name", candidate.name}, {"what", candidate.what}, {"launches", candidate.launches.size()}};
-    const auto record = place.alternatives.find(candidate.name);
-    if (record != place.alternatives.end()) {
+    const auto record = site.alternatives.find(candidate.name);
+    if (record != site.alternatives.end()) {
       one["status"] = name_of(record->second.status);
       if (!record->second.reason.empty()) {
         one["reason"] = record->second.reason;
@@ -113,42 +113,42 @@ ordered_json to_json(const ExplainedPlace& place) {
     }
     alternatives.push_back(std::move(one));
   }
-  return {{"place", place.place.key.named().text()},
-          {"alternative", place.place.candidates[place.choice.candidate].name},
-          {"origin", name_of(place.choice.origin)},
-          {"reason", place.choice.reason},
-          {"what", place.place.what},
-          {"uses", place.uses},
+  return {{"site", site.site.key.named().text()},
+          {"alternative", site.site.candidates[site.choice.candidate].name},
+          {"origin", name_of(site.choice.origin)},
+          {"reason", site.choice.reason},
+          {"what", site.site.what},
+          {"uses", site.uses},
           {"alternatives", std::move(alternatives)}};
 }
 
-void print_place(const ExplainedPlace& place, std::int64_t uses) {
-  fmt::print("  {} x {}\n    {}\n    {}: {}\n", uses, place.place.what, place.place.key.named().text(),
-             name_of(place.choice.origin), clean_line(place.choice.reason));
-  for (std::size_t i = 0; i < place.place.candidates.size(); ++i) {
-    const PlaceCandidate& candidate = place.place.candidates[i];
-    const auto record = place.alternatives.find(candidate.name);
+void print_site(const ExplainedSite& site, std::int64_t uses) {
+  fmt::print("  {} x {}\n    {}\n    {}: {}\n", uses, site.site.what, site.site.key.named().text(),
+             name_of(site.choice.origin), clean_line(site.choice.reason));
+  for (std::size_t i = 0; i < site.site.candidates.size(); ++i) {
+    const SiteCandidate& candidate = site.site.candidates[i];
+    const auto record = site.alternatives.find(candidate.name);
     std::string measured = "not measured";
-    if (record != place.alternatives.end()) {
+    if (record != site.alternatives.end()) {
       const auto& [status, reason, time] = record->second;
       measured = time ? fmt::format("{:.2f} us ± {:.1f} %", time->median_us, 100 * relative_half_width(*time))
                       : fmt::format("{}: {}", name_of(status), clean_line(reason));
     }
-    fmt::print("    {} {:<18} {:>2} {:<9} {:<24} {}\n", i == place.choice.candidate ? '*' : ' ', candidate.name,
+    fmt::print("    {} {:<18} {:>2} {:<9} {:<24} {}\n", i == site.choice.candidate ? '*' : ' ', candidate.name,
                candidate.launches.size(), candidate.launches.size() == 1 ? "launch" : "launches",
-               place.place.candidates.size() > 1 ? measured : "", candidate.what);
+               site.site.candidates.size() > 1 ? measured : "", candidate.what);
   }
 }
 
-void print_text(const std::vector<ObservedPass>& passes, const std::vector<ExplainedPlace>& places) {
+void print_text(const std::vector<ObservedPass>& passes, const std::vector<ExplainedSite>& sites) {
   for (const ObservedPass& pass : passes) {
     const std::int64_t single = pass.single_launches();
     fmt::print("{}: {}: {} launches as planned, {} with every operation by itself\n", pass.name, pass.per,
-               planned_launches(pass, places), single);
-    for (const ExplainedPlace& place : places) {
-      const auto uses = place.uses.find(pass.name + ": " + pass.per);
-      if (uses != place.uses.end()) {
-        print_place(place, uses->second);
+               planned_launches(pass, sites), single);
+    for (const ExplainedSite& site : sites) {
+      const auto uses = site.uses.find(pass.name + ": " + pass.per);
+      if (uses != site.uses.end()) {
+        print_site(site, uses->second);
       }
     }
     fmt::print("\n");
@@ -158,50 +158,50 @@ void print_text(const std::vector<ObservedPass>& passes, const std::vector<Expla
 }  // namespace
 
 void explain_model(const ModelCommandOptions& model, PassCommandOptions sizes, bool as_json) {
-  const SessionOptions given = model.session_options();
+  const ModelSessionOptions given = model.session_options();
   // What the model may launch does not depend on winners; which of it is chosen is asked here.
   ModelCommandOptions followed = model;
   followed.untuned = true;
   followed.fusion = "auto";
   const ObservedModel observed = open_observed(followed, std::move(sizes));
-  Session& session = *observed.session;
+  ModelSession& session = *observed.session;
   const auto device = open_device(device_id_of(model.device));  // not the session's, which only looks on
   const Dispatcher dispatcher(*device, given.dispatcher);
   const DeviceRow row = device_row(device->info());
   FusionFile file =
-      plan_for_model(given.options.fusion_file, row, session.model().places(),
+      plan_for_model(given.options.fusion_file, row, session.model().sites(),
                      [](const std::string& line) { fmt::print(stderr, "pascaline: warning: {}\n", line); });
   FusionChooser chooser(given.options.fusion, std::move(file), &dispatcher);
   std::vector<ObservedPass> passes;
   for (const ModelPass& pass : observed.passes) {
-    passes.push_back(observe_places(session, pass));
+    passes.push_back(observe_sites(session, pass));
   }
   std::optional<Store> store;
   if (given.dispatcher.database) {
     store.emplace(*given.dispatcher.database, OpenMode::read_only);
   }
-  const std::vector<ExplainedPlace> places = explained(passes, chooser, dispatcher, store ? &*store : nullptr);
+  const std::vector<ExplainedSite> sites = explained(passes, chooser, dispatcher, store ? &*store : nullptr);
   if (!as_json) {
     fmt::print("{} on {}\n\n", model_name(model.folder), session.device_name());
-    print_text(passes, places);
+    print_text(passes, sites);
     return;
   }
   ordered_json all_passes = ordered_json::array();
   for (const ObservedPass& pass : passes) {
     all_passes.push_back({{"pass", pass.name},
                           {"per", pass.per},
-                          {"launches", planned_launches(pass, places)},
+                          {"launches", planned_launches(pass, sites)},
                           {"single_launches", pass.single_launches()}});
   }
-  ordered_json all_places = ordered_json::array();
-  for (const ExplainedPlace& place : places) {
-    all_places.push_back(to_json(place));
+  ordered_json all_sites = ordered_json::array();
+  for (const ExplainedSite& site : sites) {
+    all_sites.push_back(to_json(site));
   }
   const ordered_json document{{"schema", kFusionSchema},
                               {"model", model_name(model.folder)},
                               {"device", fusion_device_json(row)},
                               {"passes", std::move(all_passes)},
-                              {"places", std::move(all_places)}};
+                              {"sites", std::move(all_sites)}};
   fmt::print("{}\n", document.dump(1, ' ', false, ordered_json::error_handler_t::replace));
 }
 

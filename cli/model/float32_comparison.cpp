@@ -36,7 +36,7 @@ void run_windows(Model& model, std::string_view name, std::span<const TextWindow
 }
 
 // The usual advice, less memory for a model, is not what the user meant to ask for.
-std::unique_ptr<Session> open_float32(const ModelCommandOptions& options, const ModelRequest& request) {
+std::unique_ptr<ModelSession> open_float32(const ModelCommandOptions& options, const ModelRequest& request) {
   try {
     return options.open(options.read_for_numbers(), request);
   } catch (const OutOfMemoryError& error) {
@@ -90,7 +90,7 @@ Float32Comparison compare_with_float32(ModelFolder folder, const ModelCommandOpt
   Float32Comparison result;
   const std::int64_t vocabulary = folder.config().text.vocab;
   LogitFile kept(count_tokens(passages), vocabulary);
-  std::unique_ptr<Session> session = options.open(std::move(folder), request);
+  std::unique_ptr<ModelSession> session = options.open(std::move(folder), request);
   result.device = session->device_name();
   result.weights = session->model().options().weights.name();
   run_windows(session->model(), "the model", windows,

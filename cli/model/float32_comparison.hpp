@@ -24,8 +24,8 @@ struct Float32Comparison {
 
 /// Runs the model of `options`, whose folder that is, over the windows, and after it that of `float32`; only one is
 /// loaded at a time, and the logits of the first are kept in a LogitFile meanwhile. Throws Error for logits that are
-/// not finite, naming model and token, and if the float32 model does not fit its device; and as LogitFile and Session
-/// do.
+/// not finite, naming model and token, and if the float32 model does not fit its device; and as LogitFile and
+/// ModelSession do.
 [[nodiscard]] Float32Comparison compare_with_float32(ModelFolder folder, const ModelCommandOptions& options,
                                                      const ModelCommandOptions& float32, const Passages& passages,
                                                      std::int64_t window);

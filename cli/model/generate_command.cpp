@@ -110,7 +110,7 @@ void add_generate_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("generate", "Answer one prompt, optionally with images");
   const auto options = std::make_shared<GenerateCommandOptions>();
   options->model.add_to(*command);
-  options->model.add_placement_to(*command);
+  options->model.add_residency_to(*command);
   options->model.add_template_to(*command);
   command->add_option("-p,--prompt", options->prompt, "What the user says")->required();
   CLI::Option* system = command->add_option("--system", options->system, "What the system says first");

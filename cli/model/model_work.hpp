@@ -6,7 +6,7 @@
 
 #include "core/space/space.hpp"
 #include "model/executor.hpp"
-#include "model/residency/place_rates.hpp"
+#include "model/residency/residency_rates.hpp"
 #include "runtime/device/device.hpp"
 
 namespace pascaline::cli {

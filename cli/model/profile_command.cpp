@@ -31,49 +31,49 @@ double total_of(const std::vector<LaunchSum>& sums) {
   return total;
 }
 
-// What belongs to a place of the model, or to none.
-struct PlaceSum {
-  std::string place;
+// What belongs to a site of the model, or to none.
+struct SiteSum {
+  std::string site;
   std::string alternative;
   std::int64_t launches = 0;
   double time_us = 0;
 };
 
-std::vector<PlaceSum> by_place(const std::vector<LaunchSum>& sums) {
-  std::vector<PlaceSum> places;
+std::vector<SiteSum> by_site(const std::vector<LaunchSum>& sums) {
+  std::vector<SiteSum> sites;
   for (const LaunchSum& sum : sums) {
-    auto found = std::find_if(places.begin(), places.end(), [&](const PlaceSum& place) {
-      return place.place == sum.place && place.alternative == sum.alternative;
+    auto found = std::find_if(sites.begin(), sites.end(), [&](const SiteSum& site) {
+      return site.site == sum.site && site.alternative == sum.alternative;
     });
-    if (found == places.end()) {
-      found = places.insert(places.end(), {sum.place, sum.alternative, 0, 0});
+    if (found == sites.end()) {
+      found = sites.insert(sites.end(), {sum.site, sum.alternative, 0, 0});
     }
     found->launches += sum.count;
     found->time_us += sum.time_us;
   }
-  return places;
+  return sites;
 }
 
 json to_json(const ModelPass& pass, const std::vector<LaunchSum>& sums, json card) {
   json launches = json::array();
   for (const LaunchSum& sum : sums) {
     launches.push_back({{"problem", sum.prepared->plan.problem.text()},
-                        {"place", sum.place},
+                        {"site", sum.site},
                         {"count", sum.count},
                         {"time_us", sum.time_us},
                         {"provenance", name_of(sum.prepared->plan.provenance)},
                         {"reason", sum.prepared->plan.reason},
                         {"config", sum.prepared->plan.config.json()}});
   }
-  json places = json::array();
-  for (const PlaceSum& place : by_place(sums)) {
-    places.push_back({{"place", place.place},
-                      {"alternative", place.alternative},
-                      {"launches", place.launches},
-                      {"time_us", place.time_us}});
+  json sites = json::array();
+  for (const SiteSum& site : by_site(sums)) {
+    sites.push_back({{"site", site.site},
+                     {"alternative", site.alternative},
+                     {"launches", site.launches},
+                     {"time_us", site.time_us}});
   }
   return {{"pass", pass.name}, {"per", pass.per},      {"time_us", total_of(sums)},
-          {"places", places},  {"launches", launches}, {"card", std::move(card)}};
+          {"sites", sites},    {"launches", launches}, {"card", std::move(card)}};
 }
 
 void print_table(const ModelPass& pass, std::vector<LaunchSum> sums, const std::string& card) {
@@ -87,12 +87,11 @@ void print_table(const ModelPass& pass, std::vector<LaunchSum> sums, const std::
                time_text(sum.time_us / static_cast<double>(sum.count)), time_text(sum.time_us),
                100 * sum.time_us / total, name_of(sum.prepared->plan.provenance), sum.prepared->plan.problem.text());
   }
-  fmt::print("{:>7} {:>12} {:>12} {:>7}  by place of the model, and how it is computed\n", "count", "", "time",
-             "share");
-  for (const PlaceSum& place : by_place(sums)) {
-    fmt::print("{:>7} {:>12} {:>12} {:>6.1f}%  {}\n", place.launches, "", time_text(place.time_us),
-               100 * place.time_us / total,
-               place.place.empty() ? "(none)" : fmt::format("{}: {}", place.place, place.alternative));
+  fmt::print("{:>7} {:>12} {:>12} {:>7}  by site of the model, and how it is computed\n", "count", "", "time", "share");
+  for (const SiteSum& site : by_site(sums)) {
+    fmt::print("{:>7} {:>12} {:>12} {:>6.1f}%  {}\n", site.launches, "", time_text(site.time_us),
+               100 * site.time_us / total,
+               site.site.empty() ? "(none)" : fmt::format("{}: {}", site.site, site.alternative));
   }
   fmt::print("{}\n", card);
 }
@@ -149,7 +148,7 @@ void add_profile_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("profile", "Time every kernel of a prompt and of a decoding step");
   const auto options = std::make_shared<ProfileCommandOptions>();
   options->model.add_to(*command);
-  options->model.add_placement_to(*command);
+  options->model.add_residency_to(*command);
   options->sizes.add_to(*command);
   command->add_flag("--json", options->as_json, "Print JSON");
   command->footer(

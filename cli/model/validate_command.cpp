@@ -218,7 +218,7 @@ void check_reference_options(const CLI::App& command, const ValidateCommandOptio
 
 void add_options(CLI::App& command, ValidateCommandOptions& options) {
   options.model.add_to(command);
-  options.model.add_placement_to(command);
+  options.model.add_residency_to(command);
   command.add_option("--reference", options.reference,
                      "Folder of the model whose float32 is compared with, e.g. the original of a quantized one; or a "
                      "safetensors file of what another implementation computed (default: the model itself)");

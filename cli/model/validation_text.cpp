@@ -13,7 +13,7 @@
 namespace pascaline::cli {
 namespace {
 
-constexpr std::size_t kMostBytes = std::size_t{1} << 30;  // what a tokenizer takes
+constexpr std::size_t kMaxValidationBytes = std::size_t{1} << 30;  // what a tokenizer takes
 
 // Prose and arithmetic in English, Python, JSON, German and Chinese.
 constexpr std::array<std::string_view, 6> kTexts{
@@ -46,7 +46,7 @@ void require_utf8(std::string_view text, const std::string& file) {
 }  // namespace
 
 Passages read_passage(const ModelFolder& model, const std::filesystem::path& file, std::int64_t most) {
-  const std::string text = read_file(file, kMostBytes);
+  const std::string text = read_file(file, kMaxValidationBytes);
   if (text.empty()) {
     throw Error(fmt::format("{} is empty; give a text of at least two tokens", file.string()));
   }

@@ -20,7 +20,7 @@ int write_workload(const WorkloadCommandOptions& options) {
   require_writable(options.output);
   const std::filesystem::path file = options.output;
   options.model.require_kernels();
-  const SessionOptions session = options.model.session_options();
+  const ModelSessionOptions session = options.model.session_options();
   const std::unique_ptr<Device> device =
       open_device(session.device.empty() ? list_devices().front().id : session.device);
   const Dispatcher dispatcher(*device, session.dispatcher);

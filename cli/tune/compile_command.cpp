@@ -242,7 +242,7 @@ class Printer {
         emitted_(emitted),
         sm_(sm_of_architecture(options.architecture)) {}
 
-  void begin(const VariantPlan& plan) {
+  void begin(const VariantCount& plan) {
     plan_ = plan;
     for (const CompilerInfo& compiler : plan.compilers.found) {
       compilers_ += (compilers_.empty() ? "" : " and ") + compiler.text();
@@ -335,7 +335,7 @@ class Printer {
   bool first_;
   EmittedFiles& emitted_;
   int sm_;  ///< 0 on the emulated device
-  VariantPlan plan_;
+  VariantCount plan_;
   std::string compilers_;                    ///< "nvrtc 12.9 and nvrtc 11.8"
   std::size_t widest_ = sizeof("compiler");  ///< of the compiler's column
   Totals totals_;
@@ -382,7 +382,7 @@ int compile(CompileCommandOptions options) {
     Printer printer(options, source, problem, &problem == &problems.front(), emitted);
     if (options.kernel.settings.empty()) {
       compile_variants(
-          bound, options.variants, [&](const VariantPlan& plan) { printer.begin(plan); },
+          bound, options.variants, [&](const VariantCount& plan) { printer.begin(plan); },
           [&](const CompiledVariant& variant) { printer.each(variant); }, interrupted());
     } else {
       compile_one(bound, options, printer);

@@ -42,7 +42,7 @@ void print_dispatch_plan(const Plan& plan, const Geometry& geometry, const std::
   }
 }
 
-int explain_places(const ExplainCommandOptions& options) {
+int explain_sites(const ExplainCommandOptions& options) {
   ModelCommandOptions model = options.model;
   model.device = options.device.device.empty() ? options.device.chosen_device() : options.device.device;
   model.database = options.database;
@@ -57,7 +57,7 @@ int explain_places(const ExplainCommandOptions& options) {
 
 int explain(const ExplainCommandOptions& options) {
   if (!options.model.folder.empty()) {
-    return explain_places(options);
+    return explain_sites(options);
   }
   if (options.as_json) {
     fmt::print("{}\n", explain_document(options.kernel, options.device, options.database).dump(2));
@@ -76,7 +76,7 @@ void add_explain_command(CLI::App& app, Action& action) {
   add_database_option(*command, options->database, "Database to dispatch from");
   CLI::Option* const folder = command->add_option(
       "-m,--model", options->model.folder,
-      "Show how each place of this model is computed, its fusion plan: a folder with config.json, or a GGUF file");
+      "Show how each site of this model is computed, its fusion plan: a folder with config.json, or a GGUF file");
   folder->excludes(command->get_option("--kernel"))->excludes(command->get_option("--problem"));
   options->model.add_projector_to(*command);
   options->model.add_types_to(*command);

@@ -79,9 +79,9 @@ bool is_in_draft(const fs::path& folder) {
 
 // A compiler that was killed just now may still put a file there.
 void remove_whole(const fs::path& folder) {
-  constexpr int kMostTries = 3;
+  constexpr int kMaxTries = 3;
   std::error_code error;
-  for (int tries = 0; tries < kMostTries; ++tries) {
+  for (int tries = 0; tries < kMaxTries; ++tries) {
     fs::remove_all(folder, error);
     if (!error) {
       return;

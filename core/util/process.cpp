@@ -279,9 +279,9 @@ ProcessResult run_session(const std::vector<std::string>& command, std::chrono::
 
 // Again until none is left, as a compiler may just have started its next stage.
 void kill_session(pid_t session) noexcept {
-  constexpr int kMostPasses = 100;
+  constexpr int kMaxPasses = 100;
   bool found = true;
-  for (int pass = 0; found && pass < kMostPasses; ++pass) {
+  for (int pass = 0; found && pass < kMaxPasses; ++pass) {
     found = false;
     for_each_process([&](const LivingProcess& process) {
       if (process.session == session) {

@@ -81,7 +81,7 @@ struct MaxMagnitude {
 // lanes share a head; all lanes of the warp must take part.
 template <int LANES, int HALF, int STEP, int N>
 __device__ __forceinline__ float scale_of(const RotaryPart<HALF, STEP, N>& pairs) {
-  constexpr float kLeastNormal = 1.17549435e-38f;
+  constexpr float kMinNormal = 1.17549435e-38f;
   float largest = 0.0f;
 #pragma unroll
   for (int c = 0; c < RotaryPart<HALF, STEP, N>::kChunks; ++c) {
@@ -92,7 +92,7 @@ __device__ __forceinline__ float scale_of(const RotaryPart<HALF, STEP, N>& pairs
     }
   }
   const float scale = warp_reduce<MaxMagnitude, false, LANES>(largest) / 127.0f;
-  return scale < kLeastNormal ? 0.0f : scale;
+  return scale < kMinNormal ? 0.0f : scale;
 }
 
 template <int HALF, int STEP, int N>

@@ -14,7 +14,7 @@
 #include "types.cuh"
 
 // The token's positions, and how many rows of the cache count with its own.
-struct TokenPlace {
+struct TokenPosition {
   int t;
   int h;
   int w;
@@ -120,16 +120,16 @@ struct TokenAttention {
 
   // Volatile, which keeps its order among other such loads: compilers put loads of positions behind all that the length
   // is taken for.
-  __device__ __forceinline__ TokenPlace load_place() const {
+  __device__ __forceinline__ TokenPosition load_position() const {
     const volatile int* const at = positions;
     return {at[0], at[1], at[2], *const_cast<const volatile int*>(length)};
   }
 
-  __device__ __forceinline__ int context_of(const TokenPlace& place) const { return max(0, min(place.length, keys)); }
+  __device__ __forceinline__ int context_of(const TokenPosition& at) const { return max(0, min(at.length, keys)); }
 
   // The ranges of the context, without the new row.
-  __device__ __forceinline__ typename Attention::Ranges ranges_of(const TokenPlace& place, int splits) const {
-    const int context = context_of(place);
+  __device__ __forceinline__ typename Attention::Ranges ranges_of(const TokenPosition& at, int splits) const {
+    const int context = context_of(at);
     return {context > 0 ? context - 1 : 0, splits};
   }
 
@@ -137,7 +137,7 @@ struct TokenAttention {
   // shares were drawn in their order, by that of the last range. `known`: the ranges, if they are. All threads must
   // take part, and a barrier lie between two shares.
   __device__ __forceinline__ void attend(typename Attention::Workplace& work, NewHeads& heads,
-                                         const AttentionShare& share, const TokenPlace& place,
+                                         const AttentionShare& share, const TokenPosition& at,
                                          const typename Attention::Ranges* known = nullptr) const {
     const int kv_head = share.kv_head;
     const int kv_heads = share.kv_heads;
@@ -154,10 +154,10 @@ struct TokenAttention {
     if constexpr (kNormed) {
       head_work.load_weights(weights, q_weight, k_weight, warp);
     }
-    const HeadPosition position{clamp_row(place.t, position_count), clamp_row(place.h, position_count),
-                                clamp_row(place.w, position_count)};
-    const int context = context_of(place);
-    const typename Attention::Range range(known != nullptr ? *known : ranges_of(place, share.splits), share.split);
+    const HeadPosition position{clamp_row(at.t, position_count), clamp_row(at.h, position_count),
+                                clamp_row(at.w, position_count)};
+    const int context = context_of(at);
+    const typename Attention::Range range(known != nullptr ? *known : ranges_of(at, share.splits), share.split);
     const int kv_width = kv_heads * kHeadSize;
     typename Attention::Walk walk(k_cache + kv_head * kHeadSize, v_cache + kv_head * kHeadSize, k_scales, v_scales,
                                   kv_width, range.begin, share);

@@ -44,9 +44,9 @@ std::string_view architecture_of(ModelFamily family) {
 std::uint32_t number(std::int64_t value) { return static_cast<std::uint32_t>(value); }
 
 // Vectors, which are F32 in any file, are not counted unless there is nothing else.
-void add_file_type(GgufKeys& keys, std::span<const PlannedTensor> tensors) {
+void add_file_type(GgufKeys& keys, std::span<const WrittenTensor> tensors) {
   std::map<GgufType, std::size_t> counts;
-  for (const PlannedTensor& tensor : tensors) {
+  for (const WrittenTensor& tensor : tensors) {
     counts[tensor.type] += 1;
   }
   if (counts.size() > 1) {
@@ -93,7 +93,7 @@ std::optional<float> linear_rope_factor(const TextConfig& text) {
 }
 
 GgufKeys text_model_keys(const ModelConfig& config, const GenerationConfig& generation, std::string_view name,
-                         std::span<const PlannedTensor> tensors) {
+                         std::span<const WrittenTensor> tensors) {
   const std::string_view architecture = architecture_of(config.family);
   const auto key = [architecture](std::string_view rest) { return fmt::format("{}.{}", architecture, rest); };
   const TextConfig& text = config.text;
@@ -130,7 +130,7 @@ GgufKeys text_model_keys(const ModelConfig& config, const GenerationConfig& gene
 }
 
 GgufKeys projector_keys(const ModelConfig& config, const PreprocessorConfig& images, std::string_view name,
-                        std::span<const PlannedTensor> tensors) {
+                        std::span<const WrittenTensor> tensors) {
   const VisionConfig& vision = config.vision.value();
   const auto key = [](std::string_view rest) { return fmt::format("clip.vision.{}", rest); };
   std::vector<bool> deepstack(static_cast<std::size_t>(vision.depth));

@@ -17,10 +17,10 @@ namespace pascaline {
 /// What a GGUF file of a text model says of it, but for its tokens: architecture, sizes, how its makers want tokens
 /// drawn. `name` is for people. Frequencies of rotary embedding that are divided by several numbers are not in it.
 [[nodiscard]] GgufKeys text_model_keys(const ModelConfig& config, const GenerationConfig& generation,
-                                       std::string_view name, std::span<const PlannedTensor> tensors);
+                                       std::string_view name, std::span<const WrittenTensor> tensors);
 
 /// What the file of its projector says.
 [[nodiscard]] GgufKeys projector_keys(const ModelConfig& config, const PreprocessorConfig& images,
-                                      std::string_view name, std::span<const PlannedTensor> tensors);
+                                      std::string_view name, std::span<const WrittenTensor> tensors);
 
 }  // namespace pascaline

@@ -27,7 +27,7 @@ using ProgressClock = std::chrono::steady_clock;
 constexpr std::int64_t kPieceValues = std::int64_t{1} << 21;
 
 // A tensor of the original, and how it is written.
-struct TensorPlan {
+struct RewrittenTensor {
   const TensorSpec* spec = nullptr;
   const StoredTensor* from = nullptr;
   std::string where;     // as messages begin
@@ -117,7 +117,7 @@ class FileQuantizer {
       const ElementType type = recipe.of(weight);
       for (std::size_t i = 0; i < weight.tensors.size(); ++i) {
         const std::size_t index = planned.size();
-        TensorPlan& tensor = tensors_.at(index);
+        RewrittenTensor& tensor = tensors_.at(index);
         tensor.spec = &checkpoint.tensors().at(index);
         tensor.from = &checkpoint.stored(index);
         tensor.where = checkpoint.where(index);
@@ -143,22 +143,22 @@ class FileQuantizer {
   }
 
   // One choice for all tensors of a weight, which are one matrix on a device.
-  void choose_float16x(std::span<TensorPlan> tensors) {
+  void choose_float16x(std::span<RewrittenTensor> tensors) {
     std::vector<std::int64_t> sizes;
-    for (const TensorPlan& tensor : tensors) {
+    for (const RewrittenTensor& tensor : tensors) {
       sizes.push_back(tensor.spec->elements());
     }
     const Float16x format = best_float16x(sizes, [&](std::size_t tensor, std::int64_t first, std::span<float> out) {
       read_values(tensors[tensor], first, out);
     });
-    for (TensorPlan& tensor : tensors) {
+    for (RewrittenTensor& tensor : tensors) {
       tensor.float16x = format;
       notes_.add(tensor.spec->name, format, tensor.spec->shape);
     }
   }
 
   // Elements from `first` on.
-  static void read_values(const TensorPlan& tensor, std::int64_t first, std::span<float> out) {
+  static void read_values(const RewrittenTensor& tensor, std::int64_t first, std::span<float> out) {
     const std::size_t element = size_of(tensor.from->type);
     const auto from = tensor.from->bytes.subspan(static_cast<std::size_t>(first) * element, out.size() * element);
     if (const auto unfit =
@@ -170,14 +170,14 @@ class FileQuantizer {
     MappedFile::forget(from);
   }
 
-  [[noreturn]] static void refuse(const TensorPlan& tensor, std::int64_t row, UnfitWeight unfit, ElementType to) {
+  [[noreturn]] static void refuse(const RewrittenTensor& tensor, std::int64_t row, UnfitWeight unfit, ElementType to) {
     throw ModelError(fmt::format("{}: value {} of row {} is {}{}", tensor.where, unfit.index, row, unfit.value,
                                  std::isfinite(unfit.value)
                                      ? fmt::format(", which is beyond the range of {}", name_of(to))
                                      : "; the checkpoint is damaged"));
   }
 
-  static StoredTensor form_of(const TensorPlan& tensor) {
+  static StoredTensor form_of(const RewrittenTensor& tensor) {
     const std::string& name = tensor.spec->name;
     if (tensor.is_kept) {
       return {name, tensor.from->type, tensor.spec->shape, {}};
@@ -190,7 +190,7 @@ class FileQuantizer {
   }
 
   void do_piece(const Piece& piece) {
-    TensorPlan& tensor = tensors_[piece.tensor];
+    RewrittenTensor& tensor = tensors_[piece.tensor];
     const std::size_t from_bytes = tensor.from_row_bytes();
     const auto first = static_cast<std::size_t>(piece.first);
     const auto rows = static_cast<std::size_t>(piece.rows);
@@ -214,7 +214,7 @@ class FileQuantizer {
     tensors_done_ += (tensor.rows_left -= piece.rows) == 0 ? 1 : 0;
   }
 
-  static void require_finite(const TensorPlan& tensor, std::int64_t first_row, std::span<const std::byte> from) {
+  static void require_finite(const RewrittenTensor& tensor, std::int64_t first_row, std::span<const std::byte> from) {
     thread_local std::vector<float> values;
     values.resize(from.size() / size_of(tensor.from->type));
     if (const auto unfit =
@@ -225,7 +225,7 @@ class FileQuantizer {
     }
   }
 
-  void convert_row(const TensorPlan& tensor, std::int64_t row, std::span<const std::byte> from,
+  void convert_row(const RewrittenTensor& tensor, std::int64_t row, std::span<const std::byte> from,
                    std::span<std::byte> to) {
     const bool is_format = is_matrix_format(tensor.type);
     thread_local std::vector<float> values;
@@ -250,7 +250,7 @@ class FileQuantizer {
   }
 
   FormatNotes notes_{""};
-  std::vector<TensorPlan> tensors_;
+  std::vector<RewrittenTensor> tensors_;
   TensorProgress all_;
   SafetensorsStream out_;
   std::vector<Piece> pieces_;

@@ -28,7 +28,7 @@ struct RowPiece {
 // Of a matrix; a vector has rows of one element.
 std::int64_t columns_of(const TensorSpec& tensor) { return tensor.elements() / tensor.shape.front(); }
 
-std::vector<RowPiece> pieces_of(const WeightSource& source, std::span<const PlannedTensor> tensors) {
+std::vector<RowPiece> pieces_of(const WeightSource& source, std::span<const WrittenTensor> tensors) {
   std::vector<RowPiece> pieces;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const TensorSpec& tensor = source.tensors()[tensors[i].index];
@@ -42,7 +42,7 @@ std::vector<RowPiece> pieces_of(const WeightSource& source, std::span<const Plan
 }
 
 // Those at the places from `first` on.
-std::vector<std::byte> numbers(const WeightSource& source, const TensorSpec& tensor, const PlannedTensor& planned,
+std::vector<std::byte> numbers(const WeightSource& source, const TensorSpec& tensor, const WrittenTensor& planned,
                                std::int64_t first, std::int64_t rows) {
   const ElementType type = number_of(planned.type);
   const std::int64_t columns = columns_of(tensor);
@@ -96,7 +96,7 @@ TensorWriting::TensorWriting(const WeightSource& source, std::vector<std::uint64
   progress_.all_bytes = std::accumulate(stored_bytes_.begin(), stored_bytes_.end(), std::uint64_t{0});
 }
 
-bool TensorWriting::write(std::span<const PlannedTensor> tensors, const Write& write) {
+bool TensorWriting::write(std::span<const WrittenTensor> tensors, const Write& write) {
   const std::vector<RowPiece> pieces = pieces_of(*source_, tensors);
   std::vector<std::atomic<std::int64_t>> left(tensors.size());
   for (const RowPiece& piece : pieces) {
@@ -107,7 +107,7 @@ bool TensorWriting::write(std::span<const PlannedTensor> tensors, const Write& w
   std::atomic<std::size_t> done{0};
   const auto convert = [&](std::size_t number) {
     const RowPiece& piece = pieces[number];
-    const PlannedTensor& planned = tensors[piece.planned];
+    const WrittenTensor& planned = tensors[piece.planned];
     const TensorSpec& tensor = source_->tensors()[planned.index];
     const auto format = format_of(planned.type);
     std::vector<std::byte> bytes =

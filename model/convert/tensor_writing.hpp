@@ -16,7 +16,7 @@
 namespace pascaline {
 
 /// A tensor of a model that is written.
-struct PlannedTensor {
+struct WrittenTensor {
   std::size_t index = 0;              ///< in the source of weights
   GgufType type{};                    ///< of what is written
   std::optional<std::int64_t> frame;  ///< only this one, of the patches' embedding
@@ -44,7 +44,7 @@ class TensorWriting {
 
   /// Writes tensors, in memory that is bounded whatever their size. False if `goes_on` ended it. Throws ModelError
   /// naming the tensor for values that the type cannot hold, and what `write` throws.
-  [[nodiscard]] bool write(std::span<const PlannedTensor> tensors, const Write& write);
+  [[nodiscard]] bool write(std::span<const WrittenTensor> tensors, const Write& write);
 
   /// What was done so far, with the bytes of files that were added.
   [[nodiscard]] const TensorProgress& progress() const noexcept { return progress_; }

@@ -23,8 +23,8 @@ namespace {
 namespace fs = std::filesystem;
 
 // The tensors of model.safetensors.
-struct FolderPlan {
-  std::vector<PlannedTensor> tensors;
+struct FolderTensors {
+  std::vector<WrittenTensor> tensors;
   std::vector<StoredTensor> forms;
   FormatNotes notes{"GGUF"};
   bool has_formats = false;
@@ -34,8 +34,8 @@ StoredType stored_number_of(GgufType type) noexcept {
   return type == GgufType::F32 ? StoredType::F32 : type == GgufType::F16 ? StoredType::F16 : StoredType::BF16;
 }
 
-FolderPlan plan_folder(const Checkpoint& checkpoint, std::optional<GgufType> numbers) {
-  FolderPlan plan;
+FolderTensors folder_tensors(const Checkpoint& checkpoint, std::optional<GgufType> numbers) {
+  FolderTensors plan;
   for (std::size_t i = 0; i < checkpoint.tensors().size(); ++i) {
     const TensorSpec& spec = checkpoint.tensors()[i];
     const GgufType type = written_type(spec, stored_kind(checkpoint, i), {numbers, {}}, false);
@@ -55,9 +55,9 @@ FolderPlan plan_folder(const Checkpoint& checkpoint, std::optional<GgufType> num
 }
 
 // What Transformers calls the numbers that most matrices are stored as.
-std::string_view usual_numbers(const Checkpoint& checkpoint, const FolderPlan& plan) {
+std::string_view usual_numbers(const Checkpoint& checkpoint, const FolderTensors& plan) {
   std::map<GgufType, std::size_t> counts;
-  for (const PlannedTensor& tensor : plan.tensors) {
+  for (const WrittenTensor& tensor : plan.tensors) {
     const bool is_matrix = checkpoint.tensors()[tensor.index].kind == TensorKind::matrix;
     counts[tensor.type] += is_matrix && block_values(tensor.type) == 1 ? 1 : 0;
   }
@@ -94,7 +94,7 @@ std::optional<TensorProgress> write_model_files(const ModelLocation& model, cons
   }
   Checkpoint checkpoint = Checkpoint::open(model, config);
   const GgufFile text = GgufFile::open(model.path);
-  const FolderPlan plan = plan_folder(checkpoint, numbers);
+  const FolderTensors plan = folder_tensors(checkpoint, numbers);
   GenerationConfig generation = read_gguf_generation(text.metadata(), config);
   if (const auto files = tokenizer_files(text.metadata(), config.text.vocab)) {
     generation.eos_tokens = files->ends;

@@ -28,12 +28,12 @@ constexpr std::int64_t kFramesOfProjectors = 2;
 constexpr std::int64_t kColorsOfProjectors = 3;
 
 // The tensors of a file, and what it calls them.
-struct FilePlan {
-  std::vector<PlannedTensor> tensors;
+struct FileTensors {
+  std::vector<WrittenTensor> tensors;
   std::vector<GgufTensorForm> forms;
   std::vector<float> rope_divisors;  // if there are some, a tensor after those
 
-  void add(const TensorSpec& spec, PlannedTensor tensor, std::string name) {
+  void add(const TensorSpec& spec, WrittenTensor tensor, std::string name) {
     GgufTensorForm form{std::move(name), tensor.type, {spec.shape.rbegin(), spec.shape.rend()}};
     if (tensor.frame) {
       form.shape.erase(form.shape.begin() + 2);
@@ -47,9 +47,9 @@ struct FilePlan {
   }
 };
 
-struct ModelPlan {
-  FilePlan text;
-  FilePlan projector;
+struct ModelTensors {
+  FileTensors text;
+  FileTensors projector;
 };
 
 // A folder's weights, or random ones, and what each tensor is stored as.
@@ -80,11 +80,11 @@ FolderWeights folder_weights(const fs::path& folder, const ModelConfig& config) 
   return {checkpoint_weights(std::move(checkpoint)), std::move(kinds), std::move(bytes)};
 }
 
-ModelPlan plan_files(const FolderWeights& weights, const ModelConfig& config, const WantedTypes& wanted) {
-  ModelPlan plan;
+ModelTensors plan_files(const FolderWeights& weights, const ModelConfig& config, const WantedTypes& wanted) {
+  ModelTensors plan;
   for (std::size_t i = 0; i < weights.source.tensors().size(); ++i) {
     const TensorSpec& spec = weights.source.tensors()[i];
-    const PlannedTensor tensor{
+    const WrittenTensor tensor{
         i, written_type(spec, weights.kinds[i], wanted, true), {}, gguf_row_order(config, spec.name)};
     if (!spec.name.starts_with(kVisionPrefix)) {
       plan.text.add(spec, tensor, gguf_tensor_name(spec.name));
@@ -151,7 +151,7 @@ void require_projector(const VisionConfig& vision, const fs::path& folder) {
   }
 }
 
-bool write_file(const fs::path& file, const GgufKeys& keys, const FilePlan& plan, TensorWriting& writing) {
+bool write_file(const fs::path& file, const GgufKeys& keys, const FileTensors& plan, TensorWriting& writing) {
   GgufStream out(file, keys, plan.forms);
   writing.add_file(out.bytes());
   if (!writing.write(plan.tensors, [&](std::size_t tensor, std::uint64_t offset, std::span<const std::byte> bytes) {
@@ -194,7 +194,7 @@ std::optional<TensorProgress> write_gguf_files(const fs::path& folder, const Ggu
     ModelWeights unused;
     wanted.recipe->require_uses(weight_table(config, unused));
   }
-  const ModelPlan plan = plan_files(weights, config, wanted);
+  const ModelTensors plan = plan_files(weights, config, wanted);
   tell_of_other_types(weights, wanted, settings);
   const std::string name = model_name(folder);
   GgufKeys text = text_model_keys(config, generation, name, plan.text.tensors);

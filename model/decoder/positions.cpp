@@ -80,7 +80,7 @@ PromptPositions mrope_positions(std::span<const std::int32_t> tokens, std::int32
   }
   if (result.images.size() < images.size()) {
     throw Error(
-        fmt::format("{} images are given, but the prompt has a place for {}", images.size(), result.images.size()));
+        fmt::format("{} images are given, but the prompt has positions for {}", images.size(), result.images.size()));
   }
   result.delta = walk.next() - first_index - static_cast<std::int64_t>(tokens.size());
   return result;

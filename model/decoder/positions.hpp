@@ -7,7 +7,7 @@
 
 namespace pascaline {
 
-/// An image's place in a prompt: rows and columns of tokens (patches / merge size).
+/// An image's position in a prompt: rows and columns of tokens (patches / merge size).
 struct ImageTokens {
   std::int64_t rows = 0;
   std::int64_t columns = 0;

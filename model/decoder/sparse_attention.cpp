@@ -60,22 +60,22 @@ std::uint64_t SparseAttention::shared_bytes(const TextConfig& config, const Atte
              : 0;
 }
 
-void SparseAttention::run(FusionPlan& fusion, LinearLayers& linear, const AttentionPlace& attention,
+void SparseAttention::run(FusionDecisions& fusion, LinearLayers& linear, const AttentionSite& attention,
                           std::int64_t layer) const {
-  SparseAttentionPlace place{attention, choice_, {}, {}, {}};
+  SparseAttentionSite site{attention, choice_, {}, {}, {}};
   if (choice_.chooses_blocks()) {
     const std::int64_t block = choice_.mask.block;
-    const std::int64_t keys = blocks_of(place.keys(), block);
-    const std::int64_t kv_heads = place.k_cache.shape[1];
-    const std::int64_t rows = blocks_of(place.rows(), block);
-    place.means = {
-        means_[static_cast<std::size_t>(layer)].data(), ElementType::float32, {keys, kv_heads, place.k_cache.shape[2]}};
-    place.scores = {scores_.data(), ElementType::float32, {kv_heads, rows, keys}};
-    place.lists = {lists_.data(),
-                   ElementType::int32,
-                   {kv_heads, rows, ops::ChooseBlocks::width_for(place.keys(), block, choice_.part())}};
+    const std::int64_t keys = blocks_of(site.keys(), block);
+    const std::int64_t kv_heads = site.k_cache.shape[1];
+    const std::int64_t rows = blocks_of(site.rows(), block);
+    site.means = {
+        means_[static_cast<std::size_t>(layer)].data(), ElementType::float32, {keys, kv_heads, site.k_cache.shape[2]}};
+    site.scores = {scores_.data(), ElementType::float32, {kv_heads, rows, keys}};
+    site.lists = {lists_.data(),
+                  ElementType::int32,
+                  {kv_heads, rows, ops::ChooseBlocks::width_for(site.keys(), block, choice_.part())}};
   }
-  fusion.run(linear, place);
+  fusion.run(linear, site);
 }
 
 }  // namespace pascaline

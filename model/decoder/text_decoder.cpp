@@ -4,7 +4,7 @@
 
 #include "core/error.hpp"
 #include "model/decoder/positions.hpp"
-#include "model/fusion/places.hpp"
+#include "model/fusion/sites.hpp"
 #include "model/tensor_memory.hpp"
 #include "runtime/ops/elementwise.hpp"
 #include "runtime/ops/gather.hpp"
@@ -48,7 +48,7 @@ std::int64_t checked_rows(std::int64_t rows) {
 
 }  // namespace
 
-LayerRunner::LayerRunner(LinearLayers& linear, FusionPlan& fusion, const TextConfig& config, KvCache* cache,
+LayerRunner::LayerRunner(LinearLayers& linear, FusionDecisions& fusion, const TextConfig& config, KvCache* cache,
                          std::int64_t context, std::int64_t most_rows, const AttentionChoice& attention)
     : linear_(&linear),
       fusion_(&fusion),
@@ -90,7 +90,7 @@ void LayerRunner::attend(const TextLayerWeights& layer, std::int64_t index, cons
   const std::int64_t head_dim = config_->head_dim;
   const bool one = rows == 1;
   const std::initializer_list<std::int64_t> heads{rows, config_->heads, head_dim};
-  const AttentionPlace place{
+  const AttentionSite site{
       .hidden = activation("hidden", {rows, config_->hidden}),
       .input_norm = layer.input_norm,
       .qkv_weight = layer.qkv,
@@ -115,46 +115,46 @@ void LayerRunner::attend(const TextLayerWeights& layer, std::int64_t index, cons
       .section_w = config_->mrope_section[2],
       .epsilon = config_->norm_epsilon};
   if (sparse_) {
-    sparse_->run(*fusion_, *linear_, place, index);
+    sparse_->run(*fusion_, *linear_, site, index);
   } else {
-    fusion_->run(*linear_, place);
+    fusion_->run(*linear_, site);
   }
 }
 
 void LayerRunner::feed_forward(const TextLayerWeights& layer, std::int64_t rows) {
   const bool one = rows == 1;
-  fusion_->run(*linear_, MlpPlace{.hidden = activation("hidden", {rows, config_->hidden}),
-                                  .post_norm = layer.post_norm,
-                                  .gate_up = layer.gate_up,
-                                  .down = layer.down,
-                                  .input = activation(one ? "row_mlp_input" : "mlp_input", {rows, config_->hidden}),
-                                  .gated = activation(one ? "row_gated" : "gated", {rows, config_->intermediate}),
-                                  .epsilon = config_->norm_epsilon});
+  fusion_->run(*linear_, MlpSite{.hidden = activation("hidden", {rows, config_->hidden}),
+                                 .post_norm = layer.post_norm,
+                                 .gate_up = layer.gate_up,
+                                 .down = layer.down,
+                                 .input = activation(one ? "row_mlp_input" : "mlp_input", {rows, config_->hidden}),
+                                 .gated = activation(one ? "row_gated" : "gated", {rows, config_->intermediate}),
+                                 .epsilon = config_->norm_epsilon});
 }
 
 void LayerRunner::project(const TextWeights& weights, std::int64_t first, std::int64_t count,
                           const TensorView& logits) {
   fusion_->run(*linear_,
-               HeadPlace{.hidden = rows_of(activation("hidden", {most_rows_, config_->hidden}), first, count),
-                         .norm = weights.norm,
-                         .head = weights.head,
-                         .logits = logits,
-                         .input = activation(count == 1 ? "row_mlp_input" : "mlp_input", {count, config_->hidden}),
-                         .epsilon = config_->norm_epsilon});
+               HeadSite{.hidden = rows_of(activation("hidden", {most_rows_, config_->hidden}), first, count),
+                        .norm = weights.norm,
+                        .head = weights.head,
+                        .logits = logits,
+                        .input = activation(count == 1 ? "row_mlp_input" : "mlp_input", {count, config_->hidden}),
+                        .epsilon = config_->norm_epsilon});
 }
 
 TextDecoder::TextDecoder(const DecoderSide& device, const DecoderSide& processor, const TextConfig& config,
-                         const TextWeights& weights, const Placement& placement, WeightStream* stream,
+                         const TextWeights& weights, const ModelResidency& residency, WeightStream* stream,
                          std::int64_t context, std::int64_t most_rows, const AttentionChoice& attention)
     : device_(&device.linear->executor()),
       weights_(&weights),
-      placement_(placement),
+      residency_(residency),
       stream_(stream),
       most_rows_(checked_rows(most_rows)) {
-  if (placement_.device_decodes()) {
+  if (residency_.device_decodes()) {
     runners_[kDevice].emplace(*device.linear, *device.fusion, config, device.cache, context, most_rows, attention);
   }
-  if (placement_.processor_decodes()) {
+  if (residency_.processor_decodes()) {
     runners_[kProcessor].emplace(*processor.linear, *processor.fusion, config, processor.cache, context, most_rows,
                                  attention);
     const auto rows = static_cast<std::size_t>(most_rows);
@@ -162,8 +162,8 @@ TextDecoder::TextDecoder(const DecoderSide& device, const DecoderSide& processor
                                                                       (5 * rows + 1) * sizeof(std::int32_t));
   }
   std::array<std::int64_t, 2> counts{};
-  for (const Place place : placement_.layers) {
-    cache_indexes_.push_back(counts[side_of(place)]++);
+  for (const Residency where : residency_.layers) {
+    cache_indexes_.push_back(counts[side_of(where)]++);
   }
 }
 
@@ -174,7 +174,7 @@ std::uint64_t TextDecoder::host_bytes() const noexcept {
 }
 
 std::uint64_t TextDecoder::activation_bytes(const TextConfig& config, std::int64_t rows) {
-  return plan_arena(layer_tensors(config, rows)).total_bytes;
+  return lay_out_arena(layer_tensors(config, rows)).total_bytes;
 }
 
 std::uint64_t TextDecoder::table_bytes(const TextConfig& config, std::int64_t context) noexcept {
@@ -194,7 +194,7 @@ void TextDecoder::forward(const TextPass& pass) {
 
 void TextDecoder::embed(const TextPass& pass) {
   check(pass);
-  embed_there(side_of(placement_.embedding) == kProcessor ? on_processor(pass) : pass);
+  embed_there(side_of(residency_.embedding) == kProcessor ? on_processor(pass) : pass);
 }
 
 TensorView TextDecoder::embedding_of_next() {
@@ -206,7 +206,7 @@ void TextDecoder::run_layers(const TextPass& pass) {
   check(pass);
   const std::array<TextPass, 2> passes{pass, runners_[kProcessor] ? on_processor(pass) : TextPass{}};
   for (std::size_t i = 0; i < weights_->layers.size(); ++i) {
-    const Side side = side_of(placement_.layers[i]);
+    const Side side = side_of(residency_.layers[i]);
     move_hidden(side, 0, pass.count());
     hidden_at_ = side;
     run_layer(i, passes[side]);
@@ -230,7 +230,7 @@ TextPass TextDecoder::on_processor(const TextPass& pass) {
 }
 
 void TextDecoder::embed_there(const TextPass& pass) {
-  const Side side = side_of(placement_.embedding);
+  const Side side = side_of(residency_.embedding);
   const TensorView hidden = runner(side).hidden(pass.count());
   runner(side).executor().run(ops::Gather{weights_->embedding, pass.tokens, hidden});
   for (const ImageRows& image : pass.images) {
@@ -262,9 +262,9 @@ void TextDecoder::move_hidden(Side to, std::int64_t first, std::int64_t rows) {
 }
 
 void TextDecoder::run_layer(std::size_t index, const TextPass& pass) {
-  const Place place = placement_.layers[index];
-  LayerRunner& there = runner(side_of(place));
-  if (place != Place::streamed) {
+  const Residency where = residency_.layers[index];
+  LayerRunner& there = runner(side_of(where));
+  if (where != Residency::streamed) {
     there.run(weights_->layers[index], cache_indexes_[index], pass);
     return;
   }
@@ -293,7 +293,7 @@ void TextDecoder::add_deepstack(const TextPass& pass, std::size_t index) {
 }
 
 void TextDecoder::project(std::int64_t first, std::int64_t count, const TensorView& logits) {
-  const Side side = side_of(placement_.head);
+  const Side side = side_of(residency_.head);
   move_hidden(side, first, count);
   if (side == kDevice) {
     runner(side).project(*weights_, first, count, logits);

@@ -13,7 +13,7 @@
 #include "model/executor.hpp"
 #include "model/fusion/fusion.hpp"
 #include "model/linear_layers.hpp"
-#include "model/residency/placement.hpp"
+#include "model/residency/residency.hpp"
 #include "model/residency/weight_stream.hpp"
 #include "runtime/memory/arena.hpp"
 
@@ -42,8 +42,8 @@ struct TextPass {
 class LayerRunner {
  public:
   /// All references must outlive it; without `cache` it runs no layers. Allocates all that its passes need.
-  LayerRunner(LinearLayers& linear, FusionPlan& fusion, const TextConfig& config, KvCache* cache, std::int64_t context,
-              std::int64_t most_rows, const AttentionChoice& attention);
+  LayerRunner(LinearLayers& linear, FusionDecisions& fusion, const TextConfig& config, KvCache* cache,
+              std::int64_t context, std::int64_t most_rows, const AttentionChoice& attention);
 
   [[nodiscard]] Executor& executor() const noexcept { return *executor_; }
   /// Bytes of activations, of the tables of angles, and of what sparse attention keeps.
@@ -63,7 +63,7 @@ class LayerRunner {
   void feed_forward(const TextLayerWeights& layer, std::int64_t rows);
 
   LinearLayers* linear_;
-  FusionPlan* fusion_;
+  FusionDecisions* fusion_;
   Executor* executor_;
   const TextConfig* config_;
   KvCache* cache_;
@@ -75,10 +75,10 @@ class LayerRunner {
   std::optional<SparseAttention> sparse_;  // if tokens do not attend to all before them
 };
 
-/// With what layers run in a place.
+/// With what layers of one device run.
 struct DecoderSide {
   LinearLayers* linear = nullptr;
-  FusionPlan* fusion = nullptr;
+  FusionDecisions* fusion = nullptr;
   KvCache* cache = nullptr;  ///< of the layers that run there, in their order; null if none does
 };
 
@@ -86,11 +86,11 @@ struct DecoderSide {
 /// the residual stream is copied between them.
 class TextDecoder {
  public:
-  /// All references must outlive it. `processor` may be empty if the placement has nothing there, `stream` null if
+  /// All references must outlive it. `processor` may be empty if the residency has nothing there, `stream` null if
   /// nothing is streamed. `context` is the longest sequence, `most_rows` the largest pass. Allocates all that its
   /// passes need. Throws Error for sizes below 1, OutOfMemoryError, and what the device throws.
   TextDecoder(const DecoderSide& device, const DecoderSide& processor, const TextConfig& config,
-              const TextWeights& weights, const Placement& placement, WeightStream* stream, std::int64_t context,
+              const TextWeights& weights, const ModelResidency& residency, WeightStream* stream, std::int64_t context,
               std::int64_t most_rows, const AttentionChoice& attention = {});
 
   [[nodiscard]] std::int64_t most_rows() const noexcept { return most_rows_; }
@@ -110,7 +110,7 @@ class TextDecoder {
   void embed(const TextPass& pass);
   void run_layers(const TextPass& pass);
   /// Whether embeddings are looked up on the device.
-  [[nodiscard]] bool embeds_on_device() const noexcept { return placement_.embedding != Place::processor; }
+  [[nodiscard]] bool embeds_on_device() const noexcept { return residency_.embedding != Residency::processor; }
   /// Where that is so: what the layers of a pass of one token begin with, [1, hidden], float32, for whoever writes the
   /// token's embedding there in place of `embed`.
   [[nodiscard]] TensorView embedding_of_next();
@@ -121,7 +121,9 @@ class TextDecoder {
  private:
   enum Side : std::size_t { kDevice, kProcessor };
 
-  [[nodiscard]] static Side side_of(Place place) noexcept { return place == Place::processor ? kProcessor : kDevice; }
+  [[nodiscard]] static Side side_of(Residency where) noexcept {
+    return where == Residency::processor ? kProcessor : kDevice;
+  }
   [[nodiscard]] LayerRunner& runner(Side side) { return *runners_[side]; }
   [[nodiscard]] DeviceMemory& device_memory() const noexcept { return device_->memory(); }
   [[nodiscard]] TextPass on_processor(const TextPass& pass);
@@ -133,7 +135,7 @@ class TextDecoder {
 
   Executor* device_;
   const TextWeights* weights_;
-  Placement placement_;
+  ModelResidency residency_;
   WeightStream* stream_;
   std::int64_t most_rows_;
   std::array<std::optional<LayerRunner>, 2> runners_;  // by Side; what nothing runs on is not there

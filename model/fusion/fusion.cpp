@@ -14,11 +14,10 @@ namespace {
 
 // Whether all that the candidate launches and "single" does not is ready for it: of one that is not, nothing is ever
 // launched.
-bool can_run(Executor& executor, const PlaceKey& key, const PlaceCandidate& single, const PlaceCandidate& candidate) {
-  for (const Executor::PlannedLaunch& launch : candidate.launches) {
-    const bool is_single = std::ranges::any_of(single.launches, [&](const Executor::PlannedLaunch& other) {
-      return same_place(launch.problem, other.problem);
-    });
+bool can_run(Executor& executor, const SiteKey& key, const SiteCandidate& single, const SiteCandidate& candidate) {
+  for (const Executor::UnrunLaunch& launch : candidate.launches) {
+    const bool is_single = std::ranges::any_of(
+        single.launches, [&](const Executor::UnrunLaunch& other) { return same_site(launch.problem, other.problem); });
     if (is_single || executor.dispatcher() == nullptr) {
       continue;
     }
@@ -48,20 +47,20 @@ bool can_run(Executor& executor, const PlaceKey& key, const PlaceCandidate& sing
 
 }  // namespace
 
-void FusionPlan::count_uses() noexcept {
+void FusionDecisions::count_uses() noexcept {
   for (auto& [key, decision] : decisions_) {
     decision.uses = 0;
   }
 }
 
-void FusionPlan::forget() noexcept {
+void FusionDecisions::forget() noexcept {
   order_.clear();
   decisions_.clear();
   present_ = nullptr;
 }
 
-PlaceChoice FusionPlan::choose(Executor& executor, const PlaceKey& key, std::span<const PlaceCandidate> candidates) {
-  return chooser_.choose(key, candidates, [&](const PlaceCandidate& candidate) {
+SiteChoice FusionDecisions::choose(Executor& executor, const SiteKey& key, std::span<const SiteCandidate> candidates) {
+  return chooser_.choose(key, candidates, [&](const SiteCandidate& candidate) {
     return can_run(executor, key, candidates.front(), candidate);
   });
 }

@@ -11,18 +11,18 @@
 #include "core/error.hpp"
 #include "core/space/shape_distance.hpp"
 #include "core/util/stop_check.hpp"
-#include "model/fusion/place_space.hpp"
+#include "model/fusion/site_space.hpp"
 #include "runtime/dispatch/identity.hpp"
 
 namespace pascaline {
 namespace {
 
-std::optional<std::size_t> candidate_named(std::span<const PlaceCandidate> candidates, std::string_view name) {
-  const auto found = std::ranges::find_if(candidates, [&](const PlaceCandidate& one) { return one.name == name; });
+std::optional<std::size_t> candidate_named(std::span<const SiteCandidate> candidates, std::string_view name) {
+  const auto found = std::ranges::find_if(candidates, [&](const SiteCandidate& one) { return one.name == name; });
   return found == candidates.end() ? std::nullopt : std::optional<std::size_t>(found - candidates.begin());
 }
 
-double estimated_launches(const PlaceCandidate& candidate) {
+double estimated_launches(const SiteCandidate& candidate) {
   return static_cast<double>(candidate.launches.size()) + candidate.extra_launches;
 }
 
@@ -65,16 +65,16 @@ std::string_view name_of(ChoiceOrigin origin) noexcept {
 FusionChooser::FusionChooser(Fusion fusion, FusionFile file, const Dispatcher* dispatcher)
     : fusion_(fusion), file_(std::move(file)), dispatcher_(dispatcher) {}
 
-// The entry of the nearest sizes of this place.
-std::optional<PlaceChoice> FusionChooser::from_file(const Problem& place,
-                                                    std::span<const PlaceCandidate> candidates) const {
+// The entry of the nearest sizes of this site.
+std::optional<SiteChoice> FusionChooser::from_file(const Problem& site,
+                                                   std::span<const SiteCandidate> candidates) const {
   const FusionFile::Entry* best = nullptr;
   double best_distance = std::numeric_limits<double>::infinity();
-  for (const FusionFile::Entry& entry : file_.places) {
-    if (!same_but_for_sizes(entry.place, place)) {
+  for (const FusionFile::Entry& entry : file_.sites) {
+    if (!same_but_for_sizes(entry.site, site)) {
       continue;
     }
-    const double distance = shape_distance(place_space(place.kernel), entry.place, place).value_or(best_distance);
+    const double distance = shape_distance(site_space(site.kernel), entry.site, site).value_or(best_distance);
     if (distance < best_distance) {
       best = &entry;
       best_distance = distance;
@@ -85,41 +85,41 @@ std::optional<PlaceChoice> FusionChooser::from_file(const Problem& place,
   }
   const auto candidate = candidate_named(candidates, best->alternative);
   if (!candidate) {
-    return PlaceChoice{0, ChoiceOrigin::refused,
-                       fmt::format("{} says '{}' for {}, which does not fit these sizes", file_.name, best->alternative,
-                                   best->place.text()),
-                       std::nullopt};
+    return SiteChoice{0, ChoiceOrigin::refused,
+                      fmt::format("{} says '{}' for {}, which does not fit these sizes", file_.name, best->alternative,
+                                  best->site.text()),
+                      std::nullopt};
   }
-  return PlaceChoice{*candidate, ChoiceOrigin::file,
-                     best->place == place ? fmt::format("{} says so", file_.name)
-                                          : fmt::format("{} says so for {}", file_.name, best->place.text()),
-                     std::nullopt};
+  return SiteChoice{*candidate, ChoiceOrigin::file,
+                    best->site == site ? fmt::format("{} says so", file_.name)
+                                       : fmt::format("{} says so for {}", file_.name, best->site.text()),
+                    std::nullopt};
 }
 
-std::optional<PlaceChoice> FusionChooser::from_winners(const PlaceKey& key, const Problem& place,
-                                                       std::span<const PlaceCandidate> candidates) {
+std::optional<SiteChoice> FusionChooser::from_winners(const SiteKey& key, const Problem& site,
+                                                      std::span<const SiteCandidate> candidates) {
   if (dispatcher_ == nullptr || !why_no_winners_.empty()) {
     return std::nullopt;
   }
   try {
-    if (spaces_.find(place.kernel) == spaces_.end()) {
-      const Space& space = spaces_.emplace(place.kernel, place_space(place.kernel)).first->second;
-      dispatcher_->add_planned(key.kernel(), space, place_source(place.kernel, dispatcher_->kernels_folder()));
+    if (spaces_.find(site.kernel) == spaces_.end()) {
+      const Space& space = spaces_.emplace(site.kernel, site_space(site.kernel)).first->second;
+      dispatcher_->add_planned(key.kernel(), space, site_source(site.kernel, dispatcher_->kernels_folder()));
     }
-    const Plan plan = dispatcher_->plan(place);
+    const Plan plan = dispatcher_->plan(site);
     if (plan.provenance != Provenance::exact && plan.provenance != Provenance::nearest) {
       return std::nullopt;
     }
     const std::string name = alternative_of(plan.config);
     const auto candidate = candidate_named(candidates, name);
     if (!candidate) {
-      return PlaceChoice{0, ChoiceOrigin::refused,
-                         fmt::format("'{}' won for {}, but does not fit here", name,
-                                     plan.tuned_for ? plan.tuned_for->text() : place.text()),
-                         std::nullopt};
+      return SiteChoice{0, ChoiceOrigin::refused,
+                        fmt::format("'{}' won for {}, but does not fit here", name,
+                                    plan.tuned_for ? plan.tuned_for->text() : site.text()),
+                        std::nullopt};
     }
-    return PlaceChoice{*candidate, plan.provenance == Provenance::exact ? ChoiceOrigin::exact : ChoiceOrigin::nearest,
-                       plan.reason, plan.expected};
+    return SiteChoice{*candidate, plan.provenance == Provenance::exact ? ChoiceOrigin::exact : ChoiceOrigin::nearest,
+                      plan.reason, plan.expected};
   } catch (const StoppedError&) {
     throw;
   } catch (const Error& error) {
@@ -129,13 +129,13 @@ std::optional<PlaceChoice> FusionChooser::from_winners(const PlaceKey& key, cons
 }
 
 // Of all that it launches what the winner took, but for launching; nothing unless each was measured in just that shape.
-std::optional<FusionChooser::WorkTime> FusionChooser::work_of(const PlaceCandidate& candidate) const {
+std::optional<FusionChooser::WorkTime> FusionChooser::work_of(const SiteCandidate& candidate) const {
   if (dispatcher_ == nullptr || !why_no_winners_.empty()) {
     return std::nullopt;
   }
   const double launching_us = launch_us(dispatcher_).value_or(0);
   WorkTime work;
-  for (const Executor::PlannedLaunch& launch : candidate.launches) {
+  for (const Executor::UnrunLaunch& launch : candidate.launches) {
     try {
       const Plan plan = dispatcher_->plan(launch.problem.named());
       if (plan.provenance != Provenance::exact || !plan.expected) {
@@ -156,10 +156,10 @@ std::optional<FusionChooser::WorkTime> FusionChooser::work_of(const PlaceCandida
 // Launches are all that is known to cost something everywhere, and where its kernels were tuned what these took: an
 // alternative whose kernels a sweep has found good configurations for can be several times as fast as one for which it
 // had no time, on any device. Of equal ones the first counts.
-PlaceChoice FusionChooser::estimated(std::span<const PlaceCandidate> candidates, const CanRun& can_run) const {
+SiteChoice FusionChooser::estimated(std::span<const SiteCandidate> candidates, const CanRun& can_run) const {
   std::vector<std::optional<WorkTime>> work;
   std::optional<WorkTime> shortest;
-  for (const PlaceCandidate& candidate : candidates) {
+  for (const SiteCandidate& candidate : candidates) {
     work.push_back(work_of(candidate));
     if (work.back() && (!shortest || work.back()->median_us < shortest->median_us)) {
       shortest = work.back();
@@ -175,7 +175,7 @@ PlaceChoice FusionChooser::estimated(std::span<const PlaceCandidate> candidates,
     }
     fewest = estimated_launches(candidates[i]) < estimated_launches(candidates[fewest]) ? i : fewest;
   }
-  PlaceChoice choice{best, ChoiceOrigin::estimated, "", std::nullopt};
+  SiteChoice choice{best, ChoiceOrigin::estimated, "", std::nullopt};
   const std::string why = why_no_winners_.empty()
                               ? "an estimate, nothing was measured"
                               : fmt::format("an estimate, as what was measured cannot be read ({})", why_no_winners_);
@@ -196,18 +196,17 @@ PlaceChoice FusionChooser::estimated(std::span<const PlaceCandidate> candidates,
   return choice;
 }
 
-PlaceChoice FusionChooser::choose(const PlaceKey& key, std::span<const PlaceCandidate> candidates,
-                                  const CanRun& can_run) {
+SiteChoice FusionChooser::choose(const SiteKey& key, std::span<const SiteCandidate> candidates, const CanRun& can_run) {
   if (fusion_ == Fusion::off) {
     return {0, ChoiceOrigin::off, "--fusion off", std::nullopt};
   }
   if (candidates.size() < 2) {
     return {0, ChoiceOrigin::only, "there is no other way here", std::nullopt};
   }
-  const Problem place = key.named();
-  std::optional<PlaceChoice> choice = from_file(place, candidates);
+  const Problem site = key.named();
+  std::optional<SiteChoice> choice = from_file(site, candidates);
   if (!choice) {
-    choice = from_winners(key, place, candidates);
+    choice = from_winners(key, site, candidates);
   }
   if (!choice) {
     return estimated(candidates, can_run);

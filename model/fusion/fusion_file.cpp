@@ -12,14 +12,14 @@
 #include "core/util/json_reader.hpp"
 #include "core/util/paths.hpp"
 #include "core/util/shown_text.hpp"
-#include "model/fusion/place_space.hpp"
+#include "model/fusion/site_space.hpp"
 
 namespace pascaline {
 namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kMostPlaces = 10'000;
+constexpr std::size_t kMaxSites = 10'000;
 
 // A text of a plan, refused if it is missing, of another type or longer than anything that is meant.
 std::string text_at(const json& object, const char* name, const std::string& where) {
@@ -30,12 +30,12 @@ std::string text_at(const json& object, const char* name, const std::string& whe
   return object.at(name).get<std::string>();
 }
 
-// `place_decode_mlp HIDDEN=2048 …`
-Problem place_named(const std::string& text, const std::string& where) {
+// `site_decode_mlp HIDDEN=2048 …`
+Problem site_named(const std::string& text, const std::string& where) {
   const std::string kernel = text.substr(0, text.find(' '));
-  if (!is_place(kernel)) {
-    throw Error(fmt::format("{}: there is no place '{}' (there are: {})", where, clean_line(kernel),
-                            fmt::join(place_kernels(), ", ")));
+  if (!is_site(kernel)) {
+    throw Error(fmt::format("{}: there is no site '{}' (there are: {})", where, clean_line(kernel),
+                            fmt::join(site_kernels(), ", ")));
   }
   std::vector<std::pair<std::string, std::string>> values;
   for (std::size_t at = kernel.size(); at < text.size();) {
@@ -52,25 +52,25 @@ Problem place_named(const std::string& text, const std::string& where) {
     values.emplace_back(word.substr(0, equals), word.substr(equals + 1));
   }
   try {
-    return place_space(kernel).problem(values);
+    return site_space(kernel).problem(values);
   } catch (const Error& error) {
     throw Error(fmt::format("{}: {}", where, error.what()));
   }
 }
 
 FusionFile::Entry entry_of(const json& object, const std::string& where) {
-  FusionFile::Entry entry{place_named(text_at(object, "place", where), where), text_at(object, "alternative", where)};
+  FusionFile::Entry entry{site_named(text_at(object, "site", where), where), text_at(object, "alternative", where)};
   std::vector<std::string> names;
-  for (const AlternativeFacts& known : alternatives_of(entry.place.kernel)) {
+  for (const AlternativeFacts& known : alternatives_of(entry.site.kernel)) {
     names.emplace_back(known.name);
     if (known.name == entry.alternative) {
-      if (!known.fits(place_key(entry.place))) {
-        throw Error(fmt::format("{}: {} cannot be computed as '{}'", where, entry.place.text(), entry.alternative));
+      if (!known.fits(site_key(entry.site))) {
+        throw Error(fmt::format("{}: {} cannot be computed as '{}'", where, entry.site.text(), entry.alternative));
       }
       return entry;
     }
   }
-  throw Error(fmt::format("{}: {} has no alternative '{}' (it has: {})", where, entry.place.kernel,
+  throw Error(fmt::format("{}: {} has no alternative '{}' (it has: {})", where, entry.site.kernel,
                           clean_line(entry.alternative), fmt::join(names, ", ")));
 }
 
@@ -97,10 +97,10 @@ nlohmann::ordered_json fusion_device_json(const DeviceRow& device) {
 
 FusionFile parse_fusion(std::string_view text, const std::string& name) {
   const json document = parse_json(text, name);
-  if (!document.is_object() || !document.contains("device") || !document.contains("places") ||
-      !document.at("places").is_array()) {
+  if (!document.is_object() || !document.contains("device") || !document.contains("sites") ||
+      !document.at("sites").is_array()) {
     throw Error(
-        fmt::format("{}: is not a plan of fusion, a JSON object with 'device' and 'places'; `pascaline explain "
+        fmt::format("{}: is not a plan of fusion, a JSON object with 'device' and 'sites'; `pascaline explain "
                     "--model FOLDER --json` writes one",
                     name));
   }
@@ -110,18 +110,18 @@ FusionFile parse_fusion(std::string_view text, const std::string& name) {
         "--model FOLDER --json`",
         name, clean_line(schema->dump(-1, ' ', false, json::error_handler_t::replace).substr(0, 40)), kFusionSchema));
   }
-  const json& places = document.at("places");
-  if (places.size() > kMostPlaces) {
-    throw Error(fmt::format("{}: {} places are more than any model has", name, places.size()));
+  const json& sites = document.at("sites");
+  if (sites.size() > kMaxSites) {
+    throw Error(fmt::format("{}: {} sites are more than any model has", name, sites.size()));
   }
   FusionFile file{name, device_of(document.at("device"), fmt::format("{}: /device", name)), {}};
-  for (std::size_t i = 0; i < places.size(); ++i) {
-    const std::string where = fmt::format("{}: /places/{}", name, i);
-    FusionFile::Entry entry = entry_of(places.at(i), where);
-    if (std::ranges::any_of(file.places, [&](const auto& known) { return known.place == entry.place; })) {
-      throw Error(fmt::format("{}: {} is a duplicate", where, entry.place.text()));
+  for (std::size_t i = 0; i < sites.size(); ++i) {
+    const std::string where = fmt::format("{}: /sites/{}", name, i);
+    FusionFile::Entry entry = entry_of(sites.at(i), where);
+    if (std::ranges::any_of(file.sites, [&](const auto& known) { return known.site == entry.site; })) {
+      throw Error(fmt::format("{}: {} is a duplicate", where, entry.site.text()));
     }
-    file.places.push_back(std::move(entry));
+    file.sites.push_back(std::move(entry));
   }
   return file;
 }

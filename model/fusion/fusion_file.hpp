@@ -16,11 +16,11 @@ inline constexpr int kFusionSchema = 1;
 /// A device as a plan names it.
 [[nodiscard]] nlohmann::ordered_json fusion_device_json(const DeviceRow& device);
 
-/// Reads a plan: an object with `device` (`kind`, `name`, `compute_capability`, `sm_count`) and `places`, a list of
-/// objects with `place` (`place_decode_mlp HIDDEN=2048 …`) and `alternative`. What else `explain --model --json` writes
+/// Reads a plan: an object with `device` (`kind`, `name`, `compute_capability`, `sm_count`) and `sites`, a list of
+/// objects with `site` (`site_decode_mlp HIDDEN=2048 …`) and `alternative`. What else `explain --model --json` writes
 /// is passed over. Throws Error, with the file and the entry, for text that is no such plan or has a `schema` other
-/// than `kFusionSchema`, places and alternatives that do not exist, an alternative that its place cannot be computed
-/// by, and a place that is a duplicate.
+/// than `kFusionSchema`, sites and alternatives that do not exist, an alternative that its site cannot be computed
+/// by, and a site that is a duplicate.
 [[nodiscard]] FusionFile parse_fusion(std::string_view text, const std::string& name);
 /// Throws Error also if it cannot be read.
 [[nodiscard]] FusionFile load_fusion(const std::filesystem::path& file);

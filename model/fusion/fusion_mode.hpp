@@ -15,15 +15,15 @@ enum class Fusion : std::uint8_t {
   off,        ///< none but what a product does with its result: bias, activation, residual, rounding
 };
 
-/// A plan that somebody wrote down: which alternative computes which place.
+/// A plan that somebody wrote down: which alternative computes which site.
 struct FusionFile {
   struct Entry {
-    Problem place;
+    Problem site;
     std::string alternative;
   };
   std::string name;  ///< of the file, for messages; empty: there is no file
   DeviceRow device;  ///< that it was made for
-  std::vector<Entry> places;
+  std::vector<Entry> sites;
 };
 
 }  // namespace pascaline

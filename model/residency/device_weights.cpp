@@ -55,45 +55,46 @@ std::uint64_t aligned_in_block(std::uint64_t bytes) {
   return (bytes + DeviceMemory::kAlignment - 1) / DeviceMemory::kAlignment * DeviceMemory::kAlignment;
 }
 
-Place place_of(const WeightPart& part, const Placement* placement) {
-  if (placement == nullptr) {
-    return Place::device;
+Residency residency_of(const WeightPart& part, const ModelResidency* residency) {
+  if (residency == nullptr) {
+    return Residency::device;
   }
   switch (part.kind) {
     case PartKind::embedding:
-      return placement->embedding;
+      return residency->embedding;
     case PartKind::head:
-      return placement->head;
+      return residency->head;
     case PartKind::vision:
-      return placement->place_of_tower(part.index);
+      return residency->residency_of_tower(part.index);
     case PartKind::layer:
       break;
   }
-  return placement->layers.at(part.index);
+  return residency->layers.at(part.index);
 }
 
 // Page-locked memory that the system refuses is taken as plain memory.
-WeightBlock block_of(const WeightPlaces& places, std::uint64_t bytes) {
+WeightBlock block_of(const WeightMemories& memories, std::uint64_t bytes) {
   WeightBlock block;
   try {
-    block.pinned = places.device->allocate_pinned(bytes);
+    block.pinned = memories.device->allocate_pinned(bytes);
   } catch (const DeviceLostError&) {
     throw;
   } catch (const Error&) {
-    block.plain = places.host->allocate_raw(bytes);
+    block.plain = memories.host->allocate_raw(bytes);
   }
   return block;
 }
 
 // Places the weights of the table in memory, and notes what is to be brought where.
-class WeightPlacer {
+class WeightAllocator {
  public:
-  WeightPlacer(WeightSource& source, const WeightPlaces& places, const PlacementSizes& sizes, DeviceWeights& result)
-      : source_(&source), places_(places), sizes_(&sizes), result_(&result) {}
+  WeightAllocator(WeightSource& source, const WeightMemories& memories, const ResidencySizes& sizes,
+                  DeviceWeights& result)
+      : source_(&source), memories_(memories), sizes_(&sizes), result_(&result) {}
 
-  void place(const WeightEntry& entry, const WeightExtent& extent) {
+  void allocate(const WeightEntry& entry, const WeightExtent& extent) {
     part_ = entry.part;
-    where_ = place_of(part_, places_.placement);
+    where_ = residency_of(part_, memories_.residency);
     std::vector<const TensorSpec*> tensors;
     for (const TensorSpec& tensor : entry.tensors) {
       tensors.push_back(&source_->take(tensor.name));
@@ -101,7 +102,7 @@ class WeightPlacer {
     const TensorView view = allocated(extent);
     if (is_matrix_format(extent.type)) {
       uploads_.push_back({span_of(view), tensors, extent.type, extent.heads, entry.layout, extent.rows, extent.width,
-                          where_ != Place::device});
+                          where_ != Residency::device});
     } else if (tensors.size() == 1 || entry.layout == WeightLayout::interleaved) {
       upload(view, tensors, extent.heads);
     } else {
@@ -116,7 +117,7 @@ class WeightPlacer {
  private:
   void upload(const TensorView& to, const std::vector<const TensorSpec*>& from,
               const std::optional<HeadLayout>& heads) {
-    uploads_.push_back({span_of(to), from, to.type, heads, WeightLayout::stacked, 0, 0, where_ != Place::device});
+    uploads_.push_back({span_of(to), from, to.type, heads, WeightLayout::stacked, 0, 0, where_ != Residency::device});
   }
 
   void stack(const TensorView& view, const std::vector<const TensorSpec*>& tensors) {
@@ -129,11 +130,11 @@ class WeightPlacer {
 
   TensorView allocated(const WeightExtent& extent) {
     const std::uint64_t bytes = extent.bytes();
-    (where_ == Place::device ? result_->bytes : result_->host_bytes) += bytes;
-    if (where_ == Place::streamed) {
+    (where_ == Residency::device ? result_->bytes : result_->host_bytes) += bytes;
+    if (where_ == Residency::streamed) {
       return tensor_in(next_of_block(bytes), extent.type, {extent.rows, extent.width});
     }
-    DeviceMemory& memory = where_ == Place::device ? *places_.device : *places_.host;
+    DeviceMemory& memory = where_ == Residency::device ? *memories_.device : *memories_.host;
     const DeviceSpan span = result_->buffers.emplace_back(memory.allocate_raw(bytes)).span();
     return tensor_in(span, extent.type, {extent.rows, extent.width});
   }
@@ -142,7 +143,7 @@ class WeightPlacer {
     WeightBlock& block = result_->blocks[part_];
     if (block.used_bytes == 0) {
       const std::vector<PartSize>& parts = part_.kind == PartKind::layer ? sizes_->layers : sizes_->tower;
-      block = block_of(places_, parts.at(part_.index).bytes);
+      block = block_of(memories_, parts.at(part_.index).bytes);
       result_->not_pinned_bytes += block.plain.bytes();
     }
     const DeviceSpan span = block.span().slice(block.used_bytes, bytes);
@@ -151,11 +152,11 @@ class WeightPlacer {
   }
 
   WeightSource* source_;
-  WeightPlaces places_;
-  const PlacementSizes* sizes_;
+  WeightMemories memories_;
+  const ResidencySizes* sizes_;
   DeviceWeights* result_;
   WeightPart part_;  // of the weight that is placed
-  Place where_ = Place::device;
+  Residency where_ = Residency::device;
   std::vector<WeightUpload> uploads_;
 };
 
@@ -179,7 +180,7 @@ void fill_host(DeviceSpan to, const Fill& fill) {
   }
 }
 
-// Brings all uploads to their places, several at a time; the first error ends it.
+// Brings all uploads to their memories, several at a time; the first error ends it.
 void bring(const WeightSource& source, const std::vector<WeightUpload>& uploads, DeviceMemory& memory, int threads) {
   StagingRing ring(memory, kSlotBytes, 2 * static_cast<std::size_t>(threads));
   std::atomic<std::size_t> next{0};
@@ -221,11 +222,12 @@ void bring(const WeightSource& source, const std::vector<WeightUpload>& uploads,
   ring.finish();
 }
 
-std::uint64_t bytes_on_device(const ModelConfig& config, const WeightRecipe& matrices, const Placement* placement) {
+std::uint64_t bytes_on_device(const ModelConfig& config, const WeightRecipe& matrices,
+                              const ModelResidency* residency) {
   ModelWeights unused;
   std::uint64_t bytes = 0;
   for (const WeightEntry& entry : weight_table(config, unused, matrices)) {
-    bytes += place_of(entry.part, placement) == Place::device ? extent_of(entry, config, matrices).bytes() : 0;
+    bytes += residency_of(entry.part, residency) == Residency::device ? extent_of(entry, config, matrices).bytes() : 0;
   }
   return bytes;
 }
@@ -236,9 +238,9 @@ std::uint64_t device_weight_bytes(const ModelConfig& config, const WeightRecipe&
   return bytes_on_device(config, matrices, nullptr);
 }
 
-PlacementSizes weight_sizes(const ModelConfig& config, const WeightRecipe& matrices) {
+ResidencySizes weight_sizes(const ModelConfig& config, const WeightRecipe& matrices) {
   ModelWeights unused;
-  PlacementSizes sizes;
+  ResidencySizes sizes;
   sizes.tied = config.text.tied;
   sizes.layers.resize(static_cast<std::size_t>(config.text.layers));
   const std::optional<VisionParts> tower =
@@ -262,9 +264,9 @@ PlacementSizes weight_sizes(const ModelConfig& config, const WeightRecipe& matri
 }
 
 ElementType layer_type(const ModelConfig& config, const WeightRecipe& matrices) {
-  ModelWeights places;
-  for (const WeightEntry& entry : weight_table(config, places, matrices)) {
-    if (entry.place == &places.text.layers.front().gate_up) {
+  ModelWeights views;
+  for (const WeightEntry& entry : weight_table(config, views, matrices)) {
+    if (entry.place == &views.text.layers.front().gate_up) {
       return matrices.of(entry);
     }
   }
@@ -273,13 +275,13 @@ ElementType layer_type(const ModelConfig& config, const WeightRecipe& matrices) 
 
 DeviceWeights load_weights(const ModelConfig& config, WeightSource& source, DeviceMemory& memory,
                            const WeightRecipe& matrices, int threads) {
-  return load_weights(config, source, WeightPlaces{&memory, nullptr, nullptr}, matrices, threads);
+  return load_weights(config, source, WeightMemories{&memory, nullptr, nullptr}, matrices, threads);
 }
 
-DeviceWeights load_weights(const ModelConfig& config, WeightSource& source, const WeightPlaces& places,
+DeviceWeights load_weights(const ModelConfig& config, WeightSource& source, const WeightMemories& memories,
                            const WeightRecipe& matrices, int threads) {
-  const std::uint64_t needed = bytes_on_device(config, matrices, places.placement);
-  const std::uint64_t free = places.device->state().free_bytes;
+  const std::uint64_t needed = bytes_on_device(config, matrices, memories.residency);
+  const std::uint64_t free = memories.device->state().free_bytes;
   if (needed > free) {
     const char* advice = matrices == ElementType::float32 ? "; --weights float16 needs half of it" : "";
     throw OutOfMemoryError(
@@ -287,12 +289,12 @@ DeviceWeights load_weights(const ModelConfig& config, WeightSource& source, cons
         needed, free);
   }
   DeviceWeights weights;
-  const PlacementSizes sizes = weight_sizes(config, matrices);
-  WeightPlacer placer(source, places, sizes, weights);
+  const ResidencySizes sizes = weight_sizes(config, matrices);
+  WeightAllocator allocator(source, memories, sizes, weights);
   const std::vector<WeightEntry> table = weight_table(config, weights, matrices);
   matrices.require_uses(table);
   for (const WeightEntry& entry : table) {
-    placer.place(entry, extent_of(entry, config, matrices));
+    allocator.allocate(entry, extent_of(entry, config, matrices));
   }
   finish_views(config, weights);
   source.require_all_taken();
@@ -302,7 +304,7 @@ DeviceWeights load_weights(const ModelConfig& config, WeightSource& source, cons
   if (threads < 1) {
     threads = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, 8U));
   }
-  bring(source, placer.uploads(), *places.device, threads);
+  bring(source, allocator.uploads(), *memories.device, threads);
   return weights;
 }
 

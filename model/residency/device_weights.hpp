@@ -10,7 +10,7 @@
 #include "model/checkpoint/weight_recipe.hpp"
 #include "model/checkpoint/weight_source.hpp"
 #include "model/checkpoint/weight_table.hpp"
-#include "model/residency/placement.hpp"
+#include "model/residency/residency.hpp"
 #include "runtime/device/device_memory.hpp"
 
 namespace pascaline {
@@ -36,15 +36,15 @@ struct DeviceWeights : ModelWeights {
 };
 
 /// Where a model's weights go.
-struct WeightPlaces {
+struct WeightMemories {
   DeviceMemory* device = nullptr;
-  DeviceMemory* host = nullptr;          ///< the processor's; needed if anything is not on the device
-  const Placement* placement = nullptr;  ///< null: all is on the device
+  DeviceMemory* host = nullptr;               ///< the processor's; needed if anything is not on the device
+  const ModelResidency* residency = nullptr;  ///< null: all is on the device
 };
 
 /// What the parts of a model take with matrices kept like that, of what can be streamed as blocks; throws as
 /// `load_weights`. Only of parts, nothing else is filled in.
-[[nodiscard]] PlacementSizes weight_sizes(const ModelConfig& config, const WeightRecipe& matrices);
+[[nodiscard]] ResidencySizes weight_sizes(const ModelConfig& config, const WeightRecipe& matrices);
 /// The type of most of a layer's weights.
 [[nodiscard]] ElementType layer_type(const ModelConfig& config, const WeightRecipe& matrices);
 
@@ -60,7 +60,7 @@ struct WeightPlaces {
 [[nodiscard]] DeviceWeights load_weights(const ModelConfig& config, WeightSource& source, DeviceMemory& memory,
                                          const WeightRecipe& matrices, int threads = 0);
 /// The same with each part where it is placed, in the same form everywhere.
-[[nodiscard]] DeviceWeights load_weights(const ModelConfig& config, WeightSource& source, const WeightPlaces& places,
-                                         const WeightRecipe& matrices, int threads = 0);
+[[nodiscard]] DeviceWeights load_weights(const ModelConfig& config, WeightSource& source,
+                                         const WeightMemories& memories, const WeightRecipe& matrices, int threads = 0);
 
 }  // namespace pascaline

@@ -8,7 +8,7 @@
 
 #include "model/checkpoint/model_weights.hpp"
 #include "model/residency/device_weights.hpp"
-#include "model/residency/placement.hpp"
+#include "model/residency/residency.hpp"
 #include "runtime/device/device_memory.hpp"
 
 namespace pascaline {

@@ -43,8 +43,8 @@ PreprocessorConfig gguf_preprocessor(const GgufMetadata& metadata, const VisionC
   config.temporal_patch_size = vision.temporal_patch;
   config.merge_size = vision.merge;
   const std::int64_t token = config.factor() * config.factor();
-  config.shortest_edge = pixel_limit(metadata, "clip.vision.image_min_pixels", kLeastProjectorTokens * token, 1);
-  config.longest_edge = pixel_limit(metadata, "clip.vision.image_max_pixels", kMostProjectorTokens * token,
+  config.shortest_edge = pixel_limit(metadata, "clip.vision.image_min_pixels", kMinProjectorTokens * token, 1);
+  config.longest_edge = pixel_limit(metadata, "clip.vision.image_max_pixels", kMaxProjectorTokens * token,
                                     std::max(config.shortest_edge, token));
   config.image_mean = channel_values(metadata, "clip.vision.image_mean", false);
   config.image_std = channel_values(metadata, "clip.vision.image_std", true);

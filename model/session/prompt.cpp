@@ -83,8 +83,8 @@ FittedImages fit_images(const PreprocessorConfig& preprocessor, std::span<const 
   return result;
 }
 
-FittedImages place_images(const ModelFolder& model, std::span<const Image> images, std::int64_t text_tokens,
-                          const PromptLimits& limits) {
+FittedImages fit_prompt_images(const ModelFolder& model, std::span<const Image> images, std::int64_t text_tokens,
+                               const PromptLimits& limits) {
   if (images.empty()) {
     return {};
   }
@@ -135,7 +135,7 @@ ChatPrompt make_prompt(const ModelFolder& model, std::span<const ChatMessage> me
   const auto text = static_cast<std::int64_t>(model.encode_messages(messages, ones).size() - images.size());
   require_room(text, images.empty() ? "" : " without its images", limits);
   ChatPrompt prompt;
-  prompt.images = place_images(model, images, text, limits);
+  prompt.images = fit_prompt_images(model, images, text, limits);
   prompt.tokens = model.encode_messages(messages, tokens_of(prompt.images.images, model.config()));
   return prompt;
 }

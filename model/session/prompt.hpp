@@ -49,11 +49,11 @@ struct ChatPrompt {
 
 /// The patches of images for a prompt whose text takes `text_tokens`. Throws Error, with the options that help, if
 /// they do not fit the context, and as `fit_images` does.
-[[nodiscard]] FittedImages place_images(const ModelFolder& model, std::span<const Image> images,
-                                        std::int64_t text_tokens, const PromptLimits& limits);
+[[nodiscard]] FittedImages fit_prompt_images(const ModelFolder& model, std::span<const Image> images,
+                                             std::int64_t text_tokens, const PromptLimits& limits);
 
 /// Encodes messages with their images, in order. Throws Error, with the options that help, if prompt and answer do
-/// not fit the context, and as `place_images` and `encode_chat` do.
+/// not fit the context, and as `fit_prompt_images` and `encode_chat` do.
 [[nodiscard]] ChatPrompt make_prompt(const ModelFolder& model, std::span<const ChatMessage> messages,
                                      std::span<const Image> images, const PromptLimits& limits);
 

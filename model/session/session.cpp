@@ -14,8 +14,8 @@
 #include "core/error.hpp"
 #include "core/util/shown_text.hpp"
 #include "model/checkpoint/gguf/gguf_file.hpp"
-#include "model/memory_plan.hpp"
-#include "model/model_places.hpp"
+#include "model/memory_layout.hpp"
+#include "model/model_sites.hpp"
 #include "model/requirements.hpp"
 #include "model/residency/filled_rows.hpp"
 #include "model/session/foreign_database.hpp"
@@ -71,7 +71,7 @@ std::string device_id(const std::string& wanted, DevicesHere& here) {
   return first.kind == DeviceKind::cuda ? first.id : "cpu";
 }
 
-ModelParts parts_of(const SessionOptions& options) {
+ModelParts parts_of(const ModelSessionOptions& options) {
   return options.numbers_only ? ModelParts::numbers : options.random_weights ? ModelParts::present : ModelParts::all;
 }
 
@@ -99,7 +99,7 @@ DeviceInfo info_of_device(const std::string& id, DevicesHere& here) {
   return pascaline::open_device(id)->info();
 }
 
-WeightSource open_weights(const ModelFolder& folder, const SessionOptions& options) {
+WeightSource open_weights(const ModelFolder& folder, const ModelSessionOptions& options) {
   if (options.observe_only) {
     return weights_without_values(folder.config());
   }
@@ -169,15 +169,15 @@ void warn_of_formats(const WeightSource& source, const ModelConfig& config, cons
   }
 }
 
-// As `Session::device_name`.
+// As `ModelSession::device_name`.
 std::string shown_name(const std::string& id, const DeviceInfo& device) {
   return fmt::format("{}, {}", id == "cpu" ? id : device.id, device.name);
 }
 
 }  // namespace
 
-SessionPlan plan_session(const ModelFolder& folder, const SessionOptions& options) {
-  SessionPlan plan;
+SessionEstimate estimate_session(const ModelFolder& folder, const ModelSessionOptions& options) {
+  SessionEstimate plan;
   plan.options = checked_options(folder.config(), options.options, folder.location());
   check_supported(folder.config(), folder.location());
   DevicesHere here;
@@ -190,7 +190,7 @@ SessionPlan plan_session(const ModelFolder& folder, const SessionOptions& option
     plan.options.weights = fitting_weights(memory, folder.config(), plan.options, options.weight_choices);
   }
   plan.device_name = shown_name(id, device->info());
-  plan.model = plan_model({device.get(), &memory, on_processor}, folder.config(), plan.options, Measure::always);
+  plan.model = lay_out_model({device.get(), &memory, on_processor}, folder.config(), plan.options, Measure::always);
   return plan;
 }
 
@@ -208,9 +208,10 @@ double Answer::prompt_tokens_per_second() const noexcept {
   return prompt_ms > 0 ? 1e3 * static_cast<double>(prompt_tokens) / prompt_ms : 0;
 }
 
-Session::Session(const SessionOptions& options) : Session(ModelFolder(options.model, parts_of(options)), options) {}
+ModelSession::ModelSession(const ModelSessionOptions& options)
+    : ModelSession(ModelFolder(options.model, parts_of(options)), options) {}
 
-Session::Session(ModelFolder folder, const SessionOptions& options) : folder_(std::move(folder)) {
+ModelSession::ModelSession(ModelFolder folder, const ModelSessionOptions& options) : folder_(std::move(folder)) {
   ModelOptions decided = checked_options(config(), options.options, folder_.location());
   DevicesHere here;
   const std::string device = device_id(options.device, here);
@@ -245,13 +246,13 @@ Session::Session(ModelFolder folder, const SessionOptions& options) : folder_(st
   }
   model_ = std::make_unique<Model>(*executor_, config(), weights, decided);
   if (options.observe_only) {  // whose executor tells nothing
-    (void)plan_for_model(decided.fusion_file, decided.fusion_file.device, model_->places(), warn);
+    (void)plan_for_model(decided.fusion_file, decided.fusion_file.device, model_->sites(), warn);
   }
 }
 
-Session::~Session() = default;
+ModelSession::~ModelSession() = default;
 
-void Session::open_device(const std::string& id, const SessionOptions& options) {
+void ModelSession::open_device(const std::string& id, const ModelSessionOptions& options) {
   if (options.observe_only) {
     device_ = pascaline::open_device("emulator");
     unbacked_ = std::make_unique<UnbackedMemory>();
@@ -273,30 +274,30 @@ void Session::open_device(const std::string& id, const SessionOptions& options) 
   executor_ = std::make_unique<Executor>(*dispatcher_);
 }
 
-Answer Session::ask(std::span<const ChatMessage> messages, std::span<const Patches> images,
-                    const AnswerOptions& options, const TextReader& reader) {
+Answer ModelSession::ask(std::span<const ChatMessage> messages, std::span<const Patches> images,
+                         const AnswerOptions& options, const TextReader& reader) {
   return complete(folder_.encode_messages(messages, tokens_of(images, config())), images, options, reader);
 }
 
-void Session::clear() {
+void ModelSession::clear() {
   model_->clear();
   conversation_.clear();
 }
 
-Answer Session::complete(std::span<const TokenId> tokens, std::span<const Patches> images, const AnswerOptions& options,
-                         const TextReader& reader) {
+Answer ModelSession::complete(std::span<const TokenId> tokens, std::span<const Patches> images,
+                              const AnswerOptions& options, const TextReader& reader) {
   clear();
   return answer({tokens.begin(), tokens.end()}, images, options, reader);
 }
 
-Answer Session::continue_chat(const ChatMessage& message, std::span<const Patches> images, const AnswerOptions& options,
-                              const TextReader& reader) {
+Answer ModelSession::continue_chat(const ChatMessage& message, std::span<const Patches> images,
+                                   const AnswerOptions& options, const TextReader& reader) {
   return answer(encode_next_turn(tokenizer(), message, tokens_of(images, config()), folder_.chat_template()), images,
                 options, reader);
 }
 
-Answer Session::answer(std::vector<TokenId> tokens, std::span<const Patches> images, const AnswerOptions& options,
-                       const TextReader& reader) {
+Answer ModelSession::answer(std::vector<TokenId> tokens, std::span<const Patches> images, const AnswerOptions& options,
+                            const TextReader& reader) {
   warn_of_no_end();
   Answer result;
   result.prompt_tokens = static_cast<std::int64_t>(tokens.size());
@@ -359,7 +360,7 @@ Answer Session::answer(std::vector<TokenId> tokens, std::span<const Patches> ima
   return result;
 }
 
-void Session::warn_of_no_end() {
+void ModelSession::warn_of_no_end() {
   if (folder_.generation().eos_tokens.empty() && !std::exchange(warned_of_no_end_, true)) {
     warn(fmt::format("{} names no token that ends an answer ({}); every answer continues to its limit",
                      folder_.path().string(),
@@ -369,8 +370,8 @@ void Session::warn_of_no_end() {
 }
 
 // The last token of an answer that was cut off belongs to the conversation. It is appended as a step does, which takes
-// no token for an image's place.
-void Session::keep_last(TokenId token) {
+// no token for an image's position.
+void ModelSession::keep_last(TokenId token) {
   if (model_->length() < model_->options().context) {
     (void)model_->step();
     conversation_.push_back(token);
@@ -379,7 +380,7 @@ void Session::keep_last(TokenId token) {
 
 // Of an answer that a stop string ended, what was shown belongs to the conversation: the tokens after it are forgotten,
 // and of a token that only begins with it that part is read again.
-void Session::keep_shown(const Answer& answer, std::span<const std::size_t> ends) {
+void ModelSession::keep_shown(const Answer& answer, std::span<const std::size_t> ends) {
   std::size_t kept = 0;   // tokens
   std::size_t shown = 0;  // bytes of their text
   for (std::size_t i = 0; i < ends.size() && shown < answer.text.size(); ++i) {

@@ -19,7 +19,7 @@
 namespace pascaline {
 
 /// What a session runs, and where.
-struct SessionOptions {
+struct ModelSessionOptions {
   ModelLocation model;  ///< folder with config.json and the rest, or GGUF files
   std::string device;   ///< "cuda:N", "cpu", or "emulator" (kernels compiled for the processor); empty: the first
                         ///< CUDA device, or the processor if there is none
@@ -39,15 +39,15 @@ struct SessionOptions {
 };
 
 /// Where a session's model would be, and what it would take.
-struct SessionPlan {
-  std::string device_name;  ///< as Session::device_name
+struct SessionEstimate {
+  std::string device_name;  ///< as ModelSession::device_name
   ModelOptions options;     ///< with what was left open decided
-  ModelPlan model;
+  MemoryLayout model;
 };
 
 /// Plans a session of that folder, and measures what its speed depends on; weights are not opened. The options' own
-/// folder does not count. Throws as Session does for a device that is not there and a model that does not fit.
-[[nodiscard]] SessionPlan plan_session(const ModelFolder& folder, const SessionOptions& options);
+/// folder does not count. Throws as ModelSession does for a device that is not there and a model that does not fit.
+[[nodiscard]] SessionEstimate estimate_session(const ModelFolder& folder, const ModelSessionOptions& options);
 
 /// How an answer is made.
 struct AnswerOptions {
@@ -78,19 +78,19 @@ struct Answer {
 };
 
 /// A model with its tokenizer and preprocessor, and a conversation. One thread at a time.
-class Session {
+class ModelSession {
  public:
   /// Called with each piece of the answer's text; false ends the answer.
   using TextReader = std::function<bool(std::string_view piece)>;
 
   /// Reads and checks all files of the folder before it touches the device. Throws Error and its kinds for what is
   /// missing, damaged or of another kind, for a device that is not there, and as Model does.
-  explicit Session(const SessionOptions& options);
+  explicit ModelSession(const ModelSessionOptions& options);
   /// The same of a folder that was read before; the options' own, and what of it is read, do not count.
-  Session(ModelFolder folder, const SessionOptions& options);
-  Session(const Session&) = delete;
-  Session& operator=(const Session&) = delete;
-  ~Session();
+  ModelSession(ModelFolder folder, const ModelSessionOptions& options);
+  ModelSession(const ModelSession&) = delete;
+  ModelSession& operator=(const ModelSession&) = delete;
+  ~ModelSession();
 
   [[nodiscard]] Model& model() noexcept { return *model_; }
   [[nodiscard]] const Model& model() const noexcept { return *model_; }
@@ -125,7 +125,7 @@ class Session {
   void keep_last(TokenId token);
   void keep_shown(const Answer& answer, std::span<const std::size_t> ends);
   void warn_of_no_end();
-  void open_device(const std::string& id, const SessionOptions& options);
+  void open_device(const std::string& id, const ModelSessionOptions& options);
 
   ModelFolder folder_;
   std::string name_;  // of the device

@@ -8,7 +8,7 @@
 #include "core/error.hpp"
 #include "core/util/worker_pool.hpp"
 #include "model/decoder/positions.hpp"
-#include "model/fusion/places.hpp"
+#include "model/fusion/sites.hpp"
 #include "model/requirements.hpp"
 #include "model/tensor_memory.hpp"
 #include "model/vision/vision_layout.hpp"
@@ -72,16 +72,16 @@ std::int64_t longest_side_of(std::span<const PatchView> images) {
 struct VisionTower::Pass {
   Pass(DeviceMemory& device, const Arena& arena, const VisionConfig& config, std::span<const PatchView> images)
       : count(patch_count(images)), memory(&arena) {
-    std::array<std::vector<std::int32_t>, 2> places;
+    std::array<std::vector<std::int32_t>, 2> position_axes;
     std::vector<std::int32_t> starts{0};
     for (const PatchView& image : images) {
       const auto own = patch_positions(image.rows, image.columns, config.merge);
       for (std::size_t axis = 0; axis < 2; ++axis) {
-        places[axis].insert(places[axis].end(), own[axis].begin(), own[axis].end());
+        position_axes[axis].insert(position_axes[axis].end(), own[axis].begin(), own[axis].end());
       }
       starts.push_back(static_cast<std::int32_t>(starts.back() + image.rows * image.columns));
     }
-    places[0].insert(places[0].end(), places[1].begin(), places[1].end());
+    position_axes[0].insert(position_axes[0].end(), position_axes[1].begin(), position_axes[1].end());
     const RopeTables tables = vision_tables(config, longest_side_of(images));
     const auto filled = [&](const char* name, ElementType type, const auto& values,
                             std::initializer_list<std::int64_t> extents) {
@@ -89,7 +89,7 @@ struct VisionTower::Pass {
       device.upload({}, span_of(tensor), std::as_bytes(std::span(values)));
       return tensor;
     };
-    positions = filled("positions", ElementType::int32, places[0], {2, count});
+    positions = filled("positions", ElementType::int32, position_axes[0], {2, count});
     cosine = filled("cosine", ElementType::float32, tables.cosine, {tables.positions, tables.slots});
     sine = filled("sine", ElementType::float32, tables.sine, {tables.positions, tables.slots});
     if (images.size() > 1) {
@@ -110,7 +110,7 @@ struct VisionTower::Pass {
   TensorView segment_starts;
 };
 
-VisionTower::VisionTower(LinearLayers& linear, FusionPlan& fusion, const VisionConfig& config,
+VisionTower::VisionTower(LinearLayers& linear, FusionDecisions& fusion, const VisionConfig& config,
                          const VisionWeights& weights, WeightStream* stream)
     : linear_(&linear),
       fusion_(&fusion),
@@ -121,7 +121,7 @@ VisionTower::VisionTower(LinearLayers& linear, FusionPlan& fusion, const VisionC
       stream_(stream) {}
 
 std::uint64_t VisionTower::bytes_for(const VisionConfig& config, std::int64_t patches, std::int64_t longest_side) {
-  return plan_arena(vision_tensors(config, patches, longest_side)).total_bytes;
+  return lay_out_arena(vision_tensors(config, patches, longest_side)).total_bytes;
 }
 
 bool VisionTower::release() {
@@ -259,39 +259,39 @@ void VisionTower::embed(const PatchWeights& weights, Pass& pass, std::span<const
 
 void VisionTower::run_block(const VisionBlockWeights& weights, Pass& pass) {
   attend(weights, pass);
-  fusion_->run(*linear_, VisionMlpPlace{.hidden = pass.view("hidden", {pass.count, config_->hidden}),
-                                        .norm = weights.norm2,
-                                        .fc1 = weights.fc1,
-                                        .fc2 = weights.fc2,
-                                        .input = pass.view("mlp_input", {pass.count, config_->hidden}),
-                                        .wide = pass.view("wide", {pass.count, config_->intermediate})});
+  fusion_->run(*linear_, VisionMlpSite{.hidden = pass.view("hidden", {pass.count, config_->hidden}),
+                                       .norm = weights.norm2,
+                                       .fc1 = weights.fc1,
+                                       .fc2 = weights.fc2,
+                                       .input = pass.view("mlp_input", {pass.count, config_->hidden}),
+                                       .wide = pass.view("wide", {pass.count, config_->intermediate})});
 }
 
 void VisionTower::attend(const VisionBlockWeights& weights, Pass& pass) {
   const std::int64_t count = pass.count;
   const std::int64_t head_dim = padded_head_dim(*config_);
-  fusion_->run(*linear_, VisionAttentionPlace{.hidden = pass.view("hidden", {count, config_->hidden}),
-                                              .norm = weights.norm1,
-                                              .qkv_weight = weights.qkv,
-                                              .projection = weights.projection,
-                                              .cosine = pass.cosine,
-                                              .sine = pass.sine,
-                                              .positions = pass.positions,
-                                              .segment_starts = pass.segment_starts,
-                                              .normed = pass.view("normed", {count, config_->hidden}),
-                                              .qkv = pass.view("qkv", {count, 3, config_->heads, head_dim}),
-                                              .attended = pass.view("attended", {count, config_->heads, head_dim})});
+  fusion_->run(*linear_, VisionAttentionSite{.hidden = pass.view("hidden", {count, config_->hidden}),
+                                             .norm = weights.norm1,
+                                             .qkv_weight = weights.qkv,
+                                             .projection = weights.projection,
+                                             .cosine = pass.cosine,
+                                             .sine = pass.sine,
+                                             .positions = pass.positions,
+                                             .segment_starts = pass.segment_starts,
+                                             .normed = pass.view("normed", {count, config_->hidden}),
+                                             .qkv = pass.view("qkv", {count, 3, config_->heads, head_dim}),
+                                             .attended = pass.view("attended", {count, config_->heads, head_dim})});
 }
 
 void VisionTower::merge(const MergerWeights& weights, bool norm_merged, Pass& pass, const TensorView& out) {
-  fusion_->run(*linear_, MergerPlace{.hidden = pass.view("hidden", {pass.count, config_->hidden}),
-                                     .norm = weights.norm,
-                                     .fc1 = weights.fc1,
-                                     .fc2 = weights.fc2,
-                                     .out = out,
-                                     .merged_first = norm_merged,
-                                     .input = pass.view("merge_input", {pass.count, config_->hidden}),
-                                     .wide = pass.view("merge_wide", {out.shape[0], config_->merged()})});
+  fusion_->run(*linear_, MergerSite{.hidden = pass.view("hidden", {pass.count, config_->hidden}),
+                                    .norm = weights.norm,
+                                    .fc1 = weights.fc1,
+                                    .fc2 = weights.fc2,
+                                    .out = out,
+                                    .merged_first = norm_merged,
+                                    .input = pass.view("merge_input", {pass.count, config_->hidden}),
+                                    .wide = pass.view("merge_wide", {out.shape[0], config_->merged()})});
 }
 
 }  // namespace pascaline

@@ -34,7 +34,7 @@ struct ImageFeatures {
 class VisionTower {
  public:
   /// All references must outlive it. Parts that `stream` has are used from there; it may be null.
-  VisionTower(LinearLayers& linear, FusionPlan& fusion, const VisionConfig& config, const VisionWeights& weights,
+  VisionTower(LinearLayers& linear, FusionDecisions& fusion, const VisionConfig& config, const VisionWeights& weights,
               WeightStream* stream = nullptr);
 
   /// Bytes of device memory that encoding so many patches of images with sides up to that takes, its result
@@ -62,7 +62,7 @@ class VisionTower {
   void merge(const MergerWeights& weights, bool norm_merged, Pass& pass, const TensorView& out);
 
   LinearLayers* linear_;
-  FusionPlan* fusion_;
+  FusionDecisions* fusion_;
   Executor* executor_;
   const VisionConfig* config_;
   VisionParts parts_;

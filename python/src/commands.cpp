@@ -196,7 +196,7 @@ std::string workload(Words words) {
   app.add_option("--name", name);
   read_words(app, std::move(words));
   model.require_kernels();
-  const SessionOptions session = model.session_options();
+  const ModelSessionOptions session = model.session_options();
   const auto device = open_device(session.device.empty() ? list_devices().front().id : session.device);
   const Dispatcher dispatcher(*device, session.dispatcher);
   return observe_workload(model, sizes, name, &dispatcher).text;

@@ -18,8 +18,8 @@ constexpr std::size_t kQuickPlaces = 64;  // found without a lock
 
 struct Engines {
   std::mutex mutex;
-  std::map<Place, std::unique_ptr<Engine>> by_place;
-  std::array<std::atomic<Engine*>, kQuickPlaces> quick{};  // of by_place, by `place - kEmulator`
+  std::map<Place, std::unique_ptr<Engine>> by_site;
+  std::array<std::atomic<Engine*>, kQuickPlaces> quick{};  // of by_site, by `place - kEmulator`
   std::optional<std::filesystem::path> database;
   bool database_chosen = false;
 };
@@ -133,7 +133,7 @@ Engine& engine_of(const char* name, Place place, const CallStreams& streams) {
   }
   refuse_capture(name, place, streams);
   const std::lock_guard lock(all.mutex);
-  std::unique_ptr<Engine>& engine = all.by_place[place];
+  std::unique_ptr<Engine>& engine = all.by_site[place];
   if (!engine) {
     DispatcherOptions options;
     options.database = all.database_chosen ? all.database : usual_database();
@@ -154,7 +154,7 @@ void use_database(const std::optional<std::filesystem::path>& database) {
   if (database) {
     const Store read(*database, OpenMode::read_only);  // which says what is wrong with it
   }
-  for (auto& [place, engine] : all.by_place) {
+  for (auto& [place, engine] : all.by_site) {
     if (engine) {
       engine->reload(database);
     }

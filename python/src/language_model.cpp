@@ -92,54 +92,56 @@ class LanguageModel {
 
   static void add_options(CLI::App& app, ModelCommandOptions& options) {
     options.add_to(app);
-    options.add_placement_to(app);
+    options.add_residency_to(app);
     options.add_template_to(app);
   }
 
   /// Answers a prompt from the beginning; the conversation is then that.
   std::string generate(const Wish& wish, const nb::list& given, Words words, nb::object listener) {
     const std::vector<Image> images = images_of(given);
-    return answer(std::move(words), std::move(listener), [&](AnswerOptions& how, const Session::TextReader& reader) {
-      PromptLimits limits = limits_;
-      std::vector<ChatMessage> messages;
-      if (!wish.system.empty()) {
-        messages.push_back(text_message(ChatRole::system, wish.system));
-      }
-      messages.push_back(message_of(wish.prompt, images.size()));
-      const ChatPrompt prompt = wish.is_raw ? make_raw_prompt(session_->folder(), wish.prompt, limits)
-                                            : make_prompt(session_->folder(), messages, images, limits);
-      how.max_tokens = std::min(how.max_tokens, limits.context - static_cast<std::int64_t>(prompt.tokens.size()));
-      begun_ = !wish.is_raw;
-      return session_->complete(prompt.tokens, prompt.images.images, how, reader);
-    });
+    return answer(
+        std::move(words), std::move(listener), [&](AnswerOptions& how, const ModelSession::TextReader& reader) {
+          PromptLimits limits = limits_;
+          std::vector<ChatMessage> messages;
+          if (!wish.system.empty()) {
+            messages.push_back(text_message(ChatRole::system, wish.system));
+          }
+          messages.push_back(message_of(wish.prompt, images.size()));
+          const ChatPrompt prompt = wish.is_raw ? make_raw_prompt(session_->folder(), wish.prompt, limits)
+                                                : make_prompt(session_->folder(), messages, images, limits);
+          how.max_tokens = std::min(how.max_tokens, limits.context - static_cast<std::int64_t>(prompt.tokens.size()));
+          begun_ = !wish.is_raw;
+          return session_->complete(prompt.tokens, prompt.images.images, how, reader);
+        });
   }
 
   /// The user's next message.
   std::string chat(const Wish& wish, const nb::list& given, Words words, nb::object listener) {
     const std::vector<Image> images = images_of(given);
-    return answer(std::move(words), std::move(listener), [&](AnswerOptions& how, const Session::TextReader& reader) {
-      if (begun_ && !wish.system.empty()) {
-        throw ArgumentError("system: the conversation has begun; clear it first");
-      }
-      PromptLimits limits = limits_;
-      limits.used = begun_ ? session_->model().length() : 0;
-      constexpr std::int64_t kTextRoom = 64;  // as far as is known before the text is encoded
-      FittedImages fitted;
-      if (!images.empty()) {
-        fitted = place_images(session_->folder(), images, kTextRoom, limits);
-      }
-      const ChatMessage message = message_of(wish.prompt, images.size());
-      if (begun_) {
-        return session_->continue_chat(message, fitted.images, how, reader);
-      }
-      std::vector<ChatMessage> messages;
-      if (!wish.system.empty()) {
-        messages.push_back(text_message(ChatRole::system, wish.system));
-      }
-      messages.push_back(message);
-      begun_ = true;
-      return session_->ask(messages, fitted.images, how, reader);
-    });
+    return answer(std::move(words), std::move(listener),
+                  [&](AnswerOptions& how, const ModelSession::TextReader& reader) {
+                    if (begun_ && !wish.system.empty()) {
+                      throw ArgumentError("system: the conversation has begun; clear it first");
+                    }
+                    PromptLimits limits = limits_;
+                    limits.used = begun_ ? session_->model().length() : 0;
+                    constexpr std::int64_t kTextRoom = 64;  // as far as is known before the text is encoded
+                    FittedImages fitted;
+                    if (!images.empty()) {
+                      fitted = fit_prompt_images(session_->folder(), images, kTextRoom, limits);
+                    }
+                    const ChatMessage message = message_of(wish.prompt, images.size());
+                    if (begun_) {
+                      return session_->continue_chat(message, fitted.images, how, reader);
+                    }
+                    std::vector<ChatMessage> messages;
+                    if (!wish.system.empty()) {
+                      messages.push_back(text_message(ChatRole::system, wish.system));
+                    }
+                    messages.push_back(message);
+                    begun_ = true;
+                    return session_->ask(messages, fitted.images, how, reader);
+                  });
   }
 
   void clear() {
@@ -199,7 +201,7 @@ class LanguageModel {
 
   ModelCommandOptions options_;
   PromptLimits limits_;
-  std::unique_ptr<Session> session_;
+  std::unique_ptr<ModelSession> session_;
   std::mutex mutex_;
   bool begun_ = false;
 };

@@ -29,10 +29,10 @@ namespace {
 
 namespace nb = nanobind;
 
-constexpr std::size_t kMostFields = 24;
+constexpr std::size_t kMaxFields = 24;
 
 // Which of a call's arguments is which field of the operation, in the order of `fields`; -1: none.
-using FieldOrder = std::array<int, kMostFields>;
+using FieldOrder = std::array<int, kMaxFields>;
 
 // A call's arguments as they were given; tensors that are None were left out.
 struct Call {
@@ -289,7 +289,7 @@ class NativeOperation {
     order_.fill(-1);
     for (std::size_t i = 0; i < arguments.size(); ++i) {
       const auto field = std::find(fields.begin(), fields.end(), arguments[i]);
-      if (field == fields.end() || fields.size() > kMostFields) {
+      if (field == fields.end() || fields.size() > kMaxFields) {
         throw ArgumentError(fmt::format("{} has no argument '{}'", name, arguments[i]));
       }
       order_[static_cast<std::size_t>(field - fields.begin())] = static_cast<int>(i);

@@ -160,8 +160,8 @@ void check_kernel(const BundleKernel& kernel, const std::filesystem::path& kerne
 
 }  // namespace
 
-TargetPlan check_bundle_device(const Bundle& bundle, const std::string& file, const DeviceInfo& device,
-                               bool any_device) {
+CompileTarget check_bundle_device(const Bundle& bundle, const std::string& file, const DeviceInfo& device,
+                                  bool any_device) {
   if (!can_run(bundle, device)) {
     bundle_format::refuse(
         file, fmt::format("its code is {} for {}, and {} ({}) is {}; make one with pascaline "

@@ -108,12 +108,12 @@ struct NvrtcInfo {
 
 /// What a device needs to run code for `target` ("" or its own: a native cubin; an older sm_XX: that
 /// architecture's PTX, which the driver translates). Throws Error if the device is older than the target.
-struct TargetPlan {
+struct CompileTarget {
   std::string architecture;  ///< to compile for
   BinaryKind kind = BinaryKind::cubin;
   DeviceLimits limits;        ///< the device's, no looser than the target's
   Translation translation{};  ///< where the driver would translate, and a library that does it alike was found
 };
-[[nodiscard]] TargetPlan plan_target(const DeviceInfo& device, const std::string& target);
+[[nodiscard]] CompileTarget compile_target(const DeviceInfo& device, const std::string& target);
 
 }  // namespace pascaline

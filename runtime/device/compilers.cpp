@@ -34,7 +34,7 @@ bool is_version_list(std::string_view wish) {
 /// Gathers the NVRTC libraries for a target.
 class NvrtcGatherer {
  public:
-  NvrtcGatherer(const TargetPlan& target, const std::string& driver_version)
+  NvrtcGatherer(const CompileTarget& target, const std::string& driver_version)
       : target_(target), driver_version_(driver_version) {}
 
   // False, and a line, for one that cannot be used. Of one version the first that is found serves.
@@ -73,7 +73,7 @@ class NvrtcGatherer {
   }
 
  private:
-  const TargetPlan& target_;
+  const CompileTarget& target_;
   const std::string& driver_version_;
   CompilerChoice choice_;
 };
@@ -86,7 +86,7 @@ class NvrtcGatherer {
   throw NvrtcError(fmt::format("no NVRTC can be used: {}", lines));
 }
 
-CompilerChoice all_nvrtc(const TargetPlan& target, const std::string& driver_version) {
+CompilerChoice all_nvrtc(const CompileTarget& target, const std::string& driver_version) {
   NvrtcGatherer gatherer(target, driver_version);
   const std::vector<NvrtcInfo> found = find_nvrtc();
   for (const NvrtcInfo& info : found) {
@@ -103,7 +103,7 @@ CompilerChoice all_nvrtc(const TargetPlan& target, const std::string& driver_ver
   return choice;
 }
 
-CompilerChoice listed_nvrtc(const TargetPlan& target, const std::string& driver_version, const std::string& wish,
+CompilerChoice listed_nvrtc(const CompileTarget& target, const std::string& driver_version, const std::string& wish,
                             MissingCompiler missing) {
   NvrtcGatherer gatherer(target, driver_version);
   const std::vector<NvrtcInfo> all = find_nvrtc();
@@ -135,7 +135,7 @@ CompilerChoice listed_nvrtc(const TargetPlan& target, const std::string& driver_
 }
 
 // A user's own choice is taken whatever the driver says of it, as nothing else may take its place.
-CompilerChoice one_nvrtc(const TargetPlan& target, const std::string& driver_version, const std::string& nvrtc) {
+CompilerChoice one_nvrtc(const CompileTarget& target, const std::string& driver_version, const std::string& nvrtc) {
   const std::string wish = nvrtc_wish(nvrtc);
   const std::vector<NvrtcInfo> found = wanted_nvrtc(wish);
   const NvrtcInfo* first = nullptr;
@@ -182,7 +182,7 @@ bool asks_for_compilers(std::string_view wish) {
 
 bool is_compiler_wish(std::string_view wish) { return wish == kAll || is_version_list(wish); }
 
-CompilerChoice find_compilers(const TargetPlan& target, const std::string& driver_version, const std::string& wish,
+CompilerChoice find_compilers(const CompileTarget& target, const std::string& driver_version, const std::string& wish,
                               MissingCompiler missing) {
   if (is_emulator_name(target.architecture)) {
     return host_compilers(wish);
@@ -194,7 +194,7 @@ CompilerChoice find_compilers(const TargetPlan& target, const std::string& drive
                                   : one_nvrtc(target, driver_version, wish);
 }
 
-std::vector<CompilerInfo> compilers_at_hand(const TargetPlan& target, const std::string& driver_version,
+std::vector<CompilerInfo> compilers_at_hand(const CompileTarget& target, const std::string& driver_version,
                                             const std::string& nvrtc) {
   if (is_emulator_name(target.architecture) || nvrtc_wish(nvrtc).empty()) {
     try {

@@ -49,13 +49,13 @@ enum class MissingCompiler : std::uint8_t {
 /// newest that the driver takes. On the emulated device "all" are the C++ compilers that HostCompiler::find_all
 /// finds, and anything else its usual one. Throws NvrtcError or EmulatorError that names what was found and what to
 /// install.
-[[nodiscard]] CompilerChoice find_compilers(const TargetPlan& target, const std::string& driver_version,
+[[nodiscard]] CompilerChoice find_compilers(const CompileTarget& target, const std::string& driver_version,
                                             const std::string& wish, MissingCompiler missing = MissingCompiler::fault);
 
 /// What builds code where nobody said what is to: all compilers for the target, the one that `find_compilers` gives
 /// without a wish first. Where there is a wish (`nvrtc` or $PASCALINE_NVRTC), what it leaves. Throws likewise.
-[[nodiscard]] std::vector<CompilerInfo> compilers_at_hand(const TargetPlan& target, const std::string& driver_version,
-                                                          const std::string& nvrtc);
+[[nodiscard]] std::vector<CompilerInfo> compilers_at_hand(const CompileTarget& target,
+                                                          const std::string& driver_version, const std::string& nvrtc);
 
 /// Why a driver of that version cannot load what NVRTC of this version makes; empty if it can.
 [[nodiscard]] std::string why_driver_refuses(const std::string& nvrtc_version, BinaryKind kind,

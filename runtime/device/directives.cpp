@@ -60,9 +60,9 @@ std::size_t string_end(std::string_view text, std::size_t at) {
 
 // Of a raw string whose quote is at `at`.
 std::size_t raw_string_end(std::string_view text, std::size_t at) {
-  constexpr std::size_t kMostOfDelimiter = 16;
+  constexpr std::size_t kMaxOfDelimiter = 16;
   const std::size_t open = text.find_first_of("() \\\"\t\n\v\f", at + 1);
-  if (open == std::string_view::npos || text[open] != '(' || open - at - 1 > kMostOfDelimiter) {
+  if (open == std::string_view::npos || text[open] != '(' || open - at - 1 > kMaxOfDelimiter) {
     return at;
   }
   const std::string close = ")" + std::string(text.substr(at + 1, open - at - 1)) + "\"";

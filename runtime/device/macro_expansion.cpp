@@ -29,7 +29,7 @@ class Expansion {
       if (definition != nullptr && definition->has_arguments) {
         arguments = take_arguments(rest);
       }
-      if (definition == nullptr || !arguments || ++steps_ > kMostSteps) {
+      if (definition == nullptr || !arguments || ++steps_ > kMaxSteps) {
         out.push_back(std::move(token));
         continue;
       }
@@ -60,7 +60,7 @@ class Expansion {
   }
 
  private:
-  static constexpr int kMostSteps = 2000;
+  static constexpr int kMaxSteps = 2000;
 
   struct Choice {
     std::string macro;

@@ -26,8 +26,8 @@ int number_of(const std::string& architecture) {
 
 }  // namespace
 
-TargetPlan plan_target(const DeviceInfo& device, const std::string& target) {
-  TargetPlan plan{device.architecture, BinaryKind::cubin, device.limits};
+CompileTarget compile_target(const DeviceInfo& device, const std::string& target) {
+  CompileTarget plan{device.architecture, BinaryKind::cubin, device.limits};
   if (device.kind == DeviceKind::emulator) {
     plan.kind = BinaryKind::host_object;
   }

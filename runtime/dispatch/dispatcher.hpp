@@ -129,7 +129,7 @@ class Dispatcher {
 
   [[nodiscard]] Device& device() const noexcept { return *device_; }
   [[nodiscard]] DeviceMemory& memory() const noexcept { return *memory_; }
-  [[nodiscard]] const TargetPlan& target() const noexcept { return supply_.target(); }
+  [[nodiscard]] const CompileTarget& target() const noexcept { return supply_.target(); }
   /// What makes the code of problems that are not tuned, and where a winner's compiler is not here.
   [[nodiscard]] const ToolkitRow& toolkit() const noexcept { return supply_.toolkits().front(); }
   /// Everything that can make code here, that one first.

@@ -41,11 +41,11 @@ DeviceRow device_row(const DeviceInfo& info) {
   return row;
 }
 
-ToolkitRow toolkit_row(const Toolchain& toolchain, const TargetPlan& plan, const DeviceInfo& info) {
+ToolkitRow toolkit_row(const Toolchain& toolchain, const CompileTarget& plan, const DeviceInfo& info) {
   return {toolchain.compiler(), toolchain.version(), target_name(plan.architecture, plan.kind), info.driver_version};
 }
 
-ToolkitRow toolkit_row(const CompilerInfo& compiler, const TargetPlan& plan, const DeviceInfo& info) {
+ToolkitRow toolkit_row(const CompilerInfo& compiler, const CompileTarget& plan, const DeviceInfo& info) {
   return {compiler.compiler, compiler.version, target_name(plan.architecture, plan.kind), info.driver_version};
 }
 

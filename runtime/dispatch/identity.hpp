@@ -14,10 +14,10 @@ namespace pascaline {
 
 /// What builds and runs code for `plan` on that device: target "sm_90" for a cubin, "compute_61" for PTX made for
 /// sm_61, "host" for the emulator.
-[[nodiscard]] ToolkitRow toolkit_row(const Toolchain& toolchain, const TargetPlan& plan, const DeviceInfo& info);
+[[nodiscard]] ToolkitRow toolkit_row(const Toolchain& toolchain, const CompileTarget& plan, const DeviceInfo& info);
 
 /// The same of a compiler that is not open.
-[[nodiscard]] ToolkitRow toolkit_row(const CompilerInfo& compiler, const TargetPlan& plan, const DeviceInfo& info);
+[[nodiscard]] ToolkitRow toolkit_row(const CompilerInfo& compiler, const CompileTarget& plan, const DeviceInfo& info);
 
 /// The target under which code of a kind for an architecture is stored: "sm_61", "compute_61" for its PTX, "host".
 [[nodiscard]] std::string target_name(const std::string& architecture, BinaryKind kind);

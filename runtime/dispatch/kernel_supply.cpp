@@ -70,7 +70,7 @@ void check_bundle(const DispatcherOptions& options) {
 CompilerSupply::CompilerSupply(const DeviceInfo& device, const DispatcherOptions& options)
     : database_(options.database),
       device_(device_row(device)),
-      target_(plan_target(device, options.target)),
+      target_(compile_target(device, options.target)),
       compilers_(compilers_at_hand(target_, device.driver_version, options.nvrtc)),
       cache_(options.cache.empty() ? cache_folder() : options.cache) {
   for (const CompilerInfo& compiler : compilers_) {
@@ -158,7 +158,7 @@ Binary BundleSupply::code(const CompileRequest& request, const ToolkitRow& toolk
 KernelSupply::KernelSupply(const DeviceInfo& device, const DispatcherOptions& options)
     : supply_(open_supply(device, options)) {}
 
-const TargetPlan& KernelSupply::target() const noexcept {
+const CompileTarget& KernelSupply::target() const noexcept {
   const auto* compiler = std::get_if<CompilerSupply>(&supply_);
   return compiler != nullptr ? compiler->target() : std::get_if<BundleSupply>(&supply_)->target();
 }

@@ -23,7 +23,7 @@ struct DispatcherOptions {
   std::optional<std::filesystem::path> database{};  ///< must exist if given; without one nothing is tuned
   std::filesystem::path kernels{};                  ///< default: data_folder("kernel_templates")
   std::filesystem::path spaces{};                   ///< default: data_folder("search_spaces")
-  std::string target{};                             ///< as for `plan_target`; empty: the device's own
+  std::string target{};                             ///< as for `compile_target`; empty: the device's own
   std::string nvrtc{};                              ///< as for `compilers_at_hand`; empty: any, as winners want it
   std::filesystem::path cache{};                    ///< of compiled kernels; default: cache_folder()
   /// Winners and code in one file, instead of a database, target, compiler and cache.
@@ -40,7 +40,7 @@ void check_bundle(const DispatcherOptions& options);
 class CompilerSupply {
  public:
   CompilerSupply(const DeviceInfo& device, const DispatcherOptions& options);
-  [[nodiscard]] const TargetPlan& target() const noexcept { return target_; }
+  [[nodiscard]] const CompileTarget& target() const noexcept { return target_; }
   [[nodiscard]] const std::vector<ToolkitRow>& toolkits() const noexcept { return toolkits_; }
   [[nodiscard]] std::vector<Winner> winners() const { return winners_in(database_); }
   [[nodiscard]] std::vector<Winner> winners_in(const std::optional<std::filesystem::path>& database) const;
@@ -57,7 +57,7 @@ class CompilerSupply {
 
   std::optional<std::filesystem::path> database_;
   DeviceRow device_;
-  TargetPlan target_;
+  CompileTarget target_;
   std::vector<CompilerInfo> compilers_;
   std::vector<ToolkitRow> toolkits_;  ///< of these
   std::unique_ptr<Opened> opened_ = std::make_unique<Opened>();
@@ -73,7 +73,7 @@ class BundleSupply {
   BundleSupply(const BundleSupply&) = delete;
   BundleSupply& operator=(const BundleSupply&) = delete;
   ~BundleSupply() = default;
-  [[nodiscard]] const TargetPlan& target() const noexcept { return target_; }
+  [[nodiscard]] const CompileTarget& target() const noexcept { return target_; }
   [[nodiscard]] const std::vector<ToolkitRow>& toolkits() const noexcept { return toolkits_; }
   [[nodiscard]] std::vector<Winner> winners() const { return winners_of(bundle_); }
   [[nodiscard]] std::vector<Winner> winners_in(const std::optional<std::filesystem::path>& database) const;
@@ -84,7 +84,7 @@ class BundleSupply {
   std::filesystem::path file_;
   Bundle bundle_;
   std::vector<ToolkitRow> toolkits_;
-  TargetPlan target_;
+  CompileTarget target_;
   // By key; neither moves when the bundle does.
   std::map<std::string, std::pair<const BundleKernel*, const BundleCode*>> codes_;
 };
@@ -95,7 +95,7 @@ class KernelSupply {
   /// Throws Error and its kinds for a missing toolchain, folder, database, and for a bundle that may not be used here.
   KernelSupply(const DeviceInfo& device, const DispatcherOptions& options);
 
-  [[nodiscard]] const TargetPlan& target() const noexcept;
+  [[nodiscard]] const CompileTarget& target() const noexcept;
   /// What makes the code, or made it: at least one, that of kernels that are not tuned first.
   [[nodiscard]] const std::vector<ToolkitRow>& toolkits() const noexcept;
   /// Of every kernel and by every objective, for the device. Throws as Store does.

@@ -88,9 +88,9 @@ std::vector<std::size_t> largest_first(std::span<const ArenaTensor> tensors) {
 
 }  // namespace
 
-ArenaPlan plan_arena(std::span<const ArenaTensor> tensors, std::size_t alignment) {
+ArenaLayout lay_out_arena(std::span<const ArenaTensor> tensors, std::size_t alignment) {
   check_tensors(tensors, alignment);
-  ArenaPlan plan;
+  ArenaLayout plan;
   plan.offsets.resize(tensors.size());
   plan.lower_bound_bytes = fullest_step_bytes(tensors, alignment);
   std::vector<Placed> placed;  // sorted by offset
@@ -113,7 +113,8 @@ ArenaPlan plan_arena(std::span<const ArenaTensor> tensors, std::size_t alignment
   return plan;
 }
 
-std::optional<std::string> flaw_of(const ArenaPlan& plan, std::span<const ArenaTensor> tensors, std::size_t alignment) {
+std::optional<std::string> flaw_of(const ArenaLayout& plan, std::span<const ArenaTensor> tensors,
+                                   std::size_t alignment) {
   if (plan.offsets.size() != tensors.size()) {
     return fmt::format("it has {} offsets for {} tensors", plan.offsets.size(), tensors.size());
   }
@@ -148,7 +149,7 @@ Arena::Arena(DeviceMemory& memory, std::vector<ArenaTensor> tensors) : tensors_(
       throw Error(fmt::format("cannot plan an arena: the name '{}' of a tensor is empty or a duplicate", name));
     }
   }
-  plan_ = plan_arena(tensors_);
+  plan_ = lay_out_arena(tensors_);
   if (const auto flaw = flaw_of(plan_, tensors_)) {
     throw Error(fmt::format("the plan of an arena is wrong, a fault of the program: {}", *flaw));
   }

@@ -11,7 +11,7 @@ namespace pascaline::ops {
 namespace {
 
 // The token through QkNormRope, its key and value to row `slot` of these caches.
-void place_token_row(const AttentionDecodeQkv& given, const TensorView& qkv, std::int32_t slot, const TensorView& q,
+void store_token_row(const AttentionDecodeQkv& given, const TensorView& qkv, std::int32_t slot, const TensorView& q,
                      const TensorView& keys, const TensorView& values, const TensorView& key_scales,
                      const TensorView& value_scales) {
   QkNormRope{.qkv = qkv,
@@ -64,9 +64,9 @@ void AttentionDecodeQkv::compute() const {
   const TensorView wide_keys(keys.data(), ElementType::float32, {earlier + 1, kv_heads, head_dim});
   const TensorView wide_values(values.data(), ElementType::float32, {earlier + 1, kv_heads, head_dim});
   if (rows > 0) {
-    place_token_row(*this, token, earlier, turned, k_cache, v_cache, k_scales, v_scales);
+    store_token_row(*this, token, earlier, turned, k_cache, v_cache, k_scales, v_scales);
   }
-  place_token_row(*this, token, earlier, turned, wide_keys, wide_values, {}, {});
+  store_token_row(*this, token, earlier, turned, wide_keys, wide_values, {}, {});
   AttentionDecode{.q = {query.data(), ElementType::float32, {heads, head_dim}},
                   .k = wide_keys,
                   .v = wide_values,

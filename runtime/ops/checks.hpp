@@ -68,7 +68,7 @@ void check_scales(const Checks& check, Operand scales, const TensorView& cache, 
 
 /// What a norm adds is within its range.
 inline void check_epsilon(const Checks& check, NormEpsilon epsilon) {
-  check.require(epsilon.nano >= 1 && epsilon.nano <= NormEpsilon::kMostNano,
+  check.require(epsilon.nano >= 1 && epsilon.nano <= NormEpsilon::kMaxNano,
                 "the norm's epsilon is not 1 to 10^9 billionths");
 }
 

@@ -6,7 +6,7 @@ namespace pascaline {
 
 /// What RMSNorm adds to the mean of squares. Kernels are compiled for it: their dimension EPSILON.
 struct NormEpsilon {
-  static constexpr std::int64_t kMostNano = 1'000'000'000;
+  static constexpr std::int64_t kMaxNano = 1'000'000'000;
 
   std::int64_t nano = 1000;  ///< billionths, 1 to 10^9
 

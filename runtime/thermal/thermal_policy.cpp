@@ -113,13 +113,13 @@ ThermalPolicy parse_thermal_policy(std::string_view text, const std::string& fil
   if (root.has("states")) {
     read_states(root.at("states"), policy);
   }
-  constexpr double kMostMargin = 60;
-  constexpr double kMostSeconds = 3600;
+  constexpr double kMaxMargin = 60;
+  constexpr double kMaxSeconds = 3600;
   ThermalThresholds& thresholds = policy.thresholds;
-  read_within(root, "margin_c", 0, kMostMargin, thresholds.margin_c);
-  read_within(root, "resume_c", 0, kMostMargin, thresholds.resume_c);
-  read_within(root, "processor_margin_c", 0, kMostMargin, thresholds.processor_margin_c);
-  read_within(root, "processor_resume_c", 0, kMostMargin, thresholds.processor_resume_c);
+  read_within(root, "margin_c", 0, kMaxMargin, thresholds.margin_c);
+  read_within(root, "resume_c", 0, kMaxMargin, thresholds.resume_c);
+  read_within(root, "processor_margin_c", 0, kMaxMargin, thresholds.processor_margin_c);
+  read_within(root, "processor_resume_c", 0, kMaxMargin, thresholds.processor_resume_c);
   require_resume(root, "resume_c", thresholds.resume_c, "margin_c", thresholds.margin_c);
   require_resume(root, "processor_resume_c", thresholds.processor_resume_c, "processor_margin_c",
                  thresholds.processor_margin_c);
@@ -131,10 +131,10 @@ ThermalPolicy parse_thermal_policy(std::string_view text, const std::string& fil
   if (root.has("power_throttle")) {
     thresholds.power_throttle = root.at("power_throttle").boolean();
   }
-  read_within(root, "rise_s", 0, kMostSeconds, thresholds.rise_s);
-  read_within(root, "fall_s", 0, kMostSeconds, thresholds.fall_s);
-  read_within(root, "dwell_s", 0, kMostSeconds, thresholds.dwell_s);
-  read_within(root, "keep_s", 0, kMostSeconds, thresholds.keep_s);
+  read_within(root, "rise_s", 0, kMaxSeconds, thresholds.rise_s);
+  read_within(root, "fall_s", 0, kMaxSeconds, thresholds.fall_s);
+  read_within(root, "dwell_s", 0, kMaxSeconds, thresholds.dwell_s);
+  read_within(root, "keep_s", 0, kMaxSeconds, thresholds.keep_s);
   read_within(root, "period_s", 0.05, 2, policy.period_s);  // looks farther apart are no evidence: ThermalMonitor
   return policy;
 }

@@ -107,7 +107,7 @@ const ThermalMonitor::Witness* ThermalMonitor::worst(double at_s) const {
 }
 
 void ThermalMonitor::add_event(ThermalEvent event) {
-  if (events_.size() == kMostEvents) {
+  if (events_.size() == kMaxEvents) {
     events_.erase(events_.begin());
   }
   events_.push_back(std::move(event));

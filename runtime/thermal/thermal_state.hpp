@@ -76,7 +76,7 @@ class ThermalMonitor {
   [[nodiscard]] const std::string& reason() const noexcept { return reason_; }
 
   /// Events that are kept at most; of more the latest.
-  static constexpr std::size_t kMostEvents = 20;
+  static constexpr std::size_t kMaxEvents = 20;
   /// What happened since this was last asked for, in order.
   [[nodiscard]] std::vector<ThermalEvent> take_events() { return std::exchange(events_, {}); }
 

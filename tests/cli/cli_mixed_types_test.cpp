@@ -119,30 +119,30 @@ TEST_F(CliMixedTypesTest, WorkloadsHaveBothShapes) {
   EXPECT_TRUE(has(shapes("qk_norm_rope"), "PARTS=0", "TOKENS=12")) << "of the other layer";
 }
 
-TEST_F(CliMixedTypesTest, PlacesOfSuchLayersAreMeasuredAndExplained) {
+TEST_F(CliMixedTypesTest, SitesOfSuchLayersAreMeasuredAndExplained) {
   const json swept =
-      json_with_file({"sweep", "--db", database_, "--prompt-tokens", "12", "--kernel", "place_decode_attention",
+      json_with_file({"sweep", "--db", database_, "--prompt-tokens", "12", "--kernel", "site_decode_attention",
                       "--trials", "1", "--warm-cache", "--min-samples", "3", "--max-samples", "5", "--rounds", "4"});
   EXPECT_EQ(swept["problems_done"], 2) << "of both layers: " << swept;
   const json explained = json_with_file({"explain", "--db", database_, "--prompt-tokens", "12"});
   std::size_t mixed = 0;
-  for (const json& place : explained["places"]) {
-    const std::string text = place["place"];
-    if (text.starts_with("place_decode_attention") && text.find("QKV=q4_k K=q4_k V=q6_k") != std::string::npos) {
+  for (const json& site : explained["sites"]) {
+    const std::string text = site["site"];
+    if (text.starts_with("site_decode_attention") && text.find("QKV=q4_k K=q4_k V=q6_k") != std::string::npos) {
       ++mixed;
-      EXPECT_EQ(place["origin"], "exact") << place;
+      EXPECT_EQ(site["origin"], "exact") << site;
     }
   }
   EXPECT_EQ(mixed, 1U) << explained;
   json plan = explained;
-  for (json& place : plan["places"]) {
-    place["alternative"] = "single";
+  for (json& site : plan["sites"]) {
+    site["alternative"] = "single";
   }
   const std::string file = (folder_ / "plan.json").string();
   write_bytes(file, plan.dump());
   const json forced = json_with_file({"explain", "--db", database_, "--fusion", file});
-  for (const json& place : forced["places"]) {
-    EXPECT_EQ(place["alternative"], "single") << place;
+  for (const json& site : forced["sites"]) {
+    EXPECT_EQ(site["alternative"], "single") << site;
   }
   const json profile = json_with_file({"profile", "--untuned", "--prompt-tokens", "12"});
   EXPECT_EQ(profile["passes"].size(), 2U);

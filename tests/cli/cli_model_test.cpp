@@ -27,11 +27,11 @@ class CliModelTest : public CliModelFixture {
  protected:
   // A reference that the model itself made, with one logit of the prompt changed by `fault`.
   [[nodiscard]] std::string write_reference(float fault) const {
-    SessionOptions options;
+    ModelSessionOptions options;
     options.model = model_;
     options.device = "cpu";
     options.options.weights = options.options.cache = ElementType::float32;
-    Session session(options);
+    ModelSession session(options);
     const std::vector<std::int32_t> tokens{1, 2, 3, 5, 8};
     const std::vector<std::int32_t> later{13, 21};
     std::vector<float> logits;
@@ -178,8 +178,8 @@ TEST_F(CliModelTest, APlanSaysWhereEachPartIsAndLoadsNothing) {
   EXPECT_NE(whole.out.find("launched as a graph"), std::string::npos) << whole.out << whole.error;
   const json shared = json_of(
       plan("generate", {"--prompt", "x", "--json", "--gpu-layers", "1", "--offload", "cpu", "--vision", "cpu"}));
-  EXPECT_EQ(shared["placement"]["layers"], (json{"device", "processor"}));
-  EXPECT_EQ(shared["placement"]["vision"], "processor");
+  EXPECT_EQ(shared["residency"]["layers"], (json{"device", "processor"}));
+  EXPECT_EQ(shared["residency"]["vision"], "processor");
   EXPECT_FALSE(shared["graph"]);
   EXPECT_GT(shared["rates"]["copy_bytes_per_s"], 0);
   EXPECT_GT(shared["expected"]["decode_tokens_per_s"], 0);
@@ -196,8 +196,8 @@ TEST_F(CliModelTest, APlanSaysWhereEachPartIsAndLoadsNothing) {
     EXPECT_NE(streamed.out.find(part), std::string::npos) << part << " in\n" << streamed.out << streamed.error;
   }
   const json tower = json_of(plan("generate", {"--prompt", "x", "--json", "--vision", "stream"}));
-  EXPECT_EQ(tower["placement"]["vision"], "streamed");
-  EXPECT_EQ(tower["placement"]["vision_parts"]["streamed"], tower["placement"]["vision_parts"]["all"]);
+  EXPECT_EQ(tower["residency"]["vision"], "streamed");
+  EXPECT_EQ(tower["residency"]["vision_parts"]["streamed"], tower["residency"]["vision_parts"]["all"]);
   EXPECT_TRUE(tower["graph"]);
   const ProgramResult processor = on_cpu("generate", {"--prompt", "x", "--plan"});
   EXPECT_EQ(processor.exit_code, 0) << processor.error;
@@ -547,8 +547,8 @@ TEST_F(CliModelTest, SweepTunesWhatTheModelLaunches) {
   EXPECT_EQ(store.winners("", nullptr).size(), plan.problems.size());
 }
 
-// Alternatives of a place as trials, with finals; then what `explain` says of them, and a plan that is given.
-TEST_F(CliModelTest, SweepOfAModelMeasuresItsPlaces) {
+// Alternatives of a site as trials, with finals; then what `explain` says of them, and a plan that is given.
+TEST_F(CliModelTest, SweepOfAModelMeasuresItsSites) {
   const std::string database = (folder_ / "tuned.db").string();
   ProgramSetting setting;
   setting.environment = {{"PASCALINE_CACHE_DIR", PASCALINE_TEST_CACHE}};
@@ -562,7 +562,7 @@ TEST_F(CliModelTest, SweepOfAModelMeasuresItsPlaces) {
     return run_program(folder_.path(), words, setting);
   };
   const std::vector<std::string> quick{"--kernel",
-                                       "place_decode_attention",
+                                       "site_decode_attention",
                                        "--trials",
                                        "1",
                                        "--warm-cache",
@@ -575,9 +575,9 @@ TEST_F(CliModelTest, SweepOfAModelMeasuresItsPlaces) {
                                        "--json"};
   const json summary = json_of(run({"sweep"}, quick));
   EXPECT_EQ(summary["problems_done"], 1) << summary;
-  const std::string place = [&] {
+  const std::string site = [&] {
     const Store store(database, OpenMode::read_only);
-    const std::vector<Winner> winners = store.winners("place_decode_attention", nullptr);
+    const std::vector<Winner> winners = store.winners("site_decode_attention", nullptr);
     EXPECT_EQ(winners.size(), 1U);
     std::set<std::string> tried;
     for (const StoredTrial& stored : store.trials({})) {
@@ -595,9 +595,9 @@ TEST_F(CliModelTest, SweepOfAModelMeasuresItsPlaces) {
   EXPECT_EQ(again["trials"], 0) << again;
 
   const json explained = json_of(run({"explain"}, {"--json"}));
-  const auto entry = std::find_if(explained["places"].begin(), explained["places"].end(),
-                                  [&](const json& one) { return one["place"] == place; });
-  ASSERT_NE(entry, explained["places"].end()) << explained;
+  const auto entry = std::find_if(explained["sites"].begin(), explained["sites"].end(),
+                                  [&](const json& one) { return one["site"] == site; });
+  ASSERT_NE(entry, explained["sites"].end()) << explained;
   EXPECT_EQ((*entry)["origin"], "exact") << *entry;
   EXPECT_EQ((*entry)["alternatives"].size(), 6U) << "those that fit: " << *entry;
   for (const json& alternative : (*entry)["alternatives"]) {
@@ -609,13 +609,13 @@ TEST_F(CliModelTest, SweepOfAModelMeasuresItsPlaces) {
   EXPECT_NE(text.out.find("with every operation by itself"), std::string::npos) << text.out;
 
   json plan = explained;
-  for (json& one : plan["places"]) {
+  for (json& one : plan["sites"]) {
     one["alternative"] = "single";
   }
   const std::string file = (folder_ / "plan.json").string();
   std::ofstream(file) << plan.dump();
   const json forced = json_of(run({"explain"}, {"--fusion", file, "--json"}));
-  for (const json& one : forced["places"]) {
+  for (const json& one : forced["sites"]) {
     EXPECT_TRUE(one["origin"] == "file" || one["origin"] == "only") << one;
     EXPECT_EQ(one["alternative"], "single") << one;
   }
@@ -640,9 +640,9 @@ TEST_F(CliModelTest, SweepOfAModelMeasuresItsPlaces) {
   const auto [by_none, told] = launched(file);
   EXPECT_EQ(by_none, launched("auto").first);
   EXPECT_NE(told.find("is a plan for another, not for"), std::string::npos) << told;
-  plan["places"][0]["alternative"] = "doubled";
+  plan["sites"][0]["alternative"] = "doubled";
   std::ofstream(file) << plan.dump();
-  expect_fault(run({"explain"}, {"--fusion", file}), 1, {"plan.json: /places/0", "no alternative 'doubled'"});
+  expect_fault(run({"explain"}, {"--fusion", file}), 1, {"plan.json: /sites/0", "no alternative 'doubled'"});
   expect_fault(run({"explain"}, {"--fusion", (folder_ / "nosuch.json").string()}), 2, {"nosuch.json"});
 }
 

@@ -53,7 +53,7 @@ class CliValidateTest : public CliModelFixture {
   }
   // Number of the first token whose logits are not finite, in windows of that length; 0 if there is none.
   [[nodiscard]] std::size_t first_not_finite(const std::vector<TokenId>& tokens, std::size_t window) const {
-    Session session(float32_options());
+    ModelSession session(float32_options());
     for (std::size_t i = 0; i < tokens.size(); ++i) {
       if (i % window == 0) {
         session.model().clear();
@@ -66,8 +66,8 @@ class CliValidateTest : public CliModelFixture {
     }
     return 0;
   }
-  [[nodiscard]] SessionOptions float32_options() const {
-    SessionOptions options;
+  [[nodiscard]] ModelSessionOptions float32_options() const {
+    ModelSessionOptions options;
     options.model = model_;
     options.device = "cpu";
     options.options.weights = options.options.cache = ElementType::float32;
@@ -151,7 +151,7 @@ TEST_F(CliValidateTest, PerplexityIsThatOfTheNextTokens) {
   constexpr std::size_t kWindow = 8;
   const json result =
       compare({"--text", write_text(kText), "--tokens", std::to_string(kTokens), "--window", std::to_string(kWindow)});
-  Session session(float32_options());
+  ModelSession session(float32_options());
   const std::vector<TokenId> tokens = tokens_of(kText);
   double loss = 0;
   for (std::size_t i = 0; i + 1 < kTokens; ++i) {

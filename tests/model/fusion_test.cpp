@@ -1,4 +1,4 @@
-// How places of a model are computed: what a plan chooses among, by what, and which plans are refused.
+// How sites of a model are computed: what a plan chooses among, by what, and which plans are refused.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -14,9 +14,9 @@
 #include "db/store.hpp"
 #include "model/fusion/fusion_choice.hpp"
 #include "model/fusion/fusion_file.hpp"
-#include "model/fusion/place_space.hpp"
+#include "model/fusion/site_space.hpp"
 #include "model/model.hpp"
-#include "model/model_places.hpp"
+#include "model/model_sites.hpp"
 #include "runtime/dispatch/identity.hpp"
 #include "runtime/memory/unbacked_memory.hpp"
 #include "tests/db/fixtures.hpp"
@@ -25,22 +25,22 @@
 namespace pascaline::testing {
 namespace {
 
-constexpr const char* kMlp = "place_decode_mlp HIDDEN=256 INTERMEDIATE=512 GATE_UP=q8_0 DOWN=q8_0";
-constexpr const char* kRowMlp = "place_decode_mlp HIDDEN=256 INTERMEDIATE=512 GATE_UP=int8_row DOWN=int8_row";
-constexpr const char* kFloatMlp = "place_decode_mlp HIDDEN=256 INTERMEDIATE=512 GATE_UP=float32 DOWN=float32";
+constexpr const char* kMlp = "site_decode_mlp HIDDEN=256 INTERMEDIATE=512 GATE_UP=q8_0 DOWN=q8_0";
+constexpr const char* kRowMlp = "site_decode_mlp HIDDEN=256 INTERMEDIATE=512 GATE_UP=int8_row DOWN=int8_row";
+constexpr const char* kFloatMlp = "site_decode_mlp HIDDEN=256 INTERMEDIATE=512 GATE_UP=float32 DOWN=float32";
 
-Problem place(const std::string& text) {
+Problem site(const std::string& text) {
   const std::string document =
       fmt::format(R"({{"device": {{"kind": "host", "name": "x", "compute_capability": "", "sm_count": 1}},
-                      "places": [{{"place": "{}", "alternative": "single"}}]}})",
+                      "sites": [{{"site": "{}", "alternative": "single"}}]}})",
                   text);
-  return parse_fusion(document, "test").places.front().place;
+  return parse_fusion(document, "test").sites.front().site;
 }
 
-std::string plan_text(const std::string& place, const std::string& alternative) {
+std::string plan_text(const std::string& site, const std::string& alternative) {
   return fmt::format(R"({{"device": {{"kind": "host", "name": "x", "compute_capability": "", "sm_count": 1}},
-                         "places": [{{"place": "{}", "alternative": "{}"}}]}})",
-                     place, alternative);
+                         "sites": [{{"site": "{}", "alternative": "{}"}}]}})",
+                     site, alternative);
 }
 
 std::string fault_of(const std::string& text) {
@@ -53,44 +53,44 @@ std::string fault_of(const std::string& text) {
 }
 
 // Those of an MLP, of which the second saves a launch.
-std::vector<PlaceCandidate> candidates() {
+std::vector<SiteCandidate> candidates() {
   const ops::KernelProblem some("matvec_q");
   return {{0, "single", "", 0, {{"rmsnorm", some}, {"matvec_q", some}, {"matvec_q", some}}},
           {1, "normed", "", 0, {{"normed_matmul", some}, {"matvec_q", some}}}};
 }
 
-TEST(PlaceSpaceTest, EveryKindOfPlaceIsASpaceOfItsAlternatives) {
-  EXPECT_FALSE(is_place("matmul"));
-  EXPECT_THROW((void)place_space("matmul"), Error);
-  for (const std::string& kernel : place_kernels()) {
-    EXPECT_TRUE(is_place(kernel));
-    const Space space = place_space(kernel);
+TEST(SiteSpaceTest, EveryKindOfSiteIsASpaceOfItsAlternatives) {
+  EXPECT_FALSE(is_site("matmul"));
+  EXPECT_THROW((void)site_space("matmul"), Error);
+  for (const std::string& kernel : site_kernels()) {
+    EXPECT_TRUE(is_site(kernel));
+    const Space space = site_space(kernel);
     EXPECT_EQ(space.kernel, kernel);
     const std::vector<AlternativeFacts> alternatives = alternatives_of(kernel);
     ASSERT_EQ(space.parameters.size(), 1U);
     EXPECT_EQ(space.parameters[0].values.size(), alternatives.size());
     const Problem example = space.example_problem();
-    EXPECT_EQ(place_key(example).named(), example);
+    EXPECT_EQ(site_key(example).named(), example);
     const BoundSpace bound(space, example, DeviceLimits());
     EXPECT_EQ(alternative_of(bound.default_config()), "single") << kernel;
-    EXPECT_TRUE(alternatives.front().fits(place_key(example)));
+    EXPECT_TRUE(alternatives.front().fits(site_key(example)));
     EXPECT_GT(bound.flops(), 0) << kernel;
     EXPECT_GT(bound.bytes(), 0) << kernel;
     for (const AlternativeFacts& alternative : alternatives) {
       EXPECT_EQ(alternative_of(config_of_alternative(alternative.name)), alternative.name);
       EXPECT_FALSE(bound.why_invalid(config_of_alternative(alternative.name))) << alternative.name;
     }
-    EXPECT_EQ(place_source(kernel, data_folder("kernel_templates")).hash.size(), 32U);
+    EXPECT_EQ(site_source(kernel, data_folder("kernel_templates")).hash.size(), 32U);
   }
-  EXPECT_NE(place_source("place_decode_mlp", data_folder("kernel_templates")).hash,
-            place_source("place_vision_mlp", data_folder("kernel_templates")).hash);
+  EXPECT_NE(site_source("site_decode_mlp", data_folder("kernel_templates")).hash,
+            site_source("site_vision_mlp", data_folder("kernel_templates")).hash);
 }
 
 TEST(FusionFileTest, SaysWhatIsWrong) {
   EXPECT_EQ(fault_of(plan_text(kMlp, "normed")), "");
   EXPECT_NE(fault_of("{").find("plan.json: not valid JSON"), std::string::npos) << fault_of("{");
   const std::string plan = plan_text(kMlp, "normed");
-  EXPECT_NE(fault_of(plan.substr(0, plan.rfind('}')) + R"(, "places": []})").find("this key is a duplicate"),
+  EXPECT_NE(fault_of(plan.substr(0, plan.rfind('}')) + R"(, "sites": []})").find("this key is a duplicate"),
             std::string::npos);
   EXPECT_EQ(fault_of(R"({"schema": 1, )" + plan.substr(1)), "");
   for (const std::string schema : {"2", "0", "\"1\"", "null"}) {
@@ -100,19 +100,19 @@ TEST(FusionFileTest, SaysWhatIsWrong) {
     EXPECT_EQ(fault.find('\n'), std::string::npos);
   }
   EXPECT_NE(fault_of("[]").find("is not a plan of fusion"), std::string::npos);
-  EXPECT_NE(fault_of(plan_text("place_of_mind A=1", "single")).find("/places/0: there is no place 'place_of_mind'"),
+  EXPECT_NE(fault_of(plan_text("site_of_mind A=1", "single")).find("/sites/0: there is no site 'site_of_mind'"),
             std::string::npos);
-  EXPECT_NE(fault_of(plan_text("place_decode_mlp HIDDEN=256", "single")).find("/places/0"), std::string::npos);
-  EXPECT_NE(fault_of(plan_text("place_decode_mlp HIDDEN", "single")).find("is not NAME=VALUE"), std::string::npos);
+  EXPECT_NE(fault_of(plan_text("site_decode_mlp HIDDEN=256", "single")).find("/sites/0"), std::string::npos);
+  EXPECT_NE(fault_of(plan_text("site_decode_mlp HIDDEN", "single")).find("is not NAME=VALUE"), std::string::npos);
   EXPECT_NE(fault_of(plan_text(kMlp, "doubled")).find("has no alternative 'doubled' (it has: single, normed"),
             std::string::npos);
   EXPECT_NE(fault_of(plan_text(kRowMlp, "normed")).find("cannot be computed as 'normed'"), std::string::npos);
   const std::string doubled = fmt::format(
       R"({{"device": {{"kind": "host", "name": "x", "compute_capability": "", "sm_count": 1}},
-          "places": [{{"place": "{0}", "alternative": "single"}}, {{"place": "{0}", "alternative": "normed"}}]}})",
+          "sites": [{{"site": "{0}", "alternative": "single"}}, {{"site": "{0}", "alternative": "normed"}}]}})",
       kMlp);
-  EXPECT_NE(fault_of(doubled).find("/places/1: place_decode_mlp"), std::string::npos);
-  EXPECT_NE(fault_of(R"({"device": {"kind": "host"}, "places": []})").find("/device: 'name' is missing"),
+  EXPECT_NE(fault_of(doubled).find("/sites/1: site_decode_mlp"), std::string::npos);
+  EXPECT_NE(fault_of(R"({"device": {"kind": "host"}, "sites": []})").find("/device: 'name' is missing"),
             std::string::npos);
 }
 
@@ -120,56 +120,56 @@ TEST(FusionFileTest, OfAnotherModelOrDeviceIsIgnoredAsAWhole) {
   const FusionFile file = parse_fusion(plan_text(kMlp, "normed"), "plan.json");
   std::vector<std::string> told;
   const auto warn = [&](const std::string& line) { told.push_back(line); };
-  const std::vector<Problem> places{place(kMlp), place(kFloatMlp)};
-  EXPECT_EQ(plan_for_model(file, file.device, places, warn).places.size(), 1U);
+  const std::vector<Problem> sites{site(kMlp), site(kFloatMlp)};
+  EXPECT_EQ(plan_for_model(file, file.device, sites, warn).sites.size(), 1U);
   EXPECT_TRUE(told.empty());
   DeviceRow other = file.device;
   other.sm_count = 20;
-  EXPECT_TRUE(plan_for_model(file, other, places, warn).places.empty());
+  EXPECT_TRUE(plan_for_model(file, other, sites, warn).sites.empty());
   ASSERT_EQ(told.size(), 1U);
   EXPECT_NE(told[0].find("plan.json is a plan for x (host, 1 multiprocessor), not for x (host, 20 multiprocessors): "
                          "nothing of it is used"),
             std::string::npos)
       << told[0];
-  EXPECT_TRUE(plan_for_model(file, file.device, {place(kFloatMlp)}, warn).places.empty());
+  EXPECT_TRUE(plan_for_model(file, file.device, {site(kFloatMlp)}, warn).sites.empty());
   ASSERT_EQ(told.size(), 2U);
   EXPECT_NE(told[1].find("plan for another model"), std::string::npos) << told[1];
   EXPECT_NE(told[1].find(kMlp), std::string::npos) << told[1];
 }
 
 // Not the half of it that would fit.
-TEST(FusionFileTest, OnePlaceThatTheModelLacksMakesItAnotherModels) {
+TEST(FusionFileTest, OneSiteThatTheModelLacksMakesItAnotherModels) {
   FusionFile file = parse_fusion(plan_text(kFloatMlp, "normed"), "plan.json");
-  file.places.push_back({place(kMlp), "normed"});
+  file.sites.push_back({site(kMlp), "normed"});
   std::vector<std::string> told;
   const auto warn = [&](const std::string& line) { told.push_back(line); };
   for (int turn = 0; turn < 2; ++turn) {  // whichever comes first
-    const FusionFile used = plan_for_model(file, file.device, {place(kFloatMlp)}, warn);
-    EXPECT_TRUE(used.places.empty());
+    const FusionFile used = plan_for_model(file, file.device, {site(kFloatMlp)}, warn);
+    EXPECT_TRUE(used.sites.empty());
     EXPECT_TRUE(used.name.empty()) << "nothing is said to be by it";
-    std::swap(file.places.front(), file.places.back());
+    std::swap(file.sites.front(), file.sites.back());
   }
   ASSERT_EQ(told.size(), 2U) << "one line each";
   EXPECT_NE(told[0].find("nothing of it is used"), std::string::npos) << told[0];
   // Other sizes of what the model has are no other model's.
-  const Problem head = place("place_head ROWS=1 HIDDEN=256 VOCABULARY=512 HEAD=q8_0");
-  FusionFile of_rows = parse_fusion(plan_text("place_head ROWS=5 HIDDEN=256 VOCABULARY=512 HEAD=q8_0", "single"), "p");
-  EXPECT_EQ(plan_for_model(of_rows, of_rows.device, {head}, warn).places.size(), 1U);
+  const Problem head = site("site_head ROWS=1 HIDDEN=256 VOCABULARY=512 HEAD=q8_0");
+  FusionFile of_rows = parse_fusion(plan_text("site_head ROWS=5 HIDDEN=256 VOCABULARY=512 HEAD=q8_0", "single"), "p");
+  EXPECT_EQ(plan_for_model(of_rows, of_rows.device, {head}, warn).sites.size(), 1U);
   EXPECT_EQ(told.size(), 2U);
 }
 
 TEST(FusionChooserTest, WithoutMeasurementsLaunchesAreCounted) {
-  const PlaceKey key = place_key(place(kMlp));
-  std::vector<PlaceCandidate> both = candidates();
+  const SiteKey key = site_key(site(kMlp));
+  std::vector<SiteCandidate> both = candidates();
   FusionChooser chooser(Fusion::automatic, {}, nullptr);
-  PlaceChoice choice = chooser.choose(key, both);
+  SiteChoice choice = chooser.choose(key, both);
   EXPECT_EQ(choice.candidate, 1U);
   EXPECT_EQ(choice.origin, ChoiceOrigin::estimated);
   EXPECT_NE(choice.reason.find("an estimate, nothing was measured: it saves a launch"), std::string::npos);
   both[1].extra_launches = 2;
   EXPECT_EQ(chooser.choose(key, both).candidate, 0U) << "what it does more is not worth it";
   both[1].extra_launches = 0;
-  EXPECT_EQ(chooser.choose(key, both, [](const PlaceCandidate&) { return false; }).candidate, 0U);
+  EXPECT_EQ(chooser.choose(key, both, [](const SiteCandidate&) { return false; }).candidate, 0U);
   EXPECT_EQ(chooser.choose(key, std::span(both).first(1)).origin, ChoiceOrigin::only);
   FusionChooser off(Fusion::off, parse_fusion(plan_text(kMlp, "normed"), "plan.json"), nullptr);
   choice = off.choose(key, both);
@@ -178,25 +178,25 @@ TEST(FusionChooserTest, WithoutMeasurementsLaunchesAreCounted) {
 }
 
 TEST(FusionChooserTest, AFileGoesBeforeAllElse) {
-  const std::vector<PlaceCandidate> both = candidates();
+  const std::vector<SiteCandidate> both = candidates();
   FusionChooser chooser(Fusion::automatic, parse_fusion(plan_text(kMlp, "single"), "plan.json"), nullptr);
-  PlaceChoice choice = chooser.choose(place_key(place(kMlp)), both);
+  SiteChoice choice = chooser.choose(site_key(site(kMlp)), both);
   EXPECT_EQ(choice.candidate, 0U);
   EXPECT_EQ(choice.origin, ChoiceOrigin::file);
   // What varies from pass to pass is taken from the nearest entry.
-  const std::string head = "place_head ROWS={} HIDDEN=256 VOCABULARY=512 HEAD=q8_0";
+  const std::string head = "site_head ROWS={} HIDDEN=256 VOCABULARY=512 HEAD=q8_0";
   FusionChooser of_head(Fusion::automatic,
                         parse_fusion(plan_text(fmt::format(fmt::runtime(head), 1), "normed"), "plan.json"), nullptr);
-  choice = of_head.choose(place_key(place(fmt::format(fmt::runtime(head), 3))), std::span(both).first(2));
+  choice = of_head.choose(site_key(site(fmt::format(fmt::runtime(head), 3))), std::span(both).first(2));
   EXPECT_EQ(choice.candidate, 1U);
-  EXPECT_NE(choice.reason.find("for place_head ROWS=1"), std::string::npos) << choice.reason;
-  std::vector<PlaceCandidate> others = candidates();
+  EXPECT_NE(choice.reason.find("for site_head ROWS=1"), std::string::npos) << choice.reason;
+  std::vector<SiteCandidate> others = candidates();
   others[1].name = "other";
-  choice = of_head.choose(place_key(place(fmt::format(fmt::runtime(head), 3))), others);
+  choice = of_head.choose(site_key(site(fmt::format(fmt::runtime(head), 3))), others);
   EXPECT_EQ(choice.candidate, 0U);
   EXPECT_EQ(choice.origin, ChoiceOrigin::refused);
   FusionChooser fails(Fusion::automatic, parse_fusion(plan_text(kMlp, "normed"), "plan.json"), nullptr);
-  choice = fails.choose(place_key(place(kMlp)), both, [](const PlaceCandidate&) { return false; });
+  choice = fails.choose(site_key(site(kMlp)), both, [](const SiteCandidate&) { return false; });
   EXPECT_EQ(choice.candidate, 0U);
   EXPECT_EQ(choice.origin, ChoiceOrigin::refused);
 }
@@ -213,11 +213,11 @@ class FusionWinnersTest : public ::testing::Test {
     options_.database = folder_ / "tuned.db";
   }
   void store_winner(const std::string& text, const std::string& alternative, const std::string& hash = "") {
-    const Space space = place_space(place(text).kernel);
-    KernelSource source = place_source(space.kernel, data_folder("kernel_templates"));
+    const Space space = site_space(site(text).kernel);
+    KernelSource source = site_source(space.kernel, data_folder("kernel_templates"));
     source.hash = hash.empty() ? source.hash : hash;
     Trial trial;
-    trial.problem = place(text);
+    trial.problem = site(text);
     trial.config = config_of_alternative(alternative);
     trial.time = TimeSummary{10, 9.9, 10.1, 30};
     store(space, source, trial);
@@ -231,7 +231,7 @@ class FusionWinnersTest : public ::testing::Test {
     trial.time = time;
     store(space, KernelSource::load(data_folder("kernel_templates") / "sample.cu"), trial);
   }
-  [[nodiscard]] static Executor::PlannedLaunch launch_of(std::int64_t size) {
+  [[nodiscard]] static Executor::UnrunLaunch launch_of(std::int64_t size) {
     return {"sample", ops::KernelProblem("sample", {{"VOCABULARY", size}})};
   }
 
@@ -257,11 +257,11 @@ class FusionWinnersTest : public ::testing::Test {
 
 // "single" launches 1000 and 2000, "normed" 3000.
 TEST_F(FusionWinnersTest, AnEstimateHeedsWhatKernelsTook) {
-  std::vector<PlaceCandidate> both{{0, "single", "", 0, {launch_of(1000), launch_of(2000)}},
-                                   {1, "normed", "", 0, {launch_of(3000)}}};
+  std::vector<SiteCandidate> both{{0, "single", "", 0, {launch_of(1000), launch_of(2000)}},
+                                  {1, "normed", "", 0, {launch_of(3000)}}};
   const auto choice = [&] {
     const Dispatcher dispatcher(*host_, options_);
-    return FusionChooser(Fusion::automatic, {}, &dispatcher).choose(place_key(place(kMlp)), both);
+    return FusionChooser(Fusion::automatic, {}, &dispatcher).choose(site_key(site(kMlp)), both);
   };
   store_time(1000, {10, 9, 11, 30});
   store_time(3000, {40, 38, 42, 30});
@@ -281,21 +281,21 @@ TEST_F(FusionWinnersTest, AnEstimateHeedsWhatKernelsTook) {
   EXPECT_EQ(choice().candidate, 1U);
 }
 
-TEST_F(FusionWinnersTest, TheWinnerOfAPlaceIsUsedAndOfItsNearestSizes) {
+TEST_F(FusionWinnersTest, TheWinnerOfASiteIsUsedAndOfItsNearestSizes) {
   store_winner(kMlp, "single");
-  store_winner("place_head ROWS=1 HIDDEN=256 VOCABULARY=512 HEAD=q8_0", "normed");
+  store_winner("site_head ROWS=1 HIDDEN=256 VOCABULARY=512 HEAD=q8_0", "normed");
   const Dispatcher dispatcher(*host_, options_);
   FusionChooser chooser(Fusion::automatic, {}, &dispatcher);
-  const std::vector<PlaceCandidate> both = candidates();
-  PlaceChoice choice = chooser.choose(place_key(place(kMlp)), both);
+  const std::vector<SiteCandidate> both = candidates();
+  SiteChoice choice = chooser.choose(site_key(site(kMlp)), both);
   EXPECT_EQ(choice.candidate, 0U) << "though the other one has fewer launches";
   EXPECT_EQ(choice.origin, ChoiceOrigin::exact);
   ASSERT_TRUE(choice.expected.has_value());
   EXPECT_EQ(choice.expected->median_us, 10);
-  choice = chooser.choose(place_key(place("place_head ROWS=3 HIDDEN=256 VOCABULARY=512 HEAD=q8_0")), both);
+  choice = chooser.choose(site_key(site("site_head ROWS=3 HIDDEN=256 VOCABULARY=512 HEAD=q8_0")), both);
   EXPECT_EQ(choice.candidate, 1U);
   EXPECT_EQ(choice.origin, ChoiceOrigin::nearest);
-  choice = chooser.choose(place_key(place("place_head ROWS=1 HIDDEN=128 VOCABULARY=512 HEAD=q8_0")), both);
+  choice = chooser.choose(site_key(site("site_head ROWS=1 HIDDEN=128 VOCABULARY=512 HEAD=q8_0")), both);
   EXPECT_EQ(choice.origin, ChoiceOrigin::estimated) << "another model's says nothing";
 }
 
@@ -303,7 +303,7 @@ TEST_F(FusionWinnersTest, AWinnerOfOtherSourcesIsNotUsed) {
   store_winner(kMlp, "single", "0123456789abcdef0123456789abcdef");
   const Dispatcher dispatcher(*host_, options_);
   FusionChooser chooser(Fusion::automatic, {}, &dispatcher);
-  EXPECT_EQ(chooser.choose(place_key(place(kMlp)), candidates()).origin, ChoiceOrigin::estimated);
+  EXPECT_EQ(chooser.choose(site_key(site(kMlp)), candidates()).origin, ChoiceOrigin::estimated);
 }
 
 // What a model on this device does with it.
@@ -329,24 +329,24 @@ class FusionModelTest : public FusionWinnersTest {
     executor.observe([&](const ops::KernelProblem& problem) { kernels.insert(problem.named().kernel); });
     (void)model.step();
     executor.observe({});
-    places_ = model.places();
+    sites_ = model.sites();
     uses_.clear();
-    for (const FusionPlan::Decision* decision : model.fusion().decisions()) {
+    for (const FusionDecisions::Decision* decision : model.fusion().decisions()) {
       uses_[std::string(decision->key.kernel().text())] += decision->uses;
     }
     return kernels;
   }
 
-  std::vector<Problem> places_;
+  std::vector<Problem> sites_;
   std::map<std::string, std::uint64_t> uses_;
 };
 
-TEST_F(FusionModelTest, AFileForcesTheWayOfAPlace) {
+TEST_F(FusionModelTest, AFileForcesTheWayOfASite) {
   EXPECT_TRUE(kernels_of_step({}).contains("attention_decode_qkv"));
-  EXPECT_EQ(uses_["place_decode_attention"], static_cast<std::uint64_t>(config_.text.layers));
+  EXPECT_EQ(uses_["site_decode_attention"], static_cast<std::uint64_t>(config_.text.layers));
   const auto attention =
-      std::ranges::find_if(places_, [](const Problem& one) { return one.kernel == "place_decode_attention"; });
-  ASSERT_NE(attention, places_.end());
+      std::ranges::find_if(sites_, [](const Problem& one) { return one.kernel == "site_decode_attention"; });
+  ASSERT_NE(attention, sites_.end());
   FusionFile file{"plan.json", device_row(host_->info()), {{*attention, "single"}}};
   const std::set<std::string> kernels = kernels_of_step(file);
   EXPECT_FALSE(kernels.contains("attention_decode_qkv"));
@@ -355,16 +355,16 @@ TEST_F(FusionModelTest, AFileForcesTheWayOfAPlace) {
   EXPECT_TRUE(kernels_of_step(file).contains("attention_decode_qkv")) << "nothing of it is used";
 }
 
-TEST_F(FusionModelTest, LayersThatSeeSomeOfTheKeysArePlacesOfTheirOwn) {
+TEST_F(FusionModelTest, LayersThatSeeSomeOfTheKeysAreSitesOfTheirOwn) {
   attention_ = parse_attention("topk=25%,block=16");
   std::set<std::string> kernels = kernels_of_step({});
   EXPECT_TRUE(kernels.contains("choose_blocks"));
   EXPECT_TRUE(kernels.contains("attention_sparse_decode"));
-  EXPECT_EQ(uses_["place_decode_sparse_attention"], static_cast<std::uint64_t>(config_.text.layers));
-  EXPECT_FALSE(uses_.contains("place_decode_attention"));
+  EXPECT_EQ(uses_["site_decode_sparse_attention"], static_cast<std::uint64_t>(config_.text.layers));
+  EXPECT_FALSE(uses_.contains("site_decode_attention"));
   const auto attention =
-      std::ranges::find_if(places_, [](const Problem& one) { return one.kernel == "place_decode_sparse_attention"; });
-  ASSERT_NE(attention, places_.end());
+      std::ranges::find_if(sites_, [](const Problem& one) { return one.kernel == "site_decode_sparse_attention"; });
+  ASSERT_NE(attention, sites_.end());
   EXPECT_EQ(attention->dimension("PART"), 250'000);
   const FusionFile file{"plan.json", device_row(host_->info()), {{*attention, "single"}}};
   EXPECT_FALSE(kernels.contains("matvec_normed")) << "of float weights only once measured";
@@ -376,23 +376,23 @@ TEST_F(FusionModelTest, LayersThatSeeSomeOfTheKeysArePlacesOfTheirOwn) {
   attention_ = {};
   (void)kernels_of_step({});
   EXPECT_TRUE(
-      std::ranges::none_of(places_, [](const Problem& one) { return one.kernel.ends_with("sparse_attention"); }));
+      std::ranges::none_of(sites_, [](const Problem& one) { return one.kernel.ends_with("sparse_attention"); }));
 }
 
 // A context that leaves nothing out needs no choice of blocks, and can be computed as if all keys were seen.
 TEST_F(FusionModelTest, AShortContextMayBeComputedAsIfAllKeysWereSeen) {
   attention_ = parse_attention("window=40");
   const auto decode = [&](std::int64_t keys) {
-    return place(
-        fmt::format("place_decode_sparse_attention HIDDEN=256 HEADS=4 KV_HEADS=2 HEAD_DIM=64 KEYS={} QK_NORM=1 "
+    return site(
+        fmt::format("site_decode_sparse_attention HIDDEN=256 HEADS=4 KV_HEADS=2 HEAD_DIM=64 KEYS={} QK_NORM=1 "
                     "SECTION_H=8 SECTION_W=8 BLOCK=64 WINDOW=40 SINKS=0 STRIDE=0 PART=0 QKV=q8_0 OUTPUT=q8_0 "
                     "CACHE=float32",
                     keys));
   };
-  for (const AlternativeFacts& alternative : alternatives_of("place_decode_sparse_attention")) {
+  for (const AlternativeFacts& alternative : alternatives_of("site_decode_sparse_attention")) {
     const bool sees_all = std::string(alternative.name).ends_with("rotated");
-    EXPECT_TRUE(alternative.fits(place_key(decode(40)))) << alternative.name;
-    EXPECT_EQ(alternative.fits(place_key(decode(41))), !sees_all) << alternative.name;
+    EXPECT_TRUE(alternative.fits(site_key(decode(40)))) << alternative.name;
+    EXPECT_EQ(alternative.fits(site_key(decode(41))), !sees_all) << alternative.name;
   }
 }
 

@@ -78,7 +78,7 @@ void check_golden(Executor& executor, const GoldenModel& golden, const GoldenTol
     ModelOptions options;
     options.weights = tolerance.weights;
     options.cache = tolerance.cache;
-    options.placement = tolerance.placement;
+    options.residency = tolerance.residency;
     options.fusion_file = tolerance.fusion_file;
     options.context = 64;
     options.chunk = chunk;

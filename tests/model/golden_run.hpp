@@ -6,7 +6,7 @@
 #include "model/checkpoint/weight_source.hpp"
 #include "model/executor.hpp"
 #include "model/fusion/fusion_mode.hpp"
-#include "model/residency/placement_options.hpp"
+#include "model/residency/residency_options.hpp"
 #include "tests/model/golden.hpp"
 
 namespace pascaline::testing {
@@ -16,8 +16,8 @@ struct GoldenTolerance {
   ElementType weights = ElementType::float32;  ///< which hold the hashed weights exactly in either type
   ElementType cache = ElementType::float32;
   float logits = 1e-4F;
-  PlacementOptions placement{};
-  FusionFile fusion_file{};  ///< how places are computed
+  ResidencyOptions residency{};
+  FusionFile fusion_file{};  ///< how sites are computed
 };
 
 /// Runs both prompts of the model and what follows them, read in one pass, in chunks and token by token; every logit

@@ -44,7 +44,7 @@ TEST(LlamaTest, KernelsOnTheEmulatorGiveThem) {
   for (const std::int64_t layers : {0, 1}) {
     check_recorded(
         executor, kModels / "llama_small.gguf", kModels / "llama_small.safetensors",
-        {ElementType::float32, ElementType::float32, 1e-5F, {layers, VisionPlace::automatic, Offload::stream}});
+        {ElementType::float32, ElementType::float32, 1e-5F, {layers, VisionResidency::automatic, Offload::stream}});
   }
   EXPECT_FALSE(executor.fell_back());
 }
@@ -129,12 +129,12 @@ TEST_F(LlamaTextTest, ATemplateCanBeGiven) {
 }
 
 TEST_F(LlamaTextTest, AnswersMessages) {
-  SessionOptions options;
+  ModelSessionOptions options;
   options.model = file_;
   options.device = "cpu";
   options.options.weights = options.options.cache = ElementType::float32;
   options.options.context = 512;
-  Session session(options);
+  ModelSession session(options);
   AnswerOptions how;
   how.max_tokens = 6;
   const std::vector<ChatMessage> messages{text_message(ChatRole::user, "hello there")};
@@ -155,14 +155,14 @@ std::string said_of_damage(const std::filesystem::path& original, const std::str
     bytes.replace(bytes.find(stored), 2, std::string("\x00\x7e", 2));
   }
   write_bytes(file, bytes);
-  SessionOptions options;
+  ModelSessionOptions options;
   options.model = file;
   options.device = "cpu";
   options.options.weights = weights;
   options.options.cache = ElementType::float32;
   options.options.context = 64;
   try {
-    const Session session(options);
+    const ModelSession session(options);
   } catch (const Error& error) {
     const std::string message = error.what();
     return message.substr(0, message.find(':')) == file.string() ? message.substr(file.string().size()) : message;
@@ -197,7 +197,7 @@ TEST(LlamaDamageTest, SettingsAreNamedAsTheFileHasThem) {
   EXPECT_NE(context.find("(key 'context_length' of its file): give --context within that"), std::string::npos)
       << context;
   options.context = 0;
-  options.placement.gpu_layers = config.text.layers + 1;
+  options.residency.gpu_layers = config.text.layers + 1;
   const std::string layers = said([&] { (void)checked_options(config, options, "m.gguf"); });
   EXPECT_NE(layers.find("(key 'block_count' of its file)"), std::string::npos) << layers;
   config.text.head_dim = 50;

@@ -292,11 +292,11 @@ class MixedProjectionTest : public ::testing::TestWithParam<ProjectionTypes> {
   }
 
   [[nodiscard]] Checkpoint opened() const { return Checkpoint::open(file_, load_model_config(file_)); }
-  [[nodiscard]] ModelOptions options(const PlacementOptions& placement = {}) const {
+  [[nodiscard]] ModelOptions options(const ResidencyOptions& residency = {}) const {
     ModelOptions options{.context = 64, .chunk = 32};
     options.weights = stored_recipe(opened(), ElementType::float32);
     options.cache = ElementType::float32;
-    options.placement = placement;
+    options.residency = residency;
     return options;
   }
   static Tokens tokens(std::size_t count) {
@@ -463,10 +463,10 @@ TEST_P(Q4KMediumTest, LayersElsewhereGiveTheSame) {
   const Tokens all = tokens(11);
   for (const std::size_t at_once : {11, 1}) {
     const std::vector<float> expected = logits_of(executor, options(), all, at_once);
-    const PlacementOptions streamed{1, VisionPlace::automatic, Offload::stream};
+    const ResidencyOptions streamed{1, VisionResidency::automatic, Offload::stream};
     EXPECT_EQ(logits_of(executor, options(streamed), all, at_once), expected);
     // Sums in another order move some of the integers that the rows of later layers are rounded to.
-    const PlacementOptions shared{1, VisionPlace::automatic, Offload::processor};
+    const ResidencyOptions shared{1, VisionResidency::automatic, Offload::processor};
     EXPECT_LT(distance(logits_of(executor, options(shared), all, at_once), expected), 5e-2);
   }
 }

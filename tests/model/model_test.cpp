@@ -420,7 +420,7 @@ TEST_F(ModelTest, KernelThatCannotBeBuiltFallsBackToTheProcessor) {
   for (const char* operation : {"rmsnorm", "qk_norm_rope"}) {
     EXPECT_NE(text.find(std::string("warning: ") + operation + " cannot run on emulator"), std::string::npos) << text;
   }
-  EXPECT_NE(text.find("warning: attention_decode_qkv cannot be built for emulator; place_decode_attention is computed "
+  EXPECT_NE(text.find("warning: attention_decode_qkv cannot be built for emulator; site_decode_attention is computed "
                       "without it"),
             std::string::npos)
       << "then its operations run one by one: " << text;

@@ -76,9 +76,9 @@ TEST(PositionsTest, AnglesOfTheFirstAndLastSlot) {
 }
 
 TEST(PositionsTest, PatchesComeInBlocks) {
-  const auto places = patch_positions(2, 4, 2);
-  EXPECT_EQ(places[0], (Axis{0, 0, 1, 1, 0, 0, 1, 1}));
-  EXPECT_EQ(places[1], (Axis{0, 1, 0, 1, 2, 3, 2, 3}));
+  const auto position_axes = patch_positions(2, 4, 2);
+  EXPECT_EQ(position_axes[0], (Axis{0, 0, 1, 1, 0, 0, 1, 1}));
+  EXPECT_EQ(position_axes[1], (Axis{0, 1, 0, 1, 2, 3, 2, 3}));
   EXPECT_THROW((void)patch_positions(3, 4, 2), Error);
   EXPECT_THROW((void)patch_positions(0, 4, 2), Error);
 }

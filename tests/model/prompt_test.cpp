@@ -121,8 +121,8 @@ TEST_F(PromptTest, FaultsOfAImageNameItAndNoOptions) {
 
 TEST_F(PromptTest, TokensUsedBeforeCount) {
   const std::vector<Image> images{black_image(64, 64)};
-  EXPECT_EQ(place_images(model(), images, 10, {.context = 100, .usual_answer = 1}).max_tokens, 0);
-  EXPECT_GT(place_images(model(), images, 10, {.context = 100, .used = 40, .usual_answer = 1}).max_tokens, 0);
+  EXPECT_EQ(fit_prompt_images(model(), images, 10, {.context = 100, .usual_answer = 1}).max_tokens, 0);
+  EXPECT_GT(fit_prompt_images(model(), images, 10, {.context = 100, .used = 40, .usual_answer = 1}).max_tokens, 0);
 }
 
 TEST_F(PromptTest, FilesOfDifferentModelsAreRefused) {

@@ -68,8 +68,8 @@ class TextModelTest : public ::testing::Test {
 
   TextModelTest() { write_text_model_folder(folder_.path()); }
 
-  [[nodiscard]] SessionOptions options() const {
-    SessionOptions options;
+  [[nodiscard]] ModelSessionOptions options() const {
+    ModelSessionOptions options;
     options.model = folder_.path();
     options.device = "cpu";
     options.options.weights = options.options.cache = ElementType::float32;
@@ -95,7 +95,7 @@ class TextModelTest : public ::testing::Test {
 
 TEST_F(TextModelTest, AnswersWithoutAPreprocessor) {
   ASSERT_FALSE(std::filesystem::exists(folder_ / "preprocessor_config.json"));
-  Session session(options());
+  ModelSession session(options());
   EXPECT_FALSE(session.config().vision.has_value());
   AnswerOptions how;
   how.max_tokens = 6;
@@ -115,7 +115,7 @@ TEST_F(TextModelTest, ImagesAreRefusedByName) {
   const std::vector<Image> images{black_image(64, 64)};
   expect_text_only([&] { (void)make_prompt(folder, {&message, 1}, images, {.context = 256}); });
 
-  Session session(options());
+  ModelSession session(options());
   const std::vector<float> pixels(16);
   const PatchView patches{2, 2, pixels};
   const std::vector<std::int32_t> tokens{1, 2, 3};
@@ -140,7 +140,7 @@ TEST_F(TextModelTest, MemoryIsThatOfTheDecoder) {
   const ModelConfig config = load_model_config(folder_.path());
   const std::uint64_t in_full = device_weight_bytes(config, ElementType::float32);
   EXPECT_EQ(in_full, static_cast<std::uint64_t>(parameter_count(config)) * sizeof(float));
-  Session session(options());
+  ModelSession session(options());
   EXPECT_EQ(session.model().memory().weights, in_full);
 }
 

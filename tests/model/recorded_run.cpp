@@ -90,7 +90,7 @@ void check_recorded(Executor& executor, const std::filesystem::path& folder, con
     ModelOptions options;
     options.weights = tolerance.weights;
     options.cache = tolerance.cache;
-    options.placement = tolerance.placement;
+    options.residency = tolerance.residency;
     options.context = 64;
     options.chunk = chunk;
     Model model(executor, config, weights, options);

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "model/fusion/place_space.hpp"
+#include "model/fusion/site_space.hpp"
 #include "model/model.hpp"
 #include "runtime/dispatch/identity.hpp"
 #include "runtime/memory/unbacked_memory.hpp"
@@ -105,16 +105,16 @@ class RoundedRowsTest : public ::testing::Test {
     EXPECT_LT(std::sqrt(difference / norm), 5e-2) << what;
   }
 
-  // A plan by which a token's attention is one launch wherever the model has a place for it.
+  // A plan by which a token's attention is one launch wherever the model has a site for it.
   [[nodiscard]] FusionFile whole_attention_of(const ModelOptions& options) const {
     UnbackedMemory memory;
     Executor executor(Executor::ObserveOnly{}, *host_, memory);
     WeightSource source = hash_weights(config_);
     const Model model(executor, config_, source, options);
     FusionFile plan{"a plan of this test", device_row(host_->info()), {}};
-    for (const Problem& place : model.places()) {
-      if (place.kernel == "place_decode_attention") {
-        plan.places.push_back({place, "whole"});
+    for (const Problem& site : model.sites()) {
+      if (site.kernel == "site_decode_attention") {
+        plan.sites.push_back({site, "whole"});
       }
     }
     return plan;
@@ -332,18 +332,18 @@ TEST_F(RoundedRowsTest, ATokensAttentionInOneLaunchGivesTheSame) {
 
 // What makes queries, keys and values of several formats are several products; plain weights have no such kernel.
 TEST_F(RoundedRowsTest, AttentionInOneLaunchNeedsPackedWeightsOfOneFormat) {
-  EXPECT_EQ(whole_attention_of(options_of(ElementType::q4_k)).places.size(), 1U);
+  EXPECT_EQ(whole_attention_of(options_of(ElementType::q4_k)).sites.size(), 1U);
   for (const WeightRecipe& weights :
        {WeightRecipe(ElementType::float16), mixed({{"*v_proj*", ElementType::q6_k}}, ElementType::q4_k),
         mixed({{"*o_proj*", ElementType::float16}}, ElementType::q4_k)}) {
     const FusionFile plan = whole_attention_of(options_of(weights));
-    ASSERT_FALSE(plan.places.empty()) << weights.name();
-    for (const FusionFile::Entry& entry : plan.places) {
-      const std::vector<AlternativeFacts> ways = alternatives_of(entry.place.kernel);
+    ASSERT_FALSE(plan.sites.empty()) << weights.name();
+    for (const FusionFile::Entry& entry : plan.sites) {
+      const std::vector<AlternativeFacts> ways = alternatives_of(entry.site.kernel);
       const auto whole =
           std::ranges::find_if(ways, [](const AlternativeFacts& way) { return std::string(way.name) == "whole"; });
       ASSERT_NE(whole, ways.end());
-      EXPECT_FALSE(whole->fits(place_key(entry.place))) << entry.place.text();
+      EXPECT_FALSE(whole->fits(site_key(entry.site))) << entry.site.text();
     }
   }
 }

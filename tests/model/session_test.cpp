@@ -14,14 +14,14 @@
 namespace pascaline::testing {
 namespace {
 
-class SessionTest : public ::testing::Test {
+class ModelSessionTest : public ::testing::Test {
  protected:
   TemporaryFolder folder_;
 
-  SessionTest() { write_model_folder(folder_.path()); }
+  ModelSessionTest() { write_model_folder(folder_.path()); }
 
-  [[nodiscard]] SessionOptions options() const {
-    SessionOptions options;
+  [[nodiscard]] ModelSessionOptions options() const {
+    ModelSessionOptions options;
     options.model = folder_.path();
     options.device = "cpu";
     options.options.weights = options.options.cache = ElementType::float32;
@@ -30,7 +30,7 @@ class SessionTest : public ::testing::Test {
   }
   void expect_refused(const std::string& part) const {
     try {
-      const Session session(options());
+      const ModelSession session(options());
       ADD_FAILURE() << "opened, though " << part;
     } catch (const Error& error) {
       EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
@@ -44,8 +44,8 @@ class SessionTest : public ::testing::Test {
   static std::vector<ChatMessage> user(const std::string& text) { return {text_message(ChatRole::user, text)}; }
 };
 
-TEST_F(SessionTest, PiecesMakeTheText) {
-  Session session(options());
+TEST_F(ModelSessionTest, PiecesMakeTheText) {
+  ModelSession session(options());
   std::string pieces;
   const Answer answer = session.ask(user("hello there"), {}, greedy(12), [&](std::string_view piece) {
     pieces += piece;
@@ -59,21 +59,21 @@ TEST_F(SessionTest, PiecesMakeTheText) {
   EXPECT_EQ(cut.end, AnswerEnd::cancelled);
 }
 
-TEST_F(SessionTest, ItsMemoryStaysWithinTheLimit) {
-  SessionOptions limited = options();
+TEST_F(ModelSessionTest, ItsMemoryStaysWithinTheLimit) {
+  ModelSessionOptions limited = options();
   limited.memory_limit = std::uint64_t{64} << 20;
-  Session session(limited);
-  const Answer free_answer = Session(options()).ask(user("hello there"), {}, greedy(12));
+  ModelSession session(limited);
+  const Answer free_answer = ModelSession(options()).ask(user("hello there"), {}, greedy(12));
   EXPECT_EQ(session.ask(user("hello there"), {}, greedy(12)).tokens, free_answer.tokens);
   const PoolStatistics statistics = session.memory().statistics();
   EXPECT_GT(statistics.held_bytes, 0U);
   EXPECT_LE(statistics.peak_held_bytes, limited.memory_limit);
   limited.memory_limit = 50'000;
-  EXPECT_THROW(Session{limited}, OutOfMemoryError);
+  EXPECT_THROW(ModelSession{limited}, OutOfMemoryError);
 }
 
 // What a prompt with an image, and the tokens after it, ask of kernels, in order.
-std::vector<std::string> operations_of(Session& session) {
+std::vector<std::string> operations_of(ModelSession& session) {
   std::vector<std::string> operations;
   session.executor().observe([&](const ops::KernelProblem& problem) { operations.push_back(problem.named().text()); });
   const VisionConfig& vision = session.config().vision.value();
@@ -91,26 +91,26 @@ std::vector<std::string> operations_of(Session& session) {
   return operations;
 }
 
-TEST_F(SessionTest, OnlyObservedItAsksForTheSameOperations) {
-  SessionOptions computed = options();
+TEST_F(ModelSessionTest, OnlyObservedItAsksForTheSameOperations) {
+  ModelSessionOptions computed = options();
   computed.options.request = {.tokens = 64, .images = 1, .patches = 64, .longest_side = 8};
-  SessionOptions observed = computed;
+  ModelSessionOptions observed = computed;
   observed.device = "emulator";
   observed.observe_only = true;
   observed.options.fusion = Fusion::off;  // the processor has nothing to launch
   std::filesystem::remove(folder_ / "model.safetensors");
-  Session there(observed);
+  ModelSession there(observed);
   const std::vector<std::string> asked = operations_of(there);
   EXPECT_EQ(there.executor().computed(), 0U);
   EXPECT_FALSE(there.executor().on_processor());
   write_model_folder(folder_.path());
-  Session here(computed);
+  ModelSession here(computed);
   EXPECT_EQ(asked, operations_of(here));
   EXPECT_GT(asked.size(), 20U);
 }
 
 // 140 GB of weights.
-TEST_F(SessionTest, OnlyObservedAModelOfAnySizeFits) {
+TEST_F(ModelSessionTest, OnlyObservedAModelOfAnySizeFits) {
   nlohmann::json config = nlohmann::json::parse(bytes_of(folder_ / "config.json"));
   nlohmann::json& text = config.contains("text_config") ? config["text_config"] : config;
   text["hidden_size"] = 8192;
@@ -120,18 +120,18 @@ TEST_F(SessionTest, OnlyObservedAModelOfAnySizeFits) {
     config["vision_config"]["out_hidden_size"] = 8192;
   }
   write_bytes(folder_ / "config.json", config.dump());
-  SessionOptions observed = options();
+  ModelSessionOptions observed = options();
   observed.device = "emulator";
   observed.observe_only = true;
   observed.numbers_only = true;
   observed.options.request = {.tokens = 64, .images = 1, .patches = 64, .longest_side = 8};
-  Session session(observed);
+  ModelSession session(observed);
   EXPECT_GT(session.memory().statistics().held_bytes, std::uint64_t{100} << 30);
   EXPECT_GT(operations_of(session).size(), 80U * 8);
 }
 
-TEST_F(SessionTest, GoingOnIsReadingItAll) {
-  Session session(options());
+TEST_F(ModelSessionTest, GoingOnIsReadingItAll) {
+  ModelSession session(options());
   const Answer first = session.ask(user("one"), {}, greedy(5));
   ASSERT_EQ(first.end, AnswerEnd::max_tokens) << "for this test the answer must not end by itself";
   const Answer second = session.continue_chat(text_message(ChatRole::user, "two"), {}, greedy(8));
@@ -139,14 +139,14 @@ TEST_F(SessionTest, GoingOnIsReadingItAll) {
   all.insert(all.end(), first.tokens.begin(), first.tokens.end());
   const auto turn = encode_next_turn(session.tokenizer(), text_message(ChatRole::user, "two"));
   all.insert(all.end(), turn.begin(), turn.end());
-  Session other(options());
+  ModelSession other(options());
   EXPECT_EQ(other.complete(all, {}, greedy(8)).tokens, second.tokens);
   EXPECT_EQ(other.model().length(), session.model().length());
 }
 
 // The next turn sees what was shown, and nothing of the stop string or after it.
-TEST_F(SessionTest, AConversationGoesOnAfterAStopStringAsItWasShown) {
-  Session session(options());
+TEST_F(ModelSessionTest, AConversationGoesOnAfterAStopStringAsItWasShown) {
+  ModelSession session(options());
   const Answer free = session.ask(user("one"), {}, greedy(12));
   const Tokenizer& tokenizer = session.tokenizer();
   const std::vector<TokenId> prompt = encode_chat(tokenizer, user("one"));
@@ -193,12 +193,12 @@ TEST_F(SessionTest, AConversationGoesOnAfterAStopStringAsItWasShown) {
   EXPECT_GT(inside, 0) << "and within tokens";
 }
 
-TEST_F(SessionTest, EndTokensEndAnAnswer) {
-  Session plain(options());
+TEST_F(ModelSessionTest, EndTokensEndAnAnswer) {
+  ModelSession plain(options());
   const Answer free = plain.complete(std::vector<TokenId>{5, 6, 7}, {}, greedy(6));
   ASSERT_EQ(free.tokens.size(), 6);
   std::ofstream(folder_ / "generation_config.json") << nlohmann::json{{"eos_token_id", {free.tokens[3]}}};
-  Session session(options());
+  ModelSession session(options());
   const Answer answer = session.complete(std::vector<TokenId>{5, 6, 7}, {}, greedy(6));
   EXPECT_EQ(answer.end, AnswerEnd::end_token);
   const auto end = std::find(free.tokens.begin(), free.tokens.end(), free.tokens[3]);
@@ -206,7 +206,7 @@ TEST_F(SessionTest, EndTokensEndAnAnswer) {
 }
 
 // The tests' tokenizer has <|im_end|> as 738 and <|endoftext|> as 736.
-TEST_F(SessionTest, WithoutEndTokensTheTokenizersEndAnAnswer) {
+TEST_F(ModelSessionTest, WithoutEndTokensTheTokenizersEndAnAnswer) {
   nlohmann::json config = nlohmann::json::parse(read_file(folder_ / "config.json"));
   config["text_config"].erase("eos_token_id");
   write_bytes(folder_ / "config.json", config.dump());
@@ -226,17 +226,17 @@ TEST_F(SessionTest, WithoutEndTokensTheTokenizersEndAnAnswer) {
   EXPECT_EQ(ends(), std::vector<std::int64_t>{5}) << "the tokenizer is not asked";
 }
 
-TEST_F(SessionTest, WhereNothingEndsAnAnswerItIsSaidOnce) {
+TEST_F(ModelSessionTest, WhereNothingEndsAnAnswerItIsSaidOnce) {
   nlohmann::json config = nlohmann::json::parse(read_file(folder_ / "config.json"));
   config["text_config"].erase("eos_token_id");
   write_bytes(folder_ / "config.json", config.dump());
   for (const char* file : {"generation_config.json", "tokenizer.json"}) {
     std::filesystem::remove(folder_ / file);
   }
-  SessionOptions random = options();
+  ModelSessionOptions random = options();
   random.random_weights = true;
   ::testing::internal::CaptureStderr();
-  Session session(random);
+  ModelSession session(random);
   EXPECT_EQ(session.complete(std::vector<TokenId>{1, 2}, {}, greedy(20)).tokens.size(), 20);
   EXPECT_EQ(session.complete(std::vector<TokenId>{1, 2}, {}, greedy(3)).tokens.size(), 3);
   const std::string said = ::testing::internal::GetCapturedStderr();
@@ -244,17 +244,17 @@ TEST_F(SessionTest, WhereNothingEndsAnAnswerItIsSaidOnce) {
   EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
 }
 
-TEST_F(SessionTest, NumbersNeedNoEndAndNoGenerationConfig) {
+TEST_F(ModelSessionTest, NumbersNeedNoEndAndNoGenerationConfig) {
   nlohmann::json config = nlohmann::json::parse(read_file(folder_ / "config.json"));
   config["text_config"].erase("eos_token_id");
   write_bytes(folder_ / "config.json", config.dump());
   write_bytes(folder_ / "generation_config.json", R"({"num_beams": 4})");
   EXPECT_NO_THROW(ModelFolder(folder_.path(), ModelParts::numbers));
-  EXPECT_THROW((void)Session(options()).folder().default_sampling(1), Error) << "a request would use it";
+  EXPECT_THROW((void)ModelSession(options()).folder().default_sampling(1), Error) << "a request would use it";
 }
 
-TEST_F(SessionTest, ClearForgetsTheConversation) {
-  Session session(options());
+TEST_F(ModelSessionTest, ClearForgetsTheConversation) {
+  ModelSession session(options());
   const Answer first = session.complete(std::vector<TokenId>{5, 6, 7}, {}, greedy(6));
   EXPECT_GT(session.model().length(), 3);
   session.clear();
@@ -262,14 +262,14 @@ TEST_F(SessionTest, ClearForgetsTheConversation) {
   AnswerOptions fresh = greedy(6);
   fresh.sampling.repetition = 1.5F;
   const Answer again = session.complete(std::vector<TokenId>{5, 6, 7}, {}, fresh);
-  Session other(options());
+  ModelSession other(options());
   EXPECT_EQ(again.tokens, other.complete(std::vector<TokenId>{5, 6, 7}, {}, fresh).tokens);
 }
 
-TEST_F(SessionTest, WhatExceedsTheContextSaysWhatIsInUse) {
-  SessionOptions small = options();
+TEST_F(ModelSessionTest, WhatExceedsTheContextSaysWhatIsInUse) {
+  ModelSessionOptions small = options();
   small.options.context = 8;
-  Session session(small);
+  ModelSession session(small);
   const std::vector<std::int32_t> tokens{1, 2, 3, 4, 5};
   session.model().append({tokens, {}});
   try {
@@ -282,29 +282,29 @@ TEST_F(SessionTest, WhatExceedsTheContextSaysWhatIsInUse) {
   EXPECT_EQ(session.model().length(), 5);
 }
 
-TEST_F(SessionTest, FullContextEndsAnAnswer) {
-  SessionOptions small = options();
+TEST_F(ModelSessionTest, FullContextEndsAnAnswer) {
+  ModelSessionOptions small = options();
   small.options.context = 8;
-  Session session(small);
+  ModelSession session(small);
   const Answer answer = session.complete(std::vector<TokenId>{5, 6, 7}, {}, greedy(100));
   EXPECT_EQ(answer.end, AnswerEnd::context);
   EXPECT_EQ(answer.tokens.size(), 6) << "five that the context holds, and the one after them";
   EXPECT_THROW(session.complete(std::vector<TokenId>(9, 5), {}, greedy(1)), Error);
 }
 
-TEST_F(SessionTest, RandomWeightsNeedOnlyTheConfiguration) {
+TEST_F(ModelSessionTest, RandomWeightsNeedOnlyTheConfiguration) {
   for (const char* file : {"model.safetensors", "tokenizer.json", "preprocessor_config.json", "chat_template.json"}) {
     std::filesystem::remove(folder_ / file);
   }
-  SessionOptions random = options();
+  ModelSessionOptions random = options();
   random.random_weights = true;
-  Session session(random);
+  ModelSession session(random);
   EXPECT_EQ(session.complete(std::vector<TokenId>{1, 2}, {}, greedy(3)).tokens.size(), 3);
   EXPECT_THROW((void)session.tokenizer(), Error);
   EXPECT_THROW((void)session.folder().preprocessor(), Error);
 }
 
-TEST_F(SessionTest, DamagedFoldersAreRefused) {
+TEST_F(ModelSessionTest, DamagedFoldersAreRefused) {
   std::filesystem::resize_file(folder_ / "model.safetensors", 1000);
   expect_refused("model.safetensors");
   std::filesystem::remove(folder_ / "model.safetensors");
@@ -319,21 +319,21 @@ TEST_F(SessionTest, DamagedFoldersAreRefused) {
   expect_refused("config.json");
 }
 
-TEST_F(SessionTest, PreprocessorOfAnotherModelIsRefused) {
+TEST_F(ModelSessionTest, PreprocessorOfAnotherModelIsRefused) {
   std::string text = read_file(folder_ / "preprocessor_config.json");
   text.replace(text.find("\"patch_size\": 4"), 15, "\"patch_size\": 8");
   write_bytes(folder_ / "preprocessor_config.json", text);
   expect_refused("patches of");
 }
 
-TEST_F(SessionTest, OptionsAreRefusedBeforeTheWeightsAreOpened) {
+TEST_F(ModelSessionTest, OptionsAreRefusedBeforeTheWeightsAreOpened) {
   std::filesystem::remove(folder_ / "model.safetensors");
-  SessionOptions wrong = options();
+  ModelSessionOptions wrong = options();
   wrong.options.context = 4097;
   for (const bool random : {false, true}) {
     wrong.random_weights = random;
     try {
-      const Session session(wrong);
+      const ModelSession session(wrong);
       ADD_FAILURE() << "opened";
     } catch (const Error& error) {
       EXPECT_NE(std::string(error.what()).find("1 to 4096 (max_position_embeddings"), std::string::npos)
@@ -342,10 +342,10 @@ TEST_F(SessionTest, OptionsAreRefusedBeforeTheWeightsAreOpened) {
   }
 }
 
-TEST_F(SessionTest, LongPromptsCanBeInterrupted) {
-  SessionOptions small = options();
+TEST_F(ModelSessionTest, LongPromptsCanBeInterrupted) {
+  ModelSessionOptions small = options();
   small.options.chunk = 4;
-  Session session(small);
+  ModelSession session(small);
   AnswerOptions options = greedy(3);
   int asked = 0;
   options.interrupted = [&] { return ++asked > 2; };
@@ -357,14 +357,14 @@ TEST_F(SessionTest, LongPromptsCanBeInterrupted) {
   EXPECT_EQ(session.complete(std::vector<TokenId>(20, 5), {}, greedy(3)).tokens.size(), 3);
 }
 
-TEST_F(SessionTest, DevicesThatAreNotThere) {
-  SessionOptions wrong = options();
+TEST_F(ModelSessionTest, DevicesThatAreNotThere) {
+  ModelSessionOptions wrong = options();
   wrong.device = "cuda:99";
-  EXPECT_THROW(Session{wrong}, Error);
+  EXPECT_THROW(ModelSession{wrong}, Error);
   wrong.device = "gpu";
   std::filesystem::remove(folder_ / "model.safetensors");  // names are checked before weights
   try {
-    const Session session(wrong);
+    const ModelSession session(wrong);
     ADD_FAILURE() << "opened";
   } catch (const Error& error) {
     const std::string said = error.what();

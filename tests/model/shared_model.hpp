@@ -44,14 +44,14 @@ class SharedModelTest : public ::testing::Test {
     Executor executor;
     std::optional<Model> model;
   };
-  [[nodiscard]] std::unique_ptr<Home> made(const PlacementOptions& placement,
+  [[nodiscard]] std::unique_ptr<Home> made(const ResidencyOptions& residency,
                                            std::uint64_t limit = MemoryPool::kUnlimited) {
-    auto place = std::make_unique<Home>(*device_, limit);
+    auto where = std::make_unique<Home>(*device_, limit);
     ModelOptions options = options_;
-    options.placement = placement;
+    options.residency = residency;
     WeightSource source = hash_weights(config_);
-    place->model.emplace(place->executor, config_, source, options);
-    return place;
+    where->model.emplace(where->executor, config_, source, options);
+    return where;
   }
 
   // Logits of a prompt with an image, of one more turn of a conversation, and of tokens between them.

@@ -19,36 +19,36 @@ using Tokens = std::vector<std::int32_t>;
 
 struct SharedCase {
   const char* name;
-  PlacementOptions options;
+  ResidencyOptions options;
 };
 
 std::vector<SharedCase> shared_cases(std::int64_t layers) {
   std::vector<SharedCase> cases;
   for (const std::int64_t kept : {std::int64_t{1}, layers - 1}) {
-    cases.push_back({"processor", {kept, VisionPlace::device, Offload::processor}});
-    cases.push_back({"streamed", {kept, VisionPlace::device, Offload::stream}});
+    cases.push_back({"processor", {kept, VisionResidency::device, Offload::processor}});
+    cases.push_back({"streamed", {kept, VisionResidency::device, Offload::stream}});
   }
-  cases.push_back({"vision on the processor", {layers, VisionPlace::processor, Offload::automatic}});
-  cases.push_back({"nothing but the tower", {0, VisionPlace::device, Offload::processor}});
-  cases.push_back({"nothing", {0, VisionPlace::processor, Offload::processor}});
-  cases.push_back({"tower on the processor, layers streamed", {0, VisionPlace::processor, Offload::stream}});
-  cases.push_back({"tower streamed", {layers, VisionPlace::stream, Offload::automatic}});
-  cases.push_back({"tower streamed, layers on the processor", {1, VisionPlace::stream, Offload::processor}});
+  cases.push_back({"vision on the processor", {layers, VisionResidency::processor, Offload::automatic}});
+  cases.push_back({"nothing but the tower", {0, VisionResidency::device, Offload::processor}});
+  cases.push_back({"nothing", {0, VisionResidency::processor, Offload::processor}});
+  cases.push_back({"tower on the processor, layers streamed", {0, VisionResidency::processor, Offload::stream}});
+  cases.push_back({"tower streamed", {layers, VisionResidency::stream, Offload::automatic}});
+  cases.push_back({"tower streamed, layers on the processor", {1, VisionResidency::stream, Offload::processor}});
   return cases;
 }
 
 TEST_F(SharedModelTest, LogitsAreThoseOfOnePlaceWhereverTheLayersAre) {
   const auto whole = made({});
-  EXPECT_TRUE(whole->model->plan().placement.all_on_device());
+  EXPECT_TRUE(whole->model->plan().residency.all_on_device());
   const auto expected = logits_of(*whole->model);
   for (const SharedCase& each : shared_cases(config_.text.layers)) {
-    const auto place = made(each.options);
-    const Placement& placement = place->model->plan().placement;
-    EXPECT_EQ(placement.count(Place::device), static_cast<std::size_t>(*each.options.gpu_layers));
-    expect_alike(logits_of(*place->model), expected,
+    const auto where = made(each.options);
+    const ModelResidency& residency = where->model->plan().residency;
+    EXPECT_EQ(residency.count(Residency::device), static_cast<std::size_t>(*each.options.gpu_layers));
+    expect_alike(logits_of(*where->model), expected,
                  std::string(each.name) + ", " + std::to_string(*each.options.gpu_layers) + " on the device");
-    EXPECT_EQ(place->model->uses_graph(), placement.all_decodes_on_device()) << each.name;
-    EXPECT_FALSE(place->executor.fell_back());
+    EXPECT_EQ(where->model->uses_graph(), residency.all_decodes_on_device()) << each.name;
+    EXPECT_FALSE(where->executor.fell_back());
   }
 }
 
@@ -60,9 +60,9 @@ TEST_F(SharedModelTest, QuantizedWeightsAndInt8CacheGiveTheSame) {
     for (const Offload offload : {Offload::processor, Offload::stream}) {
       // Where sums differ in their last bits rounding to int8 may fall to the other side, and a step of so small a
       // model's activations is large.
-      expect_alike(logits_of(*made({2, VisionPlace::processor, offload})->model), expected, type, 5e-2F);
+      expect_alike(logits_of(*made({2, VisionResidency::processor, offload})->model), expected, type, 5e-2F);
     }
-    expect_alike(logits_of(*made({2, VisionPlace::device, Offload::stream})->model), expected, type);
+    expect_alike(logits_of(*made({2, VisionResidency::device, Offload::stream})->model), expected, type);
   }
 }
 
@@ -71,29 +71,29 @@ TEST_F(SharedModelTest, ALimitIsKeptByMovingLayers) {
   config_.text.intermediate = 1024;
   const auto whole = made({});
   const auto expected = logits_of(*whole->model);
-  const ModelPlan all = whole->model->plan();
+  const MemoryLayout all = whole->model->plan();
   std::size_t last = 5;
   for (const double share : {0.8, 0.5, 0.3}) {
     const auto limit = static_cast<std::uint64_t>(share * static_cast<double>(all.device_bytes));
     for (const Offload offload : {Offload::processor, Offload::stream, Offload::automatic}) {
-      PlacementOptions placement;
-      placement.offload = offload;
-      std::unique_ptr<Home> place;
+      ResidencyOptions residency;
+      residency.offload = offload;
+      std::unique_ptr<Home> where;
       try {
-        place = made(placement, limit);
+        where = made(residency, limit);
       } catch (const OutOfMemoryError& error) {
         EXPECT_EQ(offload, Offload::stream) << error.what() << "\nonly slots may be too large";
         continue;
       }
-      const Placement& got = place->model->plan().placement;
+      const ModelResidency& got = where->model->plan().residency;
       EXPECT_FALSE(got.all_on_device());
-      EXPECT_TRUE(place->model->plan().rates.has_value());
-      expect_alike(logits_of(*place->model), expected, std::to_string(share));
-      EXPECT_LE(place->pool.statistics().peak_held_bytes, limit);
-      EXPECT_GT(place->model->memory().host, 0U);
+      EXPECT_TRUE(where->model->plan().rates.has_value());
+      expect_alike(logits_of(*where->model), expected, std::to_string(share));
+      EXPECT_LE(where->pool.statistics().peak_held_bytes, limit);
+      EXPECT_GT(where->model->memory().host, 0U);
       if (offload == Offload::processor) {
-        EXPECT_LE(got.count(Place::device), last) << "less memory holds no more layers";
-        last = got.count(Place::device);
+        EXPECT_LE(got.count(Residency::device), last) << "less memory holds no more layers";
+        last = got.count(Residency::device);
       }
     }
   }
@@ -113,30 +113,30 @@ TEST_F(SharedModelTest, UntiedHeadsAndFloat16) {
 TEST_F(SharedModelTest, GoldenLogitsWithEachPartElsewhere) {
   for (const Offload offload : {Offload::processor, Offload::stream}) {
     GoldenTolerance tolerance;
-    tolerance.placement = {1, VisionPlace::processor, offload};
-    Home place(*device_, MemoryPool::kUnlimited);
-    check_golden(place.executor, golden_model_a(), tolerance);
+    tolerance.residency = {1, VisionResidency::processor, offload};
+    Home where(*device_, MemoryPool::kUnlimited);
+    check_golden(where.executor, golden_model_a(), tolerance);
   }
 }
 
 TEST_F(SharedModelTest, OperationsOfBothPlacesAreObserved) {
-  const auto count = [&](const PlacementOptions& placement) {
-    const auto place = made(placement);
+  const auto count = [&](const ResidencyOptions& residency) {
+    const auto where = made(residency);
     int told = 0;
     // Rows are rounded as a step of their own only on a device.
-    place->executor.observe(
+    where->executor.observe(
         [&](const ops::KernelProblem& problem) { told += problem.kernel().text() == "quantize" ? 0 : 1; });
-    (void)place->model->append({Tokens(20, 7), {}});
+    (void)where->model->append({Tokens(20, 7), {}});
     return told;
   };
   const int whole = count({});
-  EXPECT_EQ(count({2, VisionPlace::automatic, Offload::processor}), whole);
+  EXPECT_EQ(count({2, VisionResidency::automatic, Offload::processor}), whole);
   options_.weights = ElementType::q4_k;
-  EXPECT_EQ(count({2, VisionPlace::automatic, Offload::processor}), count({}));
+  EXPECT_EQ(count({2, VisionResidency::automatic, Offload::processor}), count({}));
 }
 
 TEST_F(SharedModelTest, WantOfMemoryWhileLoadingLeavesNothing) {
-  Home place(*device_, std::uint64_t{64} << 20);
+  Home where(*device_, std::uint64_t{64} << 20);
   RawBuffer taken;
   const WeightSource good = hash_weights(config_);
   WeightSource source(good.tensors(),
@@ -144,19 +144,19 @@ TEST_F(SharedModelTest, WantOfMemoryWhileLoadingLeavesNothing) {
                         static std::mutex mutex;
                         const std::lock_guard lock(mutex);
                         if (!taken) {
-                          taken = place.pool.allocate_raw(place.pool.state().free_bytes - 4096);
+                          taken = where.pool.allocate_raw(where.pool.state().free_bytes - 4096);
                         }
                         good.read(good.tensors()[index], type, first, out);
                       });
-  options_.placement = {2, VisionPlace::processor, Offload::stream};
+  options_.residency = {2, VisionResidency::processor, Offload::stream};
   try {
-    place.model.emplace(place.executor, config_, source, options_);
+    where.model.emplace(where.executor, config_, source, options_);
     FAIL() << "made";
   } catch (const Error& error) {
     EXPECT_TRUE(is_out_of_memory(error)) << error.what();
     EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
   }
-  EXPECT_EQ(place.pool.statistics().live_buffers, 1U) << "only what the test took";
+  EXPECT_EQ(where.pool.statistics().live_buffers, 1U) << "only what the test took";
 }
 
 // Of which some calls fail.
@@ -179,18 +179,18 @@ class FailingMemory : public ManualMemory {
   }
 };
 
-Placement mixed_placement() {
-  Placement placement = Placement::on_device(5);
-  placement.layers[1] = placement.layers[3] = Place::streamed;
-  placement.layers[4] = Place::processor;
-  placement.vision = Place::streamed;
-  placement.tower.assign(5, Place::streamed);
-  placement.tower[1] = Place::device;
-  return placement;
+ModelResidency mixed_residency() {
+  ModelResidency residency = ModelResidency::on_device(5);
+  residency.layers[1] = residency.layers[3] = Residency::streamed;
+  residency.layers[4] = Residency::processor;
+  residency.vision = Residency::streamed;
+  residency.tower.assign(5, Residency::streamed);
+  residency.tower[1] = Residency::device;
+  return residency;
 }
 
 TEST_F(SharedModelTest, EveryFailingAllocationLeavesNothing) {
-  const Placement placement = mixed_placement();
+  const ModelResidency residency = mixed_residency();
   int failures = 0;
   for (int left = 0; left < 1000; ++left) {
     FailingMemory memory;
@@ -199,7 +199,7 @@ TEST_F(SharedModelTest, EveryFailingAllocationLeavesNothing) {
     WeightSource source = hash_weights(config_);
     try {
       const DeviceWeights weights =
-          load_weights(config_, source, {&memory, &host, &placement}, ElementType::float32, 1);
+          load_weights(config_, source, {&memory, &host, &residency}, ElementType::float32, 1);
       break;
     } catch (const Error&) {
       ++failures;
@@ -212,11 +212,11 @@ TEST_F(SharedModelTest, EveryFailingAllocationLeavesNothing) {
 }
 
 TEST_F(SharedModelTest, PageLockedMemoryThatIsRefusedIsPlain) {
-  const Placement placement = mixed_placement();
+  const ModelResidency residency = mixed_residency();
   FailingMemory memory;
   const auto loaded = [&] {
     WeightSource source = hash_weights(config_);
-    return load_weights(config_, source, {&memory, &device_->memory(), &placement}, ElementType::float32, 1);
+    return load_weights(config_, source, {&memory, &device_->memory(), &residency}, ElementType::float32, 1);
   };
   const DeviceWeights pinned = loaded();
   EXPECT_EQ(pinned.not_pinned_bytes, 0U);

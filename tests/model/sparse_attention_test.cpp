@@ -154,16 +154,16 @@ TEST_F(SparseModelTest, ATokenBehindAllWindowsChangesNothing) {
   EXPECT_EQ(before.back(), after.back());
 }
 
-TEST_F(SparseModelTest, PlacesGiveTheSame) {
+TEST_F(SparseModelTest, SitesGiveTheSame) {
   for (const char* attention : {"window=20,sinks=4", "strided=3,window=12,block=16"}) {
     options_.attention = parse_attention(attention);
     const auto whole = made({});
     const auto expected = logits_of(*whole->model);
     for (const auto& [layers, offload] : {std::pair{1, Offload::processor}, {2, Offload::stream}}) {
-      PlacementOptions placement;
-      placement.gpu_layers = layers;
-      placement.offload = offload;
-      const auto other = made(placement);
+      ResidencyOptions residency;
+      residency.gpu_layers = layers;
+      residency.offload = offload;
+      const auto other = made(residency);
       expect_alike(logits_of(*other->model), expected, std::string(attention) + " with " + std::to_string(layers));
     }
   }
@@ -175,16 +175,16 @@ TEST_F(SparseModelTest, QuantizedWeightsAndInt8CacheGiveTheSameInAnyPlace) {
   options_.cache = ElementType::int8;
   const auto whole = made({});
   const auto expected = logits_of(*whole->model);
-  PlacementOptions placement;
-  placement.gpu_layers = 2;
-  placement.offload = Offload::stream;
-  const auto streamed = made(placement);
+  ResidencyOptions residency;
+  residency.gpu_layers = 2;
+  residency.offload = Offload::stream;
+  const auto streamed = made(residency);
   expect_alike(logits_of(*streamed->model), expected, "streamed");
   // Where sums differ in their last bits rounding to int8 may fall to the other side, and a step of so small a model's
   // activations is large.
-  placement.gpu_layers = 0;
-  placement.offload = Offload::processor;
-  const auto other = made(placement);
+  residency.gpu_layers = 0;
+  residency.offload = Offload::processor;
+  const auto other = made(residency);
   expect_alike(logits_of(*other->model), expected, "on the processor", 0.1F);
   options_.attention = {};
   const auto dense = logits_of(*made({})->model);
@@ -229,13 +229,13 @@ TEST_F(SparseModelTest, ChosenBlocksOfTokensAreThoseOfEveryPlace) {
   options_.attention = parse_attention("topk=40%,block=16");
   const auto whole = made({});
   const auto expected = logits_of(*whole->model);
-  PlacementOptions placement;
-  placement.gpu_layers = 1;
-  placement.offload = Offload::processor;
-  const auto shared = made(placement);
+  ResidencyOptions residency;
+  residency.gpu_layers = 1;
+  residency.offload = Offload::processor;
+  const auto shared = made(residency);
   expect_alike(logits_of(*shared->model), expected, "with a layer");
-  placement.offload = Offload::stream;
-  const auto streamed = made(placement);
+  residency.offload = Offload::stream;
+  const auto streamed = made(residency);
   expect_alike(logits_of(*streamed->model), expected, "streamed");
   options_.graphs = false;
   const auto launched = made({});

@@ -69,16 +69,16 @@ TEST_F(StreamedTowerTest, FeaturesAndLogitsAreExactlyThoseOfTheTowerOnTheDevice)
     const auto whole = made({});
     const auto features = features_of(*whole->model);
     const auto logits = logits_of(*whole->model);
-    for (const PlacementOptions& options :
-         {PlacementOptions{5, VisionPlace::stream, Offload::automatic}, {2, VisionPlace::stream, Offload::stream}}) {
+    for (const ResidencyOptions& options : {ResidencyOptions{5, VisionResidency::stream, Offload::automatic},
+                                            {2, VisionResidency::stream, Offload::stream}}) {
       const auto home = made(options);
-      const Placement& placement = home->model->plan().placement;
-      ASSERT_EQ(placement.vision, Place::streamed);
-      EXPECT_EQ(placement.streamed_of_tower(), 7U);
+      const ModelResidency& residency = home->model->plan().residency;
+      ASSERT_EQ(residency.vision, Residency::streamed);
+      EXPECT_EQ(residency.streamed_of_tower(), 7U);
       EXPECT_EQ(features_of(*home->model), features) << type << ", " << *options.gpu_layers;
-      ASSERT_EQ(placement.head, Place::device) << "it is rounded otherwise on the processor";
+      ASSERT_EQ(residency.head, Residency::device) << "it is rounded otherwise on the processor";
       EXPECT_EQ(logits_of(*home->model), logits) << type << ", " << *options.gpu_layers;
-      EXPECT_EQ(home->model->uses_graph(), placement.all_decodes_on_device());
+      EXPECT_EQ(home->model->uses_graph(), residency.all_decodes_on_device());
       EXPECT_FALSE(home->executor.fell_back());
     }
   }
@@ -94,25 +94,25 @@ TEST_F(StreamedTowerTest, PartsThatFitStayAndTheLimitIsKept) {
   const auto whole = made({});
   const auto features = features_of(*whole->model);
   const auto logits = logits_of(*whole->model);
-  const ModelPlan all = whole->model->plan();
+  const MemoryLayout all = whole->model->plan();
   std::size_t partly = 0;
   for (const double share : {0.95, 0.85, 0.7}) {
     const auto limit = static_cast<std::uint64_t>(share * static_cast<double>(all.device_bytes));
     // As a card does, whose processor is slow.
-    const PlaceRates rates{10e9, 5e9, 20e9, 100e9, 1000e9};
-    PlacementSizes sizes = all.sizes;
+    const ResidencyRates rates{10e9, 5e9, 20e9, 100e9, 1000e9};
+    ResidencySizes sizes = all.sizes;
     sizes.reserve = limit / 16;
-    const auto choices = place_model(sizes, {}, rates, limit);
+    const auto choices = residency_choices(sizes, {}, rates, limit);
     ASSERT_FALSE(choices.empty());
-    const Placement& chosen = choices.front().placement;
-    ASSERT_EQ(chosen.vision, Place::streamed) << share;
+    const ModelResidency& chosen = choices.front().residency;
+    ASSERT_EQ(chosen.vision, Residency::streamed) << share;
     partly += chosen.streamed_of_tower() < chosen.tower.size() ? 1 : 0;
     const auto home = made({}, limit);  // whatever is measured here
-    const ModelPlan& plan = home->model->plan();
-    EXPECT_EQ(plan.device_bytes, device_bytes(plan.sizes, plan.placement, plan.filled_device));
+    const MemoryLayout& plan = home->model->plan();
+    EXPECT_EQ(plan.device_bytes, device_bytes(plan.sizes, plan.residency, plan.filled_device));
     EXPECT_LE(plan.device_bytes, limit);
-    if (plan.placement.vision == Place::streamed && plan.placement.head == Place::device &&
-        plan.placement.count(Place::processor) == 0) {
+    if (plan.residency.vision == Residency::streamed && plan.residency.head == Residency::device &&
+        plan.residency.count(Residency::processor) == 0) {
       EXPECT_EQ(features_of(*home->model), features) << share;
       EXPECT_EQ(logits_of(*home->model), logits) << share;
     } else {
@@ -129,11 +129,11 @@ TEST_F(StreamedTowerTest, PlannedBytesAreThoseThatAreTaken) {
   config_.text.hidden = config_.vision->out_hidden = 256;
   options_.request = {.tokens = 90, .images = 1, .patches = 24, .longest_side = 6, .all_logits = true, .is_all = true};
   for (const std::int64_t kept : {std::int64_t{5}, std::int64_t{2}}) {
-    const auto home = made({kept, VisionPlace::stream, Offload::stream});
-    const ModelPlan& plan = home->model->plan();
+    const auto home = made({kept, VisionResidency::stream, Offload::stream});
+    const MemoryLayout& plan = home->model->plan();
     (void)logits_of(*home->model);
     const ModelMemory memory = home->model->memory();
-    const std::uint64_t slots = slot_bytes(plan.sizes, plan.placement);
+    const std::uint64_t slots = slot_bytes(plan.sizes, plan.residency);
     EXPECT_EQ(bytes_of_part(plan.device, "slots for "), slots);
     EXPECT_GT(slots, 0U);
     std::uint64_t sum = 0;
@@ -143,12 +143,12 @@ TEST_F(StreamedTowerTest, PlannedBytesAreThoseThatAreTaken) {
     }
     EXPECT_EQ(sum, plan.device_bytes);
     EXPECT_EQ(bytes_of_part(plan.host, "weights of the vision tower to be streamed in float32, page-locked"),
-              plan.sizes.tower_bytes(plan.placement, Place::streamed));
+              plan.sizes.tower_bytes(plan.residency, Residency::streamed));
     const std::uint64_t rounding = plan.device.back().bytes;  // of small tensors
     const double taken = static_cast<double>(memory.weights + memory.activations + memory.cache);
     EXPECT_NEAR(taken / static_cast<double>(plan.device_bytes - rounding), 1, 0.03) << kept;
     EXPECT_NEAR(static_cast<double>(memory.host) / static_cast<double>(plan.host_bytes), 1, 0.03) << kept;
-    const auto exact = made({kept, VisionPlace::stream, Offload::stream}, plan.device_bytes);
+    const auto exact = made({kept, VisionResidency::stream, Offload::stream}, plan.device_bytes);
     (void)logits_of(*exact->model);
     EXPECT_LE(exact->pool.statistics().peak_held_bytes, plan.device_bytes);
     const auto whole = made({});
@@ -159,7 +159,7 @@ TEST_F(StreamedTowerTest, PlannedBytesAreThoseThatAreTaken) {
 TEST_F(StreamedTowerTest, WantOfMemoryWhileEncodingDoesNoHarm) {
   const auto whole = made({});
   const auto expected = features_of(*whole->model);
-  const auto home = made({3, VisionPlace::stream, Offload::stream}, std::uint64_t{64} << 20);
+  const auto home = made({3, VisionResidency::stream, Offload::stream}, std::uint64_t{64} << 20);
   const Image image(config_.vision.value(), 4, 6, 1);
   {
     const RawBuffer taken = home->pool.allocate_raw(home->pool.state().free_bytes);
@@ -172,7 +172,7 @@ TEST_F(StreamedTowerTest, WantOfMemoryWhileEncodingDoesNoHarm) {
 TEST_F(StreamedTowerTest, AnImageThatFailedInTheMiddleDoesNoHarm) {
   const auto whole = made({});
   const auto expected = features_of(*whole->model);
-  const auto home = made({3, VisionPlace::stream, Offload::stream});
+  const auto home = made({3, VisionResidency::stream, Offload::stream});
   const Image image(config_.vision.value(), 4, 6, 3);
   int told = 0;
   home->executor.observe([&](const ops::KernelProblem&) { ++told; });

@@ -9,7 +9,7 @@
 #include "core/space/code_words.hpp"
 #include "core/util/counted.hpp"
 #include "core/version.hpp"
-#include "model/fusion/place_space.hpp"
+#include "model/fusion/site_space.hpp"
 #include "runtime/dispatch/identity.hpp"
 #include "runtime/dispatch/planner.hpp"
 #include "tuner/bundle/bundle_plan.hpp"
@@ -74,16 +74,16 @@ class BundleMaker {
     for (std::size_t i = 0; i < kernels_.size(); ++i) {
       plan_kernel(kernels_[i], problems[i]);
     }
-    const auto places = std::count_if(target_.winners.begin(), target_.winners.end(),
-                                      [](const Winner& winner) { return is_place(winner.kernel.name); });
-    if (places > 0) {
+    const auto sites = std::count_if(target_.winners.begin(), target_.winners.end(),
+                                     [](const Winner& winner) { return is_site(winner.kernel.name); });
+    if (sites > 0) {
       warn(
-          fmt::format("the winners of {} of models are left out: a bundle has kernels only, and with it places are "
+          fmt::format("the winners of {} of models are left out: a bundle has kernels only, and with it sites are "
                       "computed as is estimated, or as --fusion FILE says",
-                      counted(places, "place")));
+                      counted(sites, "site")));
     }
     for (const Winner& winner : target_.winners) {
-      if (is_place(winner.kernel.name)) {
+      if (is_site(winner.kernel.name)) {
         continue;
       }
       if (!std::binary_search(names.begin(), names.end(), winner.kernel.name)) {

@@ -26,7 +26,7 @@ std::uint64_t number_wanted(const SearchDomain& domain, const BoundSpace& bound,
 // Compiles `wanted` configurations, which `next` gives one after the other until it has no more.
 void compile_each(const BoundSpace& bound, const VariantOptions& options, std::uint64_t wanted,
                   const std::function<std::optional<Config>()>& next,
-                  const std::function<void(const VariantPlan&)>& begin,
+                  const std::function<void(const VariantCount&)>& begin,
                   const std::function<void(const CompiledVariant&)>& each, const std::atomic<bool>& stop) {
   const CompilerChoice compilers = variant_compilers(options.architecture, options.nvrtc);
   const bool on_host = is_emulator_name(options.architecture);
@@ -104,7 +104,7 @@ CompilerChoice variant_compilers(const std::string& architecture, const std::str
 }
 
 void compile_variants(const BoundSpace& bound, const VariantOptions& options,
-                      const std::function<void(const VariantPlan&)>& begin,
+                      const std::function<void(const VariantCount&)>& begin,
                       const std::function<void(const CompiledVariant&)>& each, const std::atomic<bool>& stop) {
   const StopCheck check = stop_check(stop);
   const SearchDomain domain(bound, SearchDomain::kMaxTuples, check);
@@ -126,7 +126,7 @@ void compile_variants(const BoundSpace& bound, const VariantOptions& options, co
   std::size_t index = 0;
   const auto next = [&] { return index < configs.size() ? std::optional(configs[index++]) : std::nullopt; };
   compile_each(
-      bound, options, configs.size(), next, [](const VariantPlan&) {}, each, stop);
+      bound, options, configs.size(), next, [](const VariantCount&) {}, each, stop);
 }
 
 bool needs_reference_code(const Reference& reference, bool on_host) noexcept {

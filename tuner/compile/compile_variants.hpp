@@ -37,7 +37,7 @@ struct CompiledVariant {
 };
 
 /// The compilers that do it, and how many variants there are.
-struct VariantPlan {
+struct VariantCount {
   CompilerChoice compilers{};
   std::uint64_t variants = 0;  ///< of all compilers
 };
@@ -53,7 +53,7 @@ struct VariantPlan {
 /// variant as it finishes. Throws NvrtcError if no NVRTC knows the architecture, SpaceError if nothing is valid, and
 /// StoppedError if `stop` is set before the variants are counted; later it ends the call.
 void compile_variants(const BoundSpace& bound, const VariantOptions& options,
-                      const std::function<void(const VariantPlan&)>& begin,
+                      const std::function<void(const VariantCount&)>& begin,
                       const std::function<void(const CompiledVariant&)>& each, const std::atomic<bool>& stop);
 
 /// The same of given valid configurations, each once; `limit` and `seed` do not matter. Throws NvrtcError likewise.

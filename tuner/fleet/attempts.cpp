@@ -21,8 +21,8 @@ namespace pascaline {
 namespace {
 
 constexpr std::size_t kLargestAttempt = 1 << 16;
-constexpr int kMostAttempts = 100'000;
-constexpr int kMostFailures = 2;
+constexpr int kMaxAttempts = 100'000;
+constexpr int kMaxFailures = 2;
 
 std::filesystem::path attempt_file(const std::filesystem::path& folder, int shard, int number) {
   return folder / fmt::format("shard-{:04}.attempt-{}.json", shard, number);
@@ -198,7 +198,7 @@ bool may_pass(const std::vector<Attempt>& attempts, int shard) {
       }
     }
   }
-  return failures < kMostFailures;
+  return failures < kMaxFailures;
 }
 
 bool is_lost(const Attempt& attempt, double lost_after_s) {
@@ -222,8 +222,8 @@ ShardClaim::ShardClaim(const std::filesystem::path& folder, int shard, double lo
   }
   attempt_.shard = shard;
   attempt_.number = last ? last->number + 1 : 1;
-  if (attempt_.number > kMostAttempts) {
-    throw Error(fmt::format("shard {} was begun {} times already; look into its log in {}", shard, kMostAttempts,
+  if (attempt_.number > kMaxAttempts) {
+    throw Error(fmt::format("shard {} was begun {} times already; look into its log in {}", shard, kMaxAttempts,
                             folder.string()));
   }
   attempt_.host = host_name();

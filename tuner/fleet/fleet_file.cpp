@@ -136,8 +136,8 @@ PlannedProblem problem_from(const JsonNode& node, const nlohmann::ordered_json& 
 void read_shards(const JsonNode& node, const nlohmann::ordered_json& in_order, Fleet& fleet) {
   const JsonNode shards = node.at("shards");
   const std::size_t count = shards.array_size();
-  if (count < 1 || count > static_cast<std::size_t>(kMostShards)) {
-    shards.fail(fmt::format("a fleet has 1 to {} shards", kMostShards));
+  if (count < 1 || count > static_cast<std::size_t>(kMaxFleetShards)) {
+    shards.fail(fmt::format("a fleet has 1 to {} shards", kMaxFleetShards));
   }
   for (std::size_t i = 0; i < count; ++i) {
     const JsonNode shard = shards.at(i);

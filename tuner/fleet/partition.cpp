@@ -96,7 +96,7 @@ std::vector<int> wanted_parts(const Pieces& whole, const std::vector<Space>& spa
   for (std::size_t i = 0; i < whole.costs.size(); ++i) {
     const double size = space_of(spaces, whole.problems[i].problem.kernel).raw_size();
     const double most =
-        std::min(std::min(size, static_cast<double>(trials)) / kLeastTrialsOfAPart, static_cast<double>(count));
+        std::min(std::min(size, static_cast<double>(trials)) / kMinTrialsOfAPart, static_cast<double>(count));
     parts.push_back(std::max(1, static_cast<int>(std::min(std::ceil(whole.costs[i] / share), std::floor(most)))));
   }
   return parts;
@@ -175,7 +175,7 @@ DividedWork divide(std::span<const SweepProblem> problems, const std::vector<Spa
         "{} are more than there is to divide: the plan has {}, and a problem is shared only in parts of {} trials or "
         "more; "
         "give at most {}",
-        counted(count, "shard"), counted(to_tune.size(), "problem"), kLeastTrialsOfAPart, divided.problems.size()));
+        counted(count, "shard"), counted(to_tune.size(), "problem"), kMinTrialsOfAPart, divided.problems.size()));
   }
   const auto parts_of_whole = partition(whole.costs, count);
   const auto parts_of_divided = partition(divided.costs, count, divided.origins);

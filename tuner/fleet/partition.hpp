@@ -28,7 +28,7 @@ namespace pascaline {
 [[nodiscard]] std::string fleet_id(std::span<const SweepProblem> problems, const SweepOptions& options, int count);
 
 /// A search of fewer trials learns too little for what dividing it saves.
-inline constexpr int kLeastTrialsOfAPart = 20;
+inline constexpr int kMinTrialsOfAPart = 20;
 
 /// A sweep's problems, divided.
 struct DividedWork {
@@ -38,7 +38,7 @@ struct DividedWork {
 };
 
 /// Divides problems among `count` shards by their expected cost. Where some would take longer than a shard's share of
-/// the whole, their spaces are divided into parts (SweepProblem::part) of at least `kLeastTrialsOfAPart` trials, for
+/// the whole, their spaces are divided into parts (SweepProblem::part) of at least `kMinTrialsOfAPart` trials, for
 /// several shards, if that makes the longest shard shorter by a tenth. A shape in between goes where the nearest
 /// problem of its kernel and types is, as it is tuned from what is known there. Throws Error if there are more shards
 /// than problems and parts of them, or a problem's kernel has no space.

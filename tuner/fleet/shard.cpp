@@ -32,8 +32,8 @@ Shard parse_shard(std::string_view text) {
   if (!index || !count) {
     throw Error(fmt::format("'{}' is not a shard: give it as i/N, as 2/4 for the second of four", text));
   }
-  if (*count < 1 || *count > kMostShards) {
-    throw Error(fmt::format("'{}': a sweep is divided into 1 to {} shards, not {}", text, kMostShards, *count));
+  if (*count < 1 || *count > kMaxFleetShards) {
+    throw Error(fmt::format("'{}': a sweep is divided into 1 to {} shards, not {}", text, kMaxFleetShards, *count));
   }
   if (*index < 1 || *index > *count) {
     throw Error(
@@ -70,7 +70,7 @@ std::optional<ShardIdentity> shard_of_options(const std::string& options_json) {
   }
   const auto of = count->get<std::int64_t>();
   const auto number = index->get<std::int64_t>();
-  if (of < 1 || of > kMostShards || number < 1 || number > of) {
+  if (of < 1 || of > kMaxFleetShards || number < 1 || number > of) {
     return std::nullopt;
   }
   return ShardIdentity{fleet->get<std::string>(), {static_cast<int>(number), static_cast<int>(of)}};

@@ -9,7 +9,7 @@
 namespace pascaline {
 
 /// The most shards that a sweep is divided into.
-inline constexpr int kMostShards = 10000;
+inline constexpr int kMaxFleetShards = 10000;
 
 /// Which part of a sweep: shard `index` of `count`, from 1.
 struct Shard {

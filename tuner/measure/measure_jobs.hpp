@@ -25,7 +25,7 @@ struct MeasureClientOptions {
   std::string target;             ///< empty: the device's own architecture
   std::filesystem::path program;  ///< the pascaline executable
   std::filesystem::path sensors;  ///< a trace that stands for the card's sensors; empty: the card's own
-  DispatcherOptions kernels{};    ///< of places of models
+  DispatcherOptions kernels{};    ///< of sites of models
   MeasureOptions measure;
   GovernorOptions governor;
   double kernel_timeout_s = 60;  ///< of a launch while nothing is known of how long they take

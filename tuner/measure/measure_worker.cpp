@@ -10,7 +10,7 @@
 #include "core/error.hpp"
 #include "core/util/process.hpp"
 #include "core/util/worker_pool.hpp"
-#include "model/fusion/place_space.hpp"
+#include "model/fusion/site_space.hpp"
 #include "runtime/device/compile.hpp"
 #include "runtime/dispatch/planner.hpp"
 #include "runtime/thermal/sensor_trace.hpp"
@@ -84,7 +84,7 @@ class MeasureServer {
   MessageWriter& writer_;
   double told_waited_s_ = 0;
   std::unique_ptr<Device> device_;
-  TargetPlan plan_;
+  CompileTarget plan_;
   MeasureOptions measure_;
   DispatcherOptions kernels_;
   std::optional<DeviceMonitor> monitor_;
@@ -98,7 +98,7 @@ class MeasureServer {
 void MeasureServer::setup(const json& message) {
   const auto start = Clock::now();
   device_ = open_device(message.at("device").get<std::string>());
-  plan_ = plan_target(device_->info(), message.at("target").get<std::string>());
+  plan_ = compile_target(device_->info(), message.at("target").get<std::string>());
   if (!message.at("database").is_null()) {
     kernels_.database = message.at("database").get<std::string>();
   }
@@ -147,7 +147,7 @@ void MeasureServer::problem(const json& message) {
   };
   try {
     const auto seed = message.at("seed").get<std::uint64_t>();
-    if (is_place(space_->kernel)) {
+    if (is_site(space_->kernel)) {
       runner_.emplace(*monitor_, *bound_, kernels_, measure_, seed);
     } else {
       runner_.emplace(*monitor_, *bound_, std::move(reference), measure_, seed);
@@ -166,7 +166,7 @@ void MeasureServer::problem(const json& message) {
   } catch (const OutOfMemoryError& error) {
     return refuse(error);
   } catch (const Error& error) {
-    if (!is_place(space_->kernel)) {
+    if (!is_site(space_->kernel)) {
       throw;
     }
     return refuse(error);  // no kernel, or no memory, for its operations

@@ -5,7 +5,7 @@ namespace pascaline {
 /// The loop of the process that owns a device on behalf of a sweep: frames (`frames.hpp`) on stdin and stdout until
 /// stdin ends. It is told, in this order,
 ///
-///   setup    device, target, database (path or null), kernels, spaces, nvrtc, cache: of the kernels of models' places;
+///   setup    device, target, database (path or null), kernels, spaces, nvrtc, cache: of the kernels of models' sites;
 ///            measure, governor, sensors (path of a trace, or empty), ends_at_s: when this process is
 ///            to have stopped measuring and waiting, by the system's steady clock, or null; as in the two below
 ///   problem  space (its JSON), name (of the space's file), values (of dimensions and types), reference (a Binary or

@@ -9,7 +9,7 @@
 #include "core/error.hpp"
 #include "core/util/hash.hpp"
 #include "core/util/statistics.hpp"
-#include "model/fusion/place_space.hpp"
+#include "model/fusion/site_space.hpp"
 #include "tuner/measure/agreement.hpp"
 #include "tuner/measure/trial_setup.hpp"
 
@@ -37,9 +37,9 @@ TrialRunner::TrialRunner(DeviceMonitor& monitor, const BoundSpace& space, const 
                          MeasureOptions options, std::uint64_t seed)
     : TrialRunner(monitor, space, ReferenceRun{reference, untuned_config(space)}, options, seed) {}
 
-TrialRunner::TrialRunner(DeviceMonitor& monitor, const BoundSpace& place, DispatcherOptions kernels,
+TrialRunner::TrialRunner(DeviceMonitor& monitor, const BoundSpace& site, DispatcherOptions kernels,
                          MeasureOptions options, std::uint64_t seed)
-    : TrialRunner(monitor, place, std::nullopt, options, seed) {
+    : TrialRunner(monitor, site, std::nullopt, options, seed) {
   kernels_ = std::move(kernels);
 }
 
@@ -61,7 +61,7 @@ void TrialRunner::phase(std::string_view name) const {
 }
 
 void TrialRunner::prepare() {
-  if (data_ || place_) {
+  if (data_ || site_) {
     return;
   }
   if (reference_) {
@@ -69,9 +69,9 @@ void TrialRunner::prepare() {
   }
   phase("inputs");
   if (kernels_) {
-    auto place = std::make_unique<PlaceBench>(*device_, *kernels_, space_->problem(), seed_);
-    place->prepare();
-    place_ = std::move(place);
+    auto site = std::make_unique<SiteBench>(*device_, *kernels_, space_->problem(), seed_);
+    site->prepare();
+    site_ = std::move(site);
     return;
   }
   data_.emplace(*device_, *space_, reference_ ? device_->load(reference_->binary) : Kernel(),
@@ -100,13 +100,13 @@ void TrialRunner::refresh_inputs() {
 TrialRunner::Ready TrialRunner::make_ready(const Config& config, const Binary& binary) {
   prepare();
   phase("load");
-  if (place_) {
+  if (site_) {
     const std::string alternative = alternative_of(config);
-    if (const auto why = place_->build(alternative)) {
+    if (const auto why = site_->build(alternative)) {
       throw EmulatorError(why->second);
     }
-    place_->run(alternative);
-    return {config, Kernel(), Geometry(), std::nullopt, place_->record(alternative)};
+    site_->run(alternative);
+    return {config, Kernel(), Geometry(), std::nullopt, site_->record(alternative)};
   }
   const auto load = [&]() -> Ready {
     return {config, device_->load(binary), space_->geometry(space_->space().launch, config),
@@ -158,8 +158,8 @@ void TrialRunner::run_compiled(Trial& trial, const Binary& binary, double best_u
   }
   trial.status = TrialStatus::launch_failed;
   try {
-    if (place_) {
-      build_and_time_place(trial, best_us);
+    if (site_) {
+      build_and_time_site(trial, best_us);
     } else {
       load_verify_measure(trial, binary, best_us);
     }
@@ -331,38 +331,38 @@ bool TrialRunner::check_launch(Trial& trial, const Ready& ready) {
   return true;
 }
 
-// A place is verified before its chain is recorded, which must have run once.
-void TrialRunner::build_and_time_place(Trial& trial, double best_us) {
+// A site is verified before its chain is recorded, which must have run once.
+void TrialRunner::build_and_time_site(Trial& trial, double best_us) {
   const auto start = Clock::now();
   phase("load");
   const std::string alternative = alternative_of(trial.config);
-  if (const auto why = place_->build(alternative)) {
+  if (const auto why = site_->build(alternative)) {
     trial.status = why->first;
     trial.reason = why->second;
     return;
   }
   phase("launch");
-  place_->run(alternative);
+  site_->run(alternative);
   phase("check");
-  const PlaceTensors::Difference difference = place_->difference();
+  const SiteTensors::Difference difference = site_->difference();
   trial.max_error = difference.error;
   trial.verify_ms = ms_since(start);
-  if (!(difference.error <= place_->tolerance())) {
+  if (!(difference.error <= site_->tolerance())) {
     trial.status = TrialStatus::wrong_result;
     trial.reason = fmt::format(
         "differs from the operations by themselves by {:.3g} of the largest value, above the "
         "tolerance {:.3g}, at {}",
-        difference.error, place_->tolerance(), difference.where);
+        difference.error, site_->tolerance(), difference.where);
     return;
   }
-  Ready ready{trial.config, Kernel(), Geometry(), std::nullopt, place_->record(alternative)};
+  Ready ready{trial.config, Kernel(), Geometry(), std::nullopt, site_->record(alternative)};
   time(trial, ready, best_us);
 }
 
 // After a launch that failed the context may be lost, and with it every buffer.
 void TrialRunner::recover() {
   data_.reset();
-  place_.reset();
+  site_.reset();
   try {
     device_->reset();
   } catch (const DeviceLostError&) {

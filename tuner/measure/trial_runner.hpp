@@ -11,9 +11,9 @@
 #include "core/trial.hpp"
 #include "tuner/compile/compile_pool.hpp"
 #include "tuner/measure/measure.hpp"
-#include "tuner/measure/place_bench.hpp"
 #include "tuner/measure/problem_data.hpp"
 #include "tuner/measure/reference_run.hpp"
+#include "tuner/measure/site_bench.hpp"
 #include "tuner/monitor/device_monitor.hpp"
 
 namespace pascaline {
@@ -29,9 +29,9 @@ class TrialRunner {
   /// The same with a reference that is launched with the untuned configuration.
   TrialRunner(DeviceMonitor& monitor, const BoundSpace& space, const Binary& reference, MeasureOptions options,
               std::uint64_t seed);
-  /// The same of a place of a model, whose configurations are its alternatives: chains of launches that the
+  /// The same of a site of a model, whose configurations are its alternatives: chains of launches that the
   /// dispatcher's kernels make, compared with what the operations by themselves give.
-  TrialRunner(DeviceMonitor& monitor, const BoundSpace& place, DispatcherOptions kernels, MeasureOptions options,
+  TrialRunner(DeviceMonitor& monitor, const BoundSpace& site, DispatcherOptions kernels, MeasureOptions options,
               std::uint64_t seed);
 
   /// Has `told` called with "load", "inputs", "launch" (before the launch that is verified), "check" and "measure" as
@@ -68,7 +68,7 @@ class TrialRunner {
     Kernel kernel;
     Geometry geometry{};
     std::optional<LaunchArguments> arguments{};
-    Graph graph{};  ///< of a place's chain, instead of a kernel
+    Graph graph{};  ///< of a site's chain, instead of a kernel
 
     /// It must stay where it is.
     [[nodiscard]] TimedWork work(Device& device);
@@ -99,7 +99,7 @@ class TrialRunner {
   void launch_again(Ready& ready);
   void launch_prepared(const Ready& ready);
   void find_agreement(const Config& config, const Binary& binary);
-  void build_and_time_place(Trial& trial, double best_us);
+  void build_and_time_site(Trial& trial, double best_us);
   void time(Trial& trial, Ready& ready, double best_us);
 
   DeviceMonitor* monitor_;
@@ -109,8 +109,8 @@ class TrialRunner {
   MeasureOptions options_;
   std::uint64_t seed_;
   std::optional<ProblemData> data_;
-  std::optional<DispatcherOptions> kernels_;  ///< of a place
-  std::unique_ptr<PlaceBench> place_;         ///< once it was needed
+  std::optional<DispatcherOptions> kernels_;  ///< of a site
+  std::unique_ptr<SiteBench> site_;           ///< once it was needed
   double trials_ms_ = 0;                      ///< spent on trials so far
   bool lost_ = false;
   bool gave_up_ = false;

@@ -16,7 +16,7 @@ constexpr int kMaxBatches = 10'000;
 constexpr double kSteadyForS = 0.5;
 constexpr double kSteadyWithin = 0.01;
 constexpr double kMaxWaitS = 2;
-constexpr double kMostPowerW = 3000;  // of one card
+constexpr double kMaxPowerW = 3000;  // of one card
 constexpr double kUsualWithin = 0.2;
 
 struct PowerReading {
@@ -98,7 +98,7 @@ std::optional<double> power_w(DeviceMonitor& monitor) { return sane_power_w(moni
 }  // namespace
 
 std::optional<double> sane_power_w(const Sensors& sensors) {
-  return sensors.power_w && *sensors.power_w > 0 && *sensors.power_w <= kMostPowerW ? sensors.power_w : std::nullopt;
+  return sensors.power_w && *sensors.power_w > 0 && *sensors.power_w <= kMaxPowerW ? sensors.power_w : std::nullopt;
 }
 
 std::optional<double> measure_energy_mj(DeviceMonitor& monitor, const TimedWork& work, double time_us,

@@ -22,7 +22,7 @@ constexpr std::array<std::string_view, 12> kDisplayServers{"X",        "Xorg",  
 // What runs on the card for other sweeps (`pascaline measure-worker`): two polite sweeps would wait for each other.
 constexpr std::string_view kMeasuringProcess = "measure-worker";
 
-constexpr int kMostAncestors = 64;
+constexpr int kMaxAncestors = 64;
 
 }  // namespace
 
@@ -58,7 +58,7 @@ bool PoliteWatch::counts(const GpuProcess& process) const {
     return false;
   }
   std::int64_t ancestor = process.id;
-  for (int i = 0; i < kMostAncestors && ancestor > 1; ++i) {
+  for (int i = 0; i < kMaxAncestors && ancestor > 1; ++i) {
     if (ancestor == ::getpid()) {
       return false;
     }

@@ -9,7 +9,7 @@
 namespace pascaline {
 namespace {
 
-constexpr double kLeastImprovement = 5e-4;  // of the logarithm
+constexpr double kMinImprovement = 5e-4;  // of the logarithm
 constexpr int kMaxExchanges = 100;
 
 /// The matrix as logarithms of the ratio to each row's best.
@@ -84,7 +84,7 @@ bool contains(const std::vector<std::size_t>& members, std::size_t config) {
 std::optional<std::size_t> best_addition(const Ratios& ratios, const std::vector<std::size_t>& members,
                                          const std::vector<std::size_t>& candidates) {
   const std::vector<double> least = ratios.of(members);
-  double lowest = ratios.cost(least) - kLeastImprovement;
+  double lowest = ratios.cost(least) - kMinImprovement;
   std::optional<std::size_t> best;
   std::vector<double> with(least.size());
   for (const std::size_t candidate : candidates) {
@@ -127,7 +127,7 @@ bool exchange(const Ratios& ratios, std::vector<std::size_t>& members, std::size
       continue;
     }
     others.push_back(*next);
-    if (ratios.cost(ratios.of(others)) < before - kLeastImprovement) {
+    if (ratios.cost(ratios.of(others)) < before - kMinImprovement) {
       members = std::move(others);
       return true;
     }

@@ -15,7 +15,7 @@ namespace pascaline {
 namespace {
 
 constexpr std::size_t kFewestChains = 8;
-constexpr double kLeastRange = 0.3;
+constexpr double kMinRange = 0.3;
 // An operand that is kept is not read again, if the reader is right about that: to be nearly none.
 constexpr std::uint32_t kFfmaOfKept = 25;
 
@@ -110,7 +110,7 @@ std::optional<LinearFit> fit_conflicts(std::span<const ProbeChain> chains) {
     return std::nullopt;
   }
   const auto [least, greatest] = std::minmax_element(conflicts.begin(), conflicts.end());
-  return *greatest - *least < kLeastRange ? std::nullopt : fit_line(conflicts, slots);
+  return *greatest - *least < kMinRange ? std::nullopt : fit_line(conflicts, slots);
 }
 
 std::string conflict_verdict(const LinearFit& fit, std::size_t chains) {

@@ -13,12 +13,12 @@ namespace {
 
 using ChainClock = std::chrono::steady_clock;
 
-constexpr std::size_t kMostChains = 24;
+constexpr std::size_t kMaxChains = 24;
 constexpr std::uint32_t kChainThreads = 512;
 constexpr double kWarpsOfBlock = kChainThreads / 32.0;
 constexpr double kChainLaunchUs = 2000;
 constexpr int kFewestPasses = 5;
-constexpr int kMostPasses = 50;
+constexpr int kMaxPasses = 50;
 constexpr double kShareOfTime = 6;  // as many times what another quantity has
 constexpr double kSteadyInterval = 0.2;
 
@@ -60,7 +60,7 @@ std::vector<TimedChain> load_chains(ProbeBench& bench) {
                                 bench.kernels.compile("bank_conflicts", "bank_conflicts", defines)));
   }
   std::vector<TimedChain> loaded;
-  for (ConflictChain& chain : choose_chains(std::move(chains), kMostChains)) {
+  for (ConflictChain& chain : choose_chains(std::move(chains), kMaxChains)) {
     loaded.emplace_back(bench, std::move(chain));
   }
   return loaded;
@@ -73,7 +73,7 @@ std::vector<std::vector<double>> time_chains(ProbeBench& bench, std::vector<Time
   const auto begin = ChainClock::now();
   const auto spent = [&] { return std::chrono::duration<double>(ChainClock::now() - begin).count(); };
   const double seconds = kShareOfTime * bench.sampler.seconds_each();
-  for (int pass = -1; pass < kMostPasses && (pass < kFewestPasses || spent() < seconds); ++pass) {
+  for (int pass = -1; pass < kMaxPasses && (pass < kFewestPasses || spent() < seconds); ++pass) {
     bench.sampler.look();
     for (std::size_t i = 0; i < chains.size(); ++i) {
       const double value = chains[i].slots(rounds, bench.schedulers);

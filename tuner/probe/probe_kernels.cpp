@@ -8,7 +8,7 @@
 
 namespace pascaline {
 
-ProbeKernels::ProbeKernels(TargetPlan target, const std::string& nvrtc, std::filesystem::path folder,
+ProbeKernels::ProbeKernels(CompileTarget target, const std::string& nvrtc, std::filesystem::path folder,
                            const std::filesystem::path& cache)
     : target_(std::move(target)),
       toolchain_(Toolchain::find(target_.architecture, nvrtc)),

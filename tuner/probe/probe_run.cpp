@@ -109,7 +109,7 @@ std::string why_not_on(DeviceKind kind, ProbePart part) {
 }
 
 std::optional<ProbeOutcome> run_probe(Device& device, const ProbeOptions& options, const std::atomic<bool>& stop) {
-  ProbeKernels kernels(plan_target(device.info(), options.target), options.nvrtc, options.kernels, options.cache);
+  ProbeKernels kernels(compile_target(device.info(), options.target), options.nvrtc, options.kernels, options.cache);
   ProbeOutcome outcome;
   Probe& probe = outcome.probe;
   probe.device_uuid = device.info().uuid;

@@ -13,7 +13,7 @@ namespace {
 using SamplerClock = std::chrono::steady_clock;
 
 constexpr std::size_t kFewestSamples = 5;
-constexpr std::size_t kMostSamples = 100;
+constexpr std::size_t kMaxSamples = 100;
 constexpr double kSteadySpread = 0.05;
 
 // The middle 80 % of the samples, over their median.
@@ -64,7 +64,7 @@ std::vector<ProbeValue> ProbeSampler::take(std::span<const ProbeQuantity> quanti
   one();
   const auto begin = SamplerClock::now();
   const auto spent = [&] { return std::chrono::duration<double>(SamplerClock::now() - begin).count(); };
-  for (std::size_t count = 0; count < kMostSamples && (count < kFewestSamples || spent() < seconds_each_); ++count) {
+  for (std::size_t count = 0; count < kMaxSamples && (count < kFewestSamples || spent() < seconds_each_); ++count) {
     const std::vector<double> sample = one();
     look();
     for (std::size_t i = 0; i < quantities.size(); ++i) {

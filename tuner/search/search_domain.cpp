@@ -13,7 +13,7 @@ namespace {
 constexpr double kFirstDraws = 100'000;  // combinations looked at before draws are given up,
 constexpr double kMaxDraws = 2'000;      // and so many more for each valid one
 constexpr std::size_t kMinSteps = 32;    // of a walk from one draw to the next
-constexpr std::size_t kMostWalks = 16;   // of that length, for each part of the space, until one ends in this part
+constexpr std::size_t kMaxWalks = 16;    // of that length, for each part of the space, until one ends in this part
 constexpr std::size_t kMaxPairs = 500;   // of parameters whose joint steps are looked at
 constexpr double kMaxNumbers = 9.2e18;
 constexpr std::size_t kMaxValuesVisited = 64;
@@ -148,7 +148,7 @@ std::optional<Point> SearchDomain::walk(SearchRandom& random) const {
   }
   Point& here = *draws_.last;
   const std::size_t steps = std::max(kMinSteps, axes_.size());
-  const std::size_t most = steps * kMostWalks * static_cast<std::size_t>(part_.count);
+  const std::size_t most = steps * kMaxWalks * static_cast<std::size_t>(part_.count);
   for (std::size_t step = 0; step < steps || (!in_part(here) && step < most); ++step) {
     Point there = here;
     if (random() % 2 == 0) {

@@ -17,14 +17,14 @@ constexpr double kPriorImprovement = 0.3;
 constexpr double kUntried = 1e12;
 
 constexpr double kLoadSeconds = 0.02;  // of a finalist, to the device
-// Of a model's place: each way to compute it, and finals.
+// Of a model's site: each way to compute it, and finals.
 constexpr double kAlternativeSeconds = 1;
-constexpr double kPlaceSeconds = 2;
+constexpr double kSiteSeconds = 2;
 // A first look at one, for each alternative: at least, and times the slowest seen, as the largest come last. And of the
 // whole time, the most.
 constexpr double kFirstLookSeconds = 0.8;
 constexpr double kFirstLookMargin = 2;
-constexpr double kMostFirstPlacesShare = 0.3;
+constexpr double kMaxFirstSitesShare = 0.3;
 
 double room_left(const SearchProgress& problem, const AttainedRates& rates) {
   const double by_flops = rates.flops_per_us > 0 ? problem.flops / (kHeadroom * rates.flops_per_us) : 0;
@@ -90,13 +90,13 @@ std::optional<FinalsFit> fit_finals(const FinalsNeed& need, double allowed_s) {
   return fit;
 }
 
-double guessed_places_s(const PlannedWork& places) {
-  return places.trials * kAlternativeSeconds + places.problems * kPlaceSeconds;
+double guessed_sites_s(const PlannedWork& sites) {
+  return sites.trials * kAlternativeSeconds + sites.problems * kSiteSeconds;
 }
 
-double first_places_s(const FirstPlaces& first, double limit_s) {
+double first_sites_s(const FirstSites& first, double limit_s) {
   const double each_s = std::max(kFirstLookSeconds, kFirstLookMargin * first.slowest_s);
-  return std::min(first.alternatives * each_s, kMostFirstPlacesShare * limit_s);
+  return std::min(first.alternatives * each_s, kMaxFirstSitesShare * limit_s);
 }
 
 double objective_windows_s(const FinalsOptions& finals) {

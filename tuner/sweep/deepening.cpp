@@ -17,7 +17,7 @@ constexpr double kPriorNeighbours = 32;
 // What a winner loses on another shape, an octave away, where that was not measured; and at least, as what was measured
 // is of a few shapes.
 constexpr double kLossPerOctave = 0.05;
-constexpr double kLeastLossPerOctave = 0.002;
+constexpr double kMinLossPerOctave = 0.002;
 
 double median_error_us(const TimeSummary& time) { return (time.high_us - time.low_us) / (2 * kErrorsOfInterval); }
 
@@ -72,7 +72,7 @@ OpenFinals open_finals(const std::vector<Trial>& finalists, std::size_t winner) 
 
 int rounds_factor(int again) noexcept {
   int factor = 1;
-  for (int i = 0; i < std::min(again, kMostFinalsAgain); ++i) {
+  for (int i = 0; i < std::min(again, kMaxFinalsAgain); ++i) {
     factor *= kRoundsFactor;
   }
   return factor;
@@ -84,7 +84,7 @@ double expected_of_neighbour(const NeighbourRecord& record) noexcept {
 
 double expected_of_shape(double octaves, const std::optional<double>& cross_loss, double apart) noexcept {
   const double per_octave = cross_loss && apart > 0 ? std::max(0.0, *cross_loss) / apart : kLossPerOctave;
-  return octaves * std::max(per_octave, kLeastLossPerOctave);
+  return octaves * std::max(per_octave, kMinLossPerOctave);
 }
 
 std::string expected_text(double share) {

@@ -38,7 +38,7 @@ struct OpenFinals {
 /// known better by its square root.
 [[nodiscard]] int rounds_factor(int again) noexcept;
 /// Times that finals are held again, at most.
-inline constexpr int kMostFinalsAgain = 3;
+inline constexpr int kMaxFinalsAgain = 3;
 
 /// What came of neighbours of a problem's winner so far.
 struct NeighbourRecord {

@@ -7,7 +7,7 @@
 
 #include "core/error.hpp"
 #include "core/space/code_words.hpp"
-#include "model/fusion/place_space.hpp"
+#include "model/fusion/site_space.hpp"
 #include "runtime/dispatch/identity.hpp"
 #include "runtime/dispatch/planner.hpp"
 #include "tuner/compile/compile_variants.hpp"
@@ -16,10 +16,10 @@ namespace pascaline {
 namespace {
 
 constexpr int kMaxRetries = 3;
-constexpr std::size_t kMostWithoutLearning = 512;  // whose code is kept
+constexpr std::size_t kMaxWithoutLearning = 512;  // whose code is kept
 constexpr int kLittleLeft = 2;  // rank of what a search expects little of: what comes before it needs no deepening
 
-CompilePoolOptions pool_options(const SweepOptions& options, const TargetPlan& target, const CompilerAxis& compilers,
+CompilePoolOptions pool_options(const SweepOptions& options, const CompileTarget& target, const CompilerAxis& compilers,
                                 std::size_t jobs) {
   CompilePoolOptions out;
   out.workers = jobs;
@@ -33,8 +33,8 @@ CompilePoolOptions pool_options(const SweepOptions& options, const TargetPlan& t
 }
 
 // Compilers that were here when a run was begun and have gone since do not end it.
-std::vector<CompilerInfo> sweep_compilers(const SweepOptions& options, const TargetPlan& target, const DeviceInfo& info,
-                                          std::vector<std::string>& left_out) {
+std::vector<CompilerInfo> sweep_compilers(const SweepOptions& options, const CompileTarget& target,
+                                          const DeviceInfo& info, std::vector<std::string>& left_out) {
   CompilerChoice choice =
       find_compilers(target, info.driver_version, options.nvrtc,
                      options.resume_run.empty() ? MissingCompiler::fault : MissingCompiler::left_out);
@@ -52,11 +52,11 @@ std::vector<SweepKernel> load_kernels(const std::vector<Space>& spaces, const Sw
   for (const Space& space : spaces) {
     SweepKernel kernel;
     kernel.own_space = &space;
-    if (is_place(space.kernel)) {  // each of its kernels is built by the compiler of its winner
+    if (is_site(space.kernel)) {  // each of its kernels is built by the compiler of its winner
       kernel.space = &space;
       kernel.compilers = &first_compiler;
-      kernel.source = place_source(space.kernel, options.kernels);
-      kernel.is_place = true;
+      kernel.source = site_source(space.kernel, options.kernels);
+      kernel.is_site = true;
       kernels.push_back(std::move(kernel));
       continue;
     }
@@ -75,7 +75,7 @@ DevicePlan::DevicePlan(const std::vector<Space>& spaces, const SweepOptions& opt
                        std::size_t jobs)
     : options_(options),
       info_(info),
-      target_(plan_target(info, options.target)),
+      target_(compile_target(info, options.target)),
       compilers_(sweep_compilers(options, target_, info, left_out_)),
       first_compiler_({compilers_.compilers().front()}),
       kernels_(load_kernels(spaces, options, info, compilers_, first_compiler_, searched_)),
@@ -137,7 +137,7 @@ void DevicePlan::store_rows(Store& store, const Tasks& tasks, const std::functio
     for (const std::int64_t toolkit : toolkits_) {
       context.toolkit = toolkit;
       task->contexts.push_back(context);
-      if (task->kernel.is_place) {
+      if (task->kernel.is_site) {
         break;
       }
     }
@@ -311,8 +311,8 @@ CompileRequest DevicePlan::request(const SweepTask& task, const Config& config) 
   return made;
 }
 
-// What stands for the code of a place's alternative, whose kernels are compiled where they are measured.
-Compiled DevicePlan::place_code(std::uint64_t id, const SweepTask& task, const Config& config) const {
+// What stands for the code of a site's alternative, whose kernels are compiled where they are measured.
+Compiled DevicePlan::site_code(std::uint64_t id, const SweepTask& task, const Config& config) const {
   Compiled compiled;
   compiled.id = id;
   compiled.result.ok = true;
@@ -324,8 +324,8 @@ Compiled DevicePlan::place_code(std::uint64_t id, const SweepTask& task, const C
 }
 
 void DevicePlan::compile(Job job, bool urgent) {
-  if (job.task->kernel.is_place) {
-    place_codes_.push_back(place_code(next_id_, *job.task, job.config));
+  if (job.task->kernel.is_site) {
+    site_codes_.push_back(site_code(next_id_, *job.task, job.config));
     jobs_.emplace(next_id_++, std::move(job));
     return;
   }
@@ -336,9 +336,9 @@ void DevicePlan::compile(Job job, bool urgent) {
 }
 
 std::optional<Compiled> DevicePlan::next_compiled() {
-  if (!place_codes_.empty()) {
-    Compiled compiled = std::move(place_codes_.front());
-    place_codes_.pop_front();
+  if (!site_codes_.empty()) {
+    Compiled compiled = std::move(site_codes_.front());
+    site_codes_.pop_front();
     return compiled;
   }
   return pool_.wait(std::chrono::milliseconds(0));
@@ -396,7 +396,7 @@ void DevicePlan::fill_from(SweepTask& task, std::size_t most_open) {
     compile_reference(task);
   }
   begin_with_types_of_run(task);
-  const std::size_t most = task.search.learns() ? std::min(most_open, task.search.ahead()) : kMostWithoutLearning;
+  const std::size_t most = task.search.learns() ? std::min(most_open, task.search.ahead()) : kMaxWithoutLearning;
   while (pool_.pending() < 2 * pool_.workers() && task.search.open() < most) {
     const std::optional<Config> config = propose(task);
     if (!config) {
@@ -452,7 +452,7 @@ void DevicePlan::fill_pool(bool closing) {
   });
   const std::vector<Waiting> waiting = in_order();
   fill_with_defaults(waiting);
-  fill_for_places();
+  fill_for_sites();
   for (const auto& [task, first] : waiting) {
     const bool deepened_first = deepens_here() && !first && !nothing_to_deepen_;
     if (!all_proposed || pool_.pending() >= 2 * pool_.workers() || deepened_first) {
@@ -476,8 +476,8 @@ std::vector<DevicePlan::Waiting> DevicePlan::in_order(std::optional<double> left
   const std::vector<SearchProgress> all = progress();
   const AttainedRates rates = attained_rates(all);
   const auto rank = [&](const SweepTask* task) {
-    if (task->kernel.is_place) {
-      return std::pair(place_rank(*task, left_s), static_cast<double>(unready(*task)));
+    if (task->kernel.is_site) {
+      return std::pair(site_rank(*task, left_s), static_cast<double>(unready(*task)));
     }
     if (task->objective_put_off) {  // what the others' first looks left it without
       return std::pair(0, std::numeric_limits<double>::infinity());
@@ -518,7 +518,7 @@ SweepTask* DevicePlan::next_task(std::optional<double> left_s) {
     return nullptr;
   }
   next->came_again = next->compared;
-  next->launched_then = next->kernel.is_place ? winners_launched(*next) : std::string();
+  next->launched_then = next->kernel.is_site ? winners_launched(*next) : std::string();
   next->state.take();
   return next;
 }

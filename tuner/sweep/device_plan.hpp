@@ -53,13 +53,13 @@ class DevicePlan {
   /// `left_s`: until the sweep ends.
   /// Where all searches are at their end, one to be deepened (SweepTask::deepening), if anything may be gained by that.
   [[nodiscard]] SweepTask* next_task(std::optional<double> left_s);
-  /// Of `left_s` until the sweep ends: what is kept for first looks at places of a model, and how many those are.
-  struct KeptForPlaces {
+  /// Of `left_s` until the sweep ends: what is kept for first looks at sites of a model, and how many those are.
+  struct KeptForSites {
     double seconds = 0;  ///< of a device
-    int places = 0;
-    double each_s = 0;  ///< of one of them; where there are none, of a place that is compared again at the end
+    int sites = 0;
+    double each_s = 0;  ///< of one of them; where there are none, of a site that is compared again at the end
   };
-  [[nodiscard]] KeptForPlaces kept_for_places(double left_s) const;
+  [[nodiscard]] KeptForSites kept_for_sites(double left_s) const;
   /// Whether a task stays when its search is over, as time that is left may go to it.
   [[nodiscard]] bool keeps(const SweepTask& task) const;
   /// A result was decided.
@@ -71,7 +71,7 @@ class DevicePlan {
   [[nodiscard]] std::vector<SearchProgress> progress() const;
 
   [[nodiscard]] const DeviceInfo& info() const noexcept { return info_; }
-  [[nodiscard]] const TargetPlan& target() const noexcept { return target_; }
+  [[nodiscard]] const CompileTarget& target() const noexcept { return target_; }
   [[nodiscard]] const std::vector<SweepKernel>& kernels() const noexcept { return kernels_; }
   [[nodiscard]] const CompilerAxis& compilers() const noexcept { return compilers_; }
   /// A line for each compiler that was asked for and is not used, with the reason.
@@ -129,7 +129,7 @@ class DevicePlan {
   [[nodiscard]] std::optional<Config> propose(SweepTask& task);
   void compile(Job job, bool urgent);
   void submit(Job job, CompileRequest request, bool urgent);
-  [[nodiscard]] Compiled place_code(std::uint64_t id, const SweepTask& task, const Config& config) const;
+  [[nodiscard]] Compiled site_code(std::uint64_t id, const SweepTask& task, const Config& config) const;
   [[nodiscard]] std::optional<Compiled> next_compiled();
   void compile_reference(SweepTask& task);
   void fill_from(SweepTask& task, std::size_t most_open);
@@ -140,14 +140,14 @@ class DevicePlan {
   [[nodiscard]] int kernel_rank(const SweepTask& task, std::optional<double> left_s) const;
   [[nodiscard]] std::vector<Waiting> in_order(std::optional<double> left_s = std::nullopt) const;
 
-  // Places of a model, with a limit of time: device_plan_places.cpp.
+  // Sites of a model, with a limit of time: device_plan_sites.cpp.
   void find_launched();
-  void fill_for_places();
-  [[nodiscard]] int place_rank(const SweepTask& place, std::optional<double> left_s) const;
-  [[nodiscard]] static std::size_t unready(const SweepTask& place);
-  [[nodiscard]] static std::string winners_launched(const SweepTask& place);
+  void fill_for_sites();
+  [[nodiscard]] int site_rank(const SweepTask& site, std::optional<double> left_s) const;
+  [[nodiscard]] static std::size_t unready(const SweepTask& site);
+  [[nodiscard]] static std::string winners_launched(const SweepTask& site);
   [[nodiscard]] bool kernels_untried() const;
-  [[nodiscard]] double last_places_s() const;
+  [[nodiscard]] double last_sites_s() const;
 
   // Time that is left: device_plan_deepening.cpp.
   struct Near {
@@ -178,10 +178,10 @@ class DevicePlan {
 
   const SweepOptions& options_;
   DeviceInfo info_;
-  TargetPlan target_;
+  CompileTarget target_;
   std::vector<std::string> left_out_{};
   CompilerAxis compilers_;
-  CompilerAxis first_compiler_;       ///< of them, of places
+  CompilerAxis first_compiler_;       ///< of them, of sites
   std::deque<Space> searched_;        ///< the spaces with the compiler among their parameters
   std::vector<SweepKernel> kernels_;  ///< each stays where it is: tasks and requests refer to it
   CompilePool pool_;
@@ -190,8 +190,8 @@ class DevicePlan {
   std::vector<std::int64_t> toolkits_;  ///< rows, by compiler
   std::vector<std::unique_ptr<SweepTask>> tasks_;
   std::map<std::uint64_t, Job> jobs_;
-  std::deque<Compiled> place_codes_;  ///< that nobody has taken yet
-  double first_left_s_ = 0;           ///< of the time, when it was first told
+  std::deque<Compiled> site_codes_;  ///< that nobody has taken yet
+  double first_left_s_ = 0;          ///< of the time, when it was first told
   std::uint64_t next_id_ = 1;
   double compile_ms_ = 0;
   StopCheck check_;                 ///< of searches for a configuration

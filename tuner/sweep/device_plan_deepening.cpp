@@ -17,7 +17,7 @@ constexpr std::size_t kNeighboursATurn = 32;
 constexpr double kTrialSeconds = 0.1;      // where none was measured yet
 constexpr double kTrialsOfFirstLook = 16;  // with finals
 constexpr double kFewestTrials = 4;        // for which a shape is begun
-constexpr int kLeastRoundsAgain = 2;
+constexpr int kMinRoundsAgain = 2;
 
 struct TrialSeconds {
   double sum_s = 0;
@@ -33,15 +33,15 @@ struct StoredFinals {
 
 StoredFinals last_of_each(const std::vector<Trial>& trials) {
   StoredFinals finals;
-  std::map<std::string, std::pair<std::size_t, int>> places;
+  std::map<std::string, std::pair<std::size_t, int>> sites;
   for (const Trial& trial : trials) {
-    const auto [place, fresh] = places.try_emplace(trial.config.text(), finals.last.size(), 0);
+    const auto [site, fresh] = sites.try_emplace(trial.config.text(), finals.last.size(), 0);
     if (fresh) {
       finals.last.push_back(trial);
     } else {
-      finals.last[place->second.first] = trial;
+      finals.last[site->second.first] = trial;
     }
-    finals.most = std::max(finals.most, ++place->second.second);
+    finals.most = std::max(finals.most, ++site->second.second);
   }
   return finals;
 }
@@ -61,7 +61,7 @@ bool DevicePlan::ended(const SweepTask& task) const {
 }
 
 bool DevicePlan::keeps(const SweepTask& task) const {
-  return deepens_here() && !task.kernel.is_place && task.fault.empty() && task.search.usable() > 0;
+  return deepens_here() && !task.kernel.is_site && task.fault.empty() && task.search.usable() > 0;
 }
 
 // Those on either side of it: the nearest tuned shape as the dispatcher measures it, and the nearest of those from
@@ -122,8 +122,8 @@ std::optional<DevicePlan::Choice> DevicePlan::choice_between(SweepTask& task, do
 
 std::optional<DevicePlan::Choice> DevicePlan::choice_of_finals(SweepTask& task) const {
   const OpenFinals& open = task.open_finals;
-  if (task.finals_again >= kMostFinalsAgain || open.close == 0 || !(open.share > 0) || open.share < options_.min_gain ||
-      options_.finals.rounds < kLeastRoundsAgain) {
+  if (task.finals_again >= kMaxFinalsAgain || open.close == 0 || !(open.share > 0) || open.share < options_.min_gain ||
+      options_.finals.rounds < kMinRoundsAgain) {
     return std::nullopt;
   }
   double once_s = 0;
@@ -303,7 +303,7 @@ void DevicePlan::recall_finals(SweepRecorder& recorder, SweepTask& task, const s
   if (found != stored.last.end()) {
     task.open_finals = open_finals(stored.last, static_cast<std::size_t>(found - stored.last.begin()));
   }
-  task.finals_again = std::clamp(stored.most - 1, 0, kMostFinalsAgain);
+  task.finals_again = std::clamp(stored.most - 1, 0, kMaxFinalsAgain);
 }
 
 }  // namespace pascaline

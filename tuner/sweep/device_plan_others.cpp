@@ -83,7 +83,7 @@ bool differs_in_types(const SweepTask& a, const SweepTask& b) {
 }
 
 bool is_of_other_kernel(const SweepTask& a, const SweepTask& b) {
-  return &a.kernel != &b.kernel && !b.kernel.is_place &&
+  return &a.kernel != &b.kernel && !b.kernel.is_site &&
          kernel_octaves(*a.kernel.space, a.search.wanted().problem, *b.kernel.space, b.search.wanted().problem);
 }
 
@@ -96,7 +96,7 @@ std::string begins_with(std::size_t problems, std::size_t all, const std::string
 
 // Whether its search begins with what was measured elsewhere.
 bool DevicePlan::takes_over(const SweepTask& task) const {
-  return options_.searcher == kSearcherWithPriors && !task.kernel.is_place && !task.search.wanted().between;
+  return options_.searcher == kSearcherWithPriors && !task.kernel.is_site && !task.search.wanted().between;
 }
 
 void DevicePlan::recall_elsewhere(SweepRecorder& recorder, SweepTask& task) const {

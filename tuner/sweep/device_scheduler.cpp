@@ -17,9 +17,9 @@ constexpr std::size_t kTrialsAhead = 2;
 constexpr int kMinTrialsOfTurn = 8;
 constexpr double kShareOfPreheat = 0.2;  // of the time there is
 constexpr double kShareOfTrial = 0.1;
-// Times its share of the time, for which a place of a model may be made ready and its kernels compiled before it makes
+// Times its share of the time, for which a site of a model may be made ready and its kernels compiled before it makes
 // way for others.
-constexpr double kPatienceWithPlaces = 3;
+constexpr double kPatienceWithSites = 3;
 
 template <typename... Handlers>
 struct Overloaded : Handlers... {
@@ -95,7 +95,7 @@ void DeviceScheduler::feed(bool closing, bool stopping, const std::optional<Slic
   }
   std::optional<Slice> slice;
   if (slices) {
-    slice = task_->kernel.is_place ? slices->place : slices->kernel;
+    slice = task_->kernel.is_site ? slices->site : slices->kernel;
   }
   const bool finals_only = task_->deepening == Deepening::finals;
   const bool search_over = finals_only || (task_->search.spent() && task_->search.open() == 0);
@@ -261,7 +261,7 @@ bool DeviceScheduler::turn_over(const std::optional<Slice>& slice) const {
     return false;
   }
   if (lacks_alternatives()) {  // until all were tried what there is of them is worth nothing
-    return slice->others_untried && !turn_.ran && turn_s() > kPatienceWithPlaces * slice->longest_s;
+    return slice->others_untried && !turn_.ran && turn_s() > kPatienceWithSites * slice->longest_s;
   }
   // Nothing gets many trials before all have had a few.
   return (turn_trials() >= kMinTrialsOfTurn && (slice->others_untried || turn_s() > slice->wanted_s)) ||
@@ -315,7 +315,7 @@ void DeviceScheduler::feed_trials(const std::optional<Slice>& slice) {
   }
   const double finals_s = left_s_ ? std::min(min_finals_s(), *left_s_ / 2) : 0;
   double leave_s = finals_s;
-  if (slice && slice->others_untried && !task_->kernel.is_place) {  // theirs
+  if (slice && slice->others_untried && !task_->kernel.is_site) {  // theirs
     leave_s = std::max(leave_s, slice->left_s - std::max(0.0, slice->longest_s - turn_s()));
   }
   // Close to the end none waits behind another: what is sent is measured before the finals begin.

@@ -28,10 +28,10 @@ struct Slice {
   bool others_untried = false;  ///< a few trials are enough, and a problem without any makes room for those
 };
 
-/// The same for what a device may have: a kernel's problem leaves alone what is kept for the places of a model.
+/// The same for what a device may have: a kernel's problem leaves alone what is kept for the sites of a model.
 struct Slices {
   Slice kernel;
-  Slice place;
+  Slice site;
 };
 
 /// Works on a plan with one device: takes a task at a time, hands its configurations to the measurement client, finals
@@ -131,7 +131,7 @@ class DeviceScheduler {
   // Finals, what is compared in how much time: device_scheduler_finals.cpp.
   static constexpr const char* kNotAllWays = "not all ways to compute it were measured";
   void begin_finals(bool last, std::optional<double> allowed_s);
-  // Whether some alternatives of a place of a model are still to be tried: what won among the others would be taken for
+  // Whether some alternatives of a site of a model are still to be tried: what won among the others would be taken for
   // the best.
   [[nodiscard]] bool lacks_alternatives() const;
   [[nodiscard]] bool fit_in_time(FinalsJob& job, std::size_t& most);

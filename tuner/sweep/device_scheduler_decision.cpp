@@ -13,7 +13,7 @@
 namespace pascaline {
 
 // What was decided before for the same device, driver, compilers and source is to be shown wrong, or better known. What
-// the alternatives of a place are changes with the winners of their kernels.
+// the alternatives of a site are changes with the winners of their kernels.
 void DeviceScheduler::recall_standing(const Store& store) {
   const CompilerAxis& compilers = *task_->kernel.compilers;
   task_->standing.assign(task_->contexts.size(), std::nullopt);
@@ -21,7 +21,7 @@ void DeviceScheduler::recall_standing(const Store& store) {
   task_->decisions_before.assign(task_->contexts.size(), std::nullopt);
   std::vector<Config> winners;
   std::int64_t last_unix_ms = 0;
-  for (std::size_t i = 0; i < task_->contexts.size() && !task_->kernel.is_place; ++i) {
+  for (std::size_t i = 0; i < task_->contexts.size() && !task_->kernel.is_site; ++i) {
     const auto decided = store.decision(task_->contexts[i]);
     if (!decided || decided->stage != TrialStage::finals) {
       continue;
@@ -67,7 +67,7 @@ FinalsOptions DeviceScheduler::decision_options() const {
 FinalsResult DeviceScheduler::heed_later_decisions(const Store& store, FinalsResult result, Notes& notes) {
   const std::vector<std::optional<Store::DecisionId>> before = task_->decisions_before;
   task_->later_decisions.clear();
-  if (result.from_search || task_->kernel.is_place || before.empty()) {
+  if (result.from_search || task_->kernel.is_site || before.empty()) {
     return result;
   }
   recall_standing(store);

@@ -107,12 +107,12 @@ double DeviceScheduler::finals_reserve_s(double limit_s) const {
 }
 
 bool DeviceScheduler::lacks_alternatives() const {
-  return task_->kernel.is_place && (!task_->search.spent() || task_->search.open() > 0);
+  return task_->kernel.is_site && (!task_->search.spent() || task_->search.open() > 0);
 }
 
 void DeviceScheduler::begin_finals(bool last, std::optional<double> allowed_s) {
-  // With a limit of time a place of a model is compared again at the end, when its kernels are tuned.
-  const bool twice = task_->kernel.is_place && left_s_;
+  // With a limit of time a site of a model is compared again at the end, when its kernels are tuned.
+  const bool twice = task_->kernel.is_site && left_s_;
   finals_.last = last && !(twice && !task_->compared);
   finals_.cut = false;
   finals_.allowed_s = allowed_s;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kStandardErrorsOf95 = 1.96;
 // Windows that read the very same, as those of a coarse sensor may, are not known any better than this.
-constexpr double kLeastRelativeError = 0.001;
+constexpr double kMinRelativeError = 0.001;
 constexpr double kLongestEnergySettling = 2;  // seconds; see measure_energy_window
 constexpr double kSustainedFactor = 1.25;
 constexpr int kSustainedRounds = 5;
@@ -61,7 +61,7 @@ class Scores {
   [[nodiscard]] double error(std::size_t a, std::size_t b) const {
     const std::vector<double> of_rounds = differences(a, b);
     const auto n = static_cast<double>(of_rounds.size());
-    const double of_windows = std::max(trimmed_mean(of_rounds).error, kLeastRelativeError / std::sqrt(n));
+    const double of_windows = std::max(trimmed_mean(of_rounds).error, kMinRelativeError / std::sqrt(n));
     double variance = of_windows * of_windows;
     if (edp_) {
       for (const std::size_t i : {a, b}) {

@@ -20,7 +20,7 @@ bool share_parameters(const Space& a, const Space& b) {
                        [&](const Parameter& other) { return other.name == parameter.name; });
   });
   return shared > 0 && static_cast<double>(shared) >=
-                           kLeastShared * static_cast<double>(std::max(a.parameters.size(), b.parameters.size()));
+                           kMinShared * static_cast<double>(std::max(a.parameters.size(), b.parameters.size()));
 }
 
 // The default with the values that the other configuration has for parameters of the same name.

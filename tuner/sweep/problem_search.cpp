@@ -7,7 +7,7 @@
 
 #include "core/error.hpp"
 #include "core/space/enumeration.hpp"
-#include "model/fusion/place_space.hpp"
+#include "model/fusion/site_space.hpp"
 #include "runtime/dispatch/closest_valid.hpp"
 #include "tuner/measure/trial_setup.hpp"
 
@@ -34,7 +34,7 @@ ProblemSearch::ProblemSearch(const Space& space, SweepProblem wanted, const Devi
       bound_(space, wanted_.problem, limits),
       default_config_(bound_.default_config()),
       stop_rule_(options.min_gain) {
-  if (is_place(space.kernel)) {  // all of its alternatives are tried and compared
+  if (is_site(space.kernel)) {  // all of its alternatives are tried and compared
     trials_ = std::max(trials_, static_cast<int>(space.parameters.front().values.size()));
     finalists_ = std::max(finalists_, static_cast<int>(space.parameters.front().values.size()));
   }
@@ -86,7 +86,7 @@ void ProblemSearch::begin_with_defaults() {
 // Then what is known to be good for some shape of the kernel, in place of a member that is not valid here the nearest
 // one that is.
 void ProblemSearch::begin_with_portfolio() {
-  if (is_place(bound_.space().kernel)) {
+  if (is_site(bound_.space().kernel)) {
     for (const Value& value : bound_.space().parameters.front().values) {
       Config config({{kAlternativeParameter, value}});
       if (config != default_config_) {
@@ -279,7 +279,7 @@ std::optional<Config> ProblemSearch::propose() {
       next = std::move(first_.front());
       first_.pop_front();
     } else {
-      spent_ = only_first_ || options_.searcher == kNoSearcher || is_place(bound_.space().kernel);
+      spent_ = only_first_ || options_.searcher == kNoSearcher || is_site(bound_.space().kernel);
       if (spent_) {
         break;
       }
@@ -384,7 +384,7 @@ ProblemSearch::ResolvedTrial ProblemSearch::share(const Config& config, const Bi
 // ever behind others.
 std::deque<ProblemSearch::Candidate>::iterator ProblemSearch::most_promising() {
   if (!judge_ || ready_.empty() || !searched_.contains(ready_.front().config.text()) ||
-      ready_.front().passed_over >= kMostPassedOver) {
+      ready_.front().passed_over >= kMaxPassedOver) {
     return ready_.begin();
   }
   const auto first = std::min_element(ready_.begin(), ready_.end(), [&](const Candidate& a, const Candidate& b) {
@@ -514,7 +514,7 @@ int ProblemSearch::remaining() const noexcept {
     return static_cast<int>(open_);
   }
   const int allowed = std::max(trials_ - done_, 0);
-  if (only_first_ || options_.searcher == kNoSearcher || is_place(bound_.space().kernel)) {
+  if (only_first_ || options_.searcher == kNoSearcher || is_site(bound_.space().kernel)) {
     return std::min(allowed, static_cast<int>(first_.size() + open_));
   }
   if (!valid_) {

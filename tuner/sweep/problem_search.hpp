@@ -170,7 +170,7 @@ class ProblemSearch {
 
  private:
   static constexpr std::size_t kFirstAhead = 4;
-  static constexpr int kMostPassedOver = 4;
+  static constexpr int kMaxPassedOver = 4;
 
   [[nodiscard]] bool in_part(std::span<const std::uint16_t> indices) const;
   [[nodiscard]] std::size_t own_parameters() const;

@@ -93,7 +93,7 @@ void add_family(const Space& space, std::vector<Problem> family, std::vector<Swe
     line.push_back(problem.dimensions);
   }
   std::vector<bool> closed(line.size(), false);  // the gap after each
-  for (std::size_t made = 0; made < kMostBetween;) {
+  for (std::size_t made = 0; made < kMaxBetween;) {
     std::optional<std::size_t> widest;
     for (std::size_t i = 0; i + 1 < line.size(); ++i) {
       if (!closed[i] && grows(line[i], line[i + 1]) &&

@@ -28,7 +28,7 @@ struct ValueBetween {
 [[nodiscard]] std::vector<ValueBetween> values_between(std::vector<std::int64_t> values, std::size_t most);
 
 /// Values of one symbol or dimension that are looked for between those of a plan.
-inline constexpr std::size_t kMostBetween = 16;
+inline constexpr std::size_t kMaxBetween = 16;
 
 /// Shapes between problems of the space's kernel, of others `problems` may be, too: problems that differ only in
 /// dimensions that the space says vary from call to call, where all of these grow from one to the other. Such that are

@@ -11,9 +11,9 @@ namespace {
 
 constexpr int kFewestOfInterval = 6;
 constexpr double kErrorsOfHalfInterval = 1.96;
-constexpr double kLeastSpeedupError = 0.0005;  // medians of a coarse timer may agree by chance
-constexpr double kSameClock = 0.02;            // as the governor tolerates
-constexpr double kLargestDeviate = 8;          // what a double can tell of a probability next to 1
+constexpr double kMinSpeedupError = 0.0005;  // medians of a coarse timer may agree by chance
+constexpr double kSameClock = 0.02;          // as the governor tolerates
+constexpr double kLargestDeviate = 8;        // what a double can tell of a probability next to 1
 constexpr int kHalvings = 60;
 
 constexpr double kSignificant = 2.5;  // deviates
@@ -23,7 +23,7 @@ double probability_below(double deviate) noexcept { return 0.5 * std::erfc(-devi
 // One over the variance.
 double precision(const LogSpeedup& speedup) noexcept {
   const double of_test = std::abs(speedup.z) >= kSignificant ? std::abs(speedup.value / speedup.z) : speedup.error;
-  const double error = std::max(kLeastSpeedupError, std::min(speedup.error, of_test));
+  const double error = std::max(kMinSpeedupError, std::min(speedup.error, of_test));
   return 1 / (error * error);
 }
 
@@ -51,7 +51,7 @@ std::optional<LogSpeedup> log_speedup(const TimeSummary& winner, const TimeSumma
     return std::nullopt;
   }
   const double error = std::hypot(relative_half_width(winner), relative_half_width(baseline)) / kErrorsOfHalfInterval;
-  return LogSpeedup{std::log(baseline.median_us / winner.median_us), std::max(error, kLeastSpeedupError),
+  return LogSpeedup{std::log(baseline.median_us / winner.median_us), std::max(error, kMinSpeedupError),
                     normal_deviate(confidence)};
 }
 

@@ -39,8 +39,8 @@ struct SweepProblem {
   /// (SweepOptions::deepen), so that the dispatcher's nearest is nearer. A plan stores it with 0 calls.
   bool between = false;
   SpacePart part{};  ///< of its space that is searched, with that part of the trials
-  /// Of a place of a model: what any of its alternatives launches. Empty, as a plan does not store it: anything of the
-  /// kernels that such a place launches.
+  /// Of a site of a model: what any of its alternatives launches. Empty, as a plan does not store it: anything of the
+  /// kernels that such a site launches.
   std::vector<Problem> launches{};
 };
 
@@ -59,7 +59,7 @@ struct SweepOptions {
   /// As for find_compilers: "all" and lists of versions make the compiler a part of what is searched.
   std::string nvrtc;
   std::filesystem::path kernels;  ///< folder of .cu files
-  std::filesystem::path spaces;   ///< folder of search spaces, for kernels of models' places; empty: the installed ones
+  std::filesystem::path spaces;   ///< folder of search spaces, for kernels of models' sites; empty: the installed ones
   std::filesystem::path cache;
   std::filesystem::path database;
   std::string searcher = "auto";

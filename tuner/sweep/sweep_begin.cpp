@@ -335,8 +335,8 @@ std::optional<double> SweepRun::expected_s() const {
       const TrialCost cost =
           store_.trial_costs(plan->context().device, kernel.space->kernel, options_.finals.objective.objective);
       auto kernel_s = estimate_s(work, cost);
-      if (!kernel_s && kernel.is_place) {
-        kernel_s = guessed_places_s(work);
+      if (!kernel_s && kernel.is_site) {
+        kernel_s = guessed_sites_s(work);
       }
       if (!kernel_s) {
         return std::nullopt;

@@ -313,7 +313,7 @@ void SweepRun::wait() {
 
 // With a time limit a problem keeps a device for a part of its even share, so that gains are compared often; and as
 // long as there are others that were not looked at, for no longer than leaves as much for each of them, and for the
-// places of a model what is kept for these.
+// sites of a model what is kept for these.
 std::optional<Slices> SweepRun::slices(const DevicePlan& plan) const {
   const auto left_s = deadline_.left_s();
   if (!left_s) {
@@ -331,11 +331,11 @@ std::optional<Slices> SweepRun::slices(const DevicePlan& plan) const {
     unfinished += task->over() ? 0 : 1;
     const bool waits = !task->state.taken() && task->fresh();
     untried += waits ? 1 : 0;
-    kernels_untried += waits && !task->kernel.is_place ? 1 : 0;
+    kernels_untried += waits && !task->kernel.is_site ? 1 : 0;
   }
   const double all_s = *left_s * devices;
   const double problems = std::max(1.0, static_cast<double>(plan.problems()));
-  const DevicePlan::KeptForPlaces kept = plan.kept_for_places(*left_s);
+  const DevicePlan::KeptForSites kept = plan.kept_for_sites(*left_s);
   const auto slice_of = [&](double share_s) {
     Slice slice;
     slice.left_s = *left_s;

@@ -27,7 +27,7 @@ struct SweepKernel {
   const Space* own_space = nullptr;  ///< the kernel's, under which trials are stored
   const CompilerAxis* compilers = nullptr;
   KernelSource source;
-  bool is_place = false;         ///< of a model, whose configurations are ways to compute it
+  bool is_site = false;          ///< of a model, whose configurations are ways to compute it
   bool needs_reference = false;  ///< results are compared with what code of its file gives
   ContextIds context{};          ///< the rows that its trials hang on, without a problem and with the first toolkit
   std::vector<Store::Measured> measured{};  ///< on such a device before this run
@@ -112,9 +112,9 @@ struct SweepTask {
   std::optional<KnownEnergies> energies{};   ///< that the last finals in this process to measure any did
   std::set<std::int64_t> later_decisions{};  ///< toolkits of another sweep's, whose winners these did not time
   double spent_s = 0;                        ///< of a device
-  std::vector<const SweepTask*> launched{};  ///< of a place of a model: the plan's problems that it launches
-  double first_look_s = 0;                   ///< of a place: its first turn in which anything ran, with its finals
-  std::string launched_then;                 ///< of a place: the winners of these when a device last turned to it
+  std::vector<const SweepTask*> launched{};  ///< of a site of a model: the plan's problems that it launches
+  double first_look_s = 0;                   ///< of a site: its first turn in which anything ran, with its finals
+  std::string launched_then;                 ///< of a site: the winners of these when a device last turned to it
   bool looked_at = false;  ///< in this run: a configuration ran, or nothing that could run was found in its turn
   double put_off_s = 0;    ///< that it kept a device without a trial, when it last had to make room for others
   bool objective_put_off = false;      ///< its share of the time was over: it comes again when all were looked at

@@ -26,8 +26,8 @@ constexpr std::int64_t kDefaultAlignment = 32;
 constexpr std::int64_t kMaxAlignment = 1 << 20;
 constexpr const char* kAlignmentKey = "general.alignment";
 // The least that a key with its value, and the description of a tensor, take.
-constexpr std::uint64_t kLeastKeyBytes = 8 + 1 + 4 + 1;
-constexpr std::uint64_t kLeastTensorBytes = 8 + 1 + 4 + 8 + 4 + 8;
+constexpr std::uint64_t kMinKeyBytes = 8 + 1 + 4 + 1;
+constexpr std::uint64_t kMinTensorBytes = 8 + 1 + 4 + 8 + 4 + 8;
 
 constexpr std::array<std::pair<std::uint32_t, std::string_view>, 25> kRefusedGgufTypes{
     {{6, "Q5_0"},    {7, "Q5_1"},     {9, "Q8_1"},   {10, "Q2_K"},   {11, "Q3_K"},  {15, "Q8_K"},  {16, "IQ2_XXS"},
@@ -124,7 +124,7 @@ class GgufParser {
     }
     tensor_count_ = number<std::uint64_t>();
     key_count_ = number<std::uint64_t>();
-    if (tensor_count_ > rest_.size() / kLeastTensorBytes || key_count_ > rest_.size() / kLeastKeyBytes) {
+    if (tensor_count_ > rest_.size() / kMinTensorBytes || key_count_ > rest_.size() / kMinKeyBytes) {
       fail(fmt::format("{} tensors and {} keys are more than its {} bytes can describe; it is cut off or damaged",
                        tensor_count_, key_count_, all_.size()));
     }

@@ -13,7 +13,7 @@
 namespace pascaline {
 namespace {
 
-constexpr std::int64_t kMostParts = 65535;
+constexpr std::int64_t kMaxParts = 65535;
 constexpr const char* kNumberKey = "split.no";
 constexpr const char* kCountKey = "split.count";
 constexpr const char* kTensorsKey = "split.tensors.count";
@@ -24,8 +24,8 @@ std::string ending(std::int64_t index, std::int64_t count) {
 
 std::int64_t part_count(const GgufMetadata& metadata) {
   const std::int64_t count = metadata.find_integer(kCountKey).value_or(1);
-  if (count > kMostParts) {
-    metadata.fail(kCountKey, fmt::format("{} files are not possible (at most {})", count, kMostParts));
+  if (count > kMaxParts) {
+    metadata.fail(kCountKey, fmt::format("{} files are not possible (at most {})", count, kMaxParts));
   }
   return count;
 }

@@ -129,7 +129,7 @@ void check_rope_type(const JsonNode& rope) {
 
 std::optional<NormEpsilon> norm_epsilon_from(double value) noexcept {
   constexpr double kStored = 1e-6;  // relative: it may have been a float32
-  if (!(value > 0 && value <= NormEpsilon{NormEpsilon::kMostNano}.value())) {
+  if (!(value > 0 && value <= NormEpsilon{NormEpsilon::kMaxNano}.value())) {
     return std::nullopt;
   }
   const NormEpsilon epsilon{std::llround(value * 1e9)};

@@ -15,10 +15,10 @@ int main() {
     return 1;
   }
   const pascaline::Store store("consumer.db", pascaline::OpenMode::create);
-  pascaline::SessionOptions nowhere;
+  pascaline::ModelSessionOptions nowhere;
   nowhere.model = "no such folder";
   try {
-    const pascaline::Session session(nowhere);
+    const pascaline::ModelSession session(nowhere);
     return 1;
   } catch (const pascaline::Error& error) {
     std::printf("%s\n", error.what());

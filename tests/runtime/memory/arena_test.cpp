@@ -20,29 +20,29 @@ constexpr int kLast = std::numeric_limits<int>::max();
 
 std::string message_of(const std::vector<ArenaTensor>& tensors, std::size_t alignment = 256) {
   try {
-    (void)plan_arena(tensors, alignment);
+    (void)lay_out_arena(tensors, alignment);
   } catch (const Error& error) {
     return error.what();
   }
   return "nothing was thrown";
 }
 
-TEST(ArenaPlan, TensorsOfOtherStepsShareMemory) {
+TEST(ArenaLayout, TensorsOfOtherStepsShareMemory) {
   // A chain in which each tensor is made from the one before: two live at a time.
   const std::vector<ArenaTensor> chain{
       {"a", 1024, 0, 1}, {"b", 4096, 1, 2}, {"c", 1024, 2, 3}, {"d", 4096, 3, 4}, {"e", 256, 4, 5}};
-  const ArenaPlan plan = plan_arena(chain);
+  const ArenaLayout plan = lay_out_arena(chain);
   EXPECT_EQ(plan.lower_bound_bytes, 5120U);
   EXPECT_EQ(plan.total_bytes, 5120U);
   EXPECT_EQ(plan.offsets[1], plan.offsets[3]);
   EXPECT_EQ(flaw_of(plan, chain), std::nullopt);
 }
 
-TEST(ArenaPlan, TakesTheSmallestGapThatFits) {
+TEST(ArenaLayout, TakesTheSmallestGapThatFits) {
   // Below "top" lie gaps of 3072 and of 1024 bytes when the last comes, in that order.
   const std::vector<ArenaTensor> tensors{{"floor", 8192, 0, 9},  {"early", 3072, 0, 4}, {"shelf", 2048, 0, 9},
                                          {"early2", 1024, 0, 4}, {"top", 768, 0, 9},    {"late", 512, 5, 9}};
-  const ArenaPlan plan = plan_arena(tensors);
+  const ArenaLayout plan = lay_out_arena(tensors);
   EXPECT_EQ(plan.offsets[1], 8192U);
   EXPECT_EQ(plan.offsets[2], 8192U + 3072);
   EXPECT_EQ(plan.offsets[3], 8192U + 3072 + 2048);
@@ -51,17 +51,17 @@ TEST(ArenaPlan, TakesTheSmallestGapThatFits) {
   EXPECT_EQ(flaw_of(plan, tensors), std::nullopt);
 }
 
-TEST(ArenaPlan, EdgesOfStepsSizesAndAlignments) {
-  EXPECT_EQ(plan_arena({}).total_bytes, 0U);
+TEST(ArenaLayout, EdgesOfStepsSizesAndAlignments) {
+  EXPECT_EQ(lay_out_arena({}).total_bytes, 0U);
   const std::vector<ArenaTensor> edges{
       {"all", 1, kFirst, kLast}, {"first", 1000, kFirst, kFirst}, {"last", 1000, kLast, kLast}, {"none", 0, 0, 0}};
-  const ArenaPlan plan = plan_arena(edges);
+  const ArenaLayout plan = lay_out_arena(edges);
   EXPECT_EQ(plan.total_bytes, 1024U + 256);
   EXPECT_EQ(plan.lower_bound_bytes, 1024U + 256);
   EXPECT_EQ(flaw_of(plan, edges), std::nullopt);
-  EXPECT_EQ(plan_arena(edges, 1).total_bytes, 1001U);
+  EXPECT_EQ(lay_out_arena(edges, 1).total_bytes, 1001U);
   const std::vector<ArenaTensor> touching{{"a", 256, 0, 3}, {"b", 256, 3, 5}, {"c", 256, 4, 6}};
-  EXPECT_EQ(plan_arena(touching).total_bytes, 512U) << "both ends of a lifetime count";
+  EXPECT_EQ(lay_out_arena(touching).total_bytes, 512U) << "both ends of a lifetime count";
 
   EXPECT_NE(message_of({{"x", 1, 3, 2}}).find("'x' is needed from step 3 to step 2"), std::string::npos);
   EXPECT_NE(message_of({{"x", std::size_t{1} << 62, 0, 0}, {"y", 1, 1, 1}}).find("'y'"), std::string::npos);
@@ -70,9 +70,9 @@ TEST(ArenaPlan, EdgesOfStepsSizesAndAlignments) {
   EXPECT_NE(message_of({}, 0).find("power of two"), std::string::npos);
 }
 
-TEST(ArenaPlan, TheVerifierFindsEveryKindOfFlaw) {
+TEST(ArenaLayout, TheVerifierFindsEveryKindOfFlaw) {
   const std::vector<ArenaTensor> tensors{{"a", 512, 0, 2}, {"b", 512, 2, 4}, {"c", 512, 3, 5}};
-  const ArenaPlan good = plan_arena(tensors);
+  const ArenaLayout good = lay_out_arena(tensors);
   ASSERT_EQ(flaw_of(good, tensors), std::nullopt);
   const auto flaw = [&](const std::vector<std::size_t>& offsets, std::size_t total) {
     return flaw_of({offsets, total, 0}, tensors).value_or("none");
@@ -87,7 +87,7 @@ TEST(ArenaPlan, TheVerifierFindsEveryKindOfFlaw) {
 }
 
 // Checked apart from the verifier, by painting the bytes of every step.
-TEST(ArenaPlan, RandomPlansNeverOverlapAndStayNearTheBound) {
+TEST(ArenaLayout, RandomPlansNeverOverlapAndStayNearTheBound) {
   double worst = 1;
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     std::mt19937_64 random(seed);
@@ -100,7 +100,7 @@ TEST(ArenaPlan, RandomPlansNeverOverlapAndStayNearTheBound) {
       tensors[i] = {"t", random() % 20 == 0 ? 0 : 1 + random() % 900, first, std::min(steps - 1, first + lasts)};
       sum += (tensors[i].bytes + 15) / 16 * 16;
     }
-    const ArenaPlan plan = plan_arena(tensors, 16);
+    const ArenaLayout plan = lay_out_arena(tensors, 16);
     ASSERT_EQ(flaw_of(plan, tensors, 16), std::nullopt) << seed;
     ASSERT_GE(plan.total_bytes, plan.lower_bound_bytes);
     ASSERT_LE(plan.total_bytes, sum);
@@ -127,7 +127,7 @@ TEST(ArenaPlan, RandomPlansNeverOverlapAndStayNearTheBound) {
   EXPECT_LT(worst, 1.6) << "greedy by size is not optimal, but near it";
 }
 
-TEST(ArenaPlan, ThousandsOfTensorsTakeSecondsAtMost) {
+TEST(ArenaLayout, ThousandsOfTensorsTakeSecondsAtMost) {
   std::mt19937_64 random(1);
   std::vector<ArenaTensor> tensors(3000);
   for (std::size_t i = 0; i < tensors.size(); ++i) {
@@ -135,7 +135,7 @@ TEST(ArenaPlan, ThousandsOfTensorsTakeSecondsAtMost) {
     tensors[i] = {"t", 1 + random() % 100000, first, first + static_cast<int>(random() % 10)};
   }
   const auto begin = std::chrono::steady_clock::now();
-  const ArenaPlan plan = plan_arena(tensors);
+  const ArenaLayout plan = lay_out_arena(tensors);
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
   EXPECT_EQ(flaw_of(plan, tensors), std::nullopt);
 }

@@ -97,7 +97,7 @@ TEST(ThermalState, OfAGreatManyEventsTheLatestAreKept) {
   }
   EXPECT_EQ(monitor.switches(), 101U);
   const std::vector<ThermalEvent> events = monitor.take_events();
-  ASSERT_EQ(events.size(), ThermalMonitor::kMostEvents);
+  ASSERT_EQ(events.size(), ThermalMonitor::kMaxEvents);
   EXPECT_EQ(events.back().entered, ThermalState::hot);
   EXPECT_EQ(events.front().entered, ThermalState::cool);
 }

@@ -49,7 +49,7 @@ class HandoverTest : public ::testing::TestWithParam<Handover> {};
 // A worker runs a block to its end before its next one: so many blocks are resident, of any number that is launched.
 TEST_P(HandoverTest, EndsHoweverFewBlocksRunAtTheSameTime) {
   const auto device = open_device("emulator");
-  const TargetPlan plan = plan_target(device->info(), "");
+  const CompileTarget plan = compile_target(device->info(), "");
   const Toolchain toolchain = Toolchain::find(plan.architecture);
   CubinCache cache(test_cache());
   const Space space = Space::load(data_folder("search_spaces") / (std::string(GetParam().kernel) + ".json"));

@@ -13,7 +13,7 @@ namespace pascaline::testing {
 
 LongSums::LongSums(Device& device, const std::string& target, const std::string& kernel)
     : device_(device),
-      plan_(plan_target(device.info(), target)),
+      plan_(compile_target(device.info(), target)),
       toolchain_(Toolchain::find(plan_.architecture)),
       cache_(test_cache()),
       space_(Space::load(data_folder("search_spaces") / (kernel + ".json"))),

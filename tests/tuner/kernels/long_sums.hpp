@@ -31,7 +31,7 @@ class LongSums {
 
  private:
   Device& device_;
-  TargetPlan plan_;
+  CompileTarget plan_;
   Toolchain toolchain_;
   CubinCache cache_;
   Space space_;

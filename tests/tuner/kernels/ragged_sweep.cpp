@@ -29,7 +29,7 @@ RaggedSource RaggedSource::shipped(const RaggedKernel& kernel) {
 
 RaggedSweep::RaggedSweep(Device& device, const std::string& target, const RaggedSource& source, RaggedLimits limits)
     : device_(device),
-      plan_(plan_target(device.info(), target)),
+      plan_(compile_target(device.info(), target)),
       toolchain_(Toolchain::find(plan_.architecture)),
       cache_(test_cache()),
       space_(Space::load(source.spaces / (source.kernel.name + ".json"))),

@@ -50,7 +50,7 @@ class RaggedSweep {
   void check_config(const BoundSpace& bound, ProblemData& data, const Config& config);
 
   Device& device_;
-  TargetPlan plan_;
+  CompileTarget plan_;
   Toolchain toolchain_;
   CubinCache cache_;
   Space space_;

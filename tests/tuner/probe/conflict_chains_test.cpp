@@ -18,7 +18,7 @@
 namespace pascaline::testing {
 namespace {
 
-TargetPlan sm_61_plan() { return {"sm_61", BinaryKind::cubin, limits_of_architecture("sm_61").value()}; }
+CompileTarget sm_61_plan() { return {"sm_61", BinaryKind::cubin, limits_of_architecture("sm_61").value()}; }
 
 ProbeKernels probe_kernels_of(const NvrtcInfo& library) {
   return {sm_61_plan(), library.path, data_folder("kernel_templates") / "probe", test_cache()};

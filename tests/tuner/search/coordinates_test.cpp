@@ -30,7 +30,7 @@ TEST(CoordinatesTest, PlaceIsBetweenRankAndLogarithm) {
   EXPECT_EQ(of(coordinates, 3)[0], 1);
 }
 
-TEST(CoordinatesTest, OrderOfTheFileDoesNotMatterToPlaces) {
+TEST(CoordinatesTest, OrderOfTheFileDoesNotMatterToSites) {
   const Coordinates coordinates({numbers({8, 1, 4, 2})});
   EXPECT_EQ(of(coordinates, 0)[0], 1);
   EXPECT_EQ(of(coordinates, 1)[0], 0);

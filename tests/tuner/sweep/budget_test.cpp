@@ -41,7 +41,7 @@ TEST(PlanTest, AttainedRatesAreTheHighestOfAnyBest) {
   EXPECT_EQ(attained_rates({}).flops_per_us, 0);
 }
 
-TEST(PlanTest, WindowsByAnotherObjectiveAndPlacesTakeTime) {
+TEST(PlanTest, WindowsByAnotherObjectiveAndSitesTakeTime) {
   FinalsOptions finals;
   EXPECT_EQ(objective_windows_s(finals), 0);
   finals.objective = objective_options(Objective::energy);
@@ -49,8 +49,8 @@ TEST(PlanTest, WindowsByAnotherObjectiveAndPlacesTakeTime) {
   const double energy_s = objective_windows_s(finals);
   finals.objective = objective_options(Objective::sustained);
   EXPECT_GT(objective_windows_s(finals), energy_s) << "the card has to become warm first";
-  EXPECT_EQ(guessed_places_s({0, 0}), 0);
-  EXPECT_GT(guessed_places_s({6, 2}), guessed_places_s({3, 1}));
+  EXPECT_EQ(guessed_sites_s({0, 0}), 0);
+  EXPECT_GT(guessed_sites_s({6, 2}), guessed_sites_s({3, 1}));
 }
 
 TEST(PlanTest, AShortLaunchLeavesLittleRoom) {
@@ -179,14 +179,14 @@ TEST(PlanTest, FinalsSaveRoundsThenFinalistsThenRounds) {
   }
 }
 
-TEST(PlanTest, TimeIsKeptForFirstLooksAtPlaces) {
-  EXPECT_EQ(first_places_s({0, 5}, 100), 0);
-  const double guessed_s = first_places_s({10, 0}, 1e6);
+TEST(PlanTest, TimeIsKeptForFirstLooksAtSites) {
+  EXPECT_EQ(first_sites_s({0, 5}, 100), 0);
+  const double guessed_s = first_sites_s({10, 0}, 1e6);
   EXPECT_GT(guessed_s, 0);
-  EXPECT_DOUBLE_EQ(first_places_s({20, 0}, 1e6), 2 * guessed_s);
-  EXPECT_DOUBLE_EQ(first_places_s({10, 1e-3}, 1e6), guessed_s) << "the next ones may be slower";
-  EXPECT_DOUBLE_EQ(first_places_s({10, 7}, 1e6), 140);
-  EXPECT_DOUBLE_EQ(first_places_s({10, 7}, 100), 30) << "of a limit no more than that";
+  EXPECT_DOUBLE_EQ(first_sites_s({20, 0}, 1e6), 2 * guessed_s);
+  EXPECT_DOUBLE_EQ(first_sites_s({10, 1e-3}, 1e6), guessed_s) << "the next ones may be slower";
+  EXPECT_DOUBLE_EQ(first_sites_s({10, 7}, 1e6), 140);
+  EXPECT_DOUBLE_EQ(first_sites_s({10, 7}, 100), 30) << "of a limit no more than that";
 }
 
 }  // namespace

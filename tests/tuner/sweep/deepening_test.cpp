@@ -62,8 +62,8 @@ TEST(OpenFinalsTest, WithoutAWinnerOrItsTimeNothingIsKnown) {
 TEST(DeepeningTest, RoundsGrowFourfoldThreeTimes) {
   EXPECT_EQ(rounds_factor(0), 1);
   EXPECT_EQ(rounds_factor(1), 4);
-  EXPECT_EQ(rounds_factor(kMostFinalsAgain), 64);
-  EXPECT_EQ(rounds_factor(kMostFinalsAgain + 5), 64);
+  EXPECT_EQ(rounds_factor(kMaxFinalsAgain), 64);
+  EXPECT_EQ(rounds_factor(kMaxFinalsAgain + 5), 64);
 }
 
 TEST(DeepeningTest, NeighboursThatBroughtNothingAreExpectedToBringLess) {

@@ -71,7 +71,7 @@ TEST_P(GpuMatmulSweepTest, NoVariantIsWrong) {
 // Sweeps one small problem with all NVRTC libraries that are here, and dispatches it.
 TEST_F(GpuSweepTest, AllCompilersAreSearchedAndTheFastestWinnerIsDispatched) {
   const DeviceInfo info = open_device("cuda:0")->info();
-  const TargetPlan plan = plan_target(info, "sm_61");
+  const CompileTarget plan = compile_target(info, "sm_61");
   const std::size_t compilers = find_compilers(plan, info.driver_version, "all").found.size();
   if (compilers < 2) {
     GTEST_SKIP() << "one NVRTC here whose code for sm_61 this driver takes; ./scripts/setup.sh --nvrtc-11.8 brings one";
@@ -204,7 +204,7 @@ TEST_F(GpuSweepTest, ReferenceKernelAgreesWithTheHostReference) {
   const auto device = open_device("cuda:0");
   const Space space = Space::load(data_folder("search_spaces") / "matmul.json");
   const KernelSource source = KernelSource::load(data_folder("kernel_templates") / "matmul.cu");
-  const TargetPlan plan = plan_target(device->info(), "");
+  const CompileTarget plan = compile_target(device->info(), "");
   for (const char* type : {"float32", "float16"}) {
     const BoundSpace bound(space, space.problem({{"M", "65"}, {"N", "70"}, {"K", "301"}, {"STORAGE", type}}),
                            plan.limits);

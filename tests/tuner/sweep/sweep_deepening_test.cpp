@@ -90,7 +90,7 @@ TEST_F(SweepDeepeningTest, FinalsThatLeftSomethingOpenAreHeldAgainWithMoreRounds
   options_.finals.tie_width = 1e-9;
   const SweepSummary summary = sweep();
   EXPECT_GE(summary.deepening.finals, 1);
-  EXPECT_LE(summary.deepening.finals, kMostFinalsAgain);
+  EXPECT_LE(summary.deepening.finals, kMaxFinalsAgain);
   EXPECT_EQ(times_told("finals again, with up to 16 rounds"), 1U);
   EXPECT_LE(summary.deepening.winners_changed, summary.deepening.finals);
   EXPECT_GT(summary.deepening.spent_s, 0);

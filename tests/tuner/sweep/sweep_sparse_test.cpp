@@ -56,7 +56,7 @@ TEST_F(SparseSweepTest, CompilingAllOfItIsInterruptedWhileItCounts) {
   variants.kernels = folder_.path();
   variants.cache = test_cache();
   stop_ = true;
-  const auto begin = [](const VariantPlan&) { FAIL() << "the variants were counted"; };
+  const auto begin = [](const VariantCount&) { FAIL() << "the variants were counted"; };
   EXPECT_THROW(compile_variants(
                    bound, variants, begin, [](const CompiledVariant&) {}, stop_),
                StoppedError);

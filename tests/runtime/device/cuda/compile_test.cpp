@@ -261,28 +261,28 @@ TEST_F(EveryNvrtc, KeyTellsRequestsApart) {
   }
 }
 
-TEST(TargetPlan, OwnArchitectureIsNativeAndOlderOnesArePtx) {
+TEST(CompileTarget, OwnArchitectureIsNativeAndOlderOnesArePtx) {
   DeviceInfo device;
   device.kind = DeviceKind::cuda;
   device.id = "cuda:0";
   device.architecture = "sm_90";
   device.limits = *limits_of_architecture("sm_90");
-  EXPECT_EQ(plan_target(device, "").kind, BinaryKind::cubin);
-  EXPECT_EQ(plan_target(device, "sm_90").architecture, "sm_90");
-  const TargetPlan older = plan_target(device, "sm_61");
+  EXPECT_EQ(compile_target(device, "").kind, BinaryKind::cubin);
+  EXPECT_EQ(compile_target(device, "sm_90").architecture, "sm_90");
+  const CompileTarget older = compile_target(device, "sm_61");
   EXPECT_EQ(older.kind, BinaryKind::ptx);
   EXPECT_EQ(older.architecture, "sm_61");
   EXPECT_EQ(older.limits.max_shared_bytes_per_sm, 96 * 1024);
   EXPECT_EQ(older.limits.sm_count, device.limits.sm_count);
   device.architecture = "sm_61";
-  EXPECT_THROW((void)plan_target(device, "sm_90"), Error);
-  EXPECT_THROW((void)plan_target(device, "sm_6x"), Error);
-  EXPECT_THROW((void)plan_target(device, "sm_"), Error);
+  EXPECT_THROW((void)compile_target(device, "sm_90"), Error);
+  EXPECT_THROW((void)compile_target(device, "sm_6x"), Error);
+  EXPECT_THROW((void)compile_target(device, "sm_"), Error);
   device.kind = DeviceKind::emulator;
   device.architecture = "host";
   for (const char* target : {"", "emulator", "host"}) {
-    EXPECT_EQ(plan_target(device, target).kind, BinaryKind::host_object) << target;
-    EXPECT_EQ(plan_target(device, target).architecture, "host") << target;
+    EXPECT_EQ(compile_target(device, target).kind, BinaryKind::host_object) << target;
+    EXPECT_EQ(compile_target(device, target).architecture, "host") << target;
   }
 }
 

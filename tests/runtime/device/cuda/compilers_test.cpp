@@ -12,8 +12,8 @@
 namespace pascaline::testing {
 namespace {
 
-const TargetPlan kPascal{"sm_61", BinaryKind::cubin, {}};
-const TargetPlan kPascalPtx{"sm_61", BinaryKind::ptx, {}};
+const CompileTarget kPascal{"sm_61", BinaryKind::cubin, {}};
+const CompileTarget kPascalPtx{"sm_61", BinaryKind::ptx, {}};
 
 std::vector<std::string> versions_of(const CompilerChoice& choice) {
   std::vector<std::string> versions;
@@ -24,7 +24,7 @@ std::vector<std::string> versions_of(const CompilerChoice& choice) {
   return versions;
 }
 
-std::string refusal(const std::string& wish, const TargetPlan& target = kPascal, const std::string& driver = {}) {
+std::string refusal(const std::string& wish, const CompileTarget& target = kPascal, const std::string& driver = {}) {
   try {
     (void)find_compilers(target, driver, wish);
   } catch (const NvrtcError& error) {

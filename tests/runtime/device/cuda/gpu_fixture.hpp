@@ -27,7 +27,7 @@ class GpuTest : public ::testing::Test {
   /// Compiles for `target` ("": the device itself) without loading.
   [[nodiscard]] Binary compile(const std::string& text, const std::string& function, const std::string& target = {},
                                std::vector<std::string> options = {}) const {
-    const TargetPlan plan = plan_target(device_->info(), target);
+    const CompileTarget plan = compile_target(device_->info(), target);
     const KernelSource source = source_of(text);
     CompileRequest request = request_for(source, function, plan.architecture, std::move(options));
     request.kind = plan.kind;
