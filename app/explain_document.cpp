@@ -30,7 +30,7 @@ DispatcherOptions dispatcher_options(const KernelOptions& kernel, const DeviceOp
   return out;
 }
 
-// What the search of the winner that a plan takes began with, of other devices.
+// The winners of other devices that the search of a plan's winner began with.
 std::vector<std::string> taken_over_by(const Store& store, const std::vector<Winner>& winners, const Plan& plan) {
   std::vector<std::string> texts;
   for (const Winner& winner : winners) {
@@ -74,7 +74,7 @@ json to_json(const Plan& plan, const Geometry& geometry, const std::vector<std::
 }  // namespace
 
 void explain_each(const KernelOptions& kernel, const DeviceOptions& on, const std::string& database,
-                  const std::function<void(const Plan&, const Geometry&, const std::vector<std::string>&)>& tell) {
+                  const std::function<void(const Plan&, const Geometry&, const std::vector<std::string>&)>& show) {
   const Space space = kernel.load_space();
   const std::vector<Problem> problems = kernel.load_problems(space);
   const auto device = open_device(on.chosen_device());
@@ -88,7 +88,7 @@ void explain_each(const KernelOptions& kernel, const DeviceOptions& on, const st
   }
   for (const Problem& problem : problems) {
     const Plan plan = dispatcher.plan(problem);
-    tell(plan, BoundSpace(space, problem, dispatcher.target().limits).geometry(space.launch, plan.config),
+    show(plan, BoundSpace(space, problem, dispatcher.target().limits).geometry(space.launch, plan.config),
          store ? taken_over_by(*store, winners, plan) : std::vector<std::string>());
   }
 }

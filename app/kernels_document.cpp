@@ -122,7 +122,7 @@ ListedKernel listed_kernel(KernelOptions kernel, const std::string& name) {
   kernel.kernel = name;
   ListedKernel listed{kernel.load_space(), kernel_file(kernel.kernels(), name, ".cu")};
   if (!fs::exists(listed.source)) {
-    throw Error(fmt::format("there is no {}; give its folder with --kernels", listed.source.string()));
+    throw Error(fmt::format("{} does not exist; give its folder with --kernels", listed.source.string()));
   }
   return listed;
 }

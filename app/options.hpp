@@ -125,7 +125,7 @@ void require_no_database(const std::filesystem::path& file, const std::filesyste
 /// The command line of this process, as a shell reads it: for the record.
 [[nodiscard]] std::string command_line();
 
-/// Settings "NAME=value,…" as pairs; throws UsageError naming the piece that is not one. Commas in a value stand in
+/// Settings "NAME=value,…" as pairs; throws UsageError naming the piece that is not one. Commas in a value are in
 /// brackets, as in Shape<64, 32>, or the value is quoted as `setting_text` writes it.
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> split_settings(const std::string& text);
 
