@@ -28,7 +28,7 @@ import pascaline
 import pascaline.torch as tuned
 from pascaline import _native, ops
 
-CONFIG = pathlib.Path(__file__).resolve().parents[1] / "tests" / "runtime" / "checkpoint" / "data" / "qwen3_vl_2b.json"
+CONFIG = pathlib.Path(__file__).resolve().parents[1] / "tests" / "model" / "checkpoint" / "data" / "qwen3_vl_2b.json"
 
 
 class Bench:

@@ -15,7 +15,7 @@ import sys
 import zlib
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-TOKENIZER = os.path.join(HERE, "..", "..", "tests", "runtime", "text", "data", "tokenizer.json")
+TOKENIZER = os.path.join(HERE, "..", "..", "tests", "model", "text", "data", "tokenizer.json")
 
 HIDDEN, LAYERS, HEADS, KV_HEADS, HEAD_DIM, INTERMEDIATE, VOCABULARY = 64, 2, 4, 2, 16, 128, 752
 V_HIDDEN, V_DEPTH, V_HEADS, V_INTERMEDIATE, PATCH, MERGE, POSITIONS = 32, 2, 2, 64, 8, 2, 64

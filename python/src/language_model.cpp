@@ -175,14 +175,14 @@ class LanguageModel {
       try {
         const Answer found = work(how, [&caller](std::string_view piece) {
           if (caller.heard()) {
-            caller.tell("text", json_text(piece, true));
+            caller.tell("text", pascaline::json_text(piece, true));
           }
           return !caller.stop();
         });
         if (found.end == AnswerEnd::cancelled) {
           forget();
         }
-        text = json_text(answer_json(found, *session_, depth), true);
+        text = pascaline::json_text(answer_json(found, *session_, depth), true);
       } catch (const ArgumentError&) {
         throw;
       } catch (...) {
