@@ -16,6 +16,7 @@
 #include "cli/command.hpp"
 #include "cli/command_words.hpp"
 #include "cli/help_layout.hpp"
+#include "core/element_type.hpp"
 #include "core/error.hpp"
 
 namespace pascaline::cli {
@@ -181,8 +182,12 @@ std::string dimension_row(const nlohmann::ordered_json& dimension) {
 }
 
 std::string type_row(const nlohmann::ordered_json& type) {
-  return fmt::format("| `{}` | {} |\n", type.at("name").get<std::string>(),
-                     fmt::join(type.at("values").get<std::vector<std::string>>(), ", "));
+  std::string values = fmt::format("{}", fmt::join(type.at("values").get<std::vector<std::string>>(), ", "));
+  const std::string packed = names_of(packed_formats());
+  if (const std::size_t at = values.find(packed); at != std::string::npos) {
+    values.replace(at, packed.size(), "[packed formats](../formats.md)");
+  }
+  return fmt::format("| `{}` | {} |\n", type.at("name").get<std::string>(), values);
 }
 
 // A table of a list; nothing of an empty one.

@@ -37,11 +37,13 @@ ElementType stored_cache(const std::string& given, bool without_kernels) {
   return given == "int8" ? ElementType::int8 : stored_type(given, without_kernels);
 }
 
-const char* const kWeightsHelp =
-    "Type of the weights: float32, float16, float16x (16 bits with the best exponent width for each matrix), or "
-    "quantized: int8, q8_0, q6_k, q4_k, q4_1, q4_0, int4; auto: the most accurate that fits; or a JSON file that says "
-    "it for single tensors (default: as a quantized folder or GGUF file has them, else "
-    "float16 on a GPU, float32 on the processor)";
+std::string weights_help() {
+  return fmt::format(
+      "Type of the weights: {}, the most accurate first (float16x: 16 bits with the best exponent width for each "
+      "matrix); auto: the most accurate that fits; or a JSON file that says it for single tensors (default: as a "
+      "quantized folder or GGUF file has them, else float16 on a GPU, float32 on the processor)",
+      fmt::join(WeightRecipe::names(), ", "));
+}
 
 // Options about kernels that were given, which a model on the processor has no use for.
 std::vector<std::string_view> useless_options(const ModelCommandOptions& options) {
@@ -90,7 +92,7 @@ void ModelCommandOptions::add_to(CLI::App& command) {
   command.add_option("--cache", kernel_cache, "Folder for compiled kernels (default: ~/.cache/pascaline)");
   command.add_option("--kernels", kernels_folder, "Folder of kernel templates (default: the installed ones)");
   command.add_option("--spaces", spaces_folder, "Folder of search spaces (default: the installed ones)");
-  command.add_option("--weights", weights, kWeightsHelp)->check(check_weights_or_auto);
+  command.add_option("--weights", weights, weights_help())->check(check_weights_or_auto);
   add_cache_to(command);
   command
       .add_option("--max-image-tokens", most_image_tokens,
@@ -205,7 +207,7 @@ void ModelCommandOptions::add_template_to(CLI::App& command) {
 }
 
 void ModelCommandOptions::add_types_to(CLI::App& command) {
-  command.add_option("--weights", weights, kWeightsHelp)->check(check_weights_or_auto);
+  command.add_option("--weights", weights, weights_help())->check(check_weights_or_auto);
   add_cache_to(command);
 }
 

@@ -190,8 +190,9 @@ void add_convert_command(CLI::App& app, Action& action) {
                       "(default: mmproj- and OUT's name, beside OUT)");
   command
       ->add_option("--weights", options->weights,
-                   "What matrices are written as: float32, float16 or bfloat16, and in GGUF files q8_0, q6_k, q4_k, "
-                   "q4_1, q4_0, or a JSON file that says it for single tensors (default: as they are stored)")
+                   fmt::format("What matrices are written as: {} (of which folders take numbers only), or a JSON file "
+                               "that says it for single tensors (default: as they are stored)",
+                               fmt::join(convert_names(), ", ")))
       ->check(check_convert_weights);
   command->add_flag("--random-weights", options->random_weights,
                     "Draw weights at random, for measurements; the folder needs only config.json");

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -133,10 +134,9 @@ void add_quantize_command(CLI::App& app, Action& action) {
       ->required();
   command->add_option("-o,--output", options->output, "Folder to write; it must not exist, or see --force")->required();
   command
-      ->add_option(
-          "--weights", options->weights,
-          "What to: int8, q8_0, q6_k, q4_k, q4_1, q4_0, int4, float16x, float16 or float32; or a JSON file that "
-          "says it for single tensors")
+      ->add_option("--weights", options->weights,
+                   fmt::format("What to: {}; or a JSON file that says it for single tensors",
+                               fmt::join(WeightRecipe::names(), ", ")))
       ->required()
       ->check(check_given_weights);
   command->add_flag("--force", options->force, "Replace a model's folder that is there");

@@ -153,6 +153,18 @@ class SpaceReader {
     node.fail(fmt::format("there is no type variable '{}' before this one", name));
   }
 
+  // A type, or `packed` for all packed formats.
+  static std::vector<ElementType> read_allowed(const JsonNode& node) {
+    if (node.text() != "packed") {
+      return {read_element_type(node)};
+    }
+    std::vector<ElementType> types;
+    for (const FormatTraits& format : packed_formats()) {
+      types.push_back(format.type);
+    }
+    return types;
+  }
+
   void read_types() {
     const JsonNode list = root_.at("types");
     for (std::size_t i = 0; i < list.array_size(); ++i) {
@@ -162,11 +174,12 @@ class SpaceReader {
       variable.name = read_macro_name(node.at("name"));
       const JsonNode values = node.at("values");
       for (std::size_t j = 0; j < values.array_size(); ++j) {
-        const ElementType type = read_element_type(values.at(j));
-        if (std::find(variable.allowed.begin(), variable.allowed.end(), type) != variable.allowed.end()) {
-          values.at(j).fail(fmt::format("the element type {} is a duplicate", name_of(type)));
+        for (const ElementType type : read_allowed(values.at(j))) {
+          if (std::find(variable.allowed.begin(), variable.allowed.end(), type) != variable.allowed.end()) {
+            values.at(j).fail(fmt::format("the element type {} is a duplicate", name_of(type)));
+          }
+          variable.allowed.push_back(type);
         }
-        variable.allowed.push_back(type);
       }
       if (variable.allowed.empty()) {
         values.fail("needs at least one element type");

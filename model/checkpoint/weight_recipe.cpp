@@ -31,18 +31,15 @@ struct Mix {
   ElementType vision;
 };
 
-constexpr std::array<Mix, 10> kMixes{{
-    {"float32", ElementType::float32, ElementType::float32, ElementType::float32},
-    {"float16", ElementType::float16, ElementType::float16, ElementType::float16},
-    {"float16x", ElementType::float16x, ElementType::float16x, ElementType::float16x},
-    {"int8", ElementType::int8_row, ElementType::q8_0, ElementType::q8_0},
-    {"q8_0", ElementType::q8_0, ElementType::q8_0, ElementType::q8_0},
-    {"q6_k", ElementType::q6_k, ElementType::q6_k, ElementType::q8_0},
-    {"q4_k", ElementType::q4_k, ElementType::q6_k, ElementType::q8_0},
-    {"q4_1", ElementType::q4_1, ElementType::q8_0, ElementType::q8_0},
-    {"q4_0", ElementType::q4_0, ElementType::q8_0, ElementType::q8_0},
-    {"int4", ElementType::int4_g128, ElementType::q8_0, ElementType::q8_0},
-}};
+constexpr auto kMixes = [] {
+  std::array<Mix, 2 + matrix_formats().size()> mixes{
+      {{"float32", ElementType::float32, ElementType::float32, ElementType::float32},
+       {"float16", ElementType::float16, ElementType::float16, ElementType::float16}}};
+  std::transform(matrix_formats().begin(), matrix_formats().end(), mixes.begin() + 2, [](const FormatTraits& format) {
+    return Mix{format.recipe.name, format.type, format.recipe.embedding, format.recipe.vision};
+  });
+  return mixes;
+}();
 
 constexpr auto kNames = [] {
   std::array<std::string_view, kMixes.size()> names;
@@ -54,9 +51,9 @@ ElementType read_type(const JsonNode& node) {
   const auto type = element_type_from(node.text());
   if (!type || !is_kept(*type)) {
     std::vector<std::string> known;
-    for (int i = 0; is_element_type(static_cast<ElementType>(i)); ++i) {
-      if (is_kept(static_cast<ElementType>(i))) {
-        known.emplace_back(name_of(static_cast<ElementType>(i)));
+    for (const FormatTraits& traits : kElementTypes) {
+      if (is_kept(traits.type)) {
+        known.emplace_back(traits.name);
       }
     }
     node.fail(fmt::format("no weight can be kept as '{}'{}; known are {}", node.text(),

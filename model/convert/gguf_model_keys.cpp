@@ -18,15 +18,13 @@ namespace {
 constexpr float kTowerEpsilon = 1e-6F;
 constexpr std::uint32_t kQuantizationVersion = 2;
 
-// llama.cpp's numbers for the type that most matrices have.
-constexpr std::array<std::pair<GgufType, std::uint32_t>, 8> kFileTypes{{{GgufType::F32, 0},
-                                                                        {GgufType::F16, 1},
-                                                                        {GgufType::BF16, 32},
-                                                                        {GgufType::Q8_0, 7},
-                                                                        {GgufType::Q4_0, 2},
-                                                                        {GgufType::Q4_1, 3},
-                                                                        {GgufType::Q4_K, 15},
-                                                                        {GgufType::Q6_K, 18}}};
+// llama.cpp's number for the type that most matrices have.
+std::uint32_t file_type_of(GgufType type) {
+  if (const auto format = format_of(type)) {
+    return traits_of(*format).gguf.file_type;
+  }
+  return type == GgufType::F32 ? 0 : type == GgufType::F16 ? 1 : 32;
+}
 
 std::string_view architecture_of(ModelFamily family) {
   switch (family) {
@@ -54,9 +52,7 @@ void add_file_type(GgufKeys& keys, std::span<const WrittenTensor> tensors) {
   }
   const auto usual =
       std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-  const auto* const found =
-      std::find_if(kFileTypes.begin(), kFileTypes.end(), [&](const auto& type) { return type.first == usual->first; });
-  keys.integer("general.file_type", found->second);
+  keys.integer("general.file_type", file_type_of(usual->first));
   if (std::any_of(counts.begin(), counts.end(), [](const auto& count) { return block_values(count.first) > 1; })) {
     keys.integer("general.quantization_version", kQuantizationVersion);
   }

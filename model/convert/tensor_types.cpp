@@ -2,21 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
-#include <utility>
-
 #include "model/checkpoint/gguf/projector_weights.hpp"
 #include "model/checkpoint/model_error.hpp"
 
 namespace pascaline {
 namespace {
-
-constexpr std::array<std::pair<ElementType, GgufType>, 5> kPackedTypes{{{ElementType::q8_0, GgufType::Q8_0},
-                                                                        {ElementType::q4_0, GgufType::Q4_0},
-                                                                        {ElementType::q4_1, GgufType::Q4_1},
-                                                                        {ElementType::q4_k, GgufType::Q4_K},
-                                                                        {ElementType::q6_k, GgufType::Q6_K}}};
 
 // Of a tensor that is stored as numbers.
 GgufType stored_number(StoredType type) noexcept {
@@ -63,18 +53,6 @@ bool has_whole_blocks(const TensorSpec& tensor, GgufType type) noexcept {
 }
 
 }  // namespace
-
-std::optional<GgufType> gguf_type_of(ElementType format) noexcept {
-  const auto* const found = std::find_if(kPackedTypes.begin(), kPackedTypes.end(),
-                                         [format](const auto& pair) { return pair.first == format; });
-  return found == kPackedTypes.end() ? std::nullopt : std::optional(found->second);
-}
-
-std::optional<ElementType> format_of(GgufType type) noexcept {
-  const auto* const found =
-      std::find_if(kPackedTypes.begin(), kPackedTypes.end(), [type](const auto& pair) { return pair.second == type; });
-  return found == kPackedTypes.end() ? std::nullopt : std::optional(found->first);
-}
 
 ElementType number_of(GgufType type) noexcept {
   return type == GgufType::F32   ? ElementType::float32

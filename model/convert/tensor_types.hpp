@@ -16,10 +16,7 @@ struct WantedTypes {
   std::optional<WeightRecipe> recipe;  ///< quantized
 };
 
-/// The type of blocks of that packed format, and the packed format of such blocks; nothing for another.
-[[nodiscard]] std::optional<GgufType> gguf_type_of(ElementType format) noexcept;
-[[nodiscard]] std::optional<ElementType> format_of(GgufType type) noexcept;
-/// That of F32, F16 and BF16.
+/// The element type of F32, F16 and BF16.
 [[nodiscard]] ElementType number_of(GgufType type) noexcept;
 
 /// What a tensor is stored as.

@@ -1,15 +1,18 @@
-"""Weights in packed formats: 8, 6 or 4 bits a value, with scales for blocks of a row (docs/formats.md).
+"""Weights in packed formats: 8 to 4 bits a value, with scales for blocks of a row (docs/formats.md).
 
 `pack` makes a `PackedMatrix` of a matrix; `ops.matmul`, `ops.normed_matmul` and `ops.gather` take one in place of an array.
 """
 
-from typing import Any, Literal
+from typing import Any
 
 from . import _native
 from ._errors import ArgumentError
 from ._words import text_of, whole
 
-Format = Literal["q8_0", "q4_0", "q4_1", "q4_k", "q6_k", "int8_row", "int4_g128"]
+Format = str
+"""One of FORMATS."""
+
+FORMATS: tuple[str, ...] = tuple(_native.packed_formats())
 
 FEW_ROWS = 8
 """Rows that a kernel rounds by itself."""

@@ -21,7 +21,7 @@ import types
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Optional, get_args
+from typing import Any, Optional
 
 import torch
 from torch import Tensor
@@ -1127,9 +1127,8 @@ def _checked(model: Any, quantize: Any, skip: Any, fuse: Any) -> list[str]:
     """The modules to leave; raises for arguments of `optimize` that do not fit."""
     if not isinstance(model, torch.nn.Module):
         raise TypeError(f"model: {type(model).__name__} is not a torch.nn.Module")
-    formats = get_args(_packed.Format)
-    if quantize is not None and quantize not in formats:
-        raise ArgumentError(f"quantize: there is no packed format {quantize!r}; it is one of {', '.join(formats)}")
+    if quantize is not None and quantize not in _packed.FORMATS:
+        raise ArgumentError(f"quantize: there is no packed format {quantize!r}; it is one of {', '.join(_packed.FORMATS)}")
     if isinstance(skip, str) or not isinstance(skip, Iterable):
         raise TypeError(f"skip: {type(skip).__name__} is not a list of modules' names")
     if not isinstance(fuse, bool):

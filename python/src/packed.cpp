@@ -2,6 +2,8 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -18,7 +20,6 @@
 #include "python/src/without_gil.hpp"
 #include "runtime/formats/packed_matrix.hpp"
 #include "runtime/ops/matmul.hpp"
-#include "runtime/ops/weight_checks.hpp"
 
 namespace pascaline::python {
 namespace {
@@ -28,11 +29,8 @@ namespace nb = nanobind;
 ElementType packed_format(const std::string& name) {
   const auto type = element_type_from(name);
   if (!type || !is_packed_format(*type)) {
-    std::string known;
-    for (const ElementType format : ops::kPackedFormats) {
-      known += (known.empty() ? "" : ", ") + std::string(name_of(format));
-    }
-    throw ArgumentError(fmt::format("format: there is no packed format '{}'; it is one of {}", name, known));
+    throw ArgumentError(
+        fmt::format("format: there is no packed format '{}'; it is one of {}", name, names_of(packed_formats())));
   }
   return *type;
 }
@@ -107,6 +105,13 @@ void unpack(const std::string& format, nb::handle data, nb::handle values) {
 }  // namespace
 
 void add_packed(nb::module_& module) {
+  module.def("packed_formats", [] {
+    std::vector<std::string_view> names;
+    for (const FormatTraits& format : packed_formats()) {
+      names.push_back(format.name);
+    }
+    return names;
+  });
   module.def(
       "packed_bytes",
       [](const std::string& format, std::int64_t rows, std::int64_t columns) {

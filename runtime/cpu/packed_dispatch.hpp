@@ -28,22 +28,7 @@ struct PackedGroup {
 /// Calls `use` with a value of the form's type.
 template <typename Use>
 void with_form(ElementType format, const Use& use) {
-  switch (format) {
-    case ElementType::q8_0:
-      return use(PackedForm<ElementType::q8_0>());
-    case ElementType::q4_0:
-      return use(PackedForm<ElementType::q4_0>());
-    case ElementType::q4_1:
-      return use(PackedForm<ElementType::q4_1>());
-    case ElementType::q4_k:
-      return use(PackedForm<ElementType::q4_k>());
-    case ElementType::q6_k:
-      return use(PackedForm<ElementType::q6_k>());
-    case ElementType::int8_row:
-      return use(PackedForm<ElementType::int8_row>());
-    default:
-      return use(PackedForm<ElementType::int4_g128>());
-  }
+  with_packed_format(format, [&]<ElementType known> { use(PackedForm<known>()); });
 }
 
 /// PackedKernels::dot by `Dot<Form>::run(group, activations, sums)`, which gives `sums[j, row]` of all 32 rows for up

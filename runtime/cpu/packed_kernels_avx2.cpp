@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <type_traits>
 
 #include "runtime/cpu/packed_dispatch.hpp"
 #include "runtime/cpu/packed_forms.hpp"
@@ -121,6 +120,13 @@ struct ByteLanes {
     }
     return result;
   }
+  // Those of one row in their order.
+  PASCALINE_PACKED_INLINE static void halves(const std::byte* chunk, std::int64_t row, std::int64_t block,
+                                             __m128i (&of_row)[2]) {
+    const std::byte* unit = chunk + 2 * block * kUnitStep + row * kUnitBytes;
+    of_row[0] = load_16(unit);
+    of_row[1] = load_16(unit + kUnitStep);
+  }
   // With the sign of an integer at the activation a product is at most 128 · 127, and two of them fit 16 bits.
   template <typename Header>
   PASCALINE_PACKED_INLINE static __m256i sums(const LaneIntegers& of, const Header& /*header*/, std::int64_t /*block*/,
@@ -145,6 +151,12 @@ struct NibbleLanes {
       result.word[4 + w] = _mm256_and_si256(_mm256_srli_epi16(both.word[w], 4), low);
     }
     return result;
+  }
+  PASCALINE_PACKED_INLINE static void halves(const std::byte* chunk, std::int64_t row, std::int64_t block,
+                                             __m128i (&of_row)[2]) {
+    const __m128i both = load_16(chunk + block * kUnitStep + row * kUnitBytes);
+    of_row[0] = _mm_and_si128(both, _mm_set1_epi8(0x0F));
+    of_row[1] = _mm_and_si128(_mm_srli_epi16(both, 4), _mm_set1_epi8(0x0F));
   }
   // Sixteen products of at most 15 · 127 fit 16 bits.
   PASCALINE_PACKED_INLINE static __m256i unsigned_sums(const LaneIntegers& of, const BlockActivations& with) {
@@ -309,6 +321,18 @@ struct Lanes<PackedForm<ElementType::q6_k>> {
     }
     return result;
   }
+  PASCALINE_PACKED_INLINE static void halves(const std::byte* chunk, std::int64_t row, std::int64_t block,
+                                             __m128i (&of_row)[2]) {
+    std::int64_t bits = 0;
+    std::memcpy(&bits, chunk + Form::kUpper + block / 2 * kUnitStep + row * kUnitBytes + block % 2 * 8, sizeof bits);
+    const __m256i upper = _mm256_and_si256(_mm256_sllv_epi64(_mm256_set1_epi64x(bits), _mm256_setr_epi64x(4, 2, 0, 0)),
+                                           _mm256_set1_epi8(0x30));
+    const __m256i last = _mm256_and_si256(_mm256_srli_epi64(_mm256_set1_epi64x(bits), 2), _mm256_set1_epi8(0x30));
+    const __m256i all = _mm256_blend_epi32(upper, last, 0xC0);
+    NibbleLanes::halves(chunk, row, block, of_row);
+    of_row[0] = _mm_or_si128(of_row[0], _mm256_castsi256_si128(all));
+    of_row[1] = _mm_or_si128(of_row[1], _mm256_extracti128_si256(all, 1));
+  }
   // The two factors of a block in 16 bits each, by row.
   PASCALINE_PACKED_INLINE static __m256i factors(const Header& header, std::int64_t block) {
     const __m256i words = header.factors.word[block / 2];
@@ -464,37 +488,6 @@ PASCALINE_PACKED_INLINE __m256 floats_of(__m128i bytes) { return _mm256_cvtepi32
 
 template <typename Form>
 struct Avx2Widen {
-  // The integers of a block less their offset.
-  PASCALINE_PACKED_INLINE static void integers(const std::byte* chunk, std::int64_t row, std::int64_t block,
-                                               std::int32_t offset, __m128i (&halves)[2]) {
-    if constexpr (std::is_same_v<Form, PackedForm<ElementType::q6_k>>) {
-      const std::byte* unit = chunk + block * kUnitStep + row * kUnitBytes;
-      std::int64_t bits = 0;
-      std::memcpy(&bits, chunk + Form::kUpper + block / 2 * kUnitStep + row * kUnitBytes + block % 2 * 8, sizeof bits);
-      const __m256i upper = _mm256_and_si256(
-          _mm256_sllv_epi64(_mm256_set1_epi64x(bits), _mm256_setr_epi64x(4, 2, 0, 0)), _mm256_set1_epi8(0x30));
-      const __m256i last = _mm256_and_si256(_mm256_srli_epi64(_mm256_set1_epi64x(bits), 2), _mm256_set1_epi8(0x30));
-      const __m256i all = _mm256_blend_epi32(upper, last, 0xC0);
-      split(unit, halves);
-      halves[0] = _mm_or_si128(halves[0], _mm256_castsi256_si128(all));
-      halves[1] = _mm_or_si128(halves[1], _mm256_extracti128_si256(all, 1));
-    } else if constexpr (std::is_base_of_v<PackedByteForm, Form>) {
-      const std::byte* unit = chunk + 2 * block * kUnitStep + row * kUnitBytes;
-      halves[0] = load_16(unit);
-      halves[1] = load_16(unit + kUnitStep);
-    } else {
-      split(chunk + block * kUnitStep + row * kUnitBytes, halves);
-    }
-    const __m128i less = _mm_set1_epi8(static_cast<char>(offset));
-    halves[0] = _mm_sub_epi8(halves[0], less);
-    halves[1] = _mm_sub_epi8(halves[1], less);
-  }
-  PASCALINE_PACKED_INLINE static void split(const std::byte* unit, __m128i (&halves)[2]) {
-    const __m128i both = load_16(unit);
-    halves[0] = _mm_and_si128(both, _mm_set1_epi8(0x0F));
-    halves[1] = _mm_and_si128(_mm_srli_epi16(both, 4), _mm_set1_epi8(0x0F));
-  }
-
   PASCALINE_PACKED_INLINE static __m256 value(__m128i bytes, __m256 scale, __m256 min, __m256 row_scale) {
     __m256 product = _mm256_mul_ps(scale, floats_of(bytes));
     if constexpr (Form::kHasMin) {
@@ -507,7 +500,10 @@ struct Avx2Widen {
                                                 float row_scale, float* to) {
     const BlockScale scale = Form::scale(chunk, row, block);
     __m128i halves[2];
-    integers(chunk, row, block, scale.offset, halves);
+    Lanes<Form>::halves(chunk, row, block, halves);
+    const __m128i less = _mm_set1_epi8(static_cast<char>(scale.offset));
+    halves[0] = _mm_sub_epi8(halves[0], less);
+    halves[1] = _mm_sub_epi8(halves[1], less);
     const __m256 min = _mm256_set1_ps(scale.min);
     const __m256 of_row = _mm256_set1_ps(row_scale);
     for (int half = 0; half < 2; ++half) {

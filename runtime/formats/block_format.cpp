@@ -4,6 +4,7 @@
 
 #include "core/error.hpp"
 #include "runtime/formats/blocks.hpp"
+#include "runtime/formats/int4_groups.hpp"
 
 // Compiled without contraction of products and sums (the standard's mode of C++), as ggml's reference rounds each.
 namespace pascaline {
@@ -11,22 +12,14 @@ namespace {
 
 using namespace blocks;
 
-constexpr std::array<BlockFormatInfo, 5> kFormats{{
-    {BlockFormat::q8_0, "q8_0", kShort, sizeof(BlockQ80)},
-    {BlockFormat::q4_0, "q4_0", kShort, sizeof(BlockQ40)},
-    {BlockFormat::q4_1, "q4_1", kShort, sizeof(BlockQ41)},
-    {BlockFormat::q4_k, "q4_k", kLong, sizeof(BlockQ4K)},
-    {BlockFormat::q6_k, "q6_k", kLong, sizeof(BlockQ6K)},
-}};
-
-void widen_block(const BlockQ80& block, float* values) {
+void widen_block(const Block<ElementType::q8_0>& block, float* values) {
   const float scale = block.scale.value();
   for (std::size_t i = 0; i < kShort; ++i) {
     values[i] = scale * static_cast<float>(block.quants[i]);
   }
 }
 
-void widen_block(const BlockQ40& block, float* values) {
+void widen_block(const Block<ElementType::q4_0>& block, float* values) {
   const float scale = block.scale.value();
   for (std::size_t i = 0; i < kShort / 2; ++i) {
     values[i] = scale * static_cast<float>(static_cast<int>(block.quants[i] & 0x0FU) - 8);
@@ -34,7 +27,7 @@ void widen_block(const BlockQ40& block, float* values) {
   }
 }
 
-void widen_block(const BlockQ41& block, float* values) {
+void widen_block(const Block<ElementType::q4_1>& block, float* values) {
   const float scale = block.scale.value();
   const float min = block.min.value();
   for (std::size_t i = 0; i < kShort / 2; ++i) {
@@ -43,7 +36,7 @@ void widen_block(const BlockQ41& block, float* values) {
   }
 }
 
-void widen_block(const BlockQ4K& block, float* values) {
+void widen_block(const Block<ElementType::q4_k>& block, float* values) {
   const float scale = block.scale.value();
   const float min_scale = block.min_scale.value();
   const Parts parts = unpack_parts(block.parts);
@@ -58,7 +51,7 @@ void widen_block(const BlockQ4K& block, float* values) {
   }
 }
 
-void widen_block(const BlockQ6K& block, float* values) {
+void widen_block(const Block<ElementType::q6_k>& block, float* values) {
   const float scale = block.scale.value();
   for (std::size_t i = 0; i < kLong; ++i) {
     const SixBits bits = six_bits_of(i);
@@ -69,31 +62,36 @@ void widen_block(const BlockQ6K& block, float* values) {
   }
 }
 
-template <typename Block, std::size_t kValues>
-void widen_all(std::span<const std::byte> blocks, std::span<float> values) {
-  for (std::size_t at = 0; at * sizeof(Block) < blocks.size(); ++at) {
-    Block block;
-    std::memcpy(&block, blocks.data() + at * sizeof(Block), sizeof block);
-    widen_block(block, values.data() + at * kValues);
-  }
+void widen_block(const Block<ElementType::int4_g128>& block, float* values) {
+  Block<ElementType::int4_g128> group = block;
+  std::uint16_t scale = 0;
+  std::memcpy(&scale, group.scale.bytes.data(), sizeof scale);
+  dequantize_int4({group.quants, std::span(&scale, 1), std::span(&group.zero, 1)}, {values, kInt4Group});
 }
 
 }  // namespace
 
-std::span<const BlockFormatInfo> block_formats() noexcept { return kFormats; }
+void blocks::throw_no_blocks(ElementType format) {
+  throw Error(fmt::format("{} has no blocks with scales", name_of(format)));
+}
 
-const BlockFormatInfo& info_of(BlockFormat format) noexcept { return kFormats[static_cast<std::size_t>(format)]; }
-
-void blocks::require_whole_blocks(BlockFormat format, std::size_t bytes, std::size_t values) {
-  const BlockFormatInfo& info = info_of(format);
-  if (bytes % info.block_bytes != 0 || values != bytes / info.block_bytes * static_cast<std::size_t>(info.values)) {
-    throw Error(fmt::format("{} bytes of {} are not blocks of {} values", bytes, info.name, values));
+void blocks::require_whole_blocks(ElementType format, std::size_t bytes, std::size_t values) {
+  const FormatTraits::Block& block = traits_of(format).block;
+  if (block.bytes == 0 || bytes % block.bytes != 0 || values != bytes / block.bytes * block.values) {
+    throw Error(fmt::format("{} bytes of {} are not blocks of {} values", bytes, name_of(format), values));
   }
 }
 
-void dequantize(BlockFormat format, std::span<const std::byte> blocks, std::span<float> values) {
+void dequantize(ElementType format, std::span<const std::byte> blocks, std::span<float> values) {
   require_whole_blocks(format, blocks.size(), values.size());
-  with_block(format, [&]<typename Block, std::size_t kValues> { widen_all<Block, kValues>(blocks, values); });
+  const std::size_t block_values = traits_of(format).block.values;
+  with_blocks(format, [&]<ElementType known> {
+    for (std::size_t at = 0; at * sizeof(Block<known>) < blocks.size(); ++at) {
+      Block<known> block;
+      std::memcpy(&block, blocks.data() + at * sizeof block, sizeof block);
+      widen_block(block, values.data() + at * block_values);
+    }
+  });
 }
 
 }  // namespace pascaline

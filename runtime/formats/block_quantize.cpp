@@ -4,6 +4,7 @@
 
 #include "runtime/formats/block_format.hpp"
 #include "runtime/formats/blocks.hpp"
+#include "runtime/formats/int4_groups.hpp"
 
 // Scales are searched for, not computed: the largest value's scale is seldom the one of least squared error. A
 // candidate is judged by the error of the values that its block will give, scales already rounded to what is stored.
@@ -196,7 +197,7 @@ constexpr std::string_view kScaleTooLarge = "needs a scale beyond float16";
 
 using Fault = std::optional<std::string_view>;
 
-Fault fill(const float* values, BlockQ80& block) {
+Fault fill(const float* values, Block<ElementType::q8_0>& block) {
   const float largest = std::fabs(largest_of({values, kShort}));
   if (largest / 127 > kMaxHalf) {
     return kScaleTooLarge;
@@ -228,7 +229,7 @@ void pack_halves(const std::array<float, kShort>& quants, float shift, std::arra
   }
 }
 
-Fault fill(const float* values, BlockQ40& block) {
+Fault fill(const float* values, Block<ElementType::q4_0>& block) {
   const float largest = largest_of({values, kShort});
   if (std::fabs(largest) / 8 > kMaxHalf) {
     return kScaleTooLarge;
@@ -249,7 +250,7 @@ Fault fill(const float* values, BlockQ40& block) {
   return std::nullopt;
 }
 
-Fault fill(const float* values, BlockQ41& block) {
+Fault fill(const float* values, Block<ElementType::q4_1>& block) {
   const auto [least, most] = std::minmax_element(values, values + kShort);
   const float exact = (*most - *least) / 15;
   if (!(exact <= kMaxHalf) || std::fabs(*least) > kMaxHalf || std::fabs(*most) > kMaxHalf) {
@@ -289,7 +290,7 @@ void choose_part(const float* values, float scale, float min_scale, std::uint8_t
   quants = best.quants;
 }
 
-Fault fill(const float* values, BlockQ4K& block) {
+Fault fill(const float* values, Block<ElementType::q4_k>& block) {
   if (std::fabs(largest_of({values, kLong})) > kMaxHalf * 63 * 15) {
     return kScaleTooLarge;
   }
@@ -333,7 +334,7 @@ Fault fill(const float* values, BlockQ4K& block) {
   return std::nullopt;
 }
 
-Fault fill(const float* values, BlockQ6K& block) {
+Fault fill(const float* values, Block<ElementType::q6_k>& block) {
   constexpr std::size_t kGroup = kLong / kGroups;
   if (std::fabs(largest_of({values, kLong})) > kMaxHalf * 128 * 32) {
     return kScaleTooLarge;
@@ -375,8 +376,18 @@ Fault fill(const float* values, BlockQ6K& block) {
   return std::nullopt;
 }
 
-template <typename Block, std::size_t kValues>
+Fault fill(const float* values, Block<ElementType::int4_g128>& block) {
+  std::uint16_t scale = 0;
+  block.unused = 0;
+  const auto unfit =
+      quantize_int4({values, kInt4Group}, {block.quants, std::span(&scale, 1), std::span(&block.zero, 1)});
+  std::memcpy(block.scale.bytes.data(), &scale, sizeof scale);
+  return unfit ? Fault(unfit->reason) : std::nullopt;
+}
+
+template <ElementType format>
 std::optional<UnfitBlock> fill_all(std::span<const float> values, std::span<std::byte> blocks) {
+  constexpr std::size_t kValues = kElementTypes[static_cast<std::size_t>(format)].block.values;
   for (std::size_t at = 0; at * kValues < values.size(); ++at) {
     const float* first = values.data() + at * kValues;
     for (std::size_t i = 0; i < kValues; ++i) {
@@ -384,21 +395,22 @@ std::optional<UnfitBlock> fill_all(std::span<const float> values, std::span<std:
         return UnfitBlock{at * kValues + i, "is not finite"};
       }
     }
-    Block block;
+    Block<format> block;
     if (const Fault fault = fill(first, block)) {
       return UnfitBlock{at * kValues, *fault};
     }
-    std::memcpy(blocks.data() + at * sizeof(Block), &block, sizeof block);
+    std::memcpy(blocks.data() + at * sizeof block, &block, sizeof block);
   }
   return std::nullopt;
 }
 
 }  // namespace
 
-std::optional<UnfitBlock> quantize(BlockFormat format, std::span<const float> values, std::span<std::byte> blocks) {
+std::optional<UnfitBlock> quantize(ElementType format, std::span<const float> values, std::span<std::byte> blocks) {
   require_whole_blocks(format, blocks.size(), values.size());
-  return with_block(format,
-                    [&]<typename Block, std::size_t kValues> { return fill_all<Block, kValues>(values, blocks); });
+  std::optional<UnfitBlock> unfit;
+  with_blocks(format, [&]<ElementType known> { unfit = fill_all<known>(values, blocks); });
+  return unfit;
 }
 
 }  // namespace pascaline

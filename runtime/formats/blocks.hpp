@@ -6,14 +6,14 @@
 #include <cstring>
 #include <span>
 
+#include "core/element_type.hpp"
 #include "core/elements.hpp"
-#include "runtime/formats/block_format.hpp"
 
-// The blocks of docs/formats.md, byte by byte as GGUF stores them, and their exact values.
+// The blocks of docs/formats.md, byte by byte as files store them.
 namespace pascaline::blocks {
 
-inline constexpr std::size_t kShort = 32;   // values of a block of q8_0, q4_0, q4_1
-inline constexpr std::size_t kLong = 256;   // of a block of q4_k, q6_k
+inline constexpr std::size_t kShort = 32;   // values of a short block
+inline constexpr std::size_t kLong = 256;   // of a long one
 inline constexpr std::size_t kParts = 8;    // parts of 32 values in a block of q4_k
 inline constexpr std::size_t kGroups = 16;  // groups of 16 values in a block of q6_k
 
@@ -34,33 +34,48 @@ struct Half {
   }
 };
 
-struct BlockQ80 {
+/// A block of a row in a file, of formats that have blocks with scales: all packed ones but int8_row.
+template <ElementType format>
+struct Block;
+
+template <>
+struct Block<ElementType::q8_0> {
   Half scale;
   std::array<std::int8_t, kShort> quants;
 };
-struct BlockQ40 {
+template <>
+struct Block<ElementType::q4_0> {
   Half scale;
   std::array<std::uint8_t, kShort / 2> quants;  // value i in the low half of byte i, value 16 + i in its high half
 };
-struct BlockQ41 {
+template <>
+struct Block<ElementType::q4_1> {
   Half scale;
   Half min;
-  std::array<std::uint8_t, kShort / 2> quants;  // as BlockQ40
+  std::array<std::uint8_t, kShort / 2> quants;  // as q4_0
 };
-struct BlockQ4K {
+template <>
+struct Block<ElementType::q4_k> {
   Half scale;                                  // of the parts' scales
   Half min_scale;                              // of the parts' minima
   std::array<std::uint8_t, 12> parts;          // scales and minima of 6 bits, see unpack_parts
   std::array<std::uint8_t, kLong / 2> quants;  // of two parts in turn: the first in low halves, the second in high ones
 };
-struct BlockQ6K {
+template <>
+struct Block<ElementType::q6_k> {
   std::array<std::uint8_t, kLong / 2> low;   // lower 4 bits
   std::array<std::uint8_t, kLong / 4> high;  // upper 2 bits
   std::array<std::int8_t, kGroups> scales;   // of groups of 16 values
   Half scale;                                // of the scales
 };
-static_assert(sizeof(BlockQ80) == 34 && sizeof(BlockQ40) == 18 && sizeof(BlockQ41) == 20 && sizeof(BlockQ4K) == 144 &&
-              sizeof(BlockQ6K) == 210);
+/// A group of AWQ's: value i in the low half of byte i, value 64 + i in its high half.
+template <>
+struct Block<ElementType::int4_g128> {
+  std::array<std::uint8_t, 64> quants;
+  Half scale;
+  std::uint8_t zero;
+  std::uint8_t unused;
+};
 
 /// Scales and minima of the eight parts of a q4_k block, from 0 to 63.
 struct Parts {
@@ -104,25 +119,23 @@ struct SixBits {
           2 * static_cast<unsigned>(quarter)};
 }
 
-/// Calls `visit.template operator()<Block, kValues>()` with what the format has.
-template <typename Visit>
-decltype(auto) with_block(BlockFormat format, const Visit& visit) {
-  switch (format) {
-    case BlockFormat::q8_0:
-      return visit.template operator()<BlockQ80, kShort>();
-    case BlockFormat::q4_0:
-      return visit.template operator()<BlockQ40, kShort>();
-    case BlockFormat::q4_1:
-      return visit.template operator()<BlockQ41, kShort>();
-    case BlockFormat::q4_k:
-      return visit.template operator()<BlockQ4K, kLong>();
-    case BlockFormat::q6_k:
-      break;
-  }
-  return visit.template operator()<BlockQ6K, kLong>();
+[[noreturn]] void throw_no_blocks(ElementType format);
+
+/// Calls `use.template operator()<format>()` for a format with such blocks; throws Error for any other.
+template <typename Use>
+void with_blocks(ElementType format, const Use& use) {
+  with_packed_format(format, [&]<ElementType packed> {
+    if constexpr (packed != ElementType::int8_row) {
+      static_assert(sizeof(Block<packed>) == kElementTypes[static_cast<std::size_t>(packed)].block.bytes);
+      if (format == packed) {
+        return use.template operator()<packed>();
+      }
+    }
+    throw_no_blocks(format);
+  });
 }
 
 /// Throws Error unless so many bytes are whole blocks of so many values.
-void require_whole_blocks(BlockFormat format, std::size_t bytes, std::size_t values);
+void require_whole_blocks(ElementType format, std::size_t bytes, std::size_t values);
 
 }  // namespace pascaline::blocks

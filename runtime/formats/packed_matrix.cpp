@@ -11,7 +11,6 @@
 #include "core/util/worker_pool.hpp"
 #include "runtime/formats/blocks.hpp"
 #include "runtime/formats/float16x.hpp"
-#include "runtime/formats/int4_groups.hpp"
 #include "runtime/formats/int8_rows.hpp"
 
 namespace pascaline {
@@ -21,50 +20,11 @@ constexpr std::size_t kUnit = 16;                  // bytes of a row that lie to
 constexpr std::size_t kGroupRows = 32;             // rows of a packed group
 constexpr std::size_t kStep = kUnit * kGroupRows;  // from one unit of a row to the next
 
-// A group of int4_g128 in a file.
-struct FileInt4Group {
-  std::array<std::uint8_t, kInt4Group / 2> quants;
-  std::uint16_t scale;
-  std::uint8_t zero;
-  std::uint8_t unused;
-};
-static_assert(sizeof(FileInt4Group) == 68);
-
-std::optional<BlockFormat> block_format_of(ElementType format) {
-  switch (format) {
-    case ElementType::q8_0:
-      return BlockFormat::q8_0;
-    case ElementType::q4_0:
-      return BlockFormat::q4_0;
-    case ElementType::q4_1:
-      return BlockFormat::q4_1;
-    case ElementType::q4_k:
-      return BlockFormat::q4_k;
-    case ElementType::q6_k:
-      return BlockFormat::q6_k;
-    default:
-      return std::nullopt;
+FormatTraits::Block file_block_of(ElementType format) {
+  if (!is_packed_format(format)) {
+    throw Error(fmt::format("{} is no packed format", name_of(format)));
   }
-}
-
-// Values and bytes of a block in a file; of int8_row, one value.
-struct FileBlock {
-  std::size_t values;
-  std::size_t bytes;
-};
-
-FileBlock file_block_of(ElementType format) {
-  if (const auto blocks = block_format_of(format)) {
-    const BlockFormatInfo& info = info_of(*blocks);
-    return {static_cast<std::size_t>(info.values), info.block_bytes};
-  }
-  if (format == ElementType::int4_g128) {
-    return {kInt4Group, sizeof(FileInt4Group)};
-  }
-  if (format == ElementType::int8_row) {
-    return {1, 1};
-  }
-  throw Error(fmt::format("{} is no packed format", name_of(format)));
+  return traits_of(format).block;
 }
 
 std::size_t blocks_of(ElementType format, std::size_t columns) {
@@ -140,74 +100,101 @@ struct Unpacking {
   }
 };
 
-// Tells `mover` where the bytes of block `b` of a row lie in the row and in its group.
-template <typename Mover>
-void move_q6_k(const Mover& mover, std::size_t b, std::size_t index, std::size_t chunk) {
-  constexpr std::size_t kHigh = 8 * kStep;
-  constexpr std::size_t kScales = 12 * kStep;
-  constexpr std::size_t kScale = 13 * kStep;
-  const std::size_t from = b * sizeof(blocks::BlockQ6K);
-  const std::size_t unit = chunk + index * kUnit;
-  for (std::size_t half = 0; half < 2; ++half) {
-    for (std::size_t pair = 0; pair < 2; ++pair) {
-      const std::size_t low = unit + (4 * half + pair) * kStep;
-      mover.parts(low, low + 2 * kStep, from + 64 * half + 32 * pair);
-    }
-    const std::size_t high = unit + kHigh + 2 * half * kStep;
-    mover.upper_bits({high, high + 8, high + kStep, high + kStep + 8}, from + 128 + 32 * half);
-  }
-  mover.move(unit + kScales, from + 192, 16);
-  mover.move(chunk + kScale + 2 * index, from + 208, 2);
-}
+// Where a block lies in its row, and in the row's group.
+struct BlockPlace {
+  std::size_t row;    // byte of the row that it begins with
+  std::size_t chunk;  // byte of the group that its chunk begins with
+  std::size_t block;  // its number in the chunk
+  std::size_t index;  // of the row in the group
 
-template <typename Mover>
-void move_block(const Mover& mover, ElementType format, std::size_t b, std::size_t index) {
-  const MatrixLayout layout = layout_of(format);
-  const FileBlock block = file_block_of(format);
-  const std::size_t in_chunk = static_cast<std::size_t>(layout.chunk_columns) / block.values;
-  const std::size_t chunk = b / in_chunk * static_cast<std::size_t>(layout.chunk_bytes);
-  const std::size_t place = b % in_chunk;
-  const std::size_t unit = chunk + index * kUnit;
-  const std::size_t from = b * block.bytes;
-  switch (format) {
-    case ElementType::q8_0:
-      mover.move(unit + 2 * place * kStep, from + 2, kUnit);
-      mover.move(unit + (2 * place + 1) * kStep, from + 2 + kUnit, kUnit);
-      mover.move(chunk + 4 * kStep + index * 4 + 2 * place, from, 2);
-      break;
-    case ElementType::q4_0:
-      mover.move(unit + place * kStep, from + 2, kUnit);
-      mover.move(chunk + 2 * kStep + index * 4 + 2 * place, from, 2);
-      break;
-    case ElementType::q4_1:
-      mover.move(unit + place * kStep, from + 4, kUnit);
-      mover.move(chunk + 2 * kStep + index * 8 + 4 * place, from, 4);
-      break;
-    case ElementType::q4_k:
-      for (std::size_t pair = 0; pair < 4; ++pair) {
-        mover.parts(unit + 2 * pair * kStep, unit + (2 * pair + 1) * kStep, from + 16 + 32 * pair);
-      }
-      mover.move(unit + 8 * kStep, from, 16);
-      break;
-    case ElementType::q6_k:
-      move_q6_k(mover, b, index, chunk);
-      break;
-    case ElementType::int4_g128:
-      mover.parts(unit, unit + 2 * kStep, from);
-      mover.parts(unit + kStep, unit + 3 * kStep, from + 32);
-      mover.move(chunk + 4 * kStep + index * 4, from + 64, 4);
-      break;
-    default:
-      break;
+  [[nodiscard]] std::size_t unit(std::size_t number) const { return chunk + number * kStep + index * kUnit; }
+  // The header of so many bytes that is after so many units, and after other headers.
+  [[nodiscard]] std::size_t header(std::size_t units, std::size_t bytes, std::size_t others = 0) const {
+    return chunk + units * kStep + others * kGroupRows + index * bytes;
   }
-}
+};
+
+// Tells `mover` where the bytes of a block are in its row and in the row's group.
+template <ElementType format>
+struct BlockMove;
+
+template <>
+struct BlockMove<ElementType::q8_0> {
+  template <typename Mover>
+  static void run(const Mover& mover, const BlockPlace& at) {
+    mover.move(at.unit(2 * at.block), at.row + 2, kUnit);
+    mover.move(at.unit(2 * at.block + 1), at.row + 2 + kUnit, kUnit);
+    mover.move(at.header(4, 4) + 2 * at.block, at.row, 2);
+  }
+};
+
+template <>
+struct BlockMove<ElementType::q4_0> {
+  template <typename Mover>
+  static void run(const Mover& mover, const BlockPlace& at) {
+    mover.move(at.unit(at.block), at.row + 2, kUnit);
+    mover.move(at.header(2, 4) + 2 * at.block, at.row, 2);
+  }
+};
+
+template <>
+struct BlockMove<ElementType::q4_1> {
+  template <typename Mover>
+  static void run(const Mover& mover, const BlockPlace& at) {
+    mover.move(at.unit(at.block), at.row + 4, kUnit);
+    mover.move(at.header(2, 8) + 4 * at.block, at.row, 4);
+  }
+};
+
+template <>
+struct BlockMove<ElementType::q4_k> {
+  template <typename Mover>
+  static void run(const Mover& mover, const BlockPlace& at) {
+    for (std::size_t pair = 0; pair < 4; ++pair) {
+      mover.parts(at.unit(2 * pair), at.unit(2 * pair + 1), at.row + 16 + 32 * pair);
+    }
+    mover.move(at.unit(8), at.row, 16);
+  }
+};
+
+template <>
+struct BlockMove<ElementType::q6_k> {
+  template <typename Mover>
+  static void run(const Mover& mover, const BlockPlace& at) {
+    for (std::size_t half = 0; half < 2; ++half) {
+      for (std::size_t pair = 0; pair < 2; ++pair) {
+        mover.parts(at.unit(4 * half + pair), at.unit(4 * half + pair + 2), at.row + 64 * half + 32 * pair);
+      }
+      const std::size_t high = at.unit(8 + 2 * half);
+      mover.upper_bits({high, high + 8, high + kStep, high + kStep + 8}, at.row + 128 + 32 * half);
+    }
+    mover.move(at.unit(12), at.row + 192, 16);
+    mover.move(at.header(13, 2), at.row + 208, 2);
+  }
+};
+
+template <>
+struct BlockMove<ElementType::int4_g128> {
+  template <typename Mover>
+  static void run(const Mover& mover, const BlockPlace& at) {
+    mover.parts(at.unit(0), at.unit(2), at.row);
+    mover.parts(at.unit(1), at.unit(3), at.row + 32);
+    mover.move(at.header(4, 4), at.row + 64, 4);
+  }
+};
 
 template <typename Mover>
 void move_row(const Mover& mover, ElementType format, std::size_t columns, std::size_t index) {
   if (format != ElementType::int8_row) {
-    for (std::size_t b = 0; b < blocks_of(format, columns); ++b) {
-      move_block(mover, format, b, index);
-    }
+    const MatrixLayout layout = layout_of(format);
+    const FormatTraits::Block block = file_block_of(format);
+    const std::size_t in_chunk = static_cast<std::size_t>(layout.chunk_columns) / block.values;
+    blocks::with_blocks(format, [&]<ElementType known> {
+      for (std::size_t b = 0; b < blocks_of(format, columns); ++b) {
+        const std::size_t chunk = b / in_chunk * static_cast<std::size_t>(layout.chunk_bytes);
+        BlockMove<known>::run(mover, {b * block.bytes, chunk, b % in_chunk, index});
+      }
+    });
     return;
   }
   for (std::size_t at = 0; at < columns; at += kUnit) {
@@ -233,19 +220,6 @@ float number_in(std::span<const std::byte> row, std::size_t at) {
   return number;
 }
 
-std::optional<UnfitBlock> quantize_int4_row(std::span<const float> values, std::span<std::byte> row) {
-  for (std::size_t group = 0; group < values.size() / kInt4Group; ++group) {
-    FileInt4Group to{};
-    if (auto unfit = quantize_int4(values.subspan(group * kInt4Group, kInt4Group),
-                                   {to.quants, std::span(&to.scale, 1), std::span(&to.zero, 1)})) {
-      unfit->value += group * kInt4Group;
-      return unfit;
-    }
-    std::memcpy(row.data() + group * sizeof to, &to, sizeof to);
-  }
-  return std::nullopt;
-}
-
 std::optional<UnfitBlock> quantize_int8_row(std::span<const float> values, std::span<std::byte> row) {
   const auto unfit = std::find_if(values.begin(), values.end(), [](float value) { return !std::isfinite(value); });
   if (unfit != values.end()) {
@@ -255,19 +229,6 @@ std::optional<UnfitBlock> quantize_int8_row(std::span<const float> values, std::
   quantise_to_int8(values, scale, {reinterpret_cast<std::int8_t*>(row.data()), values.size()});
   std::memcpy(row.data() + values.size(), &scale, sizeof scale);
   return std::nullopt;
-}
-
-void dequantize_whole(ElementType format, std::span<const std::byte> row, std::span<float> values) {
-  if (const auto blocks = block_format_of(format)) {
-    dequantize(*blocks, row, values);
-    return;
-  }
-  for (std::size_t group = 0; group < values.size() / kInt4Group; ++group) {
-    FileInt4Group from;
-    std::memcpy(&from, row.data() + group * sizeof from, sizeof from);
-    dequantize_int4({from.quants, std::span(&from.scale, 1), std::span(&from.zero, 1)},
-                    values.subspan(group * kInt4Group, kInt4Group));
-  }
 }
 
 // Random bytes, then scales that are numbers of the right size.
@@ -286,8 +247,7 @@ class RowDraw {
       std::memcpy(row.data() + row.size() - sizeof scale, &scale, sizeof scale);
       return;
     }
-    const std::size_t bytes = file_block_of(format_).bytes;
-    for (std::size_t at = 0; at < row.size(); at += bytes) {
+    for (std::size_t at = 0; at < row.size(); at += file_block_of(format_).bytes) {
       state = splitmix(state);
       draw_scales(row.data() + at, state);
     }
@@ -301,31 +261,13 @@ class RowDraw {
     std::memcpy(to, &bits, sizeof bits);
   }
   void draw_scales(std::byte* block, std::uint64_t state) const {
-    const double one = share(state);
-    const double other = share(state + 1);
-    switch (format_) {
-      case ElementType::q8_0:
-        set_half(block, high_ / 127 * one);
-        break;
-      case ElementType::q4_0:
-        set_half(block, high_ / 8 * one);
-        break;
-      case ElementType::q4_1:
-        set_half(block, high_ / 7.5 * one);
-        set_half(block + 2, -high_ * other);
-        break;
-      case ElementType::q4_k:
-        set_half(block, high_ / (7.5 * 63) * one);
-        set_half(block + 2, high_ / 63 * other);
-        break;
-      case ElementType::q6_k:
-        set_half(block + 208, high_ / (128 * 32) * one);
-        break;
-      default:
-        set_half(block + 64, high_ / 8 * one);
-        block[66] &= std::byte{0x0F};
-        block[67] = std::byte{0};
-        break;
+    const FormatTraits::Block traits = file_block_of(format_);
+    for (std::size_t i = 0; i < traits.scales(); ++i) {
+      set_half(block + traits.scales_at + 2 * i, high_ / traits.reach[i] * share(state + i));
+    }
+    if (format_ == ElementType::int4_g128) {
+      block[66] &= std::byte{0x0F};
+      block[67] = std::byte{0};
     }
   }
 
@@ -399,8 +341,7 @@ std::optional<UnfitBlock> quantize_row(ElementType format, std::span<const float
     filled.resize(whole);
     values = filled;
   }
-  const auto blocks = block_format_of(format);
-  return blocks ? quantize(*blocks, values, row) : quantize_int4_row(values, row);
+  return quantize(format, values, row);
 }
 
 void dequantize_row(ElementType format, std::span<const std::byte> row, std::span<float> values) {
@@ -414,11 +355,11 @@ void dequantize_row(ElementType format, std::span<const std::byte> row, std::spa
   }
   const std::size_t whole = blocks_of(format, values.size()) * file_block_of(format).values;
   if (whole == values.size()) {
-    dequantize_whole(format, row, values);
+    dequantize(format, row, values);
     return;
   }
   std::vector<float> filled(whole);
-  dequantize_whole(format, row, filled);
+  dequantize(format, row, filled);
   std::copy_n(filled.begin(), values.size(), values.begin());
 }
 

@@ -47,17 +47,9 @@ bool comes_in_vectors(ElementType type) noexcept {
     case ElementType::bfloat16:
     case ElementType::float64:
     case ElementType::int8:
-    case ElementType::q8_0:
-    case ElementType::q4_0:
-    case ElementType::q4_1:
-    case ElementType::q4_k:
-    case ElementType::q6_k:
-    case ElementType::int8_row:
-    case ElementType::int4_g128:
-    case ElementType::float16x:
       return true;
     default:
-      return false;
+      return is_matrix_format(type);
   }
 }
 

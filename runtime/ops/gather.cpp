@@ -1,13 +1,11 @@
 #include "runtime/ops/gather.hpp"
 
+#include "runtime/ops/weight_checks.hpp"
+
 namespace pascaline::ops {
 
 void check_table(const Checks& check, const TensorView& table, const Extent& vocabulary, const Extent& width) {
-  check.dense({"table", &table},
-              {ElementType::float32, ElementType::float16, ElementType::bfloat16, ElementType::float16x,
-               ElementType::q8_0, ElementType::q4_0, ElementType::q4_1, ElementType::q4_k, ElementType::q6_k,
-               ElementType::int8_row, ElementType::int4_g128},
-              {vocabulary, width});
+  check.dense({"table", &table}, kTableTypes, {vocabulary, width});
 }
 
 bool Gather::check() const {

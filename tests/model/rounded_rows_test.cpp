@@ -15,6 +15,7 @@
 #include "runtime/dispatch/identity.hpp"
 #include "runtime/memory/unbacked_memory.hpp"
 #include "tests/model/golden.hpp"
+#include "tests/runtime/formats/all_formats.hpp"
 
 namespace pascaline::testing {
 namespace {
@@ -304,8 +305,7 @@ TEST_F(RoundedRowsTest, ATowerWithOneQuantizedLayerHasRoomForItsRows) {
 TEST_F(RoundedRowsTest, AnyNumberOfRowsGivesTheSame) { expect_the_same_everywhere(ElementType::q4_k, {1, 2, 5, 8, 9}); }
 
 TEST_F(RoundedRowsTest, EveryFormatGivesTheSame) {
-  for (const ElementType type : {ElementType::q8_0, ElementType::q4_0, ElementType::q4_1, ElementType::q6_k,
-                                 ElementType::int4_g128, ElementType::int8_row}) {
+  for (const ElementType type : kPackedTypes) {
     expect_the_same_everywhere(type, {1});
   }
 }

@@ -16,13 +16,10 @@
 #include "runtime/formats/float16x_search.hpp"
 #include "runtime/formats/packed_matrix.hpp"
 #include "tests/model/golden.hpp"
+#include "tests/runtime/formats/all_formats.hpp"
 
 namespace pascaline::testing {
 namespace {
-
-constexpr ElementType kMatrixFormats[] = {ElementType::q8_0,     ElementType::q4_0, ElementType::q4_1,
-                                          ElementType::q4_k,     ElementType::q6_k, ElementType::int8_row,
-                                          ElementType::int4_g128};
 
 class WeightFormatsTest : public ::testing::Test {
  protected:
@@ -170,7 +167,7 @@ class WeightFormatsTest : public ::testing::Test {
 };
 
 TEST_F(WeightFormatsTest, EachRowIsQuantizedWhereItBelongs) {
-  for (const ElementType type : kMatrixFormats) {
+  for (const ElementType type : kPackedTypes) {
     SCOPED_TRACE(name_of(type));
     expect_all_quantized(type);
   }

@@ -9,9 +9,9 @@ import pytest
 import pascaline
 from pascaline import ops, packed
 
-FORMATS: list[packed.Format] = ["q8_0", "q4_0", "q4_1", "q4_k", "q6_k", "int8_row", "int4_g128"]
+FORMATS = packed.FORMATS
 # Steps from 0 to the largest magnitude. Rounding to the nearest is off by a step / √12 in the root of the mean of squares.
-STEPS = {"q8_0": 127, "int8_row": 127, "q6_k": 31, "q4_k": 7.5, "q4_1": 7.5, "q4_0": 8, "int4_g128": 7}
+STEPS = {form: 2 ** int(form.strip("qint")[0]) / 2 - 0.5 for form in FORMATS}
 random = np.random.default_rng(3)
 
 

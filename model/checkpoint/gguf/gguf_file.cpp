@@ -12,38 +12,62 @@
 namespace pascaline {
 namespace {
 
-struct GgufTypeEntry {
-  GgufType type;
-  std::string_view name;
-  std::int64_t values;
-  std::int64_t bytes;
+// By ggml's numbers; some were withdrawn.
+constexpr std::array<std::string_view, 42> kGgmlTypes{
+    "F32",   "F16",    "Q4_0",  "Q4_1", "",     "",        "Q5_0",   "Q5_1",    "Q8_0",  "Q8_1",   "Q2_K",
+    "Q3_K",  "Q4_K",   "Q5_K",  "Q6_K", "Q8_K", "IQ2_XXS", "IQ2_XS", "IQ3_XXS", "IQ1_S", "IQ4_NL", "IQ3_S",
+    "IQ2_S", "IQ4_XS", "I8",    "I16",  "I32",  "I64",     "F64",    "IQ1_M",   "BF16",  "",       "",
+    "",      "TQ1_0",  "TQ2_0", "",     "",     "",        "MXFP4",  "NVFP4",   "Q1_0"};
+
+struct GgufBlock {
+  std::size_t values;
+  std::size_t bytes;
 };
 
-constexpr std::array<GgufTypeEntry, 9> kGgufTypes{{{GgufType::F32, "F32", 1, 4},
-                                                   {GgufType::F16, "F16", 1, 2},
-                                                   {GgufType::Q4_0, "Q4_0", 32, 18},
-                                                   {GgufType::Q4_1, "Q4_1", 32, 20},
-                                                   {GgufType::Q8_0, "Q8_0", 32, 34},
-                                                   {GgufType::Q4_K, "Q4_K", 256, 144},
-                                                   {GgufType::Q5_K, "Q5_K", 256, 176},
-                                                   {GgufType::Q6_K, "Q6_K", 256, 210},
-                                                   {GgufType::BF16, "BF16", 1, 2}}};
-
-const GgufTypeEntry& gguf_entry_of(GgufType type) noexcept {
-  const auto* const found = std::find_if(kGgufTypes.begin(), kGgufTypes.end(),
-                                         [type](const GgufTypeEntry& entry) { return entry.type == type; });
-  return found == kGgufTypes.end() ? kGgufTypes.front() : *found;
+GgufBlock gguf_block_of(GgufType type) noexcept {
+  if (const auto format = format_of(type)) {
+    const FormatTraits& traits = kElementTypes[static_cast<std::size_t>(*format)];
+    return {traits.block.values, traits.block.bytes};
+  }
+  return type == GgufType::Q5_K ? GgufBlock{256, 176} : type == GgufType::F32 ? GgufBlock{1, 4} : GgufBlock{1, 2};
 }
 
 GgufContent content_of(const MappedFile& file) { return parse_gguf(file.bytes(), file.path().string()); }
 
 }  // namespace
 
-std::string_view name_of(GgufType type) noexcept { return gguf_entry_of(type).name; }
+std::string_view name_of(GgufType type) noexcept {
+  const auto number = static_cast<std::size_t>(type);
+  return number < kGgmlTypes.size() ? kGgmlTypes[number] : std::string_view();
+}
 
-std::int64_t block_values(GgufType type) noexcept { return gguf_entry_of(type).values; }
+std::int64_t block_values(GgufType type) noexcept { return static_cast<std::int64_t>(gguf_block_of(type).values); }
 
-std::int64_t block_bytes(GgufType type) noexcept { return gguf_entry_of(type).bytes; }
+std::int64_t block_bytes(GgufType type) noexcept { return static_cast<std::int64_t>(gguf_block_of(type).bytes); }
+
+std::vector<GgufType> read_gguf_types() {
+  std::vector<GgufType> types{GgufType::F32, GgufType::F16, GgufType::BF16, GgufType::Q5_K};
+  for (const FormatTraits& format : packed_formats()) {
+    if (format.gguf.type != 0) {
+      types.push_back(static_cast<GgufType>(format.gguf.type));
+    }
+  }
+  return types;
+}
+
+std::optional<GgufType> gguf_type_of(ElementType format) noexcept {
+  const std::uint32_t type = kElementTypes[static_cast<std::size_t>(format)].gguf.type;
+  return type != 0 ? std::optional(static_cast<GgufType>(type)) : std::nullopt;
+}
+
+std::optional<ElementType> format_of(GgufType type) noexcept {
+  for (const FormatTraits& format : packed_formats()) {
+    if (gguf_type_of(format.type) == type) {
+      return format.type;
+    }
+  }
+  return std::nullopt;
+}
 
 GgufFile::GgufFile(std::vector<MappedFile> files, GgufContent content)
     : files_(std::move(files)), content_(std::move(content)) {

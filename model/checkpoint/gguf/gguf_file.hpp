@@ -11,11 +11,12 @@
 #include <utility>
 #include <vector>
 
+#include "core/element_type.hpp"
 #include "model/checkpoint/mapped_file.hpp"
 
 namespace pascaline {
 
-/// Types of tensors that are read, with ggml's numbers.
+/// Types of tensors with ggml's numbers; of blocks of formats of matrices also FormatTraits::gguf has them.
 enum class GgufType : std::uint32_t {
   F32 = 0,
   F16 = 1,
@@ -28,10 +29,16 @@ enum class GgufType : std::uint32_t {
   BF16 = 30
 };
 
-/// ggml's name of the type (`Q4_K`), values of a block (1 of numbers), and a block's size in bytes.
+/// ggml's name of the type (`Q4_K`), empty if the number has none; of a type that is read values of a block (1 of
+/// numbers), and a block's size in bytes.
 [[nodiscard]] std::string_view name_of(GgufType type) noexcept;
 [[nodiscard]] std::int64_t block_values(GgufType type) noexcept;
 [[nodiscard]] std::int64_t block_bytes(GgufType type) noexcept;
+/// All types that are read.
+[[nodiscard]] std::vector<GgufType> read_gguf_types();
+/// The type of blocks of that format, and the format of such blocks; nothing for another.
+[[nodiscard]] std::optional<GgufType> gguf_type_of(ElementType format) noexcept;
+[[nodiscard]] std::optional<ElementType> format_of(GgufType type) noexcept;
 
 /// Types of metadata, with the numbers of the format.
 enum class GgufValueType : std::uint32_t {

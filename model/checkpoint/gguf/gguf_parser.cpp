@@ -29,15 +29,6 @@ constexpr const char* kAlignmentKey = "general.alignment";
 constexpr std::uint64_t kMinKeyBytes = 8 + 1 + 4 + 1;
 constexpr std::uint64_t kMinTensorBytes = 8 + 1 + 4 + 8 + 4 + 8;
 
-constexpr std::array<std::pair<std::uint32_t, std::string_view>, 25> kRefusedGgufTypes{
-    {{6, "Q5_0"},    {7, "Q5_1"},     {9, "Q8_1"},   {10, "Q2_K"},   {11, "Q3_K"},  {15, "Q8_K"},  {16, "IQ2_XXS"},
-     {17, "IQ2_XS"}, {18, "IQ3_XXS"}, {19, "IQ1_S"}, {20, "IQ4_NL"}, {21, "IQ3_S"}, {22, "IQ2_S"}, {23, "IQ4_XS"},
-     {24, "I8"},     {25, "I16"},     {26, "I32"},   {27, "I64"},    {28, "F64"},   {29, "IQ1_M"}, {34, "TQ1_0"},
-     {35, "TQ2_0"},  {39, "MXFP4"},   {40, "NVFP4"}, {41, "Q1_0"}}};
-
-constexpr std::array kReadGgufTypes{GgufType::F32,  GgufType::F16,  GgufType::BF16, GgufType::Q8_0, GgufType::Q4_0,
-                                    GgufType::Q4_1, GgufType::Q4_K, GgufType::Q5_K, GgufType::Q6_K};
-
 // Bytes of a single value; 0 of texts and arrays, which have no size of their own.
 std::size_t size_of_value(GgufValueType type) noexcept {
   static constexpr std::array<std::uint8_t, 13> kSizes{1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
@@ -261,19 +252,16 @@ class GgufParser {
   }
 
   [[nodiscard]] GgufType tensor_type(std::uint32_t number) const {
-    const auto* const read = std::find(kReadGgufTypes.begin(), kReadGgufTypes.end(), static_cast<GgufType>(number));
-    if (read != kReadGgufTypes.end()) {
-      return *read;
+    const std::vector<GgufType> read = read_gguf_types();
+    const auto type = static_cast<GgufType>(number);
+    if (std::find(read.begin(), read.end(), type) != read.end()) {
+      return type;
     }
-    const auto* const refused = std::find_if(kRefusedGgufTypes.begin(), kRefusedGgufTypes.end(),
-                                             [number](const auto& type) { return type.first == number; });
     std::vector<std::string_view> known;
-    std::transform(kReadGgufTypes.begin(), kReadGgufTypes.end(), std::back_inserter(known),
-                   [](GgufType type) { return name_of(type); });
-    fail(fmt::format(
-        "its type {} is not read, only {}; take the model's file in Q8_0, Q4_0 or F16",
-        refused == kRefusedGgufTypes.end() ? fmt::format("number {}", number) : std::string(refused->second),
-        fmt::join(known, ", ")));
+    std::transform(read.begin(), read.end(), std::back_inserter(known), [](GgufType each) { return name_of(each); });
+    fail(fmt::format("its type {} is not read, only {}; take the model's file in Q8_0, Q4_0 or F16",
+                     name_of(type).empty() ? fmt::format("number {}", number) : std::string(name_of(type)),
+                     fmt::join(known, ", ")));
   }
 
   // Gives the tensors their bytes, of which none may be another's.

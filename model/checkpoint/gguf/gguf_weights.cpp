@@ -37,23 +37,6 @@ std::string_view other_name(std::span<const NamePair> names, std::string_view of
   return found == names.end() ? std::string_view() : found->second;
 }
 
-std::optional<ElementType> format_of(GgufType type) noexcept {
-  switch (type) {
-    case GgufType::Q8_0:
-      return ElementType::q8_0;
-    case GgufType::Q4_0:
-      return ElementType::q4_0;
-    case GgufType::Q4_1:
-      return ElementType::q4_1;
-    case GgufType::Q4_K:
-      return ElementType::q4_k;
-    case GgufType::Q6_K:
-      return ElementType::q6_k;
-    default:
-      return std::nullopt;
-  }
-}
-
 StoredType number_of(GgufType type) noexcept {
   return type == GgufType::F32 ? StoredType::F32 : type == GgufType::F16 ? StoredType::F16 : StoredType::BF16;
 }

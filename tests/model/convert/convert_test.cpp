@@ -16,6 +16,7 @@
 #include "runtime/formats/packed_matrix.hpp"
 #include "tests/db/fixtures.hpp"
 #include "tests/model/model_folder.hpp"
+#include "tests/runtime/formats/all_formats.hpp"
 
 namespace pascaline::testing {
 namespace {
@@ -203,8 +204,8 @@ TEST_F(ConvertTest, ItTellsWhichMatricesBecomeOtherBlocks) {
 
 TEST_F(ConvertTest, BlocksAreThoseThatQuantizingGives) {
   const Checkpoint original = Checkpoint::open(model_, config_);
-  for (const char* name : {"q8_0", "q6_k", "q4_k", "q4_1", "q4_0"}) {
-    const WeightRecipe recipe = WeightRecipe::named(name);
+  for (const ElementType tried : ggml_formats()) {
+    const WeightRecipe recipe = WeightRecipe::named(traits_of(tried).recipe.name);
     to_gguf({{}, recipe});
     const ModelConfig config = load_model_config(files());
     const Checkpoint file = Checkpoint::open(files(), config);
@@ -219,7 +220,7 @@ TEST_F(ConvertTest, BlocksAreThoseThatQuantizingGives) {
       }
       // Rows of 64 values are no whole blocks of 256.
       const ElementType asked = recipe.of(tensor.name);
-      const ElementType format = asked == ElementType::q4_0 || asked == ElementType::q4_1 ? asked : ElementType::q8_0;
+      const ElementType format = traits_of(asked).block.values == 32 ? asked : ElementType::q8_0;
       ASSERT_EQ(file.format(i), StoredFormat{format}) << tensor.name;
       std::vector<float> row(static_cast<std::size_t>(columns));
       std::vector<std::byte> blocks(file_row_bytes(format, columns));

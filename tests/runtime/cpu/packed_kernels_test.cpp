@@ -13,12 +13,10 @@
 #include "core/elements.hpp"
 #include "runtime/formats/int8_activations.hpp"
 #include "runtime/formats/packed_matrix.hpp"
+#include "tests/runtime/formats/all_formats.hpp"
 
 namespace pascaline::cpu {
 namespace {
-
-constexpr ElementType kFormats[] = {ElementType::q8_0, ElementType::q4_0,     ElementType::q4_1,     ElementType::q4_k,
-                                    ElementType::q6_k, ElementType::int8_row, ElementType::int4_g128};
 
 // Activations as integers, in memory of their own.
 struct Activations {
@@ -65,41 +63,19 @@ struct PackedMatrix {
 PackedMatrix filled_matrix(ElementType type, std::int64_t rows, std::int64_t columns, std::byte fill,
                            std::uint16_t half) {
   std::vector<std::byte> row(file_row_bytes(type, columns), fill);
-  const auto put = [&](std::size_t at) { std::memcpy(row.data() + at, &half, sizeof half); };
-  const auto each = [&](std::size_t block, std::initializer_list<std::size_t> places) {
-    for (std::size_t at = 0; at < row.size(); at += block) {
-      for (const std::size_t place : places) {
-        put(at + place);
-      }
+  const FormatTraits::Block& block = traits_of(type).block;
+  for (std::size_t at = 0; at < row.size() && block.scales() > 0; at += block.bytes) {
+    for (std::size_t i = 0; i < block.scales(); ++i) {
+      std::memcpy(row.data() + at + block.scales_at + 2 * i, &half, sizeof half);
     }
-  };
-  switch (type) {
-    case ElementType::q8_0:
-      each(34, {0});
-      break;
-    case ElementType::q4_0:
-      each(18, {0});
-      break;
-    case ElementType::q4_1:
-      each(20, {0, 2});
-      break;
-    case ElementType::q4_k:
-      each(144, {0, 2});
-      break;
-    case ElementType::q6_k:
-      each(210, {208});
-      break;
-    case ElementType::int4_g128:
-      each(68, {64});
-      for (std::size_t at = 66; at < row.size(); at += 68) {
-        row[at] = fill & std::byte{0x0F};
-        row[at + 1] = std::byte{0};
-      }
-      break;
-    default: {
-      const float scale = float_from_half(half);
-      std::memcpy(row.data() + columns, &scale, sizeof scale);
+    if (type == ElementType::int4_g128) {
+      row[at + 66] = fill & std::byte{0x0F};
+      row[at + 67] = std::byte{0};
     }
+  }
+  if (type == ElementType::int8_row) {
+    const float scale = float_from_half(half);
+    std::memcpy(row.data() + columns, &scale, sizeof scale);
   }
   std::vector<std::byte> bytes(static_cast<std::size_t>(layout_of(type).bytes(rows, columns)));
   const auto group = static_cast<std::size_t>(layout_of(type).group_bytes(columns));
@@ -290,7 +266,8 @@ TEST_P(PackedKernelsTest, RoundedRowsAreWidened) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Formats, PackedKernelsTest,
-                         ::testing::Combine(::testing::ValuesIn(kFormats), ::testing::Bool()), [](const auto& tested) {
+                         ::testing::Combine(::testing::ValuesIn(pascaline::testing::kPackedTypes), ::testing::Bool()),
+                         [](const auto& tested) {
                            return std::string(name_of(std::get<0>(tested.param))) +
                                   (std::get<1>(tested.param) ? "_avx2" : "_portable");
                          });

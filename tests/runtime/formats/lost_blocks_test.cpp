@@ -5,13 +5,10 @@
 #include <vector>
 
 #include "runtime/formats/packed_matrix.hpp"
+#include "tests/runtime/formats/all_formats.hpp"
 
 namespace pascaline {
 namespace {
-
-constexpr ElementType kPackedFormats[]{ElementType::int8_row, ElementType::q8_0, ElementType::q6_k,
-                                       ElementType::q4_k,     ElementType::q4_1, ElementType::q4_0,
-                                       ElementType::int4_g128};
 
 std::size_t lost_of(ElementType format, const std::vector<float>& values) {
   std::vector<std::byte> row(file_row_bytes(format, static_cast<std::int64_t>(values.size())));
@@ -20,7 +17,7 @@ std::size_t lost_of(ElementType format, const std::vector<float>& values) {
 }
 
 TEST(LostBlocksTest, ZerosAndUsualValuesAreNone) {
-  for (const ElementType format : kPackedFormats) {
+  for (const ElementType format : testing::kPackedTypes) {
     std::vector<float> values(512, 0.0F);
     EXPECT_EQ(lost_of(format, values), 0U) << name_of(format);
     for (std::size_t i = 0; i < values.size(); ++i) {
@@ -31,7 +28,7 @@ TEST(LostBlocksTest, ZerosAndUsualValuesAreNone) {
 }
 
 TEST(LostBlocksTest, ABlockWhoseScaleIsTooSmallIsOne) {
-  for (const ElementType format : kPackedFormats) {
+  for (const ElementType format : testing::kPackedTypes) {
     if (format == ElementType::int8_row) {
       continue;  // its scales are float32
     }

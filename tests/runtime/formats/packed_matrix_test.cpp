@@ -11,6 +11,7 @@
 
 #include "core/elements.hpp"
 #include "core/error.hpp"
+#include "tests/runtime/formats/all_formats.hpp"
 
 namespace pascaline::testing {
 namespace {
@@ -139,9 +140,7 @@ TEST_P(PackedMatrixTest, WrongLengthsAreRefused) {
   EXPECT_THROW(static_cast<void>(quantize_row(format_, values, std::span(row).first(row.size() - 1))), Error);
 }
 
-INSTANTIATE_TEST_SUITE_P(Formats, PackedMatrixTest,
-                         ::testing::Values(ElementType::q8_0, ElementType::q4_0, ElementType::q4_1, ElementType::q4_k,
-                                           ElementType::q6_k, ElementType::int8_row, ElementType::int4_g128),
+INSTANTIATE_TEST_SUITE_P(Formats, PackedMatrixTest, ::testing::ValuesIn(kPackedTypes),
                          [](const auto& tested) { return std::string(name_of(tested.param)); });
 
 TEST(PlainMatrixTest, ElementsByThemselvesAreDrawnAndWidenedAsSuch) {

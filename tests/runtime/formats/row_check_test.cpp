@@ -7,12 +7,11 @@
 #include <vector>
 
 #include "runtime/formats/packed_matrix.hpp"
+#include "tests/runtime/formats/all_formats.hpp"
 
 namespace pascaline {
 namespace {
 
-constexpr ElementType kFormats[] = {ElementType::q8_0, ElementType::q4_0,     ElementType::q4_1,     ElementType::q4_k,
-                                    ElementType::q6_k, ElementType::int8_row, ElementType::int4_g128};
 constexpr std::int64_t kColumns = 512;
 
 std::vector<std::byte> quantized_row(ElementType format) {
@@ -26,14 +25,14 @@ std::vector<std::byte> quantized_row(ElementType format) {
 }
 
 TEST(RowCheckTest, WhatIsQuantizedIsGood) {
-  for (const ElementType format : kFormats) {
+  for (const ElementType format : testing::kPackedTypes) {
     EXPECT_FALSE(check_row(format, quantized_row(format))) << name_of(format);
   }
 }
 
 // With a scale made infinite the values are not finite, and where no scale is they stay as many as they were.
 TEST(RowCheckTest, ARowIsBadWhereItsValuesAreNotFinite) {
-  for (const ElementType format : kFormats) {
+  for (const ElementType format : testing::kPackedTypes) {
     const std::vector<std::byte> good = quantized_row(format);
     std::size_t bad_rows = 0;
     for (std::size_t at = 0; at + 1 < good.size(); ++at) {

@@ -14,6 +14,7 @@
 #include "runtime/formats/packed_matrix.hpp"
 #include "runtime/ops/gather.hpp"
 #include "runtime/ops/matmul.hpp"
+#include "tests/runtime/formats/all_formats.hpp"
 #include "tests/runtime/ops/host_buffer.hpp"
 
 namespace pascaline::testing {
@@ -219,9 +220,7 @@ TEST_P(PackedOpsTest, NanStaysInItsRow) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Formats, PackedOpsTest,
-                         ::testing::Values(ElementType::q8_0, ElementType::q4_0, ElementType::q4_1, ElementType::q4_k,
-                                           ElementType::q6_k, ElementType::int8_row, ElementType::int4_g128),
+INSTANTIATE_TEST_SUITE_P(Formats, PackedOpsTest, ::testing::ValuesIn(kPackedTypes),
                          [](const auto& tested) { return std::string(name_of(tested.param)); });
 
 // Operands in one piece of memory, which `check` does not look at.

@@ -10,6 +10,7 @@
 #include "runtime/formats/packed_matrix.hpp"
 #include "runtime/ops/matmul.hpp"
 #include "runtime/ops/norm.hpp"
+#include "tests/runtime/formats/all_formats.hpp"
 #include "tests/runtime/ops/host_buffer.hpp"
 #include "tests/runtime/ops/op_bench.hpp"
 
@@ -112,9 +113,7 @@ TEST_P(RoundedProductsTest, AProductNormalisesItsRows) {
   EXPECT_LT(std::sqrt(rounded_otherwise / squares), 2e-3);
 }
 
-INSTANTIATE_TEST_SUITE_P(Formats, RoundedProductsTest,
-                         ::testing::Values(ElementType::q8_0, ElementType::q4_0, ElementType::q4_1, ElementType::q4_k,
-                                           ElementType::q6_k, ElementType::int8_row, ElementType::int4_g128),
+INSTANTIATE_TEST_SUITE_P(Formats, RoundedProductsTest, ::testing::ValuesIn(kPackedTypes),
                          [](const auto& tested) { return std::string(name_of(tested.param)); });
 
 }  // namespace
