@@ -26,6 +26,7 @@ enum class ElementType : std::uint8_t {
   q8_0,
   int8_row,
   q6_k,
+  q5_0,
   q4_k,
   q4_1,
   q4_0,
@@ -100,7 +101,7 @@ constexpr MatrixLayout packed(std::int64_t columns, std::int64_t units, std::int
 }  // namespace layouts
 
 /// All element types, in the order of the enumeration. What a format adds elsewhere is in CONTRIBUTING.md.
-inline constexpr std::array<FormatTraits, 17> kElementTypes{{
+inline constexpr std::array<FormatTraits, 18> kElementTypes{{
     {ElementType::float32, "float32", 32, layouts::plain(4)},
     {ElementType::float16, "float16", 16, layouts::plain(2)},
     {ElementType::bfloat16, "bfloat16", 16, layouts::plain(2)},
@@ -136,6 +137,13 @@ inline constexpr std::array<FormatTraits, 17> kElementTypes{{
      .block = {256, 210, 208, {128 * 32}},
      .gguf = {14, 18},
      .recipe = {"q6_k", ElementType::q6_k, ElementType::q8_0}},
+    {.type = ElementType::q5_0,
+     .name = "q5_0",
+     .bits = 5,
+     .layout = layouts::packed(64, 2, 12),
+     .block = {32, 22, 0, {16}},
+     .gguf = {6, 8},
+     .recipe = {"q5_0", ElementType::q8_0, ElementType::q8_0}},
     {.type = ElementType::q4_k,
      .name = "q4_k",
      .bits = 4,

@@ -16,6 +16,7 @@ struct q8_0;
 struct q4_0;
 struct q4_1;
 struct q4_k;
+struct q5_0;
 struct q6_k;
 struct int8_row;
 struct int4_g128;
@@ -314,6 +315,49 @@ struct Packed<q6_k> {
   }
 };
 
+template <>
+struct Packed<q5_0> {
+  static constexpr int kColumns = 64;
+  static constexpr int kChunkBytes = 2 * kUnitStep + 12 * kPackedRows;
+  static constexpr int kTailBytes = 0;
+  static constexpr int kScales = 1;
+  static constexpr bool kHasMin = false;
+  static constexpr bool kUpperInPlace = false;
+  static constexpr bool kTwoLevels = false;
+  static constexpr int kHeaderBlocks = 2;
+  struct Values {
+    Words4 low;         // as four-bit values
+    unsigned int high;  // byte i has the upper bit of values i, 4 + i, 8 + i, … 28 + i
+  };
+  struct Header {
+    unsigned int scales;
+  };
+  static __device__ __forceinline__ void load(Values& values, const unsigned char* group, int lane,
+                                              unsigned int block) {
+    const unsigned char* chunk = group + block / 2 * kChunkBytes;
+    const unsigned int inside = block % 2;
+    values.low = load_vector<4>(reinterpret_cast<const int*>(chunk + inside * kUnitStep + lane * 16));
+    values.high = read_as<unsigned int>(chunk + 2 * kUnitStep + inside * (4 * kPackedRows) + lane * 4);
+  }
+  static __device__ __forceinline__ void unpack(int (&words)[8], const Values& values) {
+    unpack_nibbles<0>(words, values.low);
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      const unsigned int high = (i < 4 ? values.high << (4 - i % 4) : values.high >> (i % 4)) & 0x10101010u;
+      // 0x70 + q stays within its byte; with the upper bit turned it is q - 16.
+      words[i] = static_cast<int>(((static_cast<unsigned int>(words[i]) | high) + 0x70707070u) ^ 0x80808080u);
+    }
+  }
+  static __device__ __forceinline__ void load_header(Header& header, const unsigned char* group, int lane,
+                                                     unsigned int block) {
+    header.scales = read_as<unsigned int>(group + block / 2 * kChunkBytes + 2 * kUnitStep + 8 * kPackedRows + lane * 4);
+  }
+  static __device__ __forceinline__ BlockScales scales(const Header& header, unsigned int block) {
+    const float scale = half_bits(header.scales >> (block % 2 * 16));
+    return {{scale, scale}, 0.0f};
+  }
+};
+
 // The same for every format: steps are the scales, and units 1, where there are no two levels.
 template <typename FORM>
 __device__ __forceinline__ BlockScales steps_of(const typename FORM::Header& header, unsigned int block) {
@@ -403,6 +447,10 @@ __device__ constexpr bool is_packed<q4_1>() {
 }
 template <>
 __device__ constexpr bool is_packed<q4_k>() {
+  return true;
+}
+template <>
+__device__ constexpr bool is_packed<q5_0>() {
   return true;
 }
 template <>

@@ -109,6 +109,29 @@ struct PackedForm<ElementType::q4_1> : PackedNibbleForm<2> {
 };
 
 template <>
+struct PackedForm<ElementType::q5_0> : PackedNibbleForm<2> {
+  static constexpr std::int64_t kUpper = 2 * kUnitStep;  ///< upper bits: 4 bytes of each row for a block
+  static constexpr std::int64_t kScales = kUpper + 8 * kPackedRows;
+  static constexpr std::int64_t kChunkBytes = kScales + 4 * kPackedRows;
+
+  static std::uint32_t upper(const std::byte* chunk, std::int64_t row, std::int64_t block) noexcept {
+    std::uint32_t bits = 0;
+    std::memcpy(&bits, chunk + kUpper + 4 * (kPackedRows * block + row), sizeof bits);
+    return bits;
+  }
+  static void integers(const std::byte* chunk, std::int64_t row, std::int64_t block, std::int8_t* to) noexcept {
+    PackedNibbleForm<2>::integers(chunk, row, block, to);
+    const std::uint32_t bits = upper(chunk, row, block);
+    for (std::int64_t i = 0; i < kBlock; ++i) {
+      to[i] = static_cast<std::int8_t>(to[i] | static_cast<int>((bits >> (i % 4 * 8 + i / 4) & 1U) << 4U));
+    }
+  }
+  static BlockScale scale(const std::byte* chunk, std::int64_t row, std::int64_t block) noexcept {
+    return {half_in(chunk + kScales + 4 * row + 2 * block), 0, 16};
+  }
+};
+
+template <>
 struct PackedForm<ElementType::q4_k> : PackedNibbleForm<8> {
   static constexpr std::int64_t kChunkBytes = kHeaders + kUnitStep;
   static constexpr bool kHasMin = true;

@@ -219,6 +219,48 @@ struct Lanes<PackedForm<ElementType::q4_0>> : NibbleLanes {
 };
 
 template <>
+struct Lanes<PackedForm<ElementType::q5_0>> {
+  using Form = PackedForm<ElementType::q5_0>;
+  using Header = WordHeader;
+  PASCALINE_PACKED_INLINE static Header header(const std::byte* chunk, std::int64_t row) {
+    return word_header(chunk + Form::kScales + 4 * row);
+  }
+  PASCALINE_PACKED_INLINE static LaneScales scales(const Header& header, std::int64_t block) {
+    return {block == 0 ? header.scales.low : header.scales.high, _mm256_setzero_ps()};
+  }
+  PASCALINE_PACKED_INLINE static LaneIntegers integers(const std::byte* chunk, std::int64_t row, std::int64_t block) {
+    LaneIntegers result = NibbleLanes::integers(chunk, row, block);
+    const __m256i upper = to_lanes(load_32(chunk + Form::kUpper + 4 * (kPackedRows * block + row)));
+    for (int w = 0; w < kWords; ++w) {
+      const __m256i shifted = w < 4 ? _mm256_slli_epi32(upper, 4 - w) : _mm256_srli_epi32(upper, w - 4);
+      result.word[w] = _mm256_or_si256(result.word[w], _mm256_and_si256(shifted, _mm256_set1_epi8(0x10)));
+    }
+    return result;
+  }
+  PASCALINE_PACKED_INLINE static void halves(const std::byte* chunk, std::int64_t row, std::int64_t block,
+                                             __m128i (&of_row)[2]) {
+    const __m128i upper = _mm_set1_epi32(static_cast<int>(Form::upper(chunk, row, block)));
+    const __m128i bit = _mm_set1_epi8(0x10);
+    NibbleLanes::halves(chunk, row, block, of_row);
+    of_row[0] = _mm_or_si128(of_row[0], _mm_and_si128(_mm_sllv_epi32(upper, _mm_setr_epi32(4, 3, 2, 1)), bit));
+    of_row[1] = _mm_or_si128(of_row[1], _mm_and_si128(_mm_srlv_epi32(upper, _mm_setr_epi32(0, 1, 2, 3)), bit));
+  }
+  // Eight products of at most 31 · 127 fit 16 bits.
+  PASCALINE_PACKED_INLINE static __m256i sums(const LaneIntegers& of, const Header& /*header*/, std::int64_t /*block*/,
+                                              const BlockActivations& with) {
+    __m256i sum = _mm256_madd_epi16(with.halves, _mm256_set1_epi16(-16));
+    for (int first = 0; first < kWords; first += 4) {
+      __m256i part = _mm256_maddubs_epi16(of.word[first], with.four(first));
+      for (int w = first + 1; w < first + 4; ++w) {
+        part = _mm256_add_epi16(part, _mm256_maddubs_epi16(of.word[w], with.four(w)));
+      }
+      sum = _mm256_add_epi32(sum, add_pairs(part));
+    }
+    return sum;
+  }
+};
+
+template <>
 struct Lanes<PackedForm<ElementType::q4_1>> : NibbleLanes {
   using Form = PackedForm<ElementType::q4_1>;
   struct Header {

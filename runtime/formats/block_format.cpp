@@ -36,6 +36,15 @@ void widen_block(const Block<ElementType::q4_1>& block, float* values) {
   }
 }
 
+void widen_block(const Block<ElementType::q5_0>& block, float* values) {
+  const float scale = block.scale.value();
+  for (std::size_t i = 0; i < kShort; ++i) {
+    const unsigned low = (static_cast<unsigned>(block.quants[i % 16]) >> (i / 16 * 4)) & 0x0FU;
+    const unsigned high = (static_cast<unsigned>(block.high[i / 8]) >> (i % 8)) & 1U;
+    values[i] = scale * static_cast<float>(static_cast<int>(low | high << 4U) - 16);
+  }
+}
+
 void widen_block(const Block<ElementType::q4_k>& block, float* values) {
   const float scale = block.scale.value();
   const float min_scale = block.min_scale.value();

@@ -229,24 +229,50 @@ void pack_halves(const std::array<float, kShort>& quants, float shift, std::arra
   }
 }
 
-Fault fill(const float* values, Block<ElementType::q4_0>& block) {
+// Integers from -half to half - 1: as ggml's reference gives them, or better ones. Nothing where no scale holds them.
+std::optional<Symmetric<kShort>> best_symmetric(const float* values, float half) {
   const float largest = largest_of({values, kShort});
-  if (std::fabs(largest) / 8 > kMaxHalf) {
-    return kScaleTooLarge;
+  if (std::fabs(largest) / half > kMaxHalf) {
+    return std::nullopt;
   }
   Symmetric<kShort> best;
-  const float exact = largest / -8;
+  const float exact = largest / -half;
   best.scale = as_stored(exact);
   const float inverse = exact == 0 ? 0.0F : 1 / exact;
   if (std::isfinite(inverse)) {
     for (std::size_t i = 0; i < kShort; ++i) {
-      best.quants[i] = std::clamp(std::trunc(values[i] * inverse + 8.5F), 0.0F, 15.0F) - 8;
+      best.quants[i] = std::clamp(std::trunc(values[i] * inverse + (half + 0.5F)), 0.0F, 2 * half - 1) - half;
     }
   }
   best.error = error_of(values, best.scale, best.quants);
-  search_symmetric(values, -8, 7, as_stored, best);
-  block.scale = Half::of(best.scale);
-  pack_halves(best.quants, 8, block.quants);
+  search_symmetric(values, -half, half - 1, as_stored, best);
+  return best;
+}
+
+Fault fill(const float* values, Block<ElementType::q4_0>& block) {
+  const auto best = best_symmetric(values, 8);
+  if (!best) {
+    return kScaleTooLarge;
+  }
+  block.scale = Half::of(best->scale);
+  pack_halves(best->quants, 8, block.quants);
+  return std::nullopt;
+}
+
+Fault fill(const float* values, Block<ElementType::q5_0>& block) {
+  const auto best = best_symmetric(values, 16);
+  if (!best) {
+    return kScaleTooLarge;
+  }
+  block = {};
+  block.scale = Half::of(best->scale);
+  for (std::size_t i = 0; i < kShort; ++i) {
+    const auto quant = static_cast<unsigned>(best->quants[i] + 16);
+    std::uint8_t& low = block.quants[i % 16];
+    std::uint8_t& high = block.high[i / 8];
+    low = static_cast<std::uint8_t>(low | (quant & 0x0FU) << (i / 16 * 4));
+    high = static_cast<std::uint8_t>(high | quant >> 4U << (i % 8));
+  }
   return std::nullopt;
 }
 

@@ -55,6 +55,12 @@ struct Block<ElementType::q4_1> {
   std::array<std::uint8_t, kShort / 2> quants;  // as q4_0
 };
 template <>
+struct Block<ElementType::q5_0> {
+  Half scale;
+  std::array<std::uint8_t, kShort / 8> high;    // the upper bit of value i is bit i
+  std::array<std::uint8_t, kShort / 2> quants;  // lower 4 bits, as q4_0
+};
+template <>
 struct Block<ElementType::q4_k> {
   Half scale;                                  // of the parts' scales
   Half min_scale;                              // of the parts' minima

@@ -52,6 +52,30 @@ void join_parts(const std::byte* low, const std::byte* high, std::byte* both) {
   }
 }
 
+// One bit of each of 32 values: in a row that of value i is bit i, in a group bit 8 (i mod 4) + i / 4.
+std::uint32_t pack_bits(std::uint32_t bits) {
+  std::uint32_t packed = 0;
+  for (unsigned i = 0; i < 32; ++i) {
+    packed |= (bits >> i & 1U) << (i % 4 * 8 + i / 4);
+  }
+  return packed;
+}
+
+std::uint32_t unpack_bits(std::uint32_t packed) {
+  std::uint32_t bits = 0;
+  for (unsigned i = 0; i < 32; ++i) {
+    bits |= (packed >> (i % 4 * 8 + i / 4) & 1U) << i;
+  }
+  return bits;
+}
+
+void convert_word(const std::byte* from, std::byte* to, std::uint32_t (*convert)(std::uint32_t)) {
+  std::uint32_t word = 0;
+  std::memcpy(&word, from, sizeof word);
+  word = convert(word);
+  std::memcpy(to, &word, sizeof word);
+}
+
 // What packing and unpacking do with bytes that stay as they are, and with pairs of parts.
 struct Packing {
   std::byte* group;
@@ -62,6 +86,9 @@ struct Packing {
   }
   void parts(std::size_t low, std::size_t high, std::size_t in_row) const {
     split_parts(row + in_row, group + low, group + high);
+  }
+  void single_bits(std::size_t in_group, std::size_t in_row) const {
+    convert_word(row + in_row, group + in_group, pack_bits);
   }
   // Upper two bits of 128 values: in the row, value l of part r is in byte l; in the group a part has 8 bytes.
   void upper_bits(const std::array<std::size_t, 4>& in_group, std::size_t in_row) const {
@@ -86,6 +113,9 @@ struct Unpacking {
   }
   void parts(std::size_t low, std::size_t high, std::size_t in_row) const {
     join_parts(group + low, group + high, row + in_row);
+  }
+  void single_bits(std::size_t in_group, std::size_t in_row) const {
+    convert_word(group + in_group, row + in_row, unpack_bits);
   }
   void upper_bits(const std::array<std::size_t, 4>& in_group, std::size_t in_row) const {
     for (std::size_t lane = 0; lane < 4; ++lane) {
@@ -143,6 +173,16 @@ struct BlockMove<ElementType::q4_1> {
   static void run(const Mover& mover, const BlockPlace& at) {
     mover.move(at.unit(at.block), at.row + 4, kUnit);
     mover.move(at.header(2, 8) + 4 * at.block, at.row, 4);
+  }
+};
+
+template <>
+struct BlockMove<ElementType::q5_0> {
+  template <typename Mover>
+  static void run(const Mover& mover, const BlockPlace& at) {
+    mover.move(at.unit(at.block), at.row + 6, kUnit);
+    mover.single_bits(at.header(2, 4, 4 * at.block), at.row + 2);
+    mover.move(at.header(2, 4, 8) + 2 * at.block, at.row, 2);
   }
 };
 
