@@ -27,7 +27,7 @@ std::string names_of(std::span<const FormatTraits> types) {
 
 const FormatTraits& traits_of(ElementType type) {
   if (!is_element_type(type)) {
-    throw Error(fmt::format("there is no element type with value {}", static_cast<unsigned>(type)));
+    throw Error(fmt::format("no element type has the value {}", static_cast<unsigned>(type)));
   }
   return kElementTypes[static_cast<std::size_t>(type)];
 }
@@ -37,7 +37,7 @@ std::size_t bits_of(ElementType type) { return traits_of(type).bits; }
 std::size_t size_of(ElementType type) {
   const FormatTraits& traits = traits_of(type);
   if (is_packed_format(type)) {
-    throw Error(fmt::format("values of {} share scales, so that one by itself has no size", traits.name));
+    throw Error(fmt::format("values of {} share scales, so that a single one has no size", traits.name));
   }
   return traits.bits / 8;
 }

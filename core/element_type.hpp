@@ -55,8 +55,8 @@ struct MatrixLayout {
   }
 };
 
-/// What is known of an element type, and of a format of matrices beside the arithmetic of its blocks (`blocks::Block`
-/// in files, `Packed` on a device, `cpu::PackedForm` on the processor).
+/// Describes an element type, and a format of matrices but for the arithmetic of its blocks (`blocks::Block` in files,
+/// `Packed` on a device, `cpu::PackedForm` on the processor).
 struct FormatTraits {
   /// A block of a row in a file, with its float16 scales. int8_row has blocks of one value and a scale after the row.
   struct Block {
@@ -76,8 +76,7 @@ struct FormatTraits {
   /// The mix of types that is named after a format, which the layers have in it.
   struct Recipe {
     std::string_view name;
-    ElementType embedding{};  ///< and head
-    ElementType vision{};
+    ElementType embedding{};  ///< and head; the vision tower is in q8_0
   };
 
   ElementType type{};
@@ -101,89 +100,42 @@ constexpr MatrixLayout packed(std::int64_t columns, std::int64_t units, std::int
 }  // namespace layouts
 
 /// All element types, in the order of the enumeration. What a format adds elsewhere is in CONTRIBUTING.md.
-inline constexpr std::array<FormatTraits, 18> kElementTypes{{
-    {ElementType::float32, "float32", 32, layouts::plain(4)},
-    {ElementType::float16, "float16", 16, layouts::plain(2)},
-    {ElementType::bfloat16, "bfloat16", 16, layouts::plain(2)},
-    {ElementType::float64, "float64", 64, layouts::plain(8)},
-    {ElementType::int32, "int32", 32, layouts::plain(4)},
-    {ElementType::int64, "int64", 64, layouts::plain(8)},
-    {ElementType::uint32, "uint32", 32, layouts::plain(4)},
-    {ElementType::int8, "int8", 8, layouts::plain(1)},
-    {ElementType::uint8, "uint8", 8, layouts::plain(1)},
-    // Its head is a cache line of a GPU, so that rows lie in lines as without it.
-    {.type = ElementType::float16x,
-     .name = "float16x",
-     .bits = 16,
-     .layout = {1, 1, 2, 0, 128},
-     .recipe = {"float16x", ElementType::float16x, ElementType::float16x}},
-    {.type = ElementType::q8_0,
-     .name = "q8_0",
-     .bits = 8,
-     .layout = layouts::packed(64, 4, 4),
-     .block = {32, 34, 0, {127}},
-     .gguf = {8, 7},
-     .recipe = {"q8_0", ElementType::q8_0, ElementType::q8_0}},
-    {.type = ElementType::int8_row,
-     .name = "int8_row",
-     .bits = 8,
-     .layout = layouts::packed(64, 4, 0, 4),
-     .block = {1, 1},
-     .recipe = {"int8", ElementType::q8_0, ElementType::q8_0}},
-    {.type = ElementType::q6_k,
-     .name = "q6_k",
-     .bits = 6,
-     .layout = layouts::packed(256, 13, 2),
-     .block = {256, 210, 208, {128 * 32}},
-     .gguf = {14, 18},
-     .recipe = {"q6_k", ElementType::q6_k, ElementType::q8_0}},
-    {.type = ElementType::q5_0,
-     .name = "q5_0",
-     .bits = 5,
-     .layout = layouts::packed(64, 2, 12),
-     .block = {32, 22, 0, {16}},
-     .gguf = {6, 8},
-     .recipe = {"q5_0", ElementType::q8_0, ElementType::q8_0}},
-    {.type = ElementType::q4_k,
-     .name = "q4_k",
-     .bits = 4,
-     .layout = layouts::packed(256, 9, 0),
-     .block = {256, 144, 0, {7.5 * 63, 63}},
-     .gguf = {12, 15},
-     .recipe = {"q4_k", ElementType::q6_k, ElementType::q8_0}},
-    {.type = ElementType::q4_1,
-     .name = "q4_1",
-     .bits = 4,
-     .layout = layouts::packed(64, 2, 8),
-     .block = {32, 20, 0, {7.5, -1}},
-     .gguf = {3, 3},
-     .recipe = {"q4_1", ElementType::q8_0, ElementType::q8_0}},
-    {.type = ElementType::q4_0,
-     .name = "q4_0",
-     .bits = 4,
-     .layout = layouts::packed(64, 2, 4),
-     .block = {32, 18, 0, {8}},
-     .gguf = {2, 2},
-     .recipe = {"q4_0", ElementType::q8_0, ElementType::q8_0}},
-    {.type = ElementType::int4_g128,
-     .name = "int4_g128",
-     .bits = 4,
-     .layout = layouts::packed(128, 4, 4),
-     .block = {128, 68, 64, {8}},
-     .recipe = {"int4", ElementType::q8_0, ElementType::q8_0}},
-}};
+inline constexpr auto kElementTypes = [] {
+  using enum ElementType;
+  return std::to_array<FormatTraits>({
+      {float32, "float32", 32, layouts::plain(4)},
+      {float16, "float16", 16, layouts::plain(2)},
+      {bfloat16, "bfloat16", 16, layouts::plain(2)},
+      {float64, "float64", 64, layouts::plain(8)},
+      {int32, "int32", 32, layouts::plain(4)},
+      {int64, "int64", 64, layouts::plain(8)},
+      {uint32, "uint32", 32, layouts::plain(4)},
+      {int8, "int8", 8, layouts::plain(1)},
+      {uint8, "uint8", 8, layouts::plain(1)},
+      // Its head is a cache line of a GPU, so that rows lie in lines as without it.
+      {float16x, "float16x", 16, {1, 1, 2, 0, 128}, {}, {}, {"float16x", float16x}},
+      {q8_0, "q8_0", 8, layouts::packed(64, 4, 4), {32, 34, 0, {127}}, {8, 7}, {"q8_0", q8_0}},
+      {int8_row, "int8_row", 8, layouts::packed(64, 4, 0, 4), {1, 1}, {}, {"int8", q8_0}},
+      {q6_k, "q6_k", 6, layouts::packed(256, 13, 2), {256, 210, 208, {128 * 32}}, {14, 18}, {"q6_k", q6_k}},
+      {q5_0, "q5_0", 5, layouts::packed(64, 2, 12), {32, 22, 0, {16}}, {6, 8}, {"q5_0", q8_0}},
+      {q4_k, "q4_k", 4, layouts::packed(256, 9, 0), {256, 144, 0, {7.5 * 63, 63}}, {12, 15}, {"q4_k", q6_k}},
+      {q4_1, "q4_1", 4, layouts::packed(64, 2, 8), {32, 20, 0, {7.5, -1}}, {3, 3}, {"q4_1", q8_0}},
+      {q4_0, "q4_0", 4, layouts::packed(64, 2, 4), {32, 18, 0, {8}}, {2, 2}, {"q4_0", q8_0}},
+      {int4_g128, "int4_g128", 4, layouts::packed(128, 4, 4), {128, 68, 64, {8}}, {}, {"int4", q8_0}},
+  });
+}();
 
-/// Whether the value is one of those above.
+/// Tells whether the value is one of those above.
 [[nodiscard]] constexpr bool is_element_type(ElementType type) noexcept {
   return static_cast<std::size_t>(type) < kElementTypes.size();
 }
-/// Whether it is a format of matrices: what its bytes mean is kept with the matrix, so that elements by themselves are
-/// no values.
+/// Tells whether it is a format of matrices: the meaning of its bytes is kept with the matrix, so that elements by
+/// themselves have no value.
 [[nodiscard]] constexpr bool is_matrix_format(ElementType type) noexcept {
   return is_element_type(type) && type > ElementType::uint8;
 }
-/// Whether it is a format of matrices whose values share scales and are packed (docs/formats.md), so that none has an
-/// address of its own: all but float16x, whose values lie row by row after a header.
+/// Tells whether it is a format of matrices whose values share scales and are packed (docs/formats.md), so that none
+/// has an address of its own: all but float16x, whose values lie row by row after a header.
 [[nodiscard]] constexpr bool is_packed_format(ElementType type) noexcept {
   return is_element_type(type) && type > ElementType::float16x;
 }
@@ -195,7 +147,7 @@ inline constexpr std::array<FormatTraits, 18> kElementTypes{{
 /// Names of types, separated by commas.
 [[nodiscard]] std::string names_of(std::span<const FormatTraits> types);
 
-/// Throws Error for a value that is no element type.
+/// Throws Error for any other value.
 [[nodiscard]] const FormatTraits& traits_of(ElementType type);
 /// Calls `use.template operator()<type>()` with a packed format as a constant; all results have one type.
 template <std::size_t index = static_cast<std::size_t>(ElementType::float16x) + 1, typename Use>

@@ -36,7 +36,8 @@ constexpr auto kMixes = [] {
       {{"float32", ElementType::float32, ElementType::float32, ElementType::float32},
        {"float16", ElementType::float16, ElementType::float16, ElementType::float16}}};
   std::transform(matrix_formats().begin(), matrix_formats().end(), mixes.begin() + 2, [](const FormatTraits& format) {
-    return Mix{format.recipe.name, format.type, format.recipe.embedding, format.recipe.vision};
+    return Mix{format.recipe.name, format.type, format.recipe.embedding,
+               format.type == ElementType::float16x ? format.type : ElementType::q8_0};
   });
   return mixes;
 }();

@@ -120,7 +120,7 @@ struct ByteLanes {
     }
     return result;
   }
-  // Those of one row in their order.
+  // The integers of one row in their order.
   PASCALINE_PACKED_INLINE static void halves(const std::byte* chunk, std::int64_t row, std::int64_t block,
                                              __m128i (&of_row)[2]) {
     const std::byte* unit = chunk + 2 * block * kUnitStep + row * kUnitBytes;

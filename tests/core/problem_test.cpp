@@ -73,9 +73,23 @@ TEST(ElementTypeTest, MatricesOfFloat16xHaveAHeaderAndPlainRows) {
   EXPECT_EQ(element_type_from("float16x"), ElementType::float16x);
 }
 
+TEST(ElementTypeTest, MatricesArePackedIntoTheBytesOfTheirBlocks) {
+  for (const FormatTraits& format : packed_formats()) {
+    const std::size_t columns = 2 * static_cast<std::size_t>(format.layout.chunk_columns);
+    EXPECT_EQ(element_type_from(format.name), format.type);
+    EXPECT_EQ(
+        static_cast<std::size_t>(format.layout.bytes(32, 2 * format.layout.chunk_columns)),
+        32 * columns / format.block.values * format.block.bytes + static_cast<std::size_t>(format.layout.tail_bytes))
+        << format.name;
+    ElementType found{};
+    with_packed_format(format.type, [&]<ElementType known> { found = known; });
+    EXPECT_EQ(found, format.type);
+  }
+}
+
 TEST(ElementTypeTest, AValueThatIsNoneIsRefusedByItsNumber) {
   EXPECT_TRUE(is_element_type(ElementType::float16x));
-  for (const int value : {17, 99, 255}) {
+  for (const int value : {static_cast<int>(kElementTypes.size()), 99, 255}) {
     const auto type = static_cast<ElementType>(value);
     EXPECT_FALSE(is_element_type(type)) << value;
     EXPECT_THROW((void)size_of(type), Error) << value;
@@ -85,7 +99,7 @@ TEST(ElementTypeTest, AValueThatIsNoneIsRefusedByItsNumber) {
       (void)name_of(type);
       ADD_FAILURE() << value << " has a name";
     } catch (const Error& error) {
-      EXPECT_EQ(error.what(), "there is no element type with value " + std::to_string(value));
+      EXPECT_EQ(error.what(), "no element type has the value " + std::to_string(value));
     }
   }
 }

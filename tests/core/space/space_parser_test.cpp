@@ -143,6 +143,11 @@ const BadSpace kBadSpaces[] = {
      "is a duplicate"},
     {"duplicate element type", [](json& s) { at(s, "/types/0/values/1") = "float32"; }, "/types/0/values/1",
      "is a duplicate"},
+    {"type that the packed formats have",
+     [](json& s) {
+       at(s, "/types/0/values") = {"q8_0", "packed"};
+     },
+     "/types/0/values/1", "is a duplicate"},
     {"duplicate parameter", [](json& s) { at(s, "/parameters/1/name") = "BLOCK"; }, "/parameters/1/name",
      "'BLOCK' is used twice"},
     {"dimension named as a parameter", [](json& s) { at(s, "/dimensions/0/name") = "ITEMS"; }, "/dimensions/0/name",
@@ -461,6 +466,17 @@ TEST(SpaceParserTest, DimensionsMayHaveDefaultsAndAMaximum) {
   EXPECT_EQ(space.example_problem().text(), "scale N=100 WIDTH=25 STORAGE=float32");
   at(text, "/dimensions/1/default") = 7;
   EXPECT_EQ(Space::parse(text.dump(), "scale.json").example_problem().dimension("WIDTH"), 7);
+}
+
+TEST(SpaceParserTest, PackedStandsForAllPackedFormats) {
+  json text = small_space();
+  at(text, "/types").push_back({{"name", "WEIGHT"}, {"values", {"float32", "packed", "float16x"}}});
+  std::vector<ElementType> expected{ElementType::float32};
+  for (const FormatTraits& format : packed_formats()) {
+    expected.push_back(format.type);
+  }
+  expected.push_back(ElementType::float16x);
+  EXPECT_EQ(Space::parse(text.dump(), "scale.json").types[1].allowed, expected);
 }
 
 TEST(SpaceParserTest, TypesMayFollowOthers) {

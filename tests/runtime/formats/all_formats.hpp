@@ -16,7 +16,7 @@ inline constexpr auto kPackedTypes = [] {
   return types;
 }();
 
-/// Those whose blocks are ggml's.
+/// The formats whose blocks are ggml's.
 inline std::vector<ElementType> ggml_formats() {
   std::vector<ElementType> types;
   for (const FormatTraits& format : packed_formats()) {
