@@ -1,10 +1,12 @@
 // One token of a model from the projection of its queries, keys and values to the residual stream behind the projection
 // after attention, in one launch: what attention_decode_qkv and a product with a residual do one after the other.
 //   attended[HEADS·HEAD_DIM] = attention as attention_decode_qkv.cu has it,
-//   c[HIDDEN] = x + weight · attended, weight[HIDDEN, HEADS·HEAD_DIM] row-major.
+//   c[HIDDEN] = x + weight · attended, weight[HIDDEN, HEADS·HEAD_DIM] row-major, or packed (common/formats.cuh), its
+//   rows
+// filled up to whole blocks: what attention gives is then rounded to int8 before, as the kernel `quantize` does it,
+// with a scale for each 32 columns, or one for all where the weight's format is int8_row.
 //
-// float32 or float16 qkv, x and c (STORAGE), float32, float16, bfloat16 or float16x weight (WEIGHT), caches as there
-// (CACHE); sums and what attention gives in float32.
+// float32 or float16 qkv, x and c (STORAGE), caches as there (CACHE); sums and what attention gives in float32.
 // FLOPs: 4·HEADS·HEAD_DIM·length + 2·HIDDEN·HEADS·HEAD_DIM. Bytes: those of the keys and values that count, each once,
 // and of weight.
 // Requires: pointers aligned to 16 bytes; c may be x, other outputs overlap nothing. `attended` of two copies of
@@ -16,11 +18,10 @@
 // A block draws a share of attention (a key head's, of a range of the context: common/token_attention.cuh), if there is
 // one for it, then rows of the weight (common/tickets.cuh). What was drawn of the weight is on its way before the block
 // waits for the last share of attention: the weights of a layer's second half of products then come while the slowest
-// ranges are summed up.
+// ranges are summed up. Where they are packed, each block rounds what attention gives into shared memory; lanes have
+// rows of the weight, and words of activations are read by all of them at once (common/packed_share.cuh).
 
-#include "common/matrix.cuh"
-#include "common/normed_rows.cuh"
-#include "common/row_share.cuh"
+#include "common/phase_products.cuh"
 #include "common/tickets.cuh"
 #include "common/token_attention.cuh"
 #include "common/types.cuh"
@@ -51,63 +52,43 @@ using Token = TokenAttention<Constants>;
 // HEADS·HEAD_DIM is a multiple of 16, the least head.
 struct Projection {
   using Weight = WEIGHT;
+  static constexpr bool kPacked = PACKED_WEIGHT != 0;
   static constexpr int kM = 1;
   static constexpr int kRows = ROWS;
-  static constexpr int kWarpsK = WARPS_K;
-  static constexpr int kVector = VECTOR_BYTES / static_cast<int>(sizeof(WEIGHT));
-  static constexpr int kUnroll = UNROLL;
-  static constexpr bool kRowsAligned = true;
   static constexpr int kWarps = WARPS;
-  static constexpr bool kPrefetch = PREFETCH != 0;
+  static constexpr int kWarpsK = WARPS_K;
+  static constexpr int kLanesK = LANES_K;
+  static constexpr int kVector = VECTOR_ELEMENTS;
+  static constexpr int kUnroll = UNROLL;
+  static constexpr int kBlocks = BLOCKS;
+  static constexpr int kPrefetch = PREFETCH > 0 ? PREFETCH : 1;
+  static constexpr bool kSteady = PREFETCH > 0;
   static constexpr bool kReducePtx = REDUCE_PTX != 0;
-  static constexpr bool kWhole = WHOLE_STEPS != 0;
+  static constexpr bool kDp4a = true;
+  static constexpr int kSegment = SEGMENT_COLUMNS;
+  static constexpr bool kRowsAligned = true;
+  static constexpr bool kWholeSteps = WHOLE_STEPS != 0;
+  static constexpr bool kStaged = STAGED != 0;
+  static constexpr bool kNormed = false;
+  static constexpr bool kRowFirst = false;
+  static constexpr int kSumsAt = SEGMENT_COLUMNS / 4 * 5;  // behind integers and pairs of scales
+  static constexpr int kSumBytes = 4 * 32 * WARPS / LANES_K;
 };
-using Share = EarlyShare<Projection>::Type;
+
+struct WaitForAttended {
+  const Awaited* attended;
+  int kv_heads;
+
+  __device__ __forceinline__ void operator()(const Order& /*order*/) const {
+    wait_for_parts<32>(attended, kv_heads, Token::kGroup * Token::kHeadSize);
+  }
+};
+using ProjectionPhase = ResidualPhase<Projection, STORAGE, WaitForAttended>;
 
 static_assert(BLOCKS_PER_SM >= 1, "sizes the grid");
 static_assert(WARPS % WARPS_K == 0, "the warps of a row lie in one block");
-
-// Rows of the weight, whose sums are added to x.
-struct ProjectionPhase {
-  Share share;
-  Share::Sums& sums;
-  float* staged;
-  const Awaited* attended;
-  const STORAGE* x;
-  STORAGE* c;
-  int kv_heads;
-  float residual = 0.0f;  // of the thread's row of the item
-
-  __device__ __forceinline__ bool wants(int item, int& row) const {
-    row = item * Share::kItemRows + static_cast<int>(threadIdx.x);
-    return static_cast<int>(threadIdx.x) < Share::kItemRows && row < share.n;
-  }
-  __device__ __forceinline__ void begin(int item) { share.begin(item); }
-  __device__ __forceinline__ void receive(const Order& /*order*/) const {
-    wait_for_parts<32>(attended, kv_heads, Token::kGroup * Token::kHeadSize);
-    if constexpr (kStaged) {
-      stage_rows<1, true, kThreads, Projection::kVector>(staged, attended, share.k);
-    } else {
-      wait_for_rows<1, true, kThreads>(attended, share.k);
-    }
-    __syncthreads();
-  }
-  __device__ __forceinline__ void work(int item, int turn) {
-    int row = 0;
-    residual = wants(item, row) ? to_float(x[row]) : 0.0f;
-    if constexpr (kStaged) {
-      share.multiply(sums, turn, StagedRows<Projection::kVector>(staged, share.k));
-    } else {
-      share.multiply(sums, turn, PlainRows<float>{&attended->value, 0, 0});
-    }
-  }
-  __device__ __forceinline__ void finish(int item, int turn) const {
-    int row = 0;
-    if (wants(item, row)) {
-      c[row] = from_float<STORAGE>(residual + sums.total(turn, static_cast<int>(threadIdx.x)));
-    }
-  }
-};
+static_assert(VECTOR_BYTES % VECTOR_ELEMENTS == 0 || Projection::kPacked, "a load takes whole elements");
+static_assert(ProjectionPhase::kItemRows <= kThreads, "a thread finishes one row at most");
 
 }  // namespace
 
@@ -120,13 +101,14 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
                         const WEIGHT* __restrict__ weight, STORAGE* c, Awaited* attended, Awaited* partials,
                         int* counters, int kv_heads, int splits, int hidden, int keys, int position_count,
                         int section_h, int section_w) {
-  extern __shared__ __align__(16) float staged[];
+  extern __shared__ __align__(16) char memory[];
   __shared__ __align__(16) Token::Attention::Workplace work;
   __shared__ Token::NewHeads heads;
-  __shared__ Share::Sums sums;
+  __shared__ ProjectionPhase::Product::Sums sums;
   __shared__ Draws draws;
   const int first_items = kv_heads * splits;
-  const Order order{counters, first_items, first_items + (hidden + Share::kItemRows - 1) / Share::kItemRows};
+  const Order order{counters, first_items,
+                    first_items + (hidden + ProjectionPhase::kItemRows - 1) / ProjectionPhase::kItemRows};
   const int copy = order.look_up_copy();
   const int ticket = order.draw();
   Token token{qkv,     q_weight, k_weight,       cosine,    sine,     positions, length,
@@ -147,5 +129,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
       [&](int item) {  // all key heads' shares of a range of the context, then those of the next
         token.attend(work, heads, {item % kv_heads, kv_heads, item / kv_heads, splits}, at, &ranges);
       },
-      [&] { return ProjectionPhase{Share(weight, hidden, width), sums, staged, token.out, x, c, kv_heads}; });
+      [&] {
+        return ProjectionPhase{{weight, hidden, width, memory, sums, token.out}, {token.out, kv_heads}, x, c, hidden};
+      });
 }

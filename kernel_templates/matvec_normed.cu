@@ -28,10 +28,10 @@ struct Constants {
   static constexpr int kWarpsK = WARPS_K;
   static constexpr int kVector = VECTOR_BYTES / static_cast<int>(sizeof(WEIGHT));
   static constexpr int kUnroll = UNROLL;
-  static constexpr bool kPrefetch = PREFETCH != 0;
+  static constexpr bool kSteady = PREFETCH != 0;
   static constexpr bool kReducePtx = REDUCE_PTX != 0;
   static constexpr bool kRowsAligned = ROWS_ALIGNED != 0;
-  static constexpr bool kWhole = WHOLE_STEPS != 0;
+  static constexpr bool kWholeSteps = WHOLE_STEPS != 0;
 };
 using Share = EarlyShare<Constants>::Type;
 using Form = Epilogue<FINISH>;

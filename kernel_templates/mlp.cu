@@ -1,10 +1,14 @@
 // The feed-forward block of a decoding step in one launch, for M = 1 … 8 rows, all row-major:
 //   g[M, 2·INTERMEDIATE] = (x / √(mean(x²) + ε) · norm) · gate_upᵀ, rows 2i and 2i+1 of gate_up being gate and factor
 //   i, c[M, HIDDEN] = x + (SiLU(g[:, 2i]) · g[:, 2i+1]) · downᵀ.
-// float32 or float16 activations x and c, float32, float16, bfloat16 or float16x weights gate_up[2·INTERMEDIATE,
-// HIDDEN] and down[HIDDEN, INTERMEDIATE], float32 norm[HIDDEN] and sums; EPSILON_NANO billionths are ε.
+// float32 or float16 activations x and c (STORAGE); gate_up[2·INTERMEDIATE, HIDDEN] (WEIGHT) and down[HIDDEN,
+// INTERMEDIATE] (DOWN) are both of plain elements of the same size, or both packed, each in a format of its own
+// (common/formats.cuh), their rows filled up to whole blocks. norm[HIDDEN] and sums are float32; EPSILON_NANO
+// billionths are ε. Before products with packed weights, rows are rounded to int8 as the kernel `quantize` does it,
+// with a scale for each 32 columns, or for each row where the weight's format is int8_row: x · norm, which is divided
+// by the root after the product, and the rows that down takes.
 //
-// FLOPs: 6·M·HIDDEN·INTERMEDIATE. Bytes: 3·HIDDEN·INTERMEDIATE · sizeof(WEIGHT) and the activations.
+// FLOPs: 6·M·HIDDEN·INTERMEDIATE. Bytes: both weights and the activations.
 // Requires: buffers aligned to 16 bytes; sizes of at least 1, of any value. c may be x. `gated` of two
 // copies of M·INTERMEDIATE floats, each filled up to a multiple of 4, and `counters` of kTicketCounters ints, all zero
 // before the first launch (common/awaited.cuh, common/tickets.cuh).
@@ -12,184 +16,161 @@
 // items if that is less. They need not all run at the same time.
 //
 // Blocks draw items of rows of gate_up, then of down (common/tickets.cuh). What was drawn of down has its first weights
-// on their way before the block waits for what all blocks make of gate_up. Weights are read once, straight into
+// on their way before the block waits for what all blocks make of gate_up. Plain weights are read once, straight into
 // registers (common/row_products.cuh); the rows that they are multiplied by lie in shared memory where there is room,
 // which each block fills once a phase. A block asks for x before it knows what it has drawn, and normalises it while
-// the first weights are on their way.
+// the first weights are on their way. For packed weights rows are rounded into shared memory once a phase by each
+// block, or where they are longer than it has room for, a segment after the other for each item. Lanes have rows of a
+// weight, and words of activations are read by all of them at once (common/packed_products.cuh).
 
 #include "common/activation.cuh"
 #include "common/awaited.cuh"
-#include "common/matrix.cuh"
-#include "common/normed_rows.cuh"
-#include "common/reduce.cuh"
-#include "common/row_share.cuh"
-#include "common/row_squares.cuh"
+#include "common/phase_products.cuh"
 #include "common/tickets.cuh"
 #include "common/types.cuh"
 
 namespace {
 
-constexpr int kWarps = WARPS;
-constexpr int kThreads = 32 * kWarps;
-constexpr int kM = ROWS_A;
-constexpr float kEpsilon = static_cast<float>(EPSILON_NANO / 1e9);
-using Order = Tickets<TICKETS_AHEAD != 0>;
-using Squares = RowSquares<kM, kWarps>;
+constexpr int kThreads = 32 * WARPS;
+using Order = Tickets<TICKETS_AHEAD != 0, COUNTED != 0>;
 
-struct GateUp {
-  using Weight = WEIGHT;
+// Constants of both products.
+struct Both {
+  static constexpr bool kPacked = PACKED_WEIGHTS != 0;
   static constexpr int kM = ROWS_A;
+  static constexpr int kWarps = WARPS;
+  static constexpr int kVector = VECTOR_ELEMENTS;
+  static constexpr int kUnroll = UNROLL;
+  static constexpr int kBlocks = BLOCKS;
+  static constexpr int kPrefetch = PREFETCH > 0 ? PREFETCH : 1;
+  static constexpr bool kSteady = PREFETCH > 0;
+  static constexpr bool kReducePtx = REDUCE_PTX != 0;
+  static constexpr bool kDp4a = true;
+  static constexpr bool kRowFirst = false;
+  static constexpr bool kL2Ahead = L2_AHEAD != 0;
+  static constexpr int kEarlyRounds = EARLY_ROUNDS;
+  static constexpr bool kMoreRounds = MORE_ROUNDS != 0;
+  static constexpr float kEpsilon = static_cast<float>(EPSILON_NANO / 1e9);
+  // Integers of the longer segment, and pairs of scales; then sums.
+  static constexpr int kSumsAt = ROWS_A * LONGEST_SEGMENT / 4 * 5;
+  static constexpr int kSumBytes = SUMS_OF_ITEM;
+};
+struct GateUp : Both {
+  using Weight = WEIGHT;
   static constexpr int kRows = ROWS;
   static constexpr int kWarpsK = WARPS_K;
-  static constexpr int kVector = VECTOR_BYTES / static_cast<int>(sizeof(WEIGHT));
-  static constexpr int kUnroll = UNROLL;
+  static constexpr int kLanesK = LANES_K;
+  static constexpr int kSegment = SEGMENT_COLUMNS;
   static constexpr bool kRowsAligned = ROWS_ALIGNED != 0;
-  static constexpr int kWarps = WARPS;
-  static constexpr bool kPrefetch = PREFETCH != 0;
-  static constexpr bool kReducePtx = REDUCE_PTX != 0;
-  static constexpr bool kWhole = WHOLE_STEPS != 0;
+  static constexpr bool kWholeSteps = WHOLE_STEPS != 0;
+  static constexpr bool kStaged = STAGED != 0;
+  static constexpr bool kNormed = true;
 };
-struct Down {
-  using Weight = WEIGHT;
-  static constexpr int kM = ROWS_A;
+struct Back : Both {
+  using Weight = DOWN;
   static constexpr int kRows = DOWN_ROWS;
   static constexpr int kWarpsK = DOWN_WARPS_K;
-  static constexpr int kVector = VECTOR_BYTES / static_cast<int>(sizeof(WEIGHT));
-  static constexpr int kUnroll = UNROLL;
+  static constexpr int kLanesK = DOWN_LANES_K;
+  static constexpr int kSegment = DOWN_SEGMENT_COLUMNS;
   static constexpr bool kRowsAligned = DOWN_ALIGNED != 0;
-  static constexpr int kWarps = WARPS;
-  static constexpr bool kPrefetch = PREFETCH != 0;
-  static constexpr bool kReducePtx = REDUCE_PTX != 0;
-  static constexpr bool kWhole = DOWN_WHOLE_STEPS != 0;
+  static constexpr bool kWholeSteps = DOWN_WHOLE_STEPS != 0;
+  static constexpr bool kStaged = DOWN_STAGED != 0;
+  static constexpr bool kNormed = false;
 };
 
-static_assert(kM >= 1 && kM <= 8, "rows of x");
+static_assert(GateUp::kM >= 1 && GateUp::kM <= 8, "rows of x");
 static_assert(BLOCKS_PER_SM >= 1, "sizes the grid");
 static_assert(MIN_BLOCKS == 0 || MIN_BLOCKS == RESIDENT, "as many resident blocks as are asked for");
-static_assert(STAGE != 0 || (!kStaged && !kDownStaged), "rows are staged where that is asked for");
-static_assert(kWarps % WARPS_K == 0 && kWarps % DOWN_WARPS_K == 0, "the warps of a row lie in one block");
-static_assert(ROWS * kWarps / WARPS_K % 2 == 0, "a block holds gate and factor");
+static_assert(VECTOR_BYTES % VECTOR_ELEMENTS == 0 || GateUp::kPacked, "a load takes whole elements");
+static_assert(STAGE != 0 || (!GateUp::kStaged && !Back::kStaged), "rows are staged where that is asked for");
+static_assert(WARPS % WARPS_K == 0 && WARPS % DOWN_WARPS_K == 0, "the warps of a row lie in one block");
 
-using Products = EarlyShare<GateUp>::Type;
-using Back = EarlyShare<Down>::Type;
-using Staged = StagedRows<GateUp::kVector>;
-using Columns = RowColumns<kM, kThreads, EARLY_ROUNDS, MORE_ROUNDS != 0, GateUp::kRowsAligned, STORAGE>;
+using First = NormedProduct<GateUp, STORAGE>;
 
-union Shared {
-  Products::Sums gate_up;
-  Back::Sums down;
-};
+static_assert(First::Share::kItemRows % 2 == 0, "a block holds gate and factor");
 
-// Rows of gate_up, whose sums become gated values. `columns` of x are on their way.
+// Rows of gate_up, whose sums become gated values.
 struct GatePhase {
-  Products share;
-  Shared& sums;
-  Squares& squares;
-  float* staged;
-  Columns& columns;
+  First product;
   Awaited* gated;
+  int intermediate;
 
-  __device__ __forceinline__ void begin(int item) { share.begin(item); }
-  __device__ __forceinline__ void receive(const Order& /*order*/) const {
-    if constexpr (kStaged) {
-      columns.template stage<GateUp::kVector>(squares, staged);
-    } else {
-      square_rows<GateUp::kRowsAligned, kThreads>(squares, columns.x, columns.k);
-    }
-    __syncthreads();
-  }
-  __device__ __forceinline__ void work(int /*item*/, int turn) {
-    if constexpr (kStaged) {
-      share.multiply(sums.gate_up, turn, Staged(staged, share.k));
-    } else {
-      share.multiply(sums.gate_up, turn, NormedRows<STORAGE>{columns.x, columns.norm, columns.k});
-    }
-  }
+  __device__ __forceinline__ void begin(int item) { product.begin(item); }
+  __device__ __forceinline__ void receive(const Order& /*order*/) { product.receive(); }
+  __device__ __forceinline__ void work(int item, int turn) { product.multiply(turn, item); }
   __device__ __forceinline__ void finish(int item, int turn) const {
-    const int thread = static_cast<int>(threadIdx.x);
-    const int intermediate = share.n / 2;
-    const int row = item * (Products::kItemRows / 2) + thread / kM;  // of the results
-    if (thread < Products::kItemSums / 2 && row < intermediate) {
-      const int m = thread % kM;
-      const int index = thread / kM * (2 * kM) + m;
-      const float factor = squares.factor(m, share.k, kEpsilon);
-      const float gate = sums.gate_up.total(turn, index) * factor;
-      const float other = sums.gate_up.total(turn, index + kM) * factor;
-      hand_on(gated + static_cast<long long>(m) * intermediate + row, silu(gate) * other);
+    constexpr int kM = GateUp::kM;
+    constexpr int kResults = First::Share::kItemSums / 2;
+    for (int i = static_cast<int>(threadIdx.x); i < kResults; i += kThreads) {
+      const int row = item * (First::Share::kItemRows / 2) + i / kM;  // of the results
+      const int m = i % kM;
+      const int index = i / kM * (2 * kM) + m;
+      if (row < intermediate) {
+        const float factor = product.factor(m);
+        const float gate = product.total(turn, index) * factor;
+        const float other = product.total(turn, index + kM) * factor;
+        hand_on(gated + static_cast<long long>(m) * intermediate + row, silu(gate) * other);
+      }
+      if constexpr (kResults <= kThreads) {
+        break;
+      }
     }
   }
 };
 
-// Rows of down, whose sums are added to x.
-struct BackPhase {
-  Back share;
-  Shared& sums;
-  float* staged;
+struct WaitForGated {
   const Awaited* gated;
-  const STORAGE* x;
-  STORAGE* c;
-  float residual = 0.0f;  // of the thread's result of the item
 
-  __device__ __forceinline__ bool wants(int item, long long& place) const {
-    const int thread = static_cast<int>(threadIdx.x);
-    const int row = item * Back::kItemRows + thread / kM;
-    place = static_cast<long long>(thread % kM) * share.n + row;
-    return thread < Back::kItemSums && row < share.n;
-  }
-  __device__ __forceinline__ void begin(int item) { share.begin(item); }
-  __device__ __forceinline__ void receive(const Order& order) const {
-    order.wait_for_first();
-    if constexpr (kDownStaged) {
-      stage_rows<kM, Down::kRowsAligned, kThreads, Down::kVector>(staged, gated, share.k);
+  __device__ __forceinline__ void operator()(const Order& order) const {
+    if constexpr (COUNTED != 0) {
+      order.wait_for_first();
     } else {
-      wait_for_rows<kM, Down::kRowsAligned, kThreads>(gated, share.k);
-    }
-    __syncthreads();
-  }
-  __device__ __forceinline__ void work(int item, int turn) {
-    long long place = 0;
-    residual = wants(item, place) ? to_float(x[place]) : 0.0f;
-    if constexpr (kDownStaged) {
-      share.multiply(sums.down, turn, Staged(staged, share.k));
-    } else {
-      share.multiply(sums.down, turn, PlainRows<float>{&gated->value, share.k, 0});
+      // As many items as there are blocks: what was drawn before is there by then, or nearly.
+      constexpr int kValues = First::Share::kItemRows / 2;
+      const int blocks = static_cast<int>(gridDim.x);
+      const int first = order.first_phase > blocks ? order.first_phase - blocks : 0;
+      wait_for_parts<kThreads>(gated + first * kValues, order.first_phase - first, kValues);
     }
   }
-  __device__ __forceinline__ void finish(int item, int turn) const {
-    long long place = 0;
-    if (wants(item, place)) {
-      c[place] = from_float<STORAGE>(residual + sums.down.total(turn, static_cast<int>(threadIdx.x)));
-    }
-  }
+};
+using BackPhase = ResidualPhase<Back, STORAGE, WaitForGated>;
+
+union Sums {
+  First::Sums gate_up;
+  BackPhase::Product::Sums down;
 };
 
 }  // namespace
 
 extern "C" __global__ void __launch_bounds__(kThreads, RESIDENT)
     mlp(const STORAGE* x, const float* __restrict__ norm, const WEIGHT* __restrict__ gate_up,
-        const WEIGHT* __restrict__ down, STORAGE* c, Awaited* gated, int* counters, int hidden, int intermediate) {
-  extern __shared__ __align__(16) float staged[];
-  __shared__ Shared sums;
-  __shared__ Squares squares;
+        const DOWN* __restrict__ down, STORAGE* c, Awaited* gated, int* counters, int hidden, int intermediate) {
+  extern __shared__ __align__(16) char memory[];
+  __shared__ Sums sums;
+  __shared__ First::Squares squares;
   __shared__ Draws draws;
-  const int first_items = (2 * intermediate + Products::kItemRows - 1) / Products::kItemRows;
-  const Order order{counters, first_items, first_items + (hidden + Back::kItemRows - 1) / Back::kItemRows};
+  constexpr int kFirstRows = First::Share::kItemRows;
+  const int first_items = (2 * intermediate + kFirstRows - 1) / kFirstRows;
+  const Order order{counters, first_items, first_items + (hidden + BackPhase::kItemRows - 1) / BackPhase::kItemRows};
   const int copy = order.look_up_copy();
   const int ticket = order.draw();
-  Columns columns{x, norm, hidden};
-  if constexpr (kStaged) {
-    columns.load(Columns::first_column());
-  }
+  First first(gate_up, 2 * intermediate, hidden, memory, sums.gate_up, squares, x, norm);
+  first.ask_ahead();
+  first.prepare();  // while the draw is under way
   if (threadIdx.x == 0) {
     draws.item[0] = ticket;
     draws.copy = copy;
   }
   __syncthreads();
-  const int values = round_up_to_4(kM * intermediate);
+  const int values = round_up_to_4(GateUp::kM * intermediate);
   Awaited* const given = gated + draws.copy * values;
   clear_copy(gated + (draws.copy ^ 1) * values, values);
   order.run(
       draws,
-      [&] { return GatePhase{Products(gate_up, 2 * intermediate, hidden), sums, squares, staged, columns, given}; },
-      [&] { return BackPhase{Back(down, hidden, intermediate), sums, staged, given, x, c}; });
+      [&] {
+        return GatePhase{first, given, intermediate};
+      },
+      [&] {
+        return BackPhase{{down, hidden, intermediate, memory, sums.down, given}, {given}, x, c, hidden};
+      });
 }

@@ -14,11 +14,12 @@ namespace {
 constexpr std::size_t kMaxFailures = 200;
 constexpr std::size_t kMaxPoints = 200;  // of time and energy, of a problem
 
-// Where a problem goes: kernels by name, their present version first.
+// Where a problem goes: kernels by name and arithmetic, their present version first.
 ReportKernel& kernel_of(ReportContext& context, const GatheredContext& gathered, const GatheredProblem& problem) {
   const KernelRow& row = problem.rows.kernel;
+  const bool is_int8 = is_int8_work(problem);  // whose rates have another bound
   const auto known = std::find_if(context.kernels.begin(), context.kernels.end(), [&](const ReportKernel& kernel) {
-    return kernel.name == row.name && kernel.source_hash == row.source_hash;
+    return kernel.name == row.name && kernel.source_hash == row.source_hash && kernel.is_int8 == is_int8;
   });
   if (known != context.kernels.end()) {
     return *known;
@@ -26,7 +27,7 @@ ReportKernel& kernel_of(ReportContext& context, const GatheredContext& gathered,
   ReportKernel& added = context.kernels.emplace_back();
   added.name = row.name;
   added.source_hash = row.source_hash;
-  added.is_int8 = is_int8_work(problem);
+  added.is_int8 = is_int8;
   added.current = gathered.latest.at(row.name).second == problem.ids.kernel;
   return added;
 }

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/device/device_rates.hpp"
+#include "core/space/space.hpp"
 #include "report/gather_parts.hpp"
 #include "report/summary.hpp"
 
@@ -161,7 +162,8 @@ std::vector<std::size_t> parameter_order(const GatheredProblem& problem) {
 bool is_int8_work(const GatheredProblem& problem) {
   const nlohmann::json space = nlohmann::json::parse(problem.rows.space_json, nullptr, false);
   const nlohmann::json::json_pointer place("/work/arithmetic");
-  return space.is_object() && space.contains(place) && space[place] == "int8";
+  return space.is_object() && space.contains(place) && space[place].is_string() &&
+         is_int8_work(space[place].get<std::string>(), problem.rows.problem);
 }
 
 std::optional<ReportRoofline> roofline_of(const DeviceRow& device, const MeasuredRates& measured) {

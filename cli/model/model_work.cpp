@@ -18,7 +18,7 @@ PassWork work_of(const Space& space, Problem problem, const DeviceLimits& limits
     }
   }
   const BoundSpace bound(space, std::move(problem), limits);
-  return {bound.flops(), bound.bytes(), space.is_int8_work ? bound.flops() : 0};
+  return {bound.flops(), bound.bytes(), is_int8_work(space.arithmetic, bound.problem()) ? bound.flops() : 0};
 }
 
 PassWork observed_work(Executor& executor, const std::filesystem::path& spaces, const std::function<void()>& pass,

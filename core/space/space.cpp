@@ -122,10 +122,17 @@ std::vector<ElementType> Space::types_of(const Argument& argument) const {
   return {argument.type};
 }
 
+bool is_int8_work(std::string_view arithmetic, const Problem& problem) {
+  return arithmetic == "int8" || std::ranges::any_of(problem.types, [&](const auto& type) {
+           return type.first == arithmetic && is_packed_format(type.second);
+         });
+}
+
 Config Space::general_default() const { return default_config({.compute_capability = 0}); }
 
 std::string ArchitectureDefaults::name() const {
-  return fmt::format("sm_{}{}", compute_capability, condition ? " if " + condition->text() : "");
+  const std::string device = compute_capability == kAny ? "any device" : fmt::format("sm_{}", compute_capability);
+  return device + (condition ? " if " + condition->text() : "");
 }
 
 Config Space::default_config(const DeviceLimits& limits) const { return config_at(default_indices(limits)); }
@@ -330,12 +337,16 @@ BoundSpace::BoundSpace(const Space& space, Problem problem, const DeviceLimits& 
 }
 
 std::vector<std::uint16_t> BoundSpace::find_default() const {
-  const auto fits = [&](const ArchitectureDefaults& own) {
-    return own.compute_capability == limits_.compute_capability &&
-           (!own.condition || own.condition->try_evaluate(slots_).value_or(0) != 0);
-  };
-  const auto own = std::ranges::find_if(space_->defaults, fits);
-  return own != space_->defaults.end() ? own->indices : space_->default_indices({.compute_capability = 0});
+  for (const std::int64_t capability : {limits_.compute_capability, ArchitectureDefaults::kAny}) {
+    const auto own = std::ranges::find_if(space_->defaults, [&](const ArchitectureDefaults& known) {
+      return known.compute_capability == capability &&
+             (!known.condition || known.condition->try_evaluate(slots_).value_or(0) != 0);
+    });
+    if (own != space_->defaults.end()) {
+      return own->indices;
+    }
+  }
+  return space_->default_indices({.compute_capability = 0});
 }
 
 std::vector<std::int64_t> BoundSpace::slots_of(const Config& config) const {

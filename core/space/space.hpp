@@ -120,13 +120,14 @@ struct Geometry {
   friend bool operator==(const Geometry&, const Geometry&) = default;
 };
 
-/// What the defaults are for devices of one compute capability, for all problems or some.
+/// What the defaults are for devices of one compute capability, for all problems or some, or of any for some.
 struct ArchitectureDefaults {
-  std::int64_t compute_capability = 0;  ///< ten times the major and the minor number
+  static constexpr std::int64_t kAny = -1;
+  std::int64_t compute_capability = 0;  ///< ten times the major and the minor number, or kAny
   std::optional<Expression> condition;  ///< that a problem must meet, over dimensions, types and device limits
   std::vector<std::uint16_t> indices;   ///< of each parameter's value
 
-  /// As "sm_61", or "sm_61 if M > 64".
+  /// As "sm_61", "sm_61 if M > 64" or "any device if M > 64".
   [[nodiscard]] std::string name() const;
 };
 
@@ -138,6 +139,10 @@ struct ArchitecturePortfolio {
   /// As "sm_61".
   [[nodiscard]] std::string architecture() const { return "sm_" + std::to_string(compute_capability); }
 };
+
+/// Whether a problem's operations are dp4a's, not float32's. `arithmetic` is a space's: "int8", "float32", or a type
+/// variable, whose packed formats are multiplied as integers.
+[[nodiscard]] bool is_int8_work(std::string_view arithmetic, const Problem& problem);
 
 /// A kernel's search space, read from `search_spaces/NAME.json`. Immutable once parsed.
 struct Space {
@@ -163,7 +168,7 @@ struct Space {
   std::optional<Summation> summation;          ///< of the outputs' elements, where the file tells
   Expression flops;
   Expression bytes;
-  bool is_int8_work = false;              ///< its operations are dp4a's, not float32's
+  std::string arithmetic = "float32";     ///< of its operations: `is_int8_work` reads it
   std::optional<PerformanceModel> model;  ///< absent: the file has no such section
   Symbols symbols;                        ///< parameters, then dimensions, then types (their size), then device limits
 

@@ -64,10 +64,7 @@ class SpaceReader {
     read_tolerance();
     const JsonNode work = root_.at("work");
     work.only_keys({"flops", "bytes", "arithmetic"});
-    if (work.has("arithmetic") && work.at("arithmetic").text() != "float32" && work.at("arithmetic").text() != "int8") {
-      work.at("arithmetic").fail("is float32 or int8");
-    }
-    space_.is_int8_work = work.has("arithmetic") && work.at("arithmetic").text() == "int8";
+    read_arithmetic(work);
     space_.flops = work.at("flops").expression(space_.symbols);
     space_.bytes = work.at("bytes").expression(space_.symbols);
     read_model();
@@ -204,7 +201,7 @@ class SpaceReader {
     const JsonNode list = root_.at("parameters");
     for (std::size_t i = 0; i < list.array_size(); ++i) {
       const JsonNode node = list.at(i);
-      node.only_keys({"name", "description", "values", "default", "option", "omit"});
+      node.only_keys({"name", "description", "values", "default", "option", "omit", "when"});
       Parameter parameter;
       parameter.option = node.has("option") ? node.at("option").name() : "";
       parameter.name = parameter.option.empty() ? read_macro_name(node.at("name")) : node.at("name").name();
@@ -243,16 +240,19 @@ class SpaceReader {
     const JsonNode list = root_.at("defaults");
     for (const std::string& architecture : list.keys()) {
       const JsonNode node = list.at(architecture);
-      const std::int64_t capability = read_architecture(node, architecture).compute_capability;
-      if (!node.value().is_array()) {
+      const bool any = architecture == "any";
+      const std::int64_t capability =
+          any ? ArchitectureDefaults::kAny : read_architecture(node, architecture).compute_capability;
+      if (!any && !node.value().is_array()) {
         space_.defaults.push_back({capability, std::nullopt, read_default_settings(node)});
         continue;
       }
       for (std::size_t i = 0; i < node.array_size(); ++i) {
         const JsonNode entry = node.at(i);
         entry.only_keys({"if", "set"});
-        if (!entry.has("if") && i + 1 < node.array_size()) {
-          entry.fail("has no 'if', so that what follows is never the default");
+        if (!entry.has("if") && (any || i + 1 < node.array_size())) {
+          entry.fail(any ? "has no 'if': for all problems of all devices change the parameters' own defaults"
+                         : "has no 'if', so that what follows is never the default");
         }
         space_.defaults.push_back({capability, read_condition(entry), read_default_settings(entry.at("set"))});
       }
@@ -316,7 +316,29 @@ class SpaceReader {
     });
   }
 
+  // A parameter that some problems have no use for has its default there.
+  void read_conditions() {
+    const JsonNode list = root_.at("parameters");
+    for (std::size_t i = 0; i < list.array_size(); ++i) {
+      if (!list.at(i).has("when")) {
+        continue;
+      }
+      const JsonNode when = list.at(i).at("when");
+      const Parameter& parameter = space_.parameters[i];
+      const std::string condition = when.expression(space_.symbols).text();
+      const std::string standard = to_text(parameter.values[parameter.default_index]);
+      try {
+        space_.constraints.push_back(
+            {Expression::parse(fmt::format("({}) || {} == {}", condition, parameter.name, standard), space_.symbols),
+             fmt::format("{} has a meaning only where {}", parameter.name, condition)});
+      } catch (const Error& error) {
+        when.fail(error.what());
+      }
+    }
+  }
+
   void read_constraints() {
+    read_conditions();
     if (!root_.has("constraints")) {
       return;
     }
@@ -350,6 +372,17 @@ class SpaceReader {
     space_.derived = read_named_expressions(root_, "macros");
     for (std::size_t i = 0; i < space_.derived.size(); ++i) {
       (void)read_macro_name(root_.at("macros").at(i).at("name"));
+    }
+  }
+
+  void read_arithmetic(const JsonNode& work) {
+    if (!work.has("arithmetic")) {
+      return;
+    }
+    space_.arithmetic = work.at("arithmetic").text();
+    const auto is_it = [&](const TypeVariable& variable) { return variable.name == space_.arithmetic; };
+    if (space_.arithmetic != "float32" && space_.arithmetic != "int8" && std::ranges::none_of(space_.types, is_it)) {
+      work.at("arithmetic").fail("is float32, int8 or a type variable");
     }
   }
 

@@ -9,7 +9,7 @@
 #include "words.cuh"
 
 // Loads of kUnroll for each row, like those of RowProducts<C>, that stay where the program has them and are not waited
-// for before they are multiplied. kRowsAligned; with C::kWhole, kUnroll loads of all lanes divide the columns.
+// for before they are multiplied. kRowsAligned; with C::kWholeSteps, kUnroll loads of all lanes divide the columns.
 template <typename C>
 struct WordLoads {
   using Products = RowProducts<C>;
@@ -17,16 +17,16 @@ struct WordLoads {
 
   Words<Weight, C::kVector> words[C::kUnroll][C::kRows];
 
-  // Without kWhole, those at or behind the end are zeros.
+  // Without kWholeSteps, those at or behind the end are zeros.
   __device__ __forceinline__ void load(const Weight* const (&rows)[C::kRows], int k, int end) {
-    if (C::kWhole && k >= end) {
+    if (C::kWholeSteps && k >= end) {
       return;
     }
 #pragma unroll
     for (int u = 0; u < C::kUnroll; ++u) {
 #pragma unroll
       for (int r = 0; r < C::kRows; ++r) {
-        if (!C::kWhole && k + u * Products::kStep >= end) {
+        if (!C::kWholeSteps && k + u * Products::kStep >= end) {
           words[u][r].clear();
         } else {
           words[u][r].load_here(rows[r] + k + u * Products::kStep);
@@ -43,7 +43,7 @@ struct WordLoads {
 #pragma unroll
       for (int i = 0; i < C::kM; ++i) {
         float values[C::kVector];
-        a.template load<true, C::kWhole>(values, i, k + u * Products::kStep, end);
+        a.template load<true, C::kWholeSteps>(values, i, k + u * Products::kStep, end);
 #pragma unroll
         for (int r = 0; r < C::kRows; ++r) {
 #pragma unroll
@@ -56,7 +56,7 @@ struct WordLoads {
   }
 };
 
-// `C` as for RowProducts, with kWarps of the block, kPrefetch for loads that are on their way while those before are
+// `C` as for RowProducts, with kWarps of the block, kSteady for loads that are on their way while those before are
 // multiplied, and kReducePtx. `L`: how loads are held. WHOLE: kUnroll loads of all lanes divide the columns.
 template <typename C, typename L = typename RowProducts<C>::template Loads<C::kUnroll, true>, bool WHOLE = false>
 struct RowShare {
@@ -128,7 +128,7 @@ struct RowShare {
         step<CONTINUES>(sums, a, column, next);
       }
     }
-    if constexpr (CONTINUES && !C::kPrefetch) {
+    if constexpr (CONTINUES && !C::kSteady) {
       if (next >= 0) {
         begin(next);
       }
@@ -153,7 +153,7 @@ struct RowShare {
   __device__ __forceinline__ void step(float (&sums)[Products::kPadded], const A& a, int column,
                                        [[maybe_unused]] int next) {
     constexpr int kAll = C::kUnroll * Products::kStep;
-    if constexpr (C::kPrefetch) {
+    if constexpr (C::kSteady) {
       const auto now = loads;
       if (!CONTINUES || column + kAll < k) {
         loads.load(rows, column + kAll, k);
@@ -175,5 +175,5 @@ struct EarlyShare {
 };
 template <typename C>
 struct EarlyShare<C, true> {
-  using Type = RowShare<C, WordLoads<C>, C::kWhole>;
+  using Type = RowShare<C, WordLoads<C>, C::kWholeSteps>;
 };

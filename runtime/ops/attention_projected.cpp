@@ -30,21 +30,18 @@ bool AttentionProjected::check() const {
 
 KernelProblem AttentionProjected::problem() const {
   const QkvSizes of = projected_sizes_of(*this);
-  const NamedDimension dimensions[] = {{"HEADS", of.heads.heads.value},
-                                       {"KV_HEADS", of.heads.kv_heads.value},
-                                       {"HEAD_DIM", of.heads.head_dim.value},
-                                       {"KEYS", of.keys.value},
-                                       {"POSITIONS", of.positions.value},
-                                       {"SECTION_H", section_h},
-                                       {"SECTION_W", section_w},
-                                       {"NORM", is_given(q_weight) ? 1 : 0},
-                                       {"EPSILON", is_given(q_weight) ? epsilon.nano : NormEpsilon().nano},
-                                       {"HIDDEN", x.shape[1]}};
-  const NamedType types[] = {{"STORAGE", qkv.type}, {"CACHE", k_cache.type}, {"WEIGHT", weight.type}};
-  if (is_packed_format(weight.type)) {
-    return {"attention_projected_q", dimensions, types};
-  }
-  return {"attention_projected", dimensions, types};
+  return {"attention_projected",
+          {{"HEADS", of.heads.heads.value},
+           {"KV_HEADS", of.heads.kv_heads.value},
+           {"HEAD_DIM", of.heads.head_dim.value},
+           {"KEYS", of.keys.value},
+           {"POSITIONS", of.positions.value},
+           {"SECTION_H", section_h},
+           {"SECTION_W", section_w},
+           {"NORM", is_given(q_weight) ? 1 : 0},
+           {"EPSILON", is_given(q_weight) ? epsilon.nano : NormEpsilon().nano},
+           {"HIDDEN", x.shape[1]}},
+          {{"STORAGE", qkv.type}, {"CACHE", k_cache.type}, {"WEIGHT", weight.type}}};
 }
 
 }  // namespace pascaline::ops

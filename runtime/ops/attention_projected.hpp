@@ -8,7 +8,7 @@
 namespace pascaline::ops {
 
 /// One token from the projection of its queries, keys and values to the residual stream behind the projection after
-/// attention, in one launch (kernels `attention_projected`, and `attention_projected_q` with a packed weight): what
+/// attention, in one launch (kernel `attention_projected`): what
 /// AttentionDecodeQkv and Matmul with residual do one after the other, but that what attention gives stays in float32
 /// until the product takes it. HEAD_DIM and numbers of heads as AttentionDecode takes them.
 struct AttentionProjected {

@@ -32,13 +32,9 @@ bool Mlp::check() const {
 }
 
 KernelProblem Mlp::problem() const {
-  const bool packed = is_packed_format(gate_up.type);
-  const NamedDimension dimensions[] = {
-      {"M", x.shape[0]}, {"HIDDEN", x.shape[1]}, {"INTERMEDIATE", down.shape[1]}, {"EPSILON", epsilon.nano}};
-  if (packed) {
-    return {"mlp_q", dimensions, {{"STORAGE", x.type}, {"WEIGHT", gate_up.type}, {"DOWN", down.type}}};
-  }
-  return {"mlp", dimensions, {{"STORAGE", x.type}, {"WEIGHT", gate_up.type}}};
+  return {"mlp",
+          {{"M", x.shape[0]}, {"HIDDEN", x.shape[1]}, {"INTERMEDIATE", down.shape[1]}, {"EPSILON", epsilon.nano}},
+          {{"STORAGE", x.type}, {"WEIGHT", gate_up.type}, {"DOWN", down.type}}};
 }
 
 }  // namespace pascaline::ops

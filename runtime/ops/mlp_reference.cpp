@@ -17,7 +17,7 @@ struct FeedForward {
         intermediate(static_cast<std::size_t>(problem.dimension("INTERMEDIATE"))),
         epsilon(static_cast<double>(problem.dimension("EPSILON")) / 1e9),
         weight(problem.type("WEIGHT")),
-        down(is_packed_format(weight) ? problem.type("DOWN") : weight) {}
+        down(problem.type("DOWN")) {}
 
   std::size_t hidden;
   std::size_t intermediate;
@@ -50,8 +50,8 @@ double error_of_silu(double gate) { return 0x1p-23 * (6 + 1.2 * std::abs(gate));
 
 }  // namespace
 
-// Inputs x, norm, gate_up and down; dimensions M, HIDDEN, INTERMEDIATE, EPSILON; types WEIGHT, and DOWN where it may be
-// another.
+// Inputs x, norm, gate_up and down; dimensions M, HIDDEN, INTERMEDIATE, EPSILON; types WEIGHT and
+// DOWN.
 void reference_mlp(const Problem& problem, std::span<const std::vector<double>> inputs,
                    std::span<std::vector<double>> outputs) {
   const FeedForward of = gate_and_factor(problem, inputs);

@@ -189,7 +189,7 @@ TEST_F(RoundedRowsTest, AStepRoundsEveryRowWhereItComesFromOrWhereItIsNormalised
              "EPSILON=1000 STORAGE=float32 CACHE=float32 OUTPUT=int8");
   expect_has(problems,
              "matvec_q M=1 N=256 K=256 EPILOGUE=4 NORM=0 EPSILON=1000 STORAGE=float32 INPUT=int8 WEIGHT=q4_k");
-  expect_has(problems, "mlp_q M=1 HIDDEN=256 INTERMEDIATE=512 EPSILON=1000 STORAGE=float32 WEIGHT=q4_k DOWN=q4_k");
+  expect_has(problems, "mlp M=1 HIDDEN=256 INTERMEDIATE=512 EPSILON=1000 STORAGE=float32 WEIGHT=q4_k DOWN=q4_k");
   expect_none(problems, "rmsnorm");
   expect_none(problems, "quantize");
 }
@@ -258,7 +258,7 @@ TEST_F(RoundedRowsTest, WhatARowBecomesIsUpToWhatReadsIt) {
   problems = problems_of(
       mixed({{"*o_proj*", ElementType::float16}, {"*down_proj*", ElementType::int8_row}}, ElementType::q4_k), 1);
   expect_has(problems, "matvec M=1 N=256 K=256 EPILOGUE=4 STORAGE=float32 WEIGHT=float16");
-  expect_has(problems, "mlp_q M=1 HIDDEN=256 INTERMEDIATE=512 EPSILON=1000 STORAGE=float32 WEIGHT=q4_k DOWN=int8_row");
+  expect_has(problems, "mlp M=1 HIDDEN=256 INTERMEDIATE=512 EPSILON=1000 STORAGE=float32 WEIGHT=q4_k DOWN=int8_row");
   expect_none(problems, "CACHE=float32 OUTPUT=int8");
 }
 

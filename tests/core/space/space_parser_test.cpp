@@ -40,6 +40,15 @@ const BadSpace kBadSpaces[] = {
        s["defaults"]["sm_61"] = {{{"set", {{"BLOCK", 128}}}}, {{"if", "N > 4"}, {"set", {{"BLOCK", 32}}}}};
      },
      "/defaults/sm_61/0", "has no 'if', so that what follows is never the default"},
+    {"defaults of any device for all problems",
+     [](json& s) {
+       s["defaults"]["any"] = {{{"set", {{"BLOCK", 128}}}}};
+     },
+     "/defaults/any/0", "has no 'if'"},
+    {"meaning by what there is not", [](json& s) { at(s, "/parameters/0/when") = "SMALL"; }, "/parameters/0/when",
+     "SMALL"},
+    {"arithmetic of no type", [](json& s) { at(s, "/work/arithmetic") = "WEIGHTS"; }, "/work/arithmetic",
+     "is float32, int8 or a type variable"},
     {"defaults by a parameter",
      [](json& s) {
        s["defaults"]["sm_61"] = {{{"if", "BLOCK > 4"}, {"set", {{"BLOCK", 32}}}}};
@@ -402,6 +411,50 @@ TEST(SpaceParserTest, AnArchitectureMayHaveDefaultsForSomeProblems) {
   EXPECT_EQ(space.default_config(on("sm_61", "300").limits()), space.general_default())
       << "of no problem in particular";
   EXPECT_EQ(space.defaults.at(0).name(), "sm_61 if N % 3 == 0");
+}
+
+TEST(SpaceParserTest, AnyDeviceMayHaveDefaultsForSomeProblems) {
+  json text = small_space();
+  text["defaults"]["any"] = {{{"if", "N > 100"}, {"set", {{"BLOCK", 128}}}}};
+  text["defaults"]["sm_61"] = {{{"if", "N % 3 == 0"}, {"set", {{"BLOCK", 32}}}}};
+  const Space space = Space::parse(text.dump(), "scale.json");
+  const auto block = [&](const char* architecture, const char* n) {
+    const DeviceLimits limits = limits_of_architecture(architecture).value();
+    return BoundSpace(space, space.problem({{"N", n}, {"WIDTH", "4"}}), limits).base_slots().at(0);
+  };
+  EXPECT_EQ(block("sm_90", "300"), 128);
+  EXPECT_EQ(block("sm_61", "301"), 128);
+  EXPECT_EQ(block("sm_61", "300"), 32) << "the architecture's own come first";
+  EXPECT_EQ(block("sm_61", "7"), 64);
+  EXPECT_EQ(space.defaults.at(0).name(), "any device if N > 100");
+}
+
+TEST(SpaceParserTest, AParameterMayHaveAMeaningForSomeProblemsOnly) {
+  json text = small_space();
+  text["parameters"][0]["when"] = "LARGE";
+  text["definitions"].push_back({{"name", "LARGE"}, {"value", "N > 100"}});
+  const Space space = Space::parse(text.dump(), "scale.json");
+  const auto why = [&](const char* n, std::int64_t block) {
+    const BoundSpace bound(space, space.problem({{"N", n}, {"WIDTH", "4"}}), {});
+    std::vector<std::uint16_t> indices = bound.default_indices();
+    const auto& values = space.parameters[0].values;
+    indices[0] = static_cast<std::uint16_t>(std::ranges::find(values, Value(block)) - values.begin());
+    return bound.why_invalid(space.config_at(indices)).value_or("valid");
+  };
+  EXPECT_EQ(why("1024", 128), "valid");
+  EXPECT_EQ(why("7", 64), "valid");
+  EXPECT_EQ(why("7", 128), "BLOCK has a meaning only where LARGE ((LARGE) || BLOCK == 64)");
+}
+
+TEST(SpaceParserTest, ArithmeticMayFollowFromAType) {
+  const auto with = [](ElementType weight) {
+    return Problem{"product", {}, {{"STORAGE", ElementType::int8}, {"WEIGHT", weight}}};
+  };
+  EXPECT_TRUE(is_int8_work("WEIGHT", with(ElementType::q4_k)));
+  EXPECT_FALSE(is_int8_work("WEIGHT", with(ElementType::float16x)));
+  EXPECT_FALSE(is_int8_work("STORAGE", with(ElementType::q4_k))) << "elements of no format";
+  EXPECT_TRUE(is_int8_work("int8", with(ElementType::float32)));
+  EXPECT_FALSE(is_int8_work("float32", with(ElementType::q4_k)));
 }
 
 TEST(SpaceParserTest, APortfolioSaysWhatDiffersFromTheDefaultOfTheSameDevices) {

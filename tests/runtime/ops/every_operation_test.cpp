@@ -209,7 +209,7 @@ const Large kLargeShapes[] = {
       {"HIDDEN", "515"},
       {"WEIGHT", "float16"}}},
     {"TokenToResidualStreamPacked",
-     "attention_projected_q",
+     "attention_projected",
      {{"HEADS", "12"}, {"KV_HEADS", "4"}, {"HEAD_DIM", "64"}, {"KEYS", "700"}, {"HIDDEN", "515"}, {"WEIGHT", "q4_k"}}},
     {"TokensWholeAttention",
      "attention_layer_q",

@@ -376,7 +376,6 @@ const std::map<std::string, Compute>& computations() {
                                                     {"attention_layer_q", layer_of_token},
                                                     {"attention_prefill", attention},
                                                     {"attention_projected", projected_token},
-                                                    {"attention_projected_q", projected_token},
                                                     {"attention_sparse_decode", attention},
                                                     {"attention_sparse_prefill", attention},
                                                     {"layernorm", layernorm},
@@ -386,7 +385,6 @@ const std::map<std::string, Compute>& computations() {
                                                     {"matvec_normed", normed_product},
                                                     {"matvec_q", rounded_product},
                                                     {"mlp", feed_forward},
-                                                    {"mlp_q", feed_forward},
                                                     {"qk_norm_rope", qk_norm_rope},
                                                     {"rmsnorm", rmsnorm},
                                                     {"softmax", softmax}};

@@ -150,14 +150,14 @@ class MlpChecksTest : public ::testing::Test {
 TEST_F(MlpChecksTest, NamesItsProblem) {
   EXPECT_EQ(refusal(good()), "taken");
   EXPECT_EQ(good().problem().named().text(),
-            "mlp_q M=3 HIDDEN=100 INTERMEDIATE=30 EPSILON=1000 STORAGE=float32 WEIGHT=q4_k DOWN=q6_k");
+            "mlp M=3 HIDDEN=100 INTERMEDIATE=30 EPSILON=1000 STORAGE=float32 WEIGHT=q4_k DOWN=q6_k");
   ops::Mlp op = good();
   op.gate_up.type = op.down.type = ElementType::float16x;
   op.x.type = op.c.type = ElementType::float16;
   op.epsilon = {5000};
   EXPECT_EQ(refusal(op), "taken");
   EXPECT_EQ(op.problem().named().text(),
-            "mlp M=3 HIDDEN=100 INTERMEDIATE=30 EPSILON=5000 STORAGE=float16 WEIGHT=float16x");
+            "mlp M=3 HIDDEN=100 INTERMEDIATE=30 EPSILON=5000 STORAGE=float16 WEIGHT=float16x DOWN=float16x");
   op.x.shape[0] = op.c.shape[0] = 0;
   EXPECT_EQ(refusal(op), "nothing to do");
 }

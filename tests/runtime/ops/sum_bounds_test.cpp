@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -22,6 +23,22 @@ namespace pascaline::testing {
 namespace {
 
 using Sizes = std::vector<std::pair<std::string, std::string>>;
+
+// Of a kernel that takes plain and packed weights there are two cases, the second with a name of its own.
+constexpr std::string_view kWithPacked = "_q";
+constexpr std::array<std::string_view, 2> kTakingBoth{"attention_projected", "mlp"};
+
+std::vector<std::string> cases() {
+  std::vector<std::string> all = summing_kernels();
+  for (const std::string_view kernel : kTakingBoth) {
+    all.push_back(std::string(kernel) += kWithPacked);
+  }
+  return all;
+}
+bool is_packed_case(const std::string& name) {
+  return std::ranges::any_of(kTakingBoth,
+                             [&](std::string_view kernel) { return name == std::string(kernel).append(kWithPacked); });
+}
 
 // Whether that is a token's attention with the projection after it.
 bool is_projected_token(const std::string& kernel) {
@@ -186,8 +203,13 @@ class SumBoundsTest : public ::testing::TestWithParam<std::tuple<std::string, st
  protected:
   void check(std::int64_t terms, std::int64_t epilogue) {
     const auto& [kernel, storage] = GetParam();
-    const Space space = Space::load(data_folder("search_spaces") / (kernel + ".json"));
+    const bool packed = is_packed_case(kernel);
+    const std::string stem = kernel.substr(0, kernel.size() - (packed ? kWithPacked.size() : 0));
+    const Space space = Space::load(data_folder("search_spaces") / (stem + ".json"));
     Sizes sizes = problem_of(kernel, terms, epilogue);
+    if (packed) {
+      sizes.emplace_back("WEIGHT", "q8_0");
+    }
     sizes.emplace_back(space.types[0].name, storage);
     const BoundSpace bound(space, space.problem(sizes), DeviceLimits{});
     SCOPED_TRACE(bound.problem().text());
@@ -255,8 +277,7 @@ TEST_P(SumBoundsTest, RightResultsAreWithinAndWrongOnesBeyond) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kernels, SumBoundsTest,
-                         ::testing::Combine(::testing::ValuesIn(summing_kernels()),
-                                            ::testing::Values("float32", "float16")),
+                         ::testing::Combine(::testing::ValuesIn(cases()), ::testing::Values("float32", "float16")),
                          [](const auto& tested) {
                            return std::get<0>(tested.param) + "_" + std::get<1>(tested.param);
                          });

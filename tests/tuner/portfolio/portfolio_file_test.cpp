@@ -99,14 +99,20 @@ TEST_F(PortfolioFileTest, EveryShippedMemberIsValidForAShape) {
       problems.push_back(space.problem(
           {{"HEADS", "16"}, {"KV_HEADS", "8"}, {"HEAD_DIM", "128"}, {"KEYS", "1024"}, {"CACHE", "float16"}}));
     }
-    if (space.kernel == "attention_projected" || space.kernel == "attention_projected_q" ||
-        space.kernel == "attention_layer_q") {  // not launched unless measured, and so in no workload
-      problems.push_back(space.problem({{"HEADS", "16"},
-                                        {"KV_HEADS", "8"},
-                                        {"HEAD_DIM", "128"},
-                                        {"KEYS", "4096"},
-                                        {"HIDDEN", "2048"},
-                                        {"CACHE", "float16"}}));
+    for (const std::string weight : {"float32", "q8_0"}) {
+      if (space.kernel == "attention_projected" || (space.kernel == "attention_layer_q" && weight == "q8_0")) {
+        problems.push_back(space.problem({{"HEADS", "16"},  // not launched unless measured, and so in no workload
+                                          {"KV_HEADS", "8"},
+                                          {"HEAD_DIM", "128"},
+                                          {"KEYS", "4096"},
+                                          {"HIDDEN", "2048"},
+                                          {"CACHE", "float16"},
+                                          {"WEIGHT", weight}}));
+      }
+      if (space.kernel == "mlp") {
+        problems.push_back(
+            space.problem({{"M", "1"}, {"HIDDEN", "2048"}, {"INTERMEDIATE", "6144"}, {"WEIGHT", weight}}));
+      }
     }
     for (const WorkloadProblem& each : expand(workload, space)) {
       problems.push_back(each.problem);
