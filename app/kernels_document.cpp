@@ -84,9 +84,7 @@ KernelJson kernel_json(const ListedKernel& listed) {
                     {"space", space.file},
                     {"source", listed.source.string()},
                     {"configurations", space.raw_size()},
-                    {"reference", space.reference.kernel       ? "in_file"
-                                  : space.reference.by_default ? "default"
-                                                               : "host"},
+                    {"reference", space.reference.kernel ? "in_file" : "default"},
                     {"dimensions", KernelJson::array()},
                     {"types", KernelJson::array()},
                     {"parameters", KernelJson::array()},

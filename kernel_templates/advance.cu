@@ -18,3 +18,16 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
     *place = static_cast<int>(static_cast<unsigned int>(*place) + 1u);
   }
 }
+
+#ifdef PASCALINE_REFERENCE
+
+// The same in float64. Launch: one thread.
+extern "C" __global__ void advance_reference(double* length, double* slots, double* positions) {
+  *length += 1.0;
+  *slots += 1.0;
+  for (int axis = 0; axis < 3; ++axis) {
+    positions[axis] += 1.0;
+  }
+}
+
+#endif

@@ -62,3 +62,34 @@ extern "C" __global__ void __launch_bounds__(Token::kThreads, MIN_BLOCKS)
                     counters, keys,     position_count, section_h, section_w};
   token.attend(work, heads, AttentionShare::of_block(), token.load_position());
 }
+
+#ifdef PASCALINE_REFERENCE
+
+#include "common/token_reference.cuh"
+
+// The same in float64. Launch: grid KV_HEADS, block kReferenceThreads.
+extern "C" __global__ void attention_decode_qkv_reference(const STORAGE* qkv, const float* q_weight,
+                                                          const float* k_weight, const float* cosine, const float* sine,
+                                                          const int* positions, const int* length, double* k_cache,
+                                                          double* v_cache, double* k_scales, double* v_scales,
+                                                          double* out, double* scales, float* partials, int* counters,
+                                                          int keys, int position_count, int section_h, int section_w) {
+  const TokenReference<HEAD_SIZE, HEADS_PER_KEY> token{
+      {cosine, sine, positions, 1, position_count, section_h, section_w, EPSILON_NANO / 1e9},
+      q_weight,
+      k_weight,
+      length,
+      k_cache,
+      v_cache,
+      k_scales,
+      v_scales,
+      static_cast<int>(gridDim.x),
+      keys};
+  const int kv_head = static_cast<int>(blockIdx.x);
+  token.attend(qkv, kv_head, out);
+  for (int head = kv_head * HEADS_PER_KEY; threadIdx.x < 32 && head < (kv_head + 1) * HEADS_PER_KEY; ++head) {
+    scale_reference<OUTPUT>(out + head * HEAD_SIZE, scales + head * (HEAD_SIZE / 32), 0, 1, HEAD_SIZE, false);
+  }
+}
+
+#endif

@@ -182,3 +182,36 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
             {output_weight, hidden, width, memory, no_sums_of_back, token.out}, {token.out, kv_heads}, x, c, hidden};
       });
 }
+
+#ifdef PASCALINE_REFERENCE
+
+#include "common/token_reference.cuh"
+
+// The same in float64. Queries, keys and values may be off by what sums over columns of x are: so scores, and the
+// weights of keys by that times the greatest score.
+// Launch: one block of kReferenceThreads.
+extern "C" __global__ void attention_layer_q_reference(
+    const STORAGE* x, const float* norm, const unsigned char* qkv_weight, const float* q_weight, const float* k_weight,
+    const float* cosine, const float* sine, const int* positions, const int* length, double* k_cache, double* v_cache,
+    double* k_scales, double* v_scales, const unsigned char* output_weight, double* c, Awaited* qkv, Awaited* attended,
+    Awaited* partials, int* counters, int hidden, int kv_heads, int splits, int keys, int position_count, int section_h,
+    int section_w, double* workspace, double* slack) {
+  constexpr double kScores = 16.0;
+  const TokenReference<HEAD_SIZE, HEADS_PER_KEY> token{
+      {cosine, sine, positions, 1, position_count, section_h, section_w, EPSILON_NANO / 1e9},
+      q_weight,
+      k_weight,
+      length,
+      k_cache,
+      v_cache,
+      k_scales,
+      v_scales,
+      kv_heads,
+      keys};
+  const int rows = kv_heads * (HEADS_PER_KEY + 2) * HEAD_SIZE;
+  double* products = workspace + hidden;
+  normed_products<WEIGHT>(x, norm, EPSILON_NANO / 1e9, qkv_weight, rows, hidden, workspace, products);
+  token.project<BACK>(products, x, output_weight, hidden, kScores * error_of_sums(hidden), c, slack, products + rows);
+}
+
+#endif

@@ -133,3 +133,30 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
         return ProjectionPhase{{weight, hidden, width, memory, sums, token.out}, {token.out, kv_heads}, x, c, hidden};
       });
 }
+
+#ifdef PASCALINE_REFERENCE
+
+#include "common/token_reference.cuh"
+
+// The same in float64. Launch: one block of kReferenceThreads.
+extern "C" __global__ void attention_projected_reference(
+    const STORAGE* qkv, const float* q_weight, const float* k_weight, const float* cosine, const float* sine,
+    const int* positions, const int* length, double* k_cache, double* v_cache, double* k_scales, double* v_scales,
+    const STORAGE* x, const WEIGHT* weight, double* c, Awaited* attended, Awaited* partials, int* counters,
+    int kv_heads, int splits, int hidden, int keys, int position_count, int section_h, int section_w, double* workspace,
+    double* slack) {
+  const TokenReference<HEAD_SIZE, HEADS_PER_KEY> token{
+      {cosine, sine, positions, 1, position_count, section_h, section_w, EPSILON_NANO / 1e9},
+      q_weight,
+      k_weight,
+      length,
+      k_cache,
+      v_cache,
+      k_scales,
+      v_scales,
+      kv_heads,
+      keys};
+  token.project<WEIGHT>(qkv, x, reinterpret_cast<const Weights<WEIGHT>*>(weight), hidden, 0.0, c, slack, workspace);
+}
+
+#endif

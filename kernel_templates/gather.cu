@@ -50,17 +50,6 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
 
 #ifdef PASCALINE_REFERENCE
 
-template <typename Format>
-__device__ float element_of(const unsigned char* table, int row, int column, int width) {
-  const long long group_bytes = packed_group_bytes<Format>(width);
-  return packed_value<Format>(table + row / kPackedRows * group_bytes, group_bytes, row % kPackedRows, column);
-}
-template <typename Format>
-__device__ float element_of(const Format* table, int row, int column, int width) {
-  const Matrix<Format> matrix(table);
-  return matrix(matrix.elements[static_cast<long long>(row) * width + column]);
-}
-
 // The same, one thread an element.
 // Launch: grid ceil(TOKENS · WIDTH / 256), block 256.
 extern "C" __global__ void gather_reference(const Table* __restrict__ table, const int* __restrict__ indices,

@@ -163,3 +163,33 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
     turn ^= 1;
   }
 }
+
+#ifdef PASCALINE_REFERENCE
+
+// The same in float64, one thread an element of the product.
+// Launch: grid (ceil(N / 32), M), block 32.
+extern "C" __global__ void matvec_normed_reference(const STORAGE* __restrict__ a, const float* __restrict__ norm,
+                                                   const WEIGHT* __restrict__ b, const float* __restrict__ bias,
+                                                   const STORAGE* residual, double* c, int n, int k) {
+  const int row = static_cast<int>(blockIdx.y);
+  const int column = static_cast<int>(blockIdx.x * 32 + threadIdx.x);
+  if (column >= n) {
+    return;
+  }
+  const STORAGE* values = a + static_cast<long long>(row) * k;
+  const Matrix<WEIGHT> matrix(b);
+  double squares = 0.0;
+  double sum = 0.0;
+  double gate = 0.0;
+  for (int i = 0; i < k; ++i) {
+    const double value = to_float(values[i]);
+    squares += value * value;
+    sum += value * norm[i] * matrix(matrix.elements[static_cast<long long>(column) * k + i]);
+    gate += value * norm[i] * matrix(matrix.elements[static_cast<long long>(column & ~1) * k + i]);
+  }
+  const double factor = 1.0 / sqrt(squares / k + EPSILON_NANO / 1e9);
+  store_finished<FINISH>(c, sum * factor, gate * factor, bias, residual, static_cast<long long>(row) * n + column,
+                         column);
+}
+
+#endif

@@ -174,3 +174,20 @@ extern "C" __global__ void __launch_bounds__(kThreads, RESIDENT)
         return BackPhase{{down, hidden, intermediate, memory, sums.down, given}, {given}, x, c, hidden};
       });
 }
+
+#ifdef PASCALINE_REFERENCE
+
+#include "common/product_reference.cuh"
+
+// The same in float64. Launch: a block for each row of x.
+extern "C" __global__ void mlp_reference(const STORAGE* x, const float* norm, const WEIGHT* gate_up, const DOWN* down,
+                                         double* c, Awaited* gated, int* counters, int hidden, int intermediate,
+                                         double* workspace, double* slack) {
+  const long long row = blockIdx.x;
+  mlp_row_reference<WEIGHT, DOWN>(x + row * hidden, norm, reinterpret_cast<const Weights<WEIGHT>*>(gate_up),
+                                  reinterpret_cast<const Weights<DOWN>*>(down), c + row * hidden, slack + row * hidden,
+                                  workspace + row * (hidden + 4LL * intermediate), hidden, intermediate,
+                                  EPSILON_NANO / 1e9);
+}
+
+#endif

@@ -156,17 +156,7 @@ extern "C" __global__ void __launch_bounds__(kBlockThreads, kMinBlocks)
 
 #ifdef PASCALINE_REFERENCE
 
-// In an int8 cache: a head's scale, and its elements in units of it, not rounded.
-__device__ void divide_by_scale_reference(double* head, double* scale) {
-  double largest = 0.0;
-  for (int i = 0; i < kHeadSize; ++i) {
-    largest = fmax(largest, fabs(head[i]));
-  }
-  *scale = largest / 127.0;
-  for (int i = 0; i < kHeadSize; ++i) {
-    head[i] = largest > 0.0 ? head[i] / *scale : 0.0;
-  }
-}
+#include "common/head_reference.cuh"
 
 // The same in float64, one thread a head.
 // Launch: grid ceil(TOKENS · (HEADS + 2 · KV_HEADS) / 64), block 64.
@@ -193,30 +183,18 @@ extern "C" __global__ void qk_norm_rope_reference(const STORAGE* __restrict__ qk
       v_cache[v_row * kHeadSize + i] = to_float(in[i]);
     }
     if (kScaled) {
-      divide_by_scale_reference(v_cache + v_row * kHeadSize, v_scales + v_row);
+      divide_by_scale_reference<kHeadSize>(v_cache + v_row * kHeadSize, v_scales + v_row);
     }
     return;
   }
   double* out =
       head < heads ? q + (static_cast<long long>(token) * heads + head) * kHeadSize : k_cache + k_row * kHeadSize;
   const float* weight = head < heads ? q_weight : k_weight;
-  double squares = 0.0;
-  for (int i = 0; i < kHeadSize; ++i) {
-    squares += static_cast<double>(to_float(in[i])) * to_float(in[i]);
-  }
-  const double factor = 1.0 / sqrt(squares / kHeadSize + EPSILON_NANO / 1e9);
-  for (int j = 0; j < kHalf; ++j) {
-    const int axis = j % 3 == 1 && j < 3 * section_h ? 1 : j % 3 == 2 && j < 3 * section_w ? 2 : 0;
-    const long long row = clamp_row(positions[axis * tokens + token], position_count);
-    const double c = cosine[row * kHalf + j];
-    const double s = sine[row * kHalf + j];
-    const double low = to_float(in[j]) * (kNormed ? factor * weight[j] : 1.0);
-    const double high = to_float(in[j + kHalf]) * (kNormed ? factor * weight[j + kHalf] : 1.0);
-    out[j] = low * c - high * s;
-    out[j + kHalf] = high * c + low * s;
-  }
+  const RotationReference rotation{cosine,         sine,      positions + token, tokens,
+                                   position_count, section_h, section_w,         EPSILON_NANO / 1e9};
+  rotation.apply<kHeadSize>(in, out, kNormed ? weight : nullptr);
   if (kScaled && head >= heads) {
-    divide_by_scale_reference(out, k_scales + k_row);
+    divide_by_scale_reference<kHeadSize>(out, k_scales + k_row);
   }
 }
 

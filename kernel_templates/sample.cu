@@ -46,3 +46,16 @@ extern "C" __global__ void __launch_bounds__(Choice::kThreads, MIN_BLOCKS)
                         reinterpret_cast<Wide*>(summaries), counter, vocabulary},
                        chosen);
 }
+
+#ifdef PASCALINE_REFERENCE
+
+#include "common/sample_reference.cuh"
+
+// The same, to the bit. Launch: one block of kSampleThreads.
+extern "C" __global__ void sample_reference(const float* logits, const float* settings, const int* top_k,
+                                            double* generator, double* seen, double* token, double* probability,
+                                            long long* summaries, int* counter, int vocabulary) {
+  (void)sample_reference_token(logits, settings, top_k, generator, seen, token, probability, vocabulary);
+}
+
+#endif

@@ -56,3 +56,25 @@ extern "C" __global__ void __launch_bounds__(Choice::kThreads, MIN_BLOCKS)
     *place = static_cast<int>(static_cast<unsigned int>(*place) + 1u);
   }
 }
+
+#ifdef PASCALINE_REFERENCE
+
+#include "common/sample_reference.cuh"
+
+// The same, to the bit. Launch: one block of kSampleThreads.
+extern "C" __global__ void sample_next_reference(const float* logits, const float* settings, const int* top_k,
+                                                 double* generator, double* seen, double* token, double* probability,
+                                                 double* length, double* slots, double* positions, const Table* table,
+                                                 double* next, long long* summaries, int* counter, int vocabulary,
+                                                 int width) {
+  const int chosen = sample_reference_token(logits, settings, top_k, generator, seen, token, probability, vocabulary);
+  const int thread = static_cast<int>(threadIdx.x);
+  for (int column = thread; column < width; column += kSampleThreads) {
+    next[column] = element_of<TABLE>(table, chosen, column, width);
+  }
+  if (thread < 5) {
+    *(thread == 0 ? length : thread == 1 ? slots : positions + (thread - 2)) += 1.0;
+  }
+}
+
+#endif

@@ -129,7 +129,7 @@ int check_one(const CheckCommandOptions& options) {
   const auto compile = [&](const Config& of) { return compile_here(info.architecture, request(of), true); };
   Compiled compiled = compile(config);
   CompiledReference reference;
-  if (compiled.status == TrialStatus::ok && needs_reference_code(space.reference, true)) {
+  if (compiled.status == TrialStatus::ok) {
     reference = compile_reference(bound, [&](const Config& of) {
       return compile_here(info.architecture, reference_request_of(space, request(of)), true);
     });
@@ -278,7 +278,7 @@ int check_problem(const CheckCommandOptions& options, const HostCompiler& compil
     fmt::print("{}: {}; checking the closest valid configuration instead\n", bound.problem().text(),
                clean_line(first.reason));
   }
-  require_problem_memory(*open_device("emulator"), bound, needs_reference_code(bound.space().reference, true));
+  require_problem_memory(*open_device("emulator"), bound);
   int bad = 0;
   Agreement agreement;
   bool told = false;          // how they are compared

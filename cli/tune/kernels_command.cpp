@@ -55,9 +55,8 @@ std::string type_names(const TypeVariable& variable) {
 // What a result is checked against.
 std::string reference_text(const ListedKernel& listed) {
   const Reference& reference = listed.space.reference;
-  return reference.kernel       ? fmt::format("{} in {}", reference.kernel->function, listed.source.filename().string())
-         : reference.by_default ? std::string("what its default configuration computes")
-                                : fmt::format("'{}' of this program", reference.host);
+  return reference.kernel ? fmt::format("{} in {}", reference.kernel->function, listed.source.filename().string())
+                          : "what its default configuration computes";
 }
 
 void print_brief(const ListedKernel& listed) {

@@ -97,9 +97,12 @@ struct Launch {
 
 /// What a result is compared with.
 struct Reference {
-  std::string host;              ///< named host reference (runtime/ops/reference.hpp), or empty
   std::optional<Launch> kernel;  ///< naive kernel in the same file with the same arguments, outputs in float64
-  bool by_default = false;       ///< instead of both: what the kernel itself gives in its default configuration
+  bool by_default = false;       ///< instead: what the kernel itself gives in its default configuration
+  /// The naive kernel's further arguments, after the others: float64 scratch for results between, if it has some, and
+  /// how far each element of the output `slack` may be off besides the tolerance, if that is named.
+  std::optional<Argument> workspace;
+  std::string slack;
 };
 
 /// How the elements of the outputs are summed, from which follows how far rounding may take them.

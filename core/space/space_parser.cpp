@@ -388,7 +388,7 @@ class SpaceReader {
 
   void read_reference() {
     const JsonNode node = root_.at("reference");
-    node.only_keys({"host", "kernel", "default"});
+    node.only_keys({"kernel", "workspace", "slack", "default"});
     if (node.has("default")) {
       space_.reference.by_default = node.at("default").boolean();
     }
@@ -396,15 +396,28 @@ class SpaceReader {
       node.only_keys({"default"});
       return;
     }
-    space_.reference.host = node.has("host") ? node.at("host").name() : "";
-    if (node.has("kernel")) {
-      space_.reference.kernel = read_launch(node.at("kernel"), space_.symbols);
-    }
-    if (space_.reference.host.empty() && !space_.reference.kernel) {
+    if (!node.has("kernel")) {
       node.fail(
-          "needs 'host' (a named host reference), 'kernel' (a naive kernel in the same file) or 'default': true (what "
-          "the "
-          "kernel's default configuration gives)");
+          "needs 'kernel' (a naive kernel in the same file) or 'default': true (what the kernel's default "
+          "configuration gives)");
+    }
+    space_.reference.kernel = read_launch(node.at("kernel"), space_.symbols);
+    if (node.has("workspace")) {
+      Argument& workspace = space_.reference.workspace.emplace();
+      workspace.name = "workspace";
+      workspace.type = ElementType::float64;
+      workspace.access = Access::scratch;
+      workspace.value = node.at("workspace").expression(space_.symbols);
+    }
+    if (node.has("slack")) {
+      const std::string name = node.at("slack").name();
+      const bool known = std::any_of(space_.arguments.begin(), space_.arguments.end(), [&](const Argument& argument) {
+        return argument.name == name && is_output(argument);
+      });
+      if (!known) {
+        node.at("slack").fail(fmt::format("there is no buffer '{}' with access 'out' or 'inout'", name));
+      }
+      space_.reference.slack = name;
     }
   }
 

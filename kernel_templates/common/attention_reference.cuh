@@ -5,23 +5,28 @@
 
 constexpr int kReferenceThreads = 128;
 
-// One head's rows of keys or values, `stride` elements apart. Elements in int8 count times the row's scale, in column
-// `scale` of rows of `scale_stride`; those of other types have no scales.
-template <typename C>
+template <typename T>
+__device__ double as_double(T value) {
+  return to_float(value);
+}
+template <>
+__device__ double as_double<double>(double value) {
+  return value;
+}
+
+// One head's rows of keys or values, `stride` elements apart. If there are scales, elements count times the row's, in
+// column `scale` of rows of `scale_stride`.
+template <typename C, typename S = float>
 struct ReferenceRows {
   const C* data;
   long long stride;
-  const float* scales;
+  const S* scales;
   int scale;
   int scale_stride;
 
   __device__ double at(int row, int column) const {
-    const double value = to_float(data[row * stride + column]);
-    if constexpr (sizeof(C) == 1) {
-      return value * scales[static_cast<long long>(row) * scale_stride + scale];
-    } else {
-      return value;
-    }
+    const double value = as_double(data[row * stride + column]);
+    return scales != nullptr ? value * scales[static_cast<long long>(row) * scale_stride + scale] : value;
   }
 };
 
@@ -31,10 +36,10 @@ struct FullSight {
 };
 
 // out[HEAD] = softmax(q · kᵀ / sqrt(HEAD)) · v over those of `keys` rows of k and v from `begin` on that `sees` tells;
-// zeros if there are none.
-template <int HEAD, typename T, typename C, typename Sight = FullSight>
-__device__ void attention_row_reference(const T* q, const ReferenceRows<C>& k, const ReferenceRows<C>& v, int begin,
-                                        int keys, double* out, Sight sees = {}) {
+// zeros if there are none. `out` may be `q`.
+template <int HEAD, typename T, typename C, typename S, typename Sight = FullSight>
+__device__ void attention_row_reference(const T* q, const ReferenceRows<C, S>& k, const ReferenceRows<C, S>& v,
+                                        int begin, int keys, double* out, Sight sees = {}) {
   constexpr int kColumns = (HEAD + kReferenceThreads - 1) / kReferenceThreads;
   __shared__ double scores[kReferenceThreads];
   const int thread = static_cast<int>(threadIdx.x);
@@ -47,7 +52,7 @@ __device__ void attention_row_reference(const T* q, const ReferenceRows<C>& k, c
     if (thread < count) {
       double dot = 0.0;
       for (int d = 0; d < HEAD; ++d) {
-        dot += static_cast<double>(to_float(q[d])) * k.at(begin + first + thread, d);
+        dot += as_double(q[d]) * k.at(begin + first + thread, d);
       }
       scores[thread] = sees(begin + first + thread) ? dot / sqrt(static_cast<double>(HEAD)) : kUnseen;
     }
@@ -58,12 +63,17 @@ __device__ void attention_row_reference(const T* q, const ReferenceRows<C>& k, c
     }
     const double factor = exp(maximum - raised);
     maximum = raised;
+    __syncthreads();
+    if (thread < count) {
+      scores[thread] = exp(scores[thread] - maximum);
+    }
+    __syncthreads();
     sum *= factor;
     for (int c = 0; c < kColumns; ++c) {
       total[c] *= factor;
     }
-    for (int i = 0; i < count; ++i) {
-      const double weight = exp(scores[i] - maximum);
+    for (int i = 0; thread < HEAD && i < count; ++i) {
+      const double weight = scores[i];
       sum += weight;
       for (int c = 0; c < kColumns; ++c) {
         const int d = thread + c * kReferenceThreads;

@@ -32,3 +32,18 @@ __device__ __forceinline__ void load_table_row(float (&value)[N], const typename
     load_floats<ALIGNED>(value, matrix.elements + static_cast<long long>(row) * width, column, end, 0.0f, matrix);
   }
 }
+
+#ifdef PASCALINE_REFERENCE
+
+template <typename Format>
+__device__ float element_of(const unsigned char* table, int row, int column, int width) {
+  const long long group_bytes = packed_group_bytes<Format>(width);
+  return packed_value<Format>(table + row / kPackedRows * group_bytes, group_bytes, row % kPackedRows, column);
+}
+template <typename Format>
+__device__ float element_of(const Format* table, int row, int column, int width) {
+  const Matrix<Format> matrix(table);
+  return matrix(matrix.elements[static_cast<long long>(row) * width + column]);
+}
+
+#endif

@@ -12,7 +12,7 @@ constexpr std::string_view kSpace = R"json({
   "parameters": [{"name": "TILE", "values": [1, 2, 4], "default": 1}],
   "launch": {"function": "KERNEL", "block": [128], "grid": ["N"]},
   "arguments": [{"name": "y", "buffer": "float32", "access": "out", "extent": "N"}],
-  "reference": {"host": "KERNEL"}, "tolerance": {"float32": 1e-6, "float16": 1e-3},
+  "reference": {"default": true}, "tolerance": {"float32": 1e-6, "float16": 1e-3},
   "work": {"flops": "N", "bytes": "N"}})json";
 
 constexpr std::string_view kWorkload = R"json({

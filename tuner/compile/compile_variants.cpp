@@ -129,18 +129,21 @@ void compile_variants(const BoundSpace& bound, const VariantOptions& options, co
       bound, options, configs.size(), next, [](const VariantCount&) {}, each, stop);
 }
 
-bool needs_reference_code(const Reference& reference, bool on_host) noexcept {
-  return reference.by_default || (reference.kernel && (!on_host || reference.host.empty()));
-}
-
 CompileRequest reference_request_of(const Space& space, CompileRequest default_request) {
   if (space.reference.kernel) {
     default_request.function = space.reference.kernel->function;
     default_request.threads = 0;
     default_request.defines.emplace_back("PASCALINE_REFERENCE=1");
-    for (LaunchedArgument& argument : default_request.arguments.value()) {
-      const bool output = argument.role == LaunchedArgument::Role::output;
-      argument.type = output ? ElementType::float64 : argument.type;
+    using Role = LaunchedArgument::Role;
+    std::vector<LaunchedArgument>& arguments = default_request.arguments.value();
+    for (LaunchedArgument& argument : arguments) {
+      argument.type = argument.role == Role::output ? ElementType::float64 : argument.type;
+    }
+    if (space.reference.workspace) {
+      arguments.push_back({space.reference.workspace->name, Role::output, ElementType::float64});
+    }
+    if (!space.reference.slack.empty()) {
+      arguments.push_back({"slack", Role::output, ElementType::float64});
     }
   }
   return default_request;

@@ -60,9 +60,6 @@ void compile_variants(const BoundSpace& bound, const VariantOptions& options,
 void compile_variants(const BoundSpace& bound, const VariantOptions& options, const std::vector<Config>& configs,
                       const std::function<void(const CompiledVariant&)>& each, const std::atomic<bool>& stop);
 
-/// Whether results are compared with what code of the kernel's file gives, not with a host reference.
-[[nodiscard]] bool needs_reference_code(const Reference& reference, bool on_host) noexcept;
-
 /// The request that compiles that code, from the `compile_request` of the baseline.
 [[nodiscard]] CompileRequest reference_request_of(const Space& space, CompileRequest default_request);
 

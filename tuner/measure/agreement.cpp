@@ -33,9 +33,7 @@ std::string Agreement::doubt(const Reference& reference) const {
   }
   return fmt::format(
       "{} of {} configurations agree with each other and not with the reference{}, which is probably wrong", most, all_,
-      reference.by_default ? ", the default configuration"
-      : reference.kernel   ? " kernel '" + reference.kernel->function + "'"
-                           : "");
+      reference.kernel ? " kernel '" + reference.kernel->function + "'" : ", the default configuration");
 }
 
 }  // namespace pascaline

@@ -11,7 +11,6 @@
 #include "core/error.hpp"
 #include "runtime/dispatch/planner.hpp"
 #include "runtime/formats/packed_matrix.hpp"
-#include "runtime/ops/reference.hpp"
 #include "tuner/measure/problem_memory.hpp"
 #include "tuner/measure/trial_setup.hpp"
 
@@ -20,27 +19,6 @@ namespace {
 
 // Of a device's memory, what stays free for scratch buffers and code when expected outputs are kept there.
 constexpr std::uint64_t kPartLeftFree = 4;
-
-// A reference takes its buffers by their order, so that a space of another version may have too few for it.
-void check_host_reference(const Space& space) {
-  const std::string& name = space.reference.host;
-  const std::optional<ReferenceBuffers> needs = host_reference_buffers(name);
-  if (!needs) {
-    throw SpaceError(space.file, "/reference/host", fmt::format("there is no host reference named '{}'", name));
-  }
-  ReferenceBuffers has;
-  for (const Argument& argument : space.arguments) {
-    const bool counts = argument.kind == ArgumentKind::buffer && argument.access != Access::scratch;
-    has.inputs += counts && is_input(argument) ? 1 : 0;
-    has.outputs += counts && is_output(argument) ? 1 : 0;
-  }
-  if (has.inputs < needs->inputs || has.outputs < needs->outputs) {
-    throw SpaceError(
-        space.file, "/reference/host",
-        fmt::format("'{}' reads {} buffers and writes {}; the arguments here are {} to read and {} to write", name,
-                    needs->inputs, needs->outputs, has.inputs, has.outputs));
-  }
-}
 
 // The number that an element is whose bytes all are poison.
 double poisoned_value(ElementType type, std::uint8_t poison) {
@@ -82,10 +60,7 @@ ProblemData::ProblemData(Device& device, const BoundSpace& space, Kernel referen
       reference_(std::move(reference)),
       baseline_(std::move(baseline)),
       readback_(device) {
-  if (!reference_) {
-    check_host_reference(space.space());
-  }
-  require_problem_memory(device, space, static_cast<bool>(reference_));
+  require_problem_memory(device, space);
   for (const Argument& argument : space.space().arguments) {
     if (argument.kind != ArgumentKind::buffer || argument.access == Access::scratch) {
       continue;
@@ -112,24 +87,38 @@ void ProblemData::draw(std::uint64_t seed) {
       const auto [low, high] = space_->fill_range(*slot.argument);
       const auto rows = static_cast<std::int64_t>(slot.count) / slot.columns;
       slot.initial = draw_matrix(slot.type, rows, slot.columns, slot.argument->fill, low, high, seed);
+    }
+  }
+  use_inputs();
+  draw_ms_ = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
+void ProblemData::set_inputs(std::vector<std::vector<std::byte>> inputs) {
+  std::size_t next = 0;
+  for (Slot& slot : slots_) {
+    if (is_input(*slot.argument)) {
+      slot.initial = std::move(inputs.at(next++));
+    }
+  }
+  use_inputs();
+}
+
+void ProblemData::use_inputs() {
+  for (Slot& slot : slots_) {
+    if (is_input(*slot.argument)) {
       device_->upload(slot.buffer, slot.initial);
       slot.checksum = device_->checksum(slot.buffer);
     }
   }
-  if (reference_) {
-    reference_on_device();
-  } else {
-    reference_on_host();
-  }
+  compute_reference();
   poison_may_pass_ = false;
   for (Slot& slot : slots_) {
     if (is_output(*slot.argument)) {
       slot.bound.emplace(*space_, slot.type, slot.expected, std::move(slot.slack));
-      keep_expected(slot, reference_ && !reference_is_itself());
+      keep_expected(slot, !reference_is_itself());
       poison_may_pass_ = poison_may_pass_ || accepts(slot, poisoned_value(slot.type, kPoisons.front()));
     }
   }
-  draw_ms_ = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }
 
 bool ProblemData::accepts(const Slot& slot, double value) {
@@ -187,8 +176,31 @@ ElementType ProblemData::result_type(const Slot& slot) const {
   return reference_is_itself() ? slot.type : ElementType::float64;
 }
 
+// What a naive kernel gets after the arguments of the kernel itself: where it works, and where it writes slack.
+struct ProblemData::MoreBuffers {
+  std::vector<Buffer> buffers{};
+  std::vector<void*> addresses{};
+  Slot* slack = nullptr;  ///< of which the last one is
+
+  MoreBuffers(Device& device, const BoundSpace& space, const Config& baseline, std::vector<Slot>& slots) {
+    const Reference& reference = space.space().reference;
+    const auto add = [&](std::size_t count) {
+      addresses.push_back(buffers.emplace_back(device.allocate(count * sizeof(double))).data());
+    };
+    if (reference.workspace) {
+      add(static_cast<std::size_t>(space.value(*reference.workspace, baseline)));
+    }
+    for (Slot& slot : slots) {
+      if (slot.argument->name == reference.slack) {
+        add(slot.count);
+        slack = &slot;
+      }
+    }
+  }
+};
+
 ProblemData::Results ProblemData::launch_reference(LaunchArguments& arguments, std::vector<Buffer>& results,
-                                                   std::uint8_t poison) {
+                                                   MoreBuffers& more, std::uint8_t poison) {
   std::size_t next = 0;
   for (const Slot& slot : slots_) {
     if (!is_output(*slot.argument)) {
@@ -205,10 +217,19 @@ ProblemData::Results ProblemData::launch_reference(LaunchArguments& arguments, s
     }
   }
   arguments.refill_scratch(*device_, poison);
+  std::vector<void*> pointers(arguments.pointers().begin(), arguments.pointers().end());
+  for (std::size_t i = 0; i < more.buffers.size(); ++i) {
+    device_->fill(more.buffers[i], poison);
+    pointers.push_back(&more.addresses[i]);
+  }
   const Space& space = space_->space();
   const Launch& launch = reference_is_itself() ? space.launch : *space.reference.kernel;
-  device_->launch(reference_, space_->geometry(launch, baseline_), arguments.pointers());
+  device_->launch(reference_, space_->geometry(launch, baseline_), pointers);
   device_->synchronize();
+  if (more.slack != nullptr) {
+    more.slack->slack.resize(more.slack->count);
+    device_->download(std::as_writable_bytes(std::span(more.slack->slack)), more.buffers.back());
+  }
   Results found;
   for (const Slot& slot : slots_) {
     if (is_output(*slot.argument)) {
@@ -220,7 +241,7 @@ ProblemData::Results ProblemData::launch_reference(LaunchArguments& arguments, s
   return found;
 }
 
-void ProblemData::reference_on_device() {
+void ProblemData::compute_reference() {
   std::vector<Buffer> results;
   std::vector<NamedPointer> named;
   for (Slot& slot : slots_) {
@@ -237,14 +258,15 @@ void ProblemData::reference_on_device() {
     named.push_back({slot.argument->name, data});
   }
   LaunchArguments arguments(*device_, *space_, baseline_, named);
-  Results found = launch_reference(arguments, results, kPoisons.front());
+  MoreBuffers more(*device_, *space_, baseline_, slots_);
+  Results found = launch_reference(arguments, results, more, kPoisons.front());
   std::size_t next = 0;
   const bool suspicious = std::any_of(slots_.begin(), slots_.end(), [&](const Slot& slot) {
     const bool output = is_output(*slot.argument);
     return output && has_poison(found[next++], poisoned_value(result_type(slot), kPoisons.front()));
   });
   if (suspicious) {
-    Results again = launch_reference(arguments, results, kPoisons.back());
+    Results again = launch_reference(arguments, results, more, kPoisons.back());
     require_written(found, again);
     found = std::move(again);
   }
@@ -313,30 +335,6 @@ void ProblemData::require_changes() const {
 
 std::string ProblemData::reference_text() const { return text_of_reference(space_->space(), baseline_); }
 
-void ProblemData::reference_on_host() {
-  std::vector<std::vector<double>> inputs;
-  std::vector<std::vector<double>> outputs;
-  for (const Slot& slot : slots_) {
-    if (is_input(*slot.argument)) {
-      const auto rows = static_cast<std::int64_t>(slot.count) / slot.columns;
-      inputs.push_back(widen_matrix(slot.type, slot.initial, rows, slot.columns));
-    }
-    if (is_output(*slot.argument)) {
-      outputs.emplace_back(slot.count);
-    }
-  }
-  const std::string& name = space_->space().reference.host;
-  std::vector<std::vector<double>> slacks = reference_slacks(name, space_->problem(), inputs, outputs);
-  find_host_reference(name)(space_->problem(), inputs, outputs);
-  std::size_t next = 0;
-  for (Slot& slot : slots_) {
-    if (is_output(*slot.argument)) {
-      slot.expected = std::move(outputs[next]);
-      slot.slack = std::move(slacks[next++]);
-    }
-  }
-}
-
 void ProblemData::poison_outputs(std::uint8_t poison) {
   for (const Slot& slot : slots_) {
     if (slot.argument->access == Access::inout) {
@@ -385,6 +383,26 @@ ProblemData::Results ProblemData::outputs() {
       std::vector<std::byte> bytes(bytes_of(slot.type, slot.count));
       device_->download(bytes, slot.buffer);
       found.push_back(widen(slot.type, bytes));
+    }
+  }
+  return found;
+}
+
+ProblemData::Results ProblemData::expected() const {
+  Results found;
+  for (const Slot& slot : slots_) {
+    if (is_output(*slot.argument)) {
+      found.push_back(slot.expected);
+    }
+  }
+  return found;
+}
+
+std::vector<ErrorBound> ProblemData::bounds() const {
+  std::vector<ErrorBound> found;
+  for (const Slot& slot : slots_) {
+    if (is_output(*slot.argument)) {
+      found.push_back(slot.bound.value());
     }
   }
   return found;

@@ -31,8 +31,7 @@ void require_reference_fits(const BoundSpace& space, const Resources& resources,
 /// Buffers of one problem on a device, its drawn inputs, and what the outputs must be (in float64).
 class ProblemData {
  public:
-  /// Allocates the buffers; `reference` is the naive kernel to use, launched with `baseline`, or an empty one to use
-  /// the space's host reference. Throws Error if the space names a host reference that does not exist,
+  /// Allocates the buffers; `reference` is the code that results are compared with, launched with `baseline`. Throws
   /// OutOfMemoryError, before anything is allocated, if the problem needs more memory than is available, CudaError or
   /// EmulatorError.
   ProblemData(Device& device, const BoundSpace& space, Kernel reference, Config baseline);
@@ -42,6 +41,8 @@ class ProblemData {
   /// Draws fresh inputs and computes the reference again. Throws ReferenceError if that leaves an element of an `out`
   /// buffer unwritten, computes one from memory that was never written, or changes no output at all.
   void draw(std::uint64_t seed);
+  /// The same with these contents of the inputs, in the order of the arguments.
+  void set_inputs(std::vector<std::vector<std::byte>> inputs);
   /// How long the last `draw` took.
   [[nodiscard]] double draw_ms() const noexcept { return draw_ms_; }
 
@@ -69,6 +70,9 @@ class ProblemData {
   /// Elements of each output, in the order of the arguments.
   using Results = std::vector<std::vector<double>>;
   [[nodiscard]] Results outputs();
+  /// The same of the reference, and how far each element may be off.
+  [[nodiscard]] Results expected() const;
+  [[nodiscard]] std::vector<ErrorBound> bounds() const;
   /// Whether the outputs are as near to these as they would have to be to a reference's.
   [[nodiscard]] bool agrees_with(const Results& others);
   /// Frees what was kept on the device to compare outputs with, and keeps no more of it; false if there was none.
@@ -101,14 +105,16 @@ class ProblemData {
   void keep_expected(Slot& slot, bool is_there);
   [[nodiscard]] ErrorBound::Verdict compare(const Slot& slot);
   // What it leaves in the outputs, which `results` stand for, where they and scratch held that poison.
-  [[nodiscard]] Results launch_reference(LaunchArguments& arguments, std::vector<Buffer>& results, std::uint8_t poison);
+  struct MoreBuffers;
+  [[nodiscard]] Results launch_reference(LaunchArguments& arguments, std::vector<Buffer>& results, MoreBuffers& more,
+                                         std::uint8_t poison);
   void require_written(const Results& first, const Results& second) const;
   void require_changes() const;
   [[nodiscard]] std::string reference_text() const;
   [[nodiscard]] static bool accepts(const Slot& slot, double value);
   [[nodiscard]] static bool accepts_everywhere(const Slot& slot, double value);
-  void reference_on_device();
-  void reference_on_host();
+  void use_inputs();
+  void compute_reference();
   [[nodiscard]] ElementType result_type(const Slot& slot) const;
   [[nodiscard]] bool reference_is_itself() const noexcept { return space_->space().reference.by_default; }
 

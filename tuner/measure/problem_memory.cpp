@@ -40,7 +40,7 @@ void require(double needed, std::uint64_t available, const std::string& where, c
 
 }  // namespace
 
-ProblemMemory problem_memory(const BoundSpace& space, bool on_device) {
+ProblemMemory problem_memory(const BoundSpace& space) {
   const Config config = untuned_config(space);
   ProblemMemory memory;
   for (const Argument& argument : space.space().arguments) {
@@ -52,22 +52,26 @@ ProblemMemory problem_memory(const BoundSpace& space, bool on_device) {
     const double wide = count * sizeof(double);
     memory.buffers += bytes + kGuards;
     if (is_input(argument)) {
-      memory.copies += bytes + (on_device ? 0 : wide);
+      memory.copies += bytes;
     }
     if (is_output(argument)) {
-      memory.copies += wide;
-      memory.references += on_device ? wide + kGuards : 0;
+      const double parts = argument.name == space.space().reference.slack ? 2 : 1;
+      memory.copies += parts * wide;
+      memory.references += parts * (wide + kGuards);
     }
+  }
+  if (const auto& workspace = space.space().reference.workspace) {
+    memory.references += static_cast<double>(space.value(*workspace, config)) * sizeof(double) + kGuards;
   }
   return memory;
 }
 
-void require_problem_memory(Device& device, const BoundSpace& space, bool on_device) {
-  const ProblemMemory memory = problem_memory(space, on_device);
+void require_problem_memory(Device& device, const BoundSpace& space) {
+  const ProblemMemory memory = problem_memory(space);
   const std::uint64_t on_host = available_memory_bytes();
   const std::uint64_t on_card = device.memory().state().free_bytes;
-  const std::string buffers = fmt::format("buffers {}{}", shown(memory.buffers),
-                                          on_device ? ", references on the device " + shown(memory.references) : "");
+  const std::string buffers =
+      fmt::format("buffers {}, references on the device {}", shown(memory.buffers), shown(memory.references));
   if (device.info().kind == DeviceKind::emulator) {
     require(memory.buffers + memory.references + memory.copies, std::min(on_host, on_card), "",
             fmt::format("{}, inputs and references to compare with {}", buffers, shown(memory.copies)));

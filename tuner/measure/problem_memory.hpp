@@ -11,15 +11,14 @@ namespace pascaline {
 /// configurations are apart.
 struct ProblemMemory {
   double buffers = 0;     ///< on the device, with guard bands
-  double references = 0;  ///< on the device, where the naive kernel runs there
-  double copies = 0;      ///< on the host: inputs as drawn, references in float64 and what they are computed from
+  double references = 0;  ///< on the device, what the reference writes
+  double copies = 0;      ///< on the host: inputs as drawn, references in float64
 };
 
-/// `on_device`: whether the reference is a kernel.
-[[nodiscard]] ProblemMemory problem_memory(const BoundSpace& space, bool on_device);
+[[nodiscard]] ProblemMemory problem_memory(const BoundSpace& space);
 
 /// Throws OutOfMemoryError that names the sizes, in one line, if the device or the host has less than that available.
 /// On the emulated device both are the same memory.
-void require_problem_memory(Device& device, const BoundSpace& space, bool on_device);
+void require_problem_memory(Device& device, const BoundSpace& space);
 
 }  // namespace pascaline

@@ -64,8 +64,8 @@ void TrialRunner::prepare() {
   if (data_ || site_) {
     return;
   }
-  if (reference_) {
-    require_reference_fits(*space_, reference_->binary.resources, reference_->config);
+  if (!kernels_) {
+    require_reference_fits(*space_, reference_.value().binary.resources, reference_->config);
   }
   phase("inputs");
   if (kernels_) {
@@ -74,8 +74,7 @@ void TrialRunner::prepare() {
     site_ = std::move(site);
     return;
   }
-  data_.emplace(*device_, *space_, reference_ ? device_->load(reference_->binary) : Kernel(),
-                reference_ ? reference_->config : untuned_config(*space_));
+  data_.emplace(*device_, *space_, device_->load(reference_->binary), reference_->config);
   try {
     data_->draw(seed_);
   } catch (const ReferenceError&) {

@@ -21,9 +21,9 @@ namespace pascaline {
 /// Turns compiled configurations of one problem into trials on a device: loads, verifies, times.
 class TrialRunner {
  public:
-  /// `space` and `monitor` must outlive it; its device is the monitor's. `reference` is the compiled naive kernel, if
-  /// the device uses one. Buffers, inputs and the reference's results are made for the first configuration that needs
-  /// them.
+  /// `space` and `monitor` must outlive it; its device is the monitor's. `reference` is the compiled reference, which
+  /// only a configuration that is not run does without. Buffers, inputs and the reference's results are made for the
+  /// first configuration that needs them.
   TrialRunner(DeviceMonitor& monitor, const BoundSpace& space, std::optional<ReferenceRun> reference,
               MeasureOptions options, std::uint64_t seed);
   /// The same with a reference that is launched with the untuned configuration.

@@ -46,8 +46,8 @@ std::vector<CompilerInfo> sweep_compilers(const SweepOptions& options, const Com
 }
 
 std::vector<SweepKernel> load_kernels(const std::vector<Space>& spaces, const SweepOptions& options,
-                                      const DeviceInfo& info, const CompilerAxis& compilers,
-                                      const CompilerAxis& first_compiler, std::deque<Space>& searched) {
+                                      const CompilerAxis& compilers, const CompilerAxis& first_compiler,
+                                      std::deque<Space>& searched) {
   std::vector<SweepKernel> kernels;
   for (const Space& space : spaces) {
     SweepKernel kernel;
@@ -63,7 +63,6 @@ std::vector<SweepKernel> load_kernels(const std::vector<Space>& spaces, const Sw
     kernel.space = compilers.several() ? &searched.emplace_back(compilers.searched(space)) : &space;
     kernel.compilers = &compilers;
     kernel.source = KernelSource::load(kernel_file(options.kernels, space.kernel, ".cu"), space);
-    kernel.needs_reference = needs_reference_code(space.reference, info.kind == DeviceKind::emulator);
     kernels.push_back(std::move(kernel));
   }
   return kernels;
@@ -78,7 +77,7 @@ DevicePlan::DevicePlan(const std::vector<Space>& spaces, const SweepOptions& opt
       target_(compile_target(info, options.target)),
       compilers_(sweep_compilers(options, target_, info, left_out_)),
       first_compiler_({compilers_.compilers().front()}),
-      kernels_(load_kernels(spaces, options, info, compilers_, first_compiler_, searched_)),
+      kernels_(load_kernels(spaces, options, compilers_, first_compiler_, searched_)),
       pool_(pool_options(options, target_, compilers_, jobs)) {}
 
 std::vector<ToolkitRow> DevicePlan::toolkits() const {

@@ -57,8 +57,7 @@ SweepTask::SweepTask(const SweepKernel& of_kernel, const SweepProblem& wanted, c
     : kernel(of_kernel),
       search(*of_kernel.space, wanted, limits, options, of_kernel.compilers),
       own_bound(*of_kernel.own_space, wanted.problem, limits),
-      reference{
-          of_kernel.needs_reference ? TaskReference::Stage::wanted : TaskReference::Stage::none, {}, {}, {}, false},
+      reference{of_kernel.is_site ? TaskReference::Stage::none : TaskReference::Stage::wanted, {}, {}, {}, false},
       reserved(wanted.between),
       weight(wanted.count) {}
 

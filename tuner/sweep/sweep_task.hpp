@@ -27,9 +27,8 @@ struct SweepKernel {
   const Space* own_space = nullptr;  ///< the kernel's, under which trials are stored
   const CompilerAxis* compilers = nullptr;
   KernelSource source;
-  bool is_site = false;          ///< of a model, whose configurations are ways to compute it
-  bool needs_reference = false;  ///< results are compared with what code of its file gives
-  ContextIds context{};          ///< the rows that its trials hang on, without a problem and with the first toolkit
+  bool is_site = false;  ///< of a model, whose configurations are ways to compute it
+  ContextIds context{};  ///< the rows that its trials hang on, without a problem and with the first toolkit
   std::vector<Store::Measured> measured{};  ///< on such a device before this run
   std::vector<Store::MeasuredElsewhere> measured_elsewhere{};
   std::vector<Winner> winners{};  ///< on all devices, where there is any on another or of other element types
@@ -79,7 +78,7 @@ class TaskState {
 /// The code that a task's results are compared with.
 struct TaskReference {
   enum class Stage : std::uint8_t { none, wanted, compiling, ready, unusable };
-  Stage stage = Stage::none;     ///< none: a host reference does
+  Stage stage = Stage::none;     ///< none: of a place, which compares its alternatives itself
   ReferenceRun run{};            ///< when it is ready
   std::vector<Config> failed{};  ///< configurations that it cannot be compiled in: the default, then the closest to it
   std::string why_unusable{};    ///< in the first of them, whatever the stage

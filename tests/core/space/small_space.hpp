@@ -38,7 +38,7 @@ inline nlohmann::json small_space() {
       {"name": "y", "buffer": "STORAGE", "access": "out", "extent": "N * WIDTH"},
       {"name": "n", "scalar": "int32", "value": "N"}
     ],
-    "reference": {"host": "scale"},
+    "reference": {"default": true},
     "tolerance": {"float32": 1e-6, "float16": 1e-3},
     "work": {
   "flops" : "N * WIDTH", "bytes" : "2 * N * WIDTH * sizeof(STORAGE)"

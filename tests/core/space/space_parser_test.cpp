@@ -224,7 +224,17 @@ const BadSpace kBadSpaces[] = {
     {"buffer with value", [](json& s) { at(s, "/arguments/0/value") = 1; }, "/arguments/0", "'extent'"},
     {"argument twice", [](json& s) { at(s, "/arguments/1/name") = "x"; }, "/arguments/1", "is a duplicate"},
     {"no output", [](json& s) { at(s, "/arguments/1/access") = "in"; }, "/arguments", "'out' or 'inout'"},
-    {"no reference", [](json& s) { s["reference"] = json::object(); }, "/reference", "'host'"},
+    {"no reference", [](json& s) { s["reference"] = json::object(); }, "/reference", "'kernel'"},
+    {"slack of an input",
+     [](json& s) {
+       s["reference"] = {{"kernel", {{"function", "naive"}, {"block", {1}}, {"grid", {1}}}}, {"slack", "x"}};
+     },
+     "/reference/slack", "there is no buffer 'x' with access 'out'"},
+    {"workspace of the default",
+     [](json& s) {
+       s["reference"] = {{"default", true}, {"workspace", 1}};
+     },
+     "/reference", "'workspace'"},
     {"unknown tolerance", [](json& s) { at(s, "/tolerance/half") = 1; }, "/tolerance/half", "unknown element type"},
     {"negative floor", [](json& s) { at(s, "/tolerance/floor") = -1; }, "/tolerance/floor", "negative"},
     {"factor of a tolerance that is no expression", [](json& s) { at(s, "/tolerance/factor") = "NOSUCH + 1"; },

@@ -4,8 +4,8 @@
 #include <random>
 
 #include "runtime/dispatch/dispatcher.hpp"
-#include "runtime/ops/reference.hpp"
 #include "tests/runtime/dispatch/test_cache.hpp"
+#include "tests/tuner/kernels/naive_reference.hpp"
 
 namespace pascaline::testing {
 namespace {
@@ -61,13 +61,6 @@ std::vector<std::vector<double>> inputs_of(std::int64_t queries, std::int64_t ke
           std::move(last)};
 }
 
-std::vector<double> expected(const char* reference, const Problem& problem,
-                             const std::vector<std::vector<double>>& inputs) {
-  std::vector<std::vector<double>> outputs{std::vector<double>(inputs[0].size(), NAN), {}};
-  find_host_reference(reference)(problem, inputs, outputs);
-  return outputs[0];
-}
-
 /// Launches the problem's default configuration over a poisoned output and compares with the reference.
 void check(Dispatcher& dispatcher, const Problem& problem, const std::vector<std::vector<double>>& inputs) {
   Device& device = dispatcher.device();
@@ -85,7 +78,7 @@ void check(Dispatcher& dispatcher, const Problem& problem, const std::vector<std
   device.synchronize();
   std::vector<float> result(inputs[0].size());
   device.download(std::as_writable_bytes(std::span(result)), out);
-  const std::vector<double> wanted = expected(problem.kernel.c_str(), problem, inputs);
+  const std::vector<double> wanted = reference_results(problem, inputs)[0];
   for (std::size_t i = 0; i < result.size(); ++i) {
     ASSERT_LE(std::abs(result[i] - wanted[i]), 1e-5) << "element " << i;
   }
@@ -94,13 +87,13 @@ void check(Dispatcher& dispatcher, const Problem& problem, const std::vector<std
 TEST(AttentionReferenceTest, OneKeyGivesItsValueAndEqualKeysTheirMean) {
   auto inputs = inputs_of(3, 3, {0, 3});
   const std::vector<double>& v = inputs[2];
-  std::vector<double> out = expected("attention_prefill", prefill_problem(3, 3, true, 1), inputs);
+  std::vector<double> out = reference_results(prefill_problem(3, 3, true, 1), inputs)[0];
   EXPECT_DOUBLE_EQ(out[5], v[5]);       // the first query sees the first key only
   EXPECT_DOUBLE_EQ(out[16 + 5], v[5]);  // and so does its second head
   inputs[1].assign(inputs[1].size(), 0.25);
-  out = expected("attention_prefill", prefill_problem(3, 3, true, 1), inputs);
+  out = reference_results(prefill_problem(3, 3, true, 1), inputs)[0];
   EXPECT_NEAR(out[2 * 32 + 5], (v[5] + v[17 + 5] + v[34 + 5]) / 3, 1e-12);
-  out = expected("attention_decode", decode_problem(3), {inputs[0], inputs[1], inputs[2], {}, {}, {2}});
+  out = reference_results(decode_problem(3), {inputs[0], inputs[1], inputs[2], {}, {}, {2}})[0];
   EXPECT_NEAR(out[5], (v[5] + v[17 + 5]) / 2, 1e-12);
 }
 
@@ -110,13 +103,12 @@ TEST(AttentionReferenceTest, WeightsAreExponentialsOfScaledScores) {
   inputs[1].assign(34, 0.0);
   std::fill_n(inputs[1].begin(), 16, 1.0);  // score 16 · 0.5 / sqrt(16) = 2 against 0
   const double weight = std::exp(2.0) / (std::exp(2.0) + 1);
-  const std::vector<double> out = expected("attention_decode", decode_problem(2), inputs);
+  const std::vector<double> out = reference_results(decode_problem(2), inputs)[0];
   EXPECT_NEAR(out[3], weight * inputs[2][3] + (1 - weight) * inputs[2][17 + 3], 1e-12);
 }
 
 TEST(AttentionReferenceTest, QueriesThatSeeNothingGiveZeros) {
-  const std::vector<double> out =
-      expected("attention_prefill", prefill_problem(3, 1, true, 1), inputs_of(3, 1, {0, 3}));
+  const std::vector<double> out = reference_results(prefill_problem(3, 1, true, 1), inputs_of(3, 1, {0, 3}))[0];
   EXPECT_EQ(out[5], 0);
   EXPECT_EQ(out[32 + 5], 0);
   EXPECT_NE(out[64 + 5], 0);

@@ -30,7 +30,7 @@ constexpr const char* kJson = R"json({
     {"name": "counter", "buffer": "int32", "access": "scratch", "extent": "4", "fill": "zero"},
     {"name": "count", "scalar": "int32", "value": "ROWS * WIDTH"}
   ],
-  "reference": {"host": "scale"},
+  "reference": {"default": true},
   "tolerance": {"float32": 0, "int32": 0},
   "work": {
   "flops" : "ROWS * WIDTH", "bytes" : "2 * ROWS * WIDTH * sizeof(T)"

@@ -6,6 +6,7 @@
 #include "runtime/ops/attention_sparse.hpp"
 #include "runtime/ops/block_choice.hpp"
 #include "tests/runtime/ops/op_bench.hpp"
+#include "tests/tuner/kernels/naive_reference.hpp"
 
 namespace pascaline::testing {
 namespace {
@@ -53,14 +54,13 @@ TEST_P(SparsePrefillOpsTest, AgreesWithTheMaskedReference) {
         bench.given(ElementType::int32, {lists.lists, lists.rows, lists.width}, as_values(lists.entries));
   }
   ops::run(bench.dispatcher(), arguments);
-  const auto expected = OpBench::reference("attention_sparse_prefill", dimensions_of(of, lists),
-                                           {bench.initial(arguments.q),
-                                            bench.initial(arguments.k),
-                                            bench.initial(arguments.v),
-                                            {},
-                                            {},
-                                            bench.initial(arguments.blocks)},
-                                           {static_cast<std::size_t>(of.queries * 64)});
+  const auto expected =
+      reference_results({"attention_sparse_prefill", dimensions_of(of, lists), {}}, {bench.initial(arguments.q),
+                                                                                     bench.initial(arguments.k),
+                                                                                     bench.initial(arguments.v),
+                                                                                     {},
+                                                                                     {},
+                                                                                     bench.initial(arguments.blocks)});
   bench.expect(arguments.out, expected[0], "out");
 }
 
@@ -128,9 +128,9 @@ TEST(SparseAttentionOpsTest, ATokenSeesWhatTheMaskLetsThrough) {
       token.length = bench.given(ElementType::int32, {1}, {length});
       token.out = bench.output(kHalf, {4, 16});
       ops::run(bench.dispatcher(), token);
-      const auto expected = OpBench::reference(
-          "attention_sparse_decode", dimensions_of(of, {}),
-          {bench.initial(token.q), bench.initial(token.k), bench.initial(token.v), {}, {}, {length}, {}}, {64, 0});
+      const auto expected = reference_results(
+          {"attention_sparse_decode", dimensions_of(of, {}), {}},
+          {bench.initial(token.q), bench.initial(token.k), bench.initial(token.v), {}, {}, {length}, {}});
       bench.expect(token.out, expected[0], "out");
     }
   }
@@ -153,9 +153,9 @@ TEST(SparseAttentionOpsTest, ATokenSeesTheBlocksOfItsHeadsList) {
     ops::BlockLists lists;
     lists.lists = 2;
     lists.width = 4;
-    const auto expected = OpBench::reference(
-        "attention_sparse_decode", dimensions_of({"", 1, 201, token.mask}, lists),
-        {bench.initial(token.q), bench.initial(token.k), bench.initial(token.v), {}, {}, {length}, entries}, {64, 0});
+    const auto expected = reference_results(
+        {"attention_sparse_decode", dimensions_of({"", 1, 201, token.mask}, lists), {}},
+        {bench.initial(token.q), bench.initial(token.k), bench.initial(token.v), {}, {}, {length}, entries});
     bench.expect(token.out, expected[0], "out");
   }
 }

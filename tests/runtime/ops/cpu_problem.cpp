@@ -2,13 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <map>
 
-#include "core/elements.hpp"
-#include "core/error_bound.hpp"
+#include "core/error.hpp"
 #include "core/util/worker_pool.hpp"
-#include "runtime/formats/packed_matrix.hpp"
 #include "runtime/ops/advance.hpp"
 #include "runtime/ops/attention.hpp"
 #include "runtime/ops/attention_layer.hpp"
@@ -23,12 +20,12 @@
 #include "runtime/ops/norm.hpp"
 #include "runtime/ops/normalising_matmul.hpp"
 #include "runtime/ops/position_embedding.hpp"
-#include "runtime/ops/reference.hpp"
 #include "runtime/ops/rope.hpp"
 #include "runtime/ops/sample.hpp"
 #include "runtime/ops/sample_next.hpp"
 #include "runtime/ops/transpose.hpp"
 #include "runtime/ops/vision_qkv.hpp"
+#include "tests/tuner/kernels/naive_reference.hpp"
 
 namespace pascaline::testing {
 namespace {
@@ -502,49 +499,9 @@ const std::map<std::string, Run>& runners() {
 }  // namespace
 
 CpuProblem::CpuProblem(const Space& space, const Problem& problem, std::uint64_t seed)
-    : space_(&space), problem_(problem) {
-  const BoundSpace bound(space, problem, DeviceLimits{});
-  const Config config = bound.default_config();
-  for (const Argument& argument : space.arguments) {
-    if (argument.kind != ArgumentKind::buffer || argument.access == Access::scratch) {
-      continue;
-    }
-    const ElementType type = bound.type_of(argument);
-    const std::int64_t columns = bound.columns(argument, config);
-    const std::int64_t rows = bound.value(argument, config) / columns;
-    std::vector<std::byte> initial;
-    if (is_input(argument)) {
-      const auto [low, high] = bound.fill_range(argument);
-      const Fill fill = argument.fill == Fill::none ? Fill::uniform : argument.fill;
-      initial = draw_matrix(type, rows, columns, fill, low, high, seed * 100 + slots_.size());
-    } else {
-      initial.assign(static_cast<std::size_t>(layout_of(type).bytes(rows, columns)), std::byte{0xFF});
-    }
-    slots_.push_back({&argument, type, rows, columns, HostBuffer(initial), initial, {}, {}});
-  }
-  compute_expected();
-}
-
-void CpuProblem::compute_expected() {
-  std::vector<std::vector<double>> inputs;
-  std::vector<std::vector<double>> outputs;
-  for (const Slot& slot : slots_) {
-    if (is_input(*slot.argument)) {
-      inputs.push_back(widen_matrix(slot.type, slot.initial, slot.rows, slot.columns));
-    }
-    if (is_output(*slot.argument)) {
-      outputs.emplace_back(slot.initial.size() / size_of(slot.type), std::nan(""));
-    }
-  }
-  std::vector<std::vector<double>> slacks = reference_slacks(space_->reference.host, problem_, inputs, outputs);
-  find_host_reference(space_->reference.host)(problem_, inputs, outputs);
-  std::size_t next = 0;
-  for (Slot& slot : slots_) {
-    if (is_output(*slot.argument)) {
-      slot.expected = std::move(outputs[next]);
-      slot.slack = std::move(slacks[next++]);
-    }
-  }
+    : bound_(space, problem, shared_emulator().info().limits),
+      data_(shared_emulator(), bound_, load_reference(shared_emulator(), bound_)) {
+  data_.draw(seed);
 }
 
 std::vector<std::string> CpuProblem::kernels() {
@@ -556,9 +513,12 @@ std::vector<std::string> CpuProblem::kernels() {
 }
 
 TensorView CpuProblem::view(const char* name, std::initializer_list<std::int64_t> shape) const {
-  for (const Slot& slot : slots_) {
-    if (slot.argument->name == name) {
-      return slot.initial.empty() ? TensorView() : TensorView(slot.buffer.data(), slot.type, shape);
+  for (const Argument& argument : bound_.space().arguments) {
+    for (const NamedPointer& buffer : data_.buffers()) {
+      if (argument.name == name && buffer.name == name) {
+        const bool empty = bound_.value(argument, bound_.default_config()) == 0;
+        return empty ? TensorView() : TensorView(buffer.data, bound_.type_of(argument), shape);
+      }
     }
   }
   throw Error(std::string("no buffer is called ") + name);
@@ -566,37 +526,12 @@ TensorView CpuProblem::view(const char* name, std::initializer_list<std::int64_t
 
 void CpuProblem::check(int threads) {
   worker_pool().resize(threads);
-  for (Slot& slot : slots_) {
-    slot.buffer.set(slot.initial);
-  }
-  runners().at(problem_.kernel)(*this);
-  for (const Slot& slot : slots_) {
-    EXPECT_TRUE(slot.buffer.intact()) << "written outside of " << slot.argument->name;
-    if (is_output(*slot.argument)) {
-      ASSERT_NO_FATAL_FAILURE(compare(slot));
-    } else {
-      EXPECT_EQ(slot.buffer.contents(), slot.initial) << slot.argument->name << " has changed";
-    }
-  }
-}
-
-void CpuProblem::compare(const Slot& slot) const {
-  const std::vector<double> values = widen(slot.type, slot.buffer.contents());
-  const BoundSpace bound(*space_, problem_, DeviceLimits{});
-  const ErrorBound::Verdict worst =
-      ErrorBound(bound, slot.type, slot.expected, slot.slack).compare(values, slot.expected);
-  ASSERT_TRUE(worst.within) << slot.argument->name << "[" << worst.at << "]: " << values[worst.at] << " instead of "
-                            << slot.expected[worst.at];
-}
-
-std::vector<std::vector<std::byte>> CpuProblem::results() const {
-  std::vector<std::vector<std::byte>> all;
-  for (const Slot& slot : slots_) {
-    if (is_output(*slot.argument)) {
-      all.push_back(slot.buffer.contents());
-    }
-  }
-  return all;
+  data_.poison_outputs();
+  runners().at(bound_.problem().kernel)(*this);
+  EXPECT_EQ(data_.damaged_guard(), "") << "written outside of it";
+  EXPECT_EQ(data_.changed_input(), "");
+  const ProblemData::Check check = data_.check_outputs();
+  ASSERT_TRUE(check.passed()) << "error " << check.max_error << " at " << check.where;
 }
 
 }  // namespace pascaline::testing

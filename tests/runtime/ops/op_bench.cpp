@@ -7,7 +7,6 @@
 
 #include "core/elements.hpp"
 #include "runtime/ops/checks.hpp"
-#include "runtime/ops/reference.hpp"
 
 namespace pascaline::testing {
 namespace {
@@ -99,18 +98,6 @@ const std::vector<double>& OpBench::initial(const TensorView& tensor) const {
   static const std::vector<double> nothing;
   const auto held = held_.find(tensor.data);
   return held == held_.end() ? nothing : held->second.initial;
-}
-
-std::vector<std::vector<double>> OpBench::reference(const char* name,
-                                                    const std::vector<std::pair<std::string, std::int64_t>>& dimensions,
-                                                    const std::vector<std::vector<double>>& inputs,
-                                                    const std::vector<std::size_t>& sizes) {
-  std::vector<std::vector<double>> outputs;
-  for (const std::size_t size : sizes) {
-    outputs.emplace_back(size, std::nan(""));
-  }
-  find_host_reference(name)({name, dimensions, {}}, inputs, outputs);
-  return outputs;
 }
 
 void OpBench::expect(const TensorView& tensor, const std::vector<double>& expected, const char* what) {

@@ -35,11 +35,6 @@ class OpBench {
   /// What was drawn or given.
   [[nodiscard]] const std::vector<double>& initial(const TensorView& tensor) const;
 
-  /// What the host reference `name` makes of `inputs`, as many outputs as `sizes`.
-  [[nodiscard]] static std::vector<std::vector<double>> reference(
-      const char* name, const std::vector<std::pair<std::string, std::int64_t>>& dimensions,
-      const std::vector<std::vector<double>>& inputs, const std::vector<std::size_t>& sizes);
-
   /// Waits, and fails the test where the tensor is not as expected or a byte outside of a buffer has changed.
   void expect(const TensorView& tensor, const std::vector<double>& expected, const char* what);
 

@@ -1,28 +1,17 @@
-#include "runtime/ops/reference.hpp"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 
-namespace pascaline {
+#include "tests/tuner/kernels/naive_reference.hpp"
+
+namespace pascaline::testing {
 namespace {
 
 using Values = std::vector<double>;
 
 Problem problem(const std::string& kernel, std::vector<std::pair<std::string, std::int64_t>> dimensions) {
   return {kernel, std::move(dimensions), {}};
-}
-
-// What the reference of that name leaves in outputs of those sizes, poisoned before.
-std::vector<Values> results(const Problem& problem, const std::vector<Values>& inputs,
-                            const std::vector<std::size_t>& sizes) {
-  std::vector<Values> outputs;
-  for (const std::size_t size : sizes) {
-    outputs.emplace_back(size, std::nan(""));
-  }
-  find_host_reference(problem.kernel)(problem, inputs, outputs);
-  return outputs;
 }
 
 void expect_near(const Values& actual, const Values& expected) {
@@ -32,85 +21,75 @@ void expect_near(const Values& actual, const Values& expected) {
   }
 }
 
-// A feed-forward block of one column in and out, and of two between: the first of them is 127 steps of the integers
-// that both are rounded to, the second so many as wanted; they are multiplied by 3 and 5.
+// A feed-forward block whose x is 1 in one column and 0 in another, with two values between: the first of them is 127
+// steps of the integers that both are rounded to, the second half of `half_steps`; they are multiplied by 127 and 5.
+// The other column makes the scales of q8_0 numbers that are exact.
 struct FeedForwardOfTwo {
-  Problem wanted{"mlp",
-                 {{"M", 1}, {"HIDDEN", 1}, {"INTERMEDIATE", 2}, {"EPSILON", 1000}},
-                 {{"STORAGE", ElementType::float32}, {"WEIGHT", ElementType::q8_0}, {"DOWN", ElementType::q8_0}}};
+  double half_steps;
+  Problem problem{"mlp_q",
+                  {{"M", 1}, {"HIDDEN", 2}, {"INTERMEDIATE", 2}, {"EPSILON", 1000}},
+                  {{"STORAGE", ElementType::float32}, {"WEIGHT", ElementType::q8_0}, {"DOWN", ElementType::q8_0}}};
+  std::vector<Values> inputs{{1, 0}, {1, 1}, {1, 127, 254, 254, 1, 127, half_steps, 127}, {127, 5, 0, 127}};
 
-  [[nodiscard]] static std::vector<Values> inputs(double steps) {
-    const double norm = 1 / std::sqrt(1 + 1e-6);
-    const double open = norm / (1 + std::exp(-norm)) * norm;  // SwiGLU of gate 1 and factor 1
-    return {{1}, {1}, {1, 127 / open, 1, steps / open}, {3, 5}};
-  }
-  [[nodiscard]] double result(double steps) const { return results(wanted, inputs(steps), {1})[0][0]; }
-  [[nodiscard]] double slack(double steps) const {
-    std::vector<Values> outputs{{std::nan("")}};
-    find_reference_slack("mlp")(wanted, inputs(steps), outputs);
-    return outputs[0][0];
+  [[nodiscard]] Values results() const { return reference_results(problem, inputs)[0]; }
+  [[nodiscard]] bool accepts(double off) const {
+    Values wrong = results();
+    wrong[0] += off;
+    return reference_accepts(problem, inputs, wrong);
   }
 };
 
 TEST(ReferenceTest, WhatMayBeRoundedTheOtherWayIsSlack) {
-  FeedForwardOfTwo block;
-  const double below = 10.5 - 1e-6;
-  const double above = 10.5 + 1e-6;
-  EXPECT_NEAR(block.result(below), 1 + 127 * 3 + 10 * 5, 1e-3);
-  EXPECT_NEAR(block.result(above), 1 + 127 * 3 + 11 * 5, 1e-3);
-  EXPECT_NEAR(block.slack(below), 5, 1e-4) << "a step times what it is multiplied by";
-  EXPECT_NEAR(block.slack(above), 5, 1e-4);
-  EXPECT_EQ(block.slack(10), 0) << "no sum is that wrong";
-  EXPECT_EQ(block.slack(10.6), 0);
-  EXPECT_EQ(block.slack(10.49), 0);
-  EXPECT_NEAR(block.slack(-0.5), 5, 1e-4);
-  block.wanted.types[1].second = ElementType::float32;
-  EXPECT_EQ(block.slack(below), 0) << "nothing is rounded";
-}
-
-TEST(ReferenceTest, UnknownNamesHaveNone) {
-  EXPECT_EQ(find_reference_slack("matmul_nt"), nullptr);
-  EXPECT_EQ(find_host_reference("no_such"), nullptr);
-  EXPECT_FALSE(host_reference_buffers("no_such"));
-  EXPECT_EQ(host_reference_buffers("gather")->inputs, 2U);
+  const double step = FeedForwardOfTwo{22}.results()[0] - FeedForwardOfTwo{20}.results()[0];
+  EXPECT_GT(step, 5);
+  const FeedForwardOfTwo between{21};
+  EXPECT_TRUE(between.accepts(step));
+  EXPECT_TRUE(between.accepts(-step));
+  EXPECT_FALSE(between.accepts(2 * step));
+  EXPECT_FALSE(FeedForwardOfTwo{20}.accepts(step)) << "no sum is that wrong";
+  EXPECT_FALSE(FeedForwardOfTwo{22}.accepts(-step));
 }
 
 TEST(ReferenceTest, RmsnormScalesByTheRootMeanSquare) {
   const double rms = std::sqrt(12.5 + 1e-6);
-  const auto plain =
-      results(problem("rmsnorm", {{"ROWS", 2}, {"WIDTH", 2}, {"RESIDUAL", 0}, {"BY_ROW", 0}, {"EPSILON", 1000}}),
-              {{3, 4, 0, 0}, {1, 2}, {}}, {4, 0, 0});
+  const auto plain = reference_results(
+      problem("rmsnorm", {{"ROWS", 2}, {"WIDTH", 2}, {"RESIDUAL", 0}, {"BY_ROW", 0}, {"EPSILON", 1000}}),
+      {{3, 4, 0, 0}, {1, 2}, {}});
   expect_near(plain[0], {3 / rms, 8 / rms, 0, 0});
-  const auto summed =
-      results(problem("rmsnorm", {{"ROWS", 1}, {"WIDTH", 2}, {"RESIDUAL", 1}, {"BY_ROW", 0}, {"EPSILON", 1000}}),
-              {{1, 5}, {1, 2}, {2, -1}}, {2, 0, 2});
+  const auto summed = reference_results(
+      problem("rmsnorm", {{"ROWS", 1}, {"WIDTH", 2}, {"RESIDUAL", 1}, {"BY_ROW", 0}, {"EPSILON", 1000}}),
+      {{1, 5}, {1, 2}, {2, -1}});
   expect_near(summed[0], {3 / rms, 8 / rms});
   expect_near(summed[2], {3, 4});
   const auto rounded =
-      results(problem("rmsnorm", {{"ROWS", 1}, {"WIDTH", 2}, {"RESIDUAL", 0}, {"BY_ROW", 1}, {"EPSILON", 1000}}),
-              {{3, 4}, {1, 2}, {}}, {2, 1, 0});
+      reference_results({"rmsnorm",
+                         {{"ROWS", 1}, {"WIDTH", 2}, {"RESIDUAL", 0}, {"BY_ROW", 1}, {"EPSILON", 1000}},
+                         {{"OUTPUT", ElementType::int8}}},
+                        {{3, 4}, {1, 2}, {}});
   expect_near(rounded[0], {127 * 3.0 / 8, 127});
   expect_near(rounded[1], {8 / rms / 127});
   const double large = std::sqrt(12.5 + 0.5);
-  const auto damped =
-      results(problem("rmsnorm", {{"ROWS", 1}, {"WIDTH", 2}, {"RESIDUAL", 0}, {"BY_ROW", 0}, {"EPSILON", 500'000'000}}),
-              {{3, 4}, {1, 2}, {}}, {2, 0, 0});
+  const auto damped = reference_results(
+      problem("rmsnorm", {{"ROWS", 1}, {"WIDTH", 2}, {"RESIDUAL", 0}, {"BY_ROW", 0}, {"EPSILON", 500'000'000}}),
+      {{3, 4}, {1, 2}, {}});
   expect_near(damped[0], {3 / large, 8 / large});
 }
 
 TEST(ReferenceTest, LayernormUsesTheBiasedVariance) {
   const double deviation = std::sqrt(4 + 1e-6);
-  const auto plain = results(problem("layernorm", {{"ROWS", 1}, {"WIDTH", 2}, {"RESIDUAL", 0}, {"BY_ROW", 0}}),
-                             {{1, 5}, {1, 3}, {10, 20}, {}}, {2, 0, 0});
+  const auto plain =
+      reference_results(problem("layernorm", {{"ROWS", 1}, {"WIDTH", 2}, {"RESIDUAL", 0}, {"BY_ROW", 0}}),
+                        {{1, 5}, {1, 3}, {10, 20}, {}});
   expect_near(plain[0], {10 - 2 / deviation, 20 + 6 / deviation});
-  const auto summed = results(problem("layernorm", {{"ROWS", 1}, {"WIDTH", 2}, {"RESIDUAL", 1}, {"BY_ROW", 0}}),
-                              {{0, 1}, {1, 3}, {10, 20}, {1, 4}}, {2, 0, 2});
+  const auto summed =
+      reference_results(problem("layernorm", {{"ROWS", 1}, {"WIDTH", 2}, {"RESIDUAL", 1}, {"BY_ROW", 0}}),
+                        {{0, 1}, {1, 3}, {10, 20}, {1, 4}});
   expect_near(summed[0], plain[0]);
   expect_near(summed[2], {1, 5});
 }
 
 TEST(ReferenceTest, SoftmaxSumsToOne) {
-  const auto y = results(problem("softmax", {{"ROWS", 2}, {"WIDTH", 2}}), {{0, std::log(3.0), 2000, 2000}}, {4});
+  const auto y = reference_results(problem("softmax", {{"ROWS", 2}, {"WIDTH", 2}}), {{0, std::log(3.0), 2000, 2000}});
   expect_near(y[0], {0.25, 0.75, 0.5, 0.5});
 }
 
@@ -123,42 +102,42 @@ TEST(ReferenceTest, ElementwiseFormulas) {
                                      {0.8411919906082768, -0.04540230591222354},
                                      {0.8413447460685429, -0.04550026389635842}};
   for (std::size_t operation = 0; operation < expected.size(); ++operation) {
-    const auto y = results(problem("elementwise", {{"COUNT", 2}, {"OPERATION", static_cast<std::int64_t>(operation)}}),
-                           {a, b}, {2});
+    const auto y = reference_results(
+        problem("elementwise", {{"COUNT", 2}, {"OPERATION", static_cast<std::int64_t>(operation)}}), {a, b});
     expect_near(y[0], expected[operation]);
   }
 }
 
 TEST(ReferenceTest, Transpose) {
-  const auto y = results(problem("transpose", {{"ROWS", 2}, {"COLUMNS", 3}}), {{1, 2, 3, 4, 5, 6}}, {6});
+  const auto y = reference_results(problem("transpose", {{"ROWS", 2}, {"COLUMNS", 3}}), {{1, 2, 3, 4, 5, 6}});
   expect_near(y[0], {1, 4, 2, 5, 3, 6});
 }
 
 TEST(ReferenceTest, GatherGivesZerosForWhatIsNoRow) {
-  const auto y =
-      results(problem("gather", {{"TOKENS", 4}, {"WIDTH", 2}, {"VOCABULARY", 2}}), {{1, 2, 3, 4}, {1, -1, 2, 0}}, {8});
+  const auto y = reference_results(problem("gather", {{"TOKENS", 4}, {"WIDTH", 2}, {"VOCABULARY", 2}}),
+                                   {{1, 2, 3, 4}, {1, -1, 2, 0}});
   expect_near(y[0], {3, 4, 0, 0, 0, 0, 1, 2});
 }
 
 TEST(ReferenceTest, SampleCountsAndStepsOn) {
   const Problem of = problem("sample", {{"VOCABULARY", 3}});
   // Settings: temperature, top_p, repetition, presence, min_p.
-  const auto greedy = results(of, {{1, 3, 2}, {0, 1, 2, 0, 0}, {0}, {7, 41}, {0, 1, 0}}, {2, 3, 1, 1});
+  const auto greedy = reference_results(of, {{1, 3, 2}, {0, 1, 2, 0, 0}, {0}, {7, 41}, {0, 1, 0}});
   EXPECT_EQ(greedy, (std::vector<Values>{{7, 42}, {0, 1, 1}, {2}, {1}}));
-  const auto drawn = results(of, {{0, 0, -100}, {1, 0.25, 1, 0, 0}, {0}, {7, 0}, {0, 0, 0}}, {2, 3, 1, 1});
+  const auto drawn = reference_results(of, {{0, 0, -100}, {1, 0.25, 1, 0, 0}, {0}, {7, 0}, {0, 0, 0}});
   EXPECT_EQ(drawn, (std::vector<Values>{{7, 1}, {1, 0, 0}, {0}, {1}}));
 }
 
 TEST(ReferenceTest, AdvanceAddsOne) {
-  EXPECT_EQ(results(problem("advance", {}), {{1}, {-1}, {4, 5, 6}}, {1, 1, 3}),
+  EXPECT_EQ(reference_results(problem("advance", {}), {{1}, {-1}, {4, 5, 6}}),
             (std::vector<Values>{{2}, {0}, {5, 6, 7}}));
 }
 
 // The grid holds 10·row + column at its corners, so that the patch at (i, j) of 4 x 4 gets (10·i + j) / 3.
 TEST(ReferenceTest, PositionsComeInMergeBlocks) {
-  const auto y =
-      results(problem("position_embedding", {{"GRID_H", 4}, {"GRID_W", 4}, {"WIDTH", 1}, {"SIDE", 2}, {"MERGE", 2}}),
-              {Values(16, 100.0), {0, 1, 10, 11}}, {16});
+  const auto y = reference_results(
+      problem("position_embedding", {{"GRID_H", 4}, {"GRID_W", 4}, {"WIDTH", 1}, {"SIDE", 2}, {"MERGE", 2}}),
+      {Values(16, 100.0), {0, 1, 10, 11}});
   Values expected;
   for (const int place : {0, 1, 10, 11, 2, 3, 12, 13, 20, 21, 30, 31, 22, 23, 32, 33}) {
     expected.push_back(100.0 + place / 3.0);
@@ -167,9 +146,9 @@ TEST(ReferenceTest, PositionsComeInMergeBlocks) {
 }
 
 TEST(ReferenceTest, OneRowOfPatchesLiesAtTheTop) {
-  const auto y =
-      results(problem("position_embedding", {{"GRID_H", 1}, {"GRID_W", 3}, {"WIDTH", 1}, {"SIDE", 2}, {"MERGE", 1}}),
-              {{0, 0, 0}, {0, 1, 10, 11}}, {3});
+  const auto y = reference_results(
+      problem("position_embedding", {{"GRID_H", 1}, {"GRID_W", 3}, {"WIDTH", 1}, {"SIDE", 2}, {"MERGE", 1}}),
+      {{0, 0, 0}, {0, 1, 10, 11}});
   expect_near(y[0], {0, 0.5, 1});
 }
 
@@ -180,6 +159,7 @@ class QkNormRopeTest : public ::testing::Test {
                               {1},         Values(256, 7.0), Values(256, 8.0), {},          {}};
   double norm_ = 0;
   std::int64_t is_normed_ = 1;
+  std::vector<std::pair<std::string, ElementType>> types_;
 
   void SetUp() override {
     double squares = 0;
@@ -191,20 +171,21 @@ class QkNormRopeTest : public ::testing::Test {
     norm_ = 1.0 / std::sqrt(squares / 128 + 1e-6);
   }
   [[nodiscard]] std::vector<Values> run() const {
-    const std::size_t scales = inputs_[9].size();
-    return results(problem("qk_norm_rope", {{"TOKENS", 1},
-                                            {"HEADS", 1},
-                                            {"KV_HEADS", 1},
-                                            {"HEAD_DIM", 128},
-                                            {"POSITIONS", 3},
-                                            {"CACHE_ROWS", 2},
-                                            {"SECTION_H", 20},
-                                            {"SECTION_W", 20},
-                                            {"QKV_STRIDE", 384},
-                                            {"NORM", is_normed_},
-                                            {"EPSILON", 1000},
-                                            {"PARTS", 0}}),
-                   inputs_, {256, 256, scales, scales, 128});
+    return reference_results({"qk_norm_rope",
+                              {{"TOKENS", 1},
+                               {"HEADS", 1},
+                               {"KV_HEADS", 1},
+                               {"HEAD_DIM", 128},
+                               {"POSITIONS", 3},
+                               {"CACHE_ROWS", 2},
+                               {"SECTION_H", 20},
+                               {"SECTION_W", 20},
+                               {"QKV_STRIDE", 384},
+                               {"NORM", is_normed_},
+                               {"EPSILON", 1000},
+                               {"PARTS", 0}},
+                              types_},
+                             inputs_);
   }
 };
 
@@ -259,6 +240,7 @@ TEST_F(QkNormRopeTest, SlotsOutsideOfTheCacheAreSkipped) {
 TEST_F(QkNormRopeTest, HeadsOfAnInt8CacheAreDividedByTheirScales) {
   inputs_[3].assign(192, 1.0);
   inputs_[9] = inputs_[10] = {5, 6};
+  types_ = {{"CACHE", ElementType::int8}};
   const auto outputs = run();
   EXPECT_EQ(outputs[3], (Values{5, 67.0 / 127})) << "values go from -60 to 67";
   EXPECT_EQ(outputs[2][0], 5) << "other rows of the cache stay";
@@ -274,9 +256,9 @@ TEST(ReferenceTest, VisionTurnsByRowAndColumn) {
   for (std::size_t i = 0; i < 24; ++i) {
     qkv[i] = static_cast<double>(i % 8) + 1;
   }
-  const auto y = results(
+  const auto y = reference_results(
       problem("rope_vision", {{"PATCHES", 1}, {"HEADS", 1}, {"HEAD_DIM", 8}, {"POSITIONS", 2}, {"QKV_STRIDE", 24}}),
-      {qkv, {2, 3, 5, 7}, {0, 0, 1, 1}, {0, 1}}, {24});
+      {qkv, {2, 3, 5, 7}, {0, 0, 1, 1}, {0, 1}});
   const Values head{2, 4, 9, 12, 25 - 6, 30 + 5, 49 - 8, 56 + 7};
   Values expected = head;
   expected.insert(expected.end(), head.begin(), head.end());
@@ -285,4 +267,4 @@ TEST(ReferenceTest, VisionTurnsByRowAndColumn) {
 }
 
 }  // namespace
-}  // namespace pascaline
+}  // namespace pascaline::testing

@@ -12,12 +12,12 @@
 #include <map>
 #include <tuple>
 
-#include "core/elements.hpp"
 #include "core/error_bound.hpp"
 #include "core/util/paths.hpp"
 #include "runtime/formats/packed_matrix.hpp"
-#include "runtime/ops/reference.hpp"
 #include "tests/runtime/ops/float_sums.hpp"
+#include "tests/tuner/kernels/naive_reference.hpp"
+#include "tuner/measure/problem_data.hpp"
 
 namespace pascaline::testing {
 namespace {
@@ -121,36 +121,21 @@ using Excess = double;
 class DrawnSums {
  public:
   DrawnSums(const BoundSpace& space, std::uint64_t seed) : space_(&space) {
+    ProblemData data(shared_emulator(), space, load_reference(shared_emulator(), space));
+    data.draw(seed);
+    expected_ = data.expected();
+    bounds_ = data.bounds();
     const Config config = space.default_config();
+    auto buffer = data.buffers().begin();
     for (const Argument& argument : space.space().arguments) {
       if (argument.kind != ArgumentKind::buffer || argument.access == Access::scratch) {
         continue;
       }
-      const auto count = static_cast<std::size_t>(space.value(argument, config));
+      const auto* const memory = static_cast<const std::byte*>((buffer++)->data);  // of the host
       if (is_input(argument)) {
-        const auto [low, high] = space.fill_range(argument);
-        const ElementType type = space.type_of(argument);
-        if (is_matrix_format(type)) {
-          const std::int64_t columns = space.columns(argument, config);
-          const std::int64_t rows = static_cast<std::int64_t>(count) / columns;
-          inputs_.push_back(
-              widen_matrix(type, draw_matrix(type, rows, columns, argument.fill, low, high, ++seed), rows, columns));
-        } else {
-          inputs_.push_back(widen(type, draw_elements(type, count, argument.fill, low, high, ++seed)));
-        }
-      }
-      if (is_output(argument)) {
-        expected_.emplace_back(count, std::nan(""));
-      }
-    }
-    const std::string& name = space.space().reference.host;
-    std::vector<Values> slacks = reference_slacks(name, space.problem(), inputs_, expected_);
-    find_host_reference(name)(space.problem(), inputs_, expected_);
-    std::size_t next = 0;
-    for (const Argument& argument : space.space().arguments) {
-      if (is_output(argument)) {
-        bounds_.emplace_back(space, space.type_of(argument), expected_[next], std::move(slacks[next]));
-        ++next;
+        const std::int64_t columns = space.columns(argument, config);
+        inputs_.push_back(widen_matrix(space.type_of(argument), {memory, space.buffer_bytes(argument, config)},
+                                       space.value(argument, config) / columns, columns));
       }
     }
   }

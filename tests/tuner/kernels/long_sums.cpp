@@ -43,16 +43,12 @@ std::vector<Trial> LongSums::run(const Sizes& sizes, std::size_t drawn) {
       configs.push_back(*config);
     }
   }
-  std::optional<ReferenceRun> naive;
-  if (plan_.architecture != "host") {
-    const CompileRequest request =
-        reference_request_of(space_, compile_request(bound, configs[0], source_, plan_.kind, plan_.architecture));
-    const CompileResult compiled = cache_.get(toolchain_, request);
-    EXPECT_TRUE(compiled.ok) << compiled.reason;
-    naive = ReferenceRun{compiled.binary, configs[0]};
-  }
+  const CompileRequest request =
+      reference_request_of(space_, compile_request(bound, configs[0], source_, plan_.kind, plan_.architecture));
+  const CompileResult naive = cache_.get(toolchain_, request);
+  EXPECT_TRUE(naive.ok) << naive.reason;
   DeviceMonitor monitor(device_, {.passive = true});
-  TrialRunner runner(monitor, bound, naive, quick_measure(), 1);
+  TrialRunner runner(monitor, bound, ReferenceRun{naive.binary, configs[0]}, quick_measure(), 1);
   std::vector<Trial> trials;
   for (const Config& config : configs) {
     Compiled compiled;

@@ -98,11 +98,8 @@ void RaggedSweep::run() {
   EXPECT_GT(drawn_runs_, 0);
 }
 
-// Where the space names no host reference: compiled for each shape, as macros may depend on it.
+// Compiled for each shape, as macros may depend on it.
 Kernel RaggedSweep::reference(const BoundSpace& bound) {
-  if (!space_.reference.host.empty()) {
-    return {};
-  }
   const CompileResult compiled = cache_.get(toolchain_, reference_request_of(space_, request(bound, default_)));
   if (!compiled.ok) {
     throw Error("the reference kernel does not compile: " + compiled.reason);

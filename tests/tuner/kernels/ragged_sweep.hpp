@@ -31,8 +31,7 @@ struct RaggedSource {
   [[nodiscard]] static RaggedSource shipped(const RaggedKernel& kernel);
 };
 
-/// Checks one kernel against its float64 host reference, or its own reference kernel where it has no other: ragged
-/// shapes in the default and in drawn configurations.
+/// Checks one kernel against its reference: ragged shapes in the default and in drawn configurations.
 class RaggedSweep {
  public:
   /// Fails the test where the search space's tolerance is looser than 1e-5 for float32 and 2e-3 for float16.

@@ -14,14 +14,17 @@ constexpr double kGuards = 2.0 * Device::kGuardBytes;
 // The toy has two inputs and an output of N float32.
 TEST(ProblemMemoryTest, SumsBuffersReferencesAndCopies) {
   const ToyBench bench(toy_json({kRight}));
-  const ProblemMemory with_kernel = problem_memory(bench.bound(), true);
-  EXPECT_EQ(with_kernel.buffers, 3 * (4 * 1000 + kGuards));
-  EXPECT_EQ(with_kernel.references, 8 * 1000 + kGuards);
-  EXPECT_EQ(with_kernel.copies, 2 * 4 * 1000 + 8 * 1000);
-  const ProblemMemory on_host = problem_memory(bench.bound(), false);
-  EXPECT_EQ(on_host.buffers, with_kernel.buffers);
-  EXPECT_EQ(on_host.references, 0);
-  EXPECT_EQ(on_host.copies, with_kernel.copies + 2 * 8 * 1000) << "inputs are widened";
+  const ProblemMemory memory = problem_memory(bench.bound());
+  EXPECT_EQ(memory.buffers, 3 * (4 * 1000 + kGuards));
+  EXPECT_EQ(memory.references, 8 * 1000 + kGuards);
+  EXPECT_EQ(memory.copies, 2 * 4 * 1000 + 8 * 1000);
+  nlohmann::json space = toy_json({kRight});
+  space["reference"].update({{"workspace", "3 * N"}, {"slack", "out"}});
+  const ToyBench with_more(space);
+  const ProblemMemory more = problem_memory(with_more.bound());
+  EXPECT_EQ(more.buffers, memory.buffers);
+  EXPECT_EQ(more.references, memory.references + 8 * 1000 + 3 * 8 * 1000 + 2 * kGuards);
+  EXPECT_EQ(more.copies, memory.copies + 8 * 1000);
 }
 
 TEST(ProblemMemoryTest, MoreThanIsAvailableIsRefusedInOneLineThatNamesTheSizes) {
@@ -30,7 +33,7 @@ TEST(ProblemMemoryTest, MoreThanIsAvailableIsRefusedInOneLineThatNamesTheSizes) 
   for (const std::int64_t n : {count, std::int64_t{1} << 36}) {
     ToyBench bench(toy_json({kRight}), n);
     try {
-      require_problem_memory(bench.device(), bench.bound(), true);
+      require_problem_memory(bench.device(), bench.bound());
       FAIL() << n;
     } catch (const OutOfMemoryError& error) {
       const std::string line = error.what();
@@ -43,7 +46,7 @@ TEST(ProblemMemoryTest, MoreThanIsAvailableIsRefusedInOneLineThatNamesTheSizes) 
     }
   }
   ToyBench small(toy_json({kRight}));
-  EXPECT_NO_THROW(require_problem_memory(small.device(), small.bound(), true));
+  EXPECT_NO_THROW(require_problem_memory(small.device(), small.bound()));
 }
 
 }  // namespace

@@ -36,7 +36,12 @@ class OwnKernel {
             "\n  }\n}\n"
             "extern \"C\" __global__ void naive(const float* x, double* out, void*, int n) {\n"
             "  const int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
-            "  if (i < n / 2) out[i] = 2.0 * x[i];\n}\n");
+            "  if (i < n / 2) out[i] = 2.0 * x[i];\n}\n"
+            "extern \"C\" __global__ void naive_in_steps(const float* x, double* out, void*, int n, double* "
+            "workspace,\n"
+            "                                          double* slack) {\n"
+            "  const int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+            "  workspace[2 * i] = 2.0 * x[i];\n  out[i] = workspace[2 * i];\n  slack[i] = i % 2;\n}\n");
     source_ = KernelSource::load(folder_ / "own.cu");
     Compiled reference = compile(reference_request_of(space_, request(untuned_config(bound_))));
     EXPECT_TRUE(reference.result.ok) << reference.result.reason;
@@ -112,6 +117,19 @@ TEST(ReferenceRun, AnElementThatItLeavesOutIsAFaultInEveryType) {
 // The default with 32 threads does what is right; `wrong` is what others do.
 std::string unless_default(const std::string& wrong, const std::string& right = "    out[i] = 2;") {
   return "    if (blockDim.x == 32) {\n" + right + "\n    } else {\n" + wrong + "\n    }";
+}
+
+TEST(ReferenceRun, ANaiveKernelHasAWorkspaceAndSaysHowFarElementsMayBeOff) {
+  const nlohmann::json change{{"reference",
+                               {{"default", nullptr},
+                                {"kernel", {{"function", "naive_in_steps"}, {"block", {64}}, {"grid", {1}}}},
+                                {"workspace", "2 * N"},
+                                {"slack", "out"}}}};
+  EXPECT_EQ(OwnKernel("    out[i] = 2 * x[i];", "float32", change).run(32).status, TrialStatus::ok);
+  EXPECT_EQ(OwnKernel("    out[i] = 2 * x[i] + i % 2 * 0.9f;", "float32", change).run(32).status, TrialStatus::ok);
+  for (const char* wrong : {"    out[i] = 2 * x[i] + i % 2 * 1.1f;", "    out[i] = 2 * x[i] + (1 - i % 2) * 0.1f;"}) {
+    EXPECT_EQ(OwnKernel(wrong, "float32", change).run(32).status, TrialStatus::wrong_result) << wrong;
+  }
 }
 
 TEST(ReferenceRun, ScratchThatIsReadBeforeItIsWrittenIsFound) {

@@ -19,7 +19,7 @@ nlohmann::json bare_space() {
     "constraints": [],
     "launch": {"function": "bare", "block": [32], "grid": ["N"]},
     "arguments": [{"name": "y", "buffer": "float32", "access": "out", "extent": "N"}],
-    "reference": {"host": "bare"},
+    "reference": {"default": true},
     "tolerance": {"float32": 1e-6},
     "work": {"flops": "N", "bytes": "4 * N"}
   })json");

@@ -19,7 +19,7 @@ inline nlohmann::json modelled_space(const nlohmann::json& model) {
     "parameters": [{"name": "X", "values": [0, 1, 2, 3, 4], "default": 0}],
     "launch": {"function": "modelled", "block": [128], "grid": ["BLOCKS"]},
     "arguments": [{"name": "y", "buffer": "float32", "access": "out", "extent": "BLOCKS"}],
-    "reference": {"host": "modelled"},
+    "reference": {"default": true},
     "tolerance": {"float32": 1e-6},
     "work": {"flops": "BLOCKS * 100000", "bytes": "BLOCKS * 4000"}
   })json");

@@ -199,34 +199,5 @@ TEST_F(GpuSweepTest, AccumulatingKernelsStartFromTheirInputs) {
   EXPECT_EQ(runner.run(overwrites, bench.compile(overwrites), 0).status, TrialStatus::wrong_result);
 }
 
-// One variant is held against both references, on the same inputs: they agree if its error is the same by both.
-TEST_F(GpuSweepTest, ReferenceKernelAgreesWithTheHostReference) {
-  const auto device = open_device("cuda:0");
-  const Space space = Space::load(data_folder("search_spaces") / "matmul.json");
-  const KernelSource source = KernelSource::load(data_folder("kernel_templates") / "matmul.cu");
-  const CompileTarget plan = compile_target(device->info(), "");
-  for (const char* type : {"float32", "float16"}) {
-    const BoundSpace bound(space, space.problem({{"M", "65"}, {"N", "70"}, {"K", "301"}, {"STORAGE", type}}),
-                           plan.limits);
-    const CompileRequest request =
-        compile_request(bound, space.general_default(), source, plan.kind, plan.architecture);
-    const Toolchain toolchain = Toolchain::find(plan.architecture);
-    Compiled compiled;
-    compiled.result = toolchain.compile(request);
-    ASSERT_TRUE(compiled.result.ok) << compiled.result.log;
-    const CompileResult naive = toolchain.compile(reference_request_of(space, request));
-    ASSERT_TRUE(naive.ok) << naive.log;
-    DeviceMonitor monitor(*device, {.passive = true});
-    TrialRunner by_kernel(monitor, bound, naive.binary, quick_measure(), 3);
-    TrialRunner by_host(monitor, bound, std::nullopt, quick_measure(), 3);
-    const Trial first = by_kernel.run(space.general_default(), compiled, 0);
-    const Trial second = by_host.run(space.general_default(), compiled, 0);
-    ASSERT_EQ(first.status, TrialStatus::ok) << first.reason;
-    ASSERT_EQ(second.status, TrialStatus::ok) << second.reason;
-    EXPECT_GT(*first.max_error, 0);
-    EXPECT_NEAR(*first.max_error, *second.max_error, 1e-10) << type;
-  }
-}
-
 }  // namespace
 }  // namespace pascaline::testing
