@@ -10,6 +10,8 @@ static_assert(kThreads >= 5 && kThreads <= 1024, "a thread for each number");
 
 }  // namespace
 
+#ifndef PASCALINE_REFERENCE
+
 extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
     advance(int* __restrict__ length, int* __restrict__ slots, int* __restrict__ positions) {
   const int thread = static_cast<int>(threadIdx.x);
@@ -19,7 +21,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
   }
 }
 
-#ifdef PASCALINE_REFERENCE
+#else
 
 // The same in float64. Launch: one thread.
 extern "C" __global__ void advance_reference(double* length, double* slots, double* positions) {

@@ -37,6 +37,8 @@ static_assert(BLOCKS_PER_SM >= 1, "sizes the grid");
 
 }  // namespace
 
+#ifndef PASCALINE_REFERENCE
+
 extern "C" __global__ void __launch_bounds__(Attention::kThreads, MIN_BLOCKS)
     attention_decode(const STORAGE* __restrict__ q, const CACHE* __restrict__ k, const CACHE* __restrict__ v,
                      const float* __restrict__ k_scales, const float* __restrict__ v_scales,
@@ -60,7 +62,7 @@ extern "C" __global__ void __launch_bounds__(Attention::kThreads, MIN_BLOCKS)
   Attention::finish(work, share, out, scales, partials, counters, range.count);
 }
 
-#ifdef PASCALINE_REFERENCE
+#else
 
 #include "common/attention_reference.cuh"
 

@@ -47,6 +47,8 @@ static_assert(BLOCKS_PER_SM >= 1, "sizes the grid");
 
 }  // namespace
 
+#ifndef PASCALINE_REFERENCE
+
 extern "C" __global__ void __launch_bounds__(Token::kThreads, MIN_BLOCKS)
     attention_decode_qkv(const STORAGE* __restrict__ qkv, const float* __restrict__ q_weight,
                          const float* __restrict__ k_weight, const float* __restrict__ cosine,
@@ -63,7 +65,7 @@ extern "C" __global__ void __launch_bounds__(Token::kThreads, MIN_BLOCKS)
   token.attend(work, heads, AttentionShare::of_block(), token.load_position());
 }
 
-#ifdef PASCALINE_REFERENCE
+#else
 
 #include "common/token_reference.cuh"
 

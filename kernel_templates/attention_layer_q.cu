@@ -126,6 +126,8 @@ static_assert(First::Share::kItemRows <= kThreads && BackPhase::kItemRows <= kTh
 
 }  // namespace
 
+#ifndef PASCALINE_REFERENCE
+
 extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
     attention_layer_q(const STORAGE* x, const float* __restrict__ norm, const WEIGHT* __restrict__ qkv_weight,
                       const float* __restrict__ q_weight, const float* __restrict__ k_weight,
@@ -183,7 +185,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
       });
 }
 
-#ifdef PASCALINE_REFERENCE
+#else
 
 #include "common/token_reference.cuh"
 

@@ -110,6 +110,8 @@ __device__ __forceinline__ Work find_tile(const int* __restrict__ starts, int se
 
 }  // namespace
 
+#ifndef PASCALINE_REFERENCE
+
 extern "C" __global__ void __launch_bounds__(Attention::kThreads, MIN_BLOCKS)
     attention_prefill(const STORAGE* __restrict__ q, const CACHE* __restrict__ k, const CACHE* __restrict__ v,
                       const float* __restrict__ k_scales, const float* __restrict__ v_scales,
@@ -133,7 +135,7 @@ extern "C" __global__ void __launch_bounds__(Attention::kThreads, MIN_BLOCKS)
       work, work.last_row, work.last_key_there, work.splits);
 }
 
-#ifdef PASCALINE_REFERENCE
+#else
 
 #include "common/attention_reference.cuh"
 

@@ -92,6 +92,8 @@ static_assert(ProjectionPhase::kItemRows <= kThreads, "a thread finishes one row
 
 }  // namespace
 
+#ifndef PASCALINE_REFERENCE
+
 extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
     attention_projected(const STORAGE* __restrict__ qkv, const float* __restrict__ q_weight,
                         const float* __restrict__ k_weight, const float* __restrict__ cosine,
@@ -134,7 +136,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
       });
 }
 
-#ifdef PASCALINE_REFERENCE
+#else
 
 #include "common/token_reference.cuh"
 

@@ -103,6 +103,8 @@ struct SparseWalk {
 
 }  // namespace
 
+#ifndef PASCALINE_REFERENCE
+
 extern "C" __global__ void __launch_bounds__(Attention::kThreads, MIN_BLOCKS)
     attention_sparse_decode(const STORAGE* __restrict__ q, const CACHE* __restrict__ k, const CACHE* __restrict__ v,
                             const float* __restrict__ k_scales, const float* __restrict__ v_scales,
@@ -130,7 +132,7 @@ extern "C" __global__ void __launch_bounds__(Attention::kThreads, MIN_BLOCKS)
   Attention::finish(work, share, out, scales, partials, counters, range.count);
 }
 
-#ifdef PASCALINE_REFERENCE
+#else
 
 #include "common/sparse_reference.cuh"
 

@@ -103,6 +103,8 @@ struct Work {
 
 }  // namespace
 
+#ifndef PASCALINE_REFERENCE
+
 extern "C" __global__ void __launch_bounds__(Attention::kThreads, MIN_BLOCKS)
     attention_sparse_prefill(const STORAGE* __restrict__ q, const CACHE* __restrict__ k, const CACHE* __restrict__ v,
                              const float* __restrict__ k_scales, const float* __restrict__ v_scales,
@@ -139,7 +141,7 @@ extern "C" __global__ void __launch_bounds__(Attention::kThreads, MIN_BLOCKS)
                                 work, queries, keys - 1, splits);
 }
 
-#ifdef PASCALINE_REFERENCE
+#else
 
 #include "common/sparse_reference.cuh"
 

@@ -55,6 +55,8 @@ struct Counter {
 
 }  // namespace
 
+#ifndef PASCALINE_REFERENCE
+
 extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
     choose_blocks(const float* __restrict__ scores, const int* __restrict__ length, int* __restrict__ blocks,
                   int queries, int keys, int block, int width, int part) {
@@ -124,7 +126,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
   }
 }
 
-#ifdef PASCALINE_REFERENCE
+#else
 
 // The same by one thread, block after block. Launch: grid (ceil(QUERIES / BLOCK), LISTS), block 1.
 extern "C" __global__ void choose_blocks_reference(const float* __restrict__ scores, const int* __restrict__ length,

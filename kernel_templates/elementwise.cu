@@ -45,6 +45,8 @@ __device__ __forceinline__ void load_part(float (&value)[kVector], const INPUT* 
 
 }  // namespace
 
+#ifndef PASCALINE_REFERENCE
+
 extern "C" __global__ void __launch_bounds__(kBlockThreads, kMinBlocks)
     elementwise(const INPUT* a, const INPUT* b, OUTPUT* y, long long count) {
   const long long first = (static_cast<long long>(blockIdx.x) * (kBlockThreads * kUnroll) + threadIdx.x) * kVector;
@@ -75,7 +77,7 @@ extern "C" __global__ void __launch_bounds__(kBlockThreads, kMinBlocks)
   }
 }
 
-#ifdef PASCALINE_REFERENCE
+#else
 
 // The same in float64, one thread an element.
 // Launch: grid ceil(COUNT / 256), block 256.

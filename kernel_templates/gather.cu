@@ -24,6 +24,8 @@ using Table = TableOf<TABLE>::Type;
 
 }  // namespace
 
+#ifndef PASCALINE_REFERENCE
+
 extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
     gather(const Table* __restrict__ table, const int* __restrict__ indices, STORAGE* __restrict__ y, int tokens,
            int vocabulary, int width) {
@@ -48,7 +50,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
   }
 }
 
-#ifdef PASCALINE_REFERENCE
+#else
 
 // The same, one thread an element.
 // Launch: grid ceil(TOKENS · WIDTH / 256), block 256.

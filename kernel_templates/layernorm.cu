@@ -63,6 +63,8 @@ __device__ __forceinline__ void scale_result(float (&value)[kVector], const floa
 
 }  // namespace
 
+#ifndef PASCALINE_REFERENCE
+
 extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
     layernorm(const STORAGE* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
               OUTPUT* __restrict__ y, float* __restrict__ scales, STORAGE* __restrict__ residual, int rows, int width) {
@@ -165,7 +167,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
   }
 }
 
-#ifdef PASCALINE_REFERENCE
+#else
 
 // The same in float64, one warp a row.
 // Launch: grid ROWS, block 32.

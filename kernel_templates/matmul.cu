@@ -265,6 +265,8 @@ __device__ __forceinline__ void store_tile(const float (&sum)[kThreadM * kColumn
 #define MATMUL_BOUNDS
 #endif
 
+#ifndef PASCALINE_REFERENCE
+
 extern "C" __global__ void MATMUL_BOUNDS matmul(const STORAGE* __restrict__ a, const WEIGHT* __restrict__ b,
                                                 const float* __restrict__ bias, const STORAGE* residual, STORAGE* c,
                                                 float* workspace, int* counters, int m, int n, int k,
@@ -329,7 +331,7 @@ extern "C" __global__ void MATMUL_BOUNDS matmul(const STORAGE* __restrict__ a, c
   }
 }
 
-#ifdef PASCALINE_REFERENCE
+#else
 
 // The same in float64, one thread an element of the product: what results are verified against.
 // Launch: grid (ceil(N / 16), ceil(M / 16)), block (16, 16).

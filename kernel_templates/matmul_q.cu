@@ -491,6 +491,8 @@ struct Finisher {
 #define MATMUL_Q_BOUNDS
 #endif
 
+#ifndef PASCALINE_REFERENCE
+
 extern "C" __global__ void MATMUL_Q_BOUNDS matmul_q(const signed char* __restrict__ a,
                                                     const float* __restrict__ scales_a,
                                                     const unsigned char* __restrict__ b, const float* __restrict__ bias,
@@ -530,7 +532,7 @@ extern "C" __global__ void MATMUL_Q_BOUNDS matmul_q(const signed char* __restric
   }
 }
 
-#ifdef PASCALINE_REFERENCE
+#else
 
 // The same in float64 of exactly these operands, one thread an element of the product; rounded results are given before
 // rounding, in units of their scale, by one thread each of half of the warps.

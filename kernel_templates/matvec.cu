@@ -130,6 +130,8 @@ __device__ __forceinline__ void store_lane(STORAGE* c, float sum, Operands opera
 
 }  // namespace
 
+#ifndef PASCALINE_REFERENCE
+
 extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS > 0 ? MIN_BLOCKS : 1)
     matvec(const STORAGE* __restrict__ a, const WEIGHT* __restrict__ b, const float* __restrict__ bias,
            const STORAGE* residual, STORAGE* c, float* workspace, int* counters, int n, int k) {
@@ -176,7 +178,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS > 0 ? MIN_BLOC
   }
 }
 
-#ifdef PASCALINE_REFERENCE
+#else
 
 // The same in float64, a warp an element of the product.
 // Launch: grid (N, M), block 32.

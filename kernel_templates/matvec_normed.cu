@@ -109,6 +109,8 @@ struct Results {
 
 }  // namespace
 
+#ifndef PASCALINE_REFERENCE
+
 extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
     matvec_normed(const STORAGE* __restrict__ a, const float* __restrict__ norm, const WEIGHT* __restrict__ b,
                   const float* __restrict__ bias, const STORAGE* residual, STORAGE* c, int n, int k) {
@@ -164,7 +166,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
   }
 }
 
-#ifdef PASCALINE_REFERENCE
+#else
 
 // The same in float64, one thread an element of the product.
 // Launch: grid (ceil(N / 32), M), block 32.

@@ -188,6 +188,8 @@ __device__ __forceinline__ void store_rounded(int8* q, float* scales, const floa
 
 }  // namespace
 
+#ifndef PASCALINE_REFERENCE
+
 extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS > 0 ? MIN_BLOCKS : 1)
     matvec_q(const INPUT* __restrict__ a, const float* __restrict__ scales_a, const float* __restrict__ norm,
              const unsigned char* __restrict__ b, const float* __restrict__ bias, const STORAGE* residual, STORAGE* c,
@@ -265,7 +267,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS > 0 ? MIN_BLOC
   }
 }
 
-#ifdef PASCALINE_REFERENCE
+#else
 
 // A block of 32 columns of a row of A, one a lane, as the product takes it; `whole` is the scale of the row, where it
 // has one.

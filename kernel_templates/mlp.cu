@@ -142,6 +142,8 @@ union Sums {
 
 }  // namespace
 
+#ifndef PASCALINE_REFERENCE
+
 extern "C" __global__ void __launch_bounds__(kThreads, RESIDENT)
     mlp(const STORAGE* x, const float* __restrict__ norm, const WEIGHT* __restrict__ gate_up,
         const DOWN* __restrict__ down, STORAGE* c, Awaited* gated, int* counters, int hidden, int intermediate) {
@@ -175,7 +177,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, RESIDENT)
       });
 }
 
-#ifdef PASCALINE_REFERENCE
+#else
 
 #include "common/product_reference.cuh"
 

@@ -24,6 +24,8 @@ static_assert(kUnroll >= 1, "a count");
 
 }  // namespace
 
+#ifndef PASCALINE_REFERENCE
+
 extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
     pool_blocks(const CACHE* __restrict__ k, const float* __restrict__ k_scales, const int* __restrict__ length,
                 float* __restrict__ means, int keys, int block, int rows_added) {
@@ -75,7 +77,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
   }
 }
 
-#ifdef PASCALINE_REFERENCE
+#else
 
 // The same in float64. Launch: grid (KV_HEADS, ceil(KEYS / BLOCK)), block 32.
 extern "C" __global__ void pool_blocks_reference(const CACHE* __restrict__ k, const float* __restrict__ k_scales,

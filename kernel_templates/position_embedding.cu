@@ -44,6 +44,8 @@ __device__ __forceinline__ void locate(int patch, int grid_w, int& row, int& col
 
 }  // namespace
 
+#ifndef PASCALINE_REFERENCE
+
 extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
     position_embedding(const STORAGE* __restrict__ x, const float* __restrict__ table, STORAGE* __restrict__ y,
                        int grid_h, int grid_w, int width, int side) {
@@ -89,7 +91,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
   }
 }
 
-#ifdef PASCALINE_REFERENCE
+#else
 
 // The same in float64, one thread an element.
 // Launch: grid ceil(GRID_H·GRID_W·WIDTH / 256), block 256.

@@ -68,6 +68,8 @@ __device__ __forceinline__ const STORAGE* begin_of_head(const STORAGE* qkv, int 
 
 }  // namespace
 
+#ifndef PASCALINE_REFERENCE
+
 extern "C" __global__ void __launch_bounds__(kBlockThreads, kMinBlocks)
     qk_norm_rope(const STORAGE* __restrict__ qkv, const float* __restrict__ q_weight,
                  const float* __restrict__ k_weight, const float* __restrict__ cosine, const float* __restrict__ sine,
@@ -154,7 +156,7 @@ extern "C" __global__ void __launch_bounds__(kBlockThreads, kMinBlocks)
   }
 }
 
-#ifdef PASCALINE_REFERENCE
+#else
 
 #include "common/head_reference.cuh"
 

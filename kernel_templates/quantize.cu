@@ -34,6 +34,8 @@ __device__ __forceinline__ int largest_bits(const float (&value)[4]) {
 
 }  // namespace
 
+#ifndef PASCALINE_REFERENCE
+
 extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
     quantize(const STORAGE* __restrict__ x, signed char* __restrict__ q, float* __restrict__ scales, int rows,
              int width, int columns) {
@@ -86,7 +88,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
   }
 }
 
-#ifdef PASCALINE_REFERENCE
+#else
 
 // The same with a thread a row; rounding is part of the definition, so it is done in float32, too.
 // Launch: grid ROWS, block 1.

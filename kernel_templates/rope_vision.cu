@@ -70,6 +70,8 @@ __device__ __forceinline__ void store_pairs(const Pairs& pairs, STORAGE* head, i
 
 }  // namespace
 
+#ifndef PASCALINE_REFERENCE
+
 extern "C" __global__ void __launch_bounds__(kBlockThreads, kMinBlocks)
     rope_vision(STORAGE* __restrict__ qkv, const float* __restrict__ cosine, const float* __restrict__ sine,
                 const int* __restrict__ positions, int patches, int heads, int qkv_stride, int position_count) {
@@ -104,7 +106,7 @@ extern "C" __global__ void __launch_bounds__(kBlockThreads, kMinBlocks)
   }
 }
 
-#ifdef PASCALINE_REFERENCE
+#else
 
 // The same in float64, one thread a head.
 // Launch: grid ceil(PATCHES · 2 · HEADS / 64), block 64.

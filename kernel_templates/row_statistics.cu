@@ -45,6 +45,8 @@ __device__ __forceinline__ float squared_distances(const float (&value)[kVector]
 
 }  // namespace
 
+#ifndef PASCALINE_REFERENCE
+
 extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
     row_statistics(const STORAGE* __restrict__ x, float* __restrict__ statistics, int rows, int width) {
   __shared__ float partial[2][kThreads / 32];
@@ -98,7 +100,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
   }
 }
 
-#ifdef PASCALINE_REFERENCE
+#else
 
 // The same in float64, one warp a row.
 // Launch: grid ROWS, block 32.

@@ -35,6 +35,8 @@ static_assert(BLOCKS >= 1, "sizes the grid");
 
 }  // namespace
 
+#ifndef PASCALINE_REFERENCE
+
 extern "C" __global__ void __launch_bounds__(Choice::kThreads, MIN_BLOCKS)
     sample(const float* __restrict__ logits, const float* __restrict__ settings, const int* __restrict__ top_k,
            long long* generator, int* seen, int* token, float* probability, long long* summaries, int* counter,
@@ -47,7 +49,7 @@ extern "C" __global__ void __launch_bounds__(Choice::kThreads, MIN_BLOCKS)
                        chosen);
 }
 
-#ifdef PASCALINE_REFERENCE
+#else
 
 #include "common/sample_reference.cuh"
 

@@ -31,6 +31,8 @@ static_assert(BLOCKS >= 1, "sizes the grid");
 
 }  // namespace
 
+#ifndef PASCALINE_REFERENCE
+
 extern "C" __global__ void __launch_bounds__(Choice::kThreads, MIN_BLOCKS)
     sample_next(const float* __restrict__ logits, const float* __restrict__ settings, const int* __restrict__ top_k,
                 long long* generator, int* seen, int* token, float* probability, int* __restrict__ length,
@@ -57,7 +59,7 @@ extern "C" __global__ void __launch_bounds__(Choice::kThreads, MIN_BLOCKS)
   }
 }
 
-#ifdef PASCALINE_REFERENCE
+#else
 
 #include "common/sample_reference.cuh"
 

@@ -63,6 +63,8 @@ __device__ __forceinline__ void mean_of_queries(float* mean, float* sums, const 
 
 }  // namespace
 
+#ifndef PASCALINE_REFERENCE
+
 extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
     score_blocks(const STORAGE* __restrict__ q, const float* __restrict__ means, const int* __restrict__ length,
                  float* __restrict__ scores, int heads, int queries, int keys, int block) {
@@ -99,7 +101,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, MIN_BLOCKS)
   }
 }
 
-#ifdef PASCALINE_REFERENCE
+#else
 
 // The same in float64. Launch: grid (KV_HEADS, ceil(QUERIES / BLOCK)), block 128.
 extern "C" __global__ void score_blocks_reference(const STORAGE* __restrict__ q, const float* __restrict__ means,

@@ -51,6 +51,8 @@ __device__ __forceinline__ void store_scaled(STORAGE* y, int column, int end, fl
 
 }  // namespace
 
+#ifndef PASCALINE_REFERENCE
+
 extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
     softmax(const STORAGE* __restrict__ x, STORAGE* __restrict__ y, int rows, int width) {
   __shared__ float partial[2][kThreads / 32];
@@ -108,7 +110,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
   }
 }
 
-#ifdef PASCALINE_REFERENCE
+#else
 
 // The same in float64, one warp a row.
 // Launch: grid ROWS, block 32.

@@ -19,6 +19,8 @@ static_assert(kLoads * kBlockThreads == kTile * kVectorsPerRow, "threads share t
 
 }  // namespace
 
+#ifndef PASCALINE_REFERENCE
+
 extern "C" __global__ void __launch_bounds__(kBlockThreads, kMinBlocks)
     transpose(const STORAGE* __restrict__ x, STORAGE* __restrict__ y, int rows, int columns) {
   __shared__ STORAGE tile[kTile * kRow];
@@ -58,7 +60,7 @@ extern "C" __global__ void __launch_bounds__(kBlockThreads, kMinBlocks)
   }
 }
 
-#ifdef PASCALINE_REFERENCE
+#else
 
 // One thread an element.
 // Launch: grid ceil(ROWS · COLUMNS / 256), block 256.
