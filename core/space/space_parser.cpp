@@ -415,7 +415,7 @@ class SpaceReader {
         return argument.name == name && is_output(argument);
       });
       if (!known) {
-        node.at("slack").fail(fmt::format("there is no buffer '{}' with access 'out' or 'inout'", name));
+        node.at("slack").fail(fmt::format("'{}' names no buffer with access 'out' or 'inout'", name));
       }
       space_.reference.slack = name;
     }

@@ -176,7 +176,7 @@ ElementType ProblemData::result_type(const Slot& slot) const {
   return reference_is_itself() ? slot.type : ElementType::float64;
 }
 
-// What a naive kernel gets after the arguments of the kernel itself: where it works, and where it writes slack.
+// Holds what a naive kernel gets after the arguments of the kernel: where it works, and where it writes slack.
 struct ProblemData::MoreBuffers {
   std::vector<Buffer> buffers{};
   std::vector<void*> addresses{};

@@ -229,7 +229,7 @@ const BadSpace kBadSpaces[] = {
      [](json& s) {
        s["reference"] = {{"kernel", {{"function", "naive"}, {"block", {1}}, {"grid", {1}}}}, {"slack", "x"}};
      },
-     "/reference/slack", "there is no buffer 'x' with access 'out'"},
+     "/reference/slack", "'x' names no buffer with access 'out'"},
     {"workspace of the default",
      [](json& s) {
        s["reference"] = {{"default", true}, {"workspace", 1}};

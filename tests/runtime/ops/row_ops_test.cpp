@@ -30,7 +30,6 @@ TEST_P(RowOpsTest, Rmsnorm) {
     const TensorView weight = bench_.input(kFloat, {width});
     const TensorView y = bench_.output(out_, {rows, width});
     ops::run(bench_.dispatcher(), ops::Rmsnorm{.x = x, .weight = weight, .y = y, .epsilon = {20'000'000}});
-    const auto count = static_cast<std::size_t>(rows * width);
     const auto expected = reference_results(
         {"rmsnorm", {{"ROWS", rows}, {"WIDTH", width}, {"RESIDUAL", 0}, {"BY_ROW", 0}, {"EPSILON", 20'000'000}}, {}},
         {bench_.initial(x), bench_.initial(weight), {}});
