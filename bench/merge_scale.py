@@ -12,7 +12,6 @@ making and for merging, the processor's seconds for merging, the largest residen
 
 import argparse
 import json
-import os
 import pathlib
 import resource
 import shutil

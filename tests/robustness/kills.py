@@ -12,7 +12,6 @@ TRIALS = 6
 TO_PARENT = {"SIGKILL": 5, "SIGTERM": 3, "SIGINT": 3, "SIGHUP": 2, "SIGINT twice": 1, "SIGSTOP, SIGCONT": 2, "SIGSEGV": 1,
              "SIGQUIT": 1, "SIGPIPE": 1, "SIGKILL with all": 1}
 TO_WORKER = {"SIGKILL": 4, "SIGTERM": 2, "SIGINT": 1, "SIGSEGV": 1, "SIGSTOP, SIGCONT": 2, "SIGPIPE": 1, "SIGHUP": 1}
-ENDINGS = {"SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "SIGINT twice", "SIGSEGV", "SIGQUIT", "SIGKILL with all"}
 
 
 def rows(database, sql):

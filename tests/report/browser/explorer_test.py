@@ -1,7 +1,7 @@
 """The page of a problem: configurations side by side, samples, searches, effects of parameters, pairs."""
 
 import sample_document
-from browser import BrowserTest, By, main
+from browser import BrowserTest, main
 
 
 class ExplorerTest(BrowserTest):

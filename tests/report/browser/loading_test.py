@@ -2,10 +2,9 @@
 
 import re
 import time
-import unittest
 
 import sample_document
-from browser import BrowserTest, By, main, render
+from browser import BrowserTest, main, render
 
 PAGES = ["#/overview", "#/kernels", "#/thermal", "#/failures", "#/comparison", "#/problem/0", "#/problem/12"]
 
