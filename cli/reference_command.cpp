@@ -18,6 +18,9 @@
 #include "cli/help_layout.hpp"
 #include "core/element_type.hpp"
 #include "core/error.hpp"
+#include "report/document_json.hpp"
+#include "report/fields.hpp"
+#include "report/report.hpp"
 
 namespace pascaline::cli {
 namespace {
@@ -219,6 +222,51 @@ std::string kernels_page() {
   return page;
 }
 
+std::string field_table(const char* head, const std::vector<FieldText>& fields) {
+  std::string text = fmt::format("\n| {} | type | unit | meaning |\n|---|---|---|---|\n", head);
+  for (const FieldText& field : fields) {
+    text += fmt::format("| `{}` | {} | {} | {} |\n", field.name, field.type.text, field.unit, cell_text(field.meaning));
+  }
+  return text;
+}
+
+std::string report_page() {
+  std::string page = fmt::format(kGenerated, "report");
+  page +=
+      "# Keys and columns of a report\n\n## JSON\n\n"
+      "Written by `pascaline report --format json`. Null stands for an unknown value. Text is plain, never markup. "
+      "`pascaline reference report.schema` prints the same as JSON Schema 2020-12.\n";
+  for (const FieldTable* table : report_tables()) {
+    page += fmt::format("\n### {}\n\n{}\n", table->name(), table->meaning()) + field_table("key", table->fields());
+  }
+  return page + "\n## CSV\n\nWritten by `pascaline report --format csv`, a line for each trial.\n" +
+         field_table("column", csv_columns());
+}
+
+nlohmann::ordered_json schema_of(const FieldTable& table) {
+  nlohmann::ordered_json schema{{"type", "object"}, {"additionalProperties", false}};
+  for (const FieldText& field : table.fields()) {
+    schema["properties"][field.name] = field.type.schema;
+    if (!field.type.may_be_absent) {
+      schema["required"].push_back(field.name);
+    }
+  }
+  return schema;
+}
+
+// A line for each object.
+std::string report_schema() {
+  const std::vector<const FieldTable*> tables = report_tables();
+  std::string text = fmt::format(
+      "{{\"$schema\": \"https://json-schema.org/draft/2020-12/schema\",\n \"$ref\": \"#/$defs/{}\",\n \"$defs\": {{",
+      tables.front()->name());
+  for (const FieldTable* table : tables) {
+    text +=
+        fmt::format("{}\n  \"{}\": {}", table == tables.front() ? "" : ",", table->name(), schema_of(*table).dump());
+  }
+  return text + "}}\n";
+}
+
 }  // namespace
 
 // Run by developers, who keep docs/reference: no help entry.
@@ -227,10 +275,15 @@ namespace {
 void add_reference_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("reference", "Print a page of docs/reference")->group("");
   const auto page = std::make_shared<std::string>();
-  command->add_option("page", *page, "Which page")->required()->check(one_of({"cli", "kernels"}));
+  command->add_option("page", *page, "Which page")
+      ->required()
+      ->check(one_of({"cli", "kernels", "report", "report.schema"}));
   command->callback([&action, &app, page] {
     action = [&app, page] {
-      fmt::print("{}", *page == "cli" ? cli_page(app) : kernels_page());
+      fmt::print("{}", *page == "cli"       ? cli_page(app)
+                       : *page == "kernels" ? kernels_page()
+                       : *page == "report"  ? report_page()
+                                            : report_schema());
       return kSuccess;
     };
   });

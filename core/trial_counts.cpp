@@ -2,41 +2,38 @@
 
 #include <fmt/format.h>
 
-#include "core/util/counted.hpp"
-
 namespace pascaline {
-
 void TrialCounts::add(TrialStage stage, TrialStatus status, bool is_duplicate, std::string_view reason,
                       std::int64_t times) {
-  if (stage == TrialStage::finals) {
-    finals += times;
-    return;
-  }
-  const bool usable = status == TrialStatus::ok;
-  trials += times;
-  ok += usable ? times : 0;
-  dropped += usable && !is_duplicate && reason.starts_with(kDroppedReason) ? times : 0;
-  duplicates += is_duplicate ? times : 0;
+  const TrialKind kind{stage, status, is_duplicate, reason};
+  for_each_count(*this,
+                 [&](const TrialCount& count, std::int64_t& number) { number += count.includes(kind) ? times : 0; });
 }
 
 TrialCounts& TrialCounts::operator+=(const TrialCounts& others) {
-  trials += others.trials;
-  ok += others.ok;
-  dropped += others.dropped;
-  duplicates += others.duplicates;
-  finals += others.finals;
+  for_each_count(*this, [&](const TrialCount& count, std::int64_t& number) { number += others.*count.value; });
   return *this;
 }
 
 std::string text_of(const TrialCounts& counts) {
-  const auto number = [](std::int64_t count, std::string_view what) {
-    return counted(static_cast<std::size_t>(count), what);
-  };
-  std::string text =
-      fmt::format("{} ({} usable{}, {})", number(counts.trials, "trial"), counts.ok,
-                  counts.dropped > 0 ? fmt::format(", {} of them dropped early as slower", counts.dropped) : "",
-                  number(counts.duplicates, "duplicate"));
-  return counts.finals > 0 ? fmt::format("{}, {} in finals", text, number(counts.finals, "measurement")) : text;
+  std::string text;
+  for_each_count(counts, [&](const TrialCount& count, std::int64_t number) {
+    if (number != 0 || count.value == &TrialCounts::trials || count.value == &TrialCounts::ok) {
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", number, number == 1 ? count.one : count.many);
+    }
+  });
+  return text;
+}
+
+std::string counted_as(const Trial& trial) {
+  const TrialKind kind{trial.stage, trial.status, trial.shared_trial != 0, trial.reason};
+  std::string names;
+  for (const TrialCount& count : kTrialCounts) {
+    if (count.includes(kind)) {
+      names += (names.empty() ? "" : " ") + std::string(count.name);
+    }
+  }
+  return names;
 }
 
 }  // namespace pascaline

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -8,14 +9,14 @@
 
 namespace pascaline {
 
-/// How many trials there are. Everything that tells such numbers tells these: the words are those of the glossary in
-/// docs/report.md.
+/// How many trials there are. Everything that tells such numbers tells these, as `kTrialCounts` lists them.
 struct TrialCounts {
-  std::int64_t trials = 0;      ///< configurations that searches tried, those that failed and duplicates among them
-  std::int64_t ok = 0;          ///< usable ones: they ran and gave the right result
-  std::int64_t dropped = 0;     ///< of the usable ones, those that racing dropped early as slower than the best
-  std::int64_t duplicates = 0;  ///< trials that share the result of the same machine code
-  std::int64_t finals = 0;      ///< measurements of finalists; they repeat trials and are none
+  std::int64_t trials = 0;
+  std::int64_t ok = 0;
+  std::int64_t dropped = 0;
+  std::int64_t duplicates = 0;
+  std::int64_t rejected = 0;
+  std::int64_t finals = 0;
 
   /// Adds `times` trials of a kind; `reason` tells whether racing dropped them.
   void add(TrialStage stage, TrialStatus status, bool is_duplicate, std::string_view reason, std::int64_t times = 1);
@@ -25,17 +26,66 @@ struct TrialCounts {
   friend bool operator==(const TrialCounts&, const TrialCounts&) = default;
 };
 
-/// "24 trials (22 usable, 10 of them dropped early as slower, 2 duplicates), 12 measurements in finals".
+/// What decides as what a trial counts.
+struct TrialKind {
+  TrialStage stage = TrialStage::search;
+  TrialStatus status = TrialStatus::ok;
+  bool is_duplicate = false;
+  std::string_view reason{};
+};
+
+/// One of the counts, with all that shows it needs.
+struct TrialCount {
+  const char* name;     ///< in JSON, CSV and tables
+  const char* title;    ///< at the head of a column
+  const char* one;      ///< "trial": what follows the number 1
+  const char* many;     ///< "trials"
+  const char* meaning;  ///< a sentence
+  std::int64_t TrialCounts::*value;
+  bool (*includes)(const TrialKind& kind);
+};
+
+[[nodiscard]] constexpr bool in_search(const TrialKind& kind) { return kind.stage == TrialStage::search; }
+[[nodiscard]] constexpr bool is_usable(const TrialKind& kind) {
+  return in_search(kind) && kind.status == TrialStatus::ok;
+}
+
+/// All counts in the order in which they are shown. A new one needs its member above and its entry here, no more.
+inline constexpr std::array kTrialCounts{
+    TrialCount{"trials", "Trials", "trial", "trials",
+               "Configurations that searches tried, each once in a session, failed ones and duplicates among them.",
+               &TrialCounts::trials, in_search},
+    TrialCount{"ok", "Usable", "usable", "usable", "Trials that ran and gave the right result.", &TrialCounts::ok,
+               is_usable},
+    TrialCount{"dropped", "Dropped early", "dropped early", "dropped early",
+               "Usable trials that racing sampled no further, as they are slower than the best.", &TrialCounts::dropped,
+               [](const TrialKind& kind) {
+                 return is_usable(kind) && !kind.is_duplicate && kind.reason.starts_with(kDroppedReason);
+               }},
+    TrialCount{"duplicates", "Duplicates", "duplicate", "duplicates",
+               "Trials that share the result of another one, as their machine code is the same.",
+               &TrialCounts::duplicates, [](const TrialKind& kind) { return in_search(kind) && kind.is_duplicate; }},
+    TrialCount{"rejected", "Rejected", "rejected", "rejected",
+               "Trials that a limit of the device ruled out before they were measured.", &TrialCounts::rejected,
+               [](const TrialKind& kind) { return in_search(kind) && kind.status == TrialStatus::rejected; }},
+    TrialCount{"finals", "In finals", "measurement in finals", "measurements in finals",
+               "Measurements of finalists, side by side; they repeat trials and are none.", &TrialCounts::finals,
+               [](const TrialKind& kind) { return kind.stage == TrialStage::finals; }},
+};
+
+/// "24 trials, 22 usable, 10 dropped early, 2 duplicates, 12 measurements in finals": those that are not 0, and always
+/// the trials and the usable ones.
 [[nodiscard]] std::string text_of(const TrialCounts& counts);
 
-/// Calls `visit(name, count)` for each, in the order of the members.
-template <typename Visit>
-void for_each_count(const TrialCounts& counts, Visit&& visit) {
-  visit("trials", counts.trials);
-  visit("ok", counts.ok);
-  visit("dropped", counts.dropped);
-  visit("duplicates", counts.duplicates);
-  visit("finals", counts.finals);
+/// "trials ok": the names of the counts that include the trial.
+[[nodiscard]] std::string counted_as(const Trial& trial);
+
+/// Calls `visit(count, number)` for each.
+template <typename Counts, typename Visit>
+void for_each_count(Counts& counts, Visit&& visit) {
+  for (const TrialCount& count : kTrialCounts) {
+    visit(count, counts.*count.value);
+  }
 }
 
 }  // namespace pascaline

@@ -7,7 +7,7 @@
 #include <map>
 
 #include "core/util/counted.hpp"
-#include "report/json_values.hpp"
+#include "report/document_parts.hpp"
 #include "report/markdown_parts.hpp"
 #include "report/text.hpp"
 
@@ -174,6 +174,32 @@ std::vector<CompilerComparison> comparisons_of(const std::vector<Source>& source
   return out;
 }
 
+struct CompilerShare {
+  std::string name;
+  std::size_t fastest_of = 0;
+  double gain = 0;
+};
+
+const Fields<CompilerShare>& fields_of(const CompilerShare*) {
+  static const auto fields =
+      Fields<CompilerShare>("compiler", "A compiler of a comparison.")
+          .add("name", &CompilerShare::name, "`nvrtc 12.9`.")
+          .add("fastest_of", &CompilerShare::fastest_of, "Number of rows of which it is the fastest.")
+          .add(
+              "gain", &CompilerShare::gain,
+              "Gain of choosing for each problem over this compiler alone: geometric mean, over the rows that have its "
+              "time, of that time / the fastest.");
+  return fields;
+}
+
+std::vector<CompilerShare> compiler_shares_of(const CompilerComparison& comparison) {
+  std::vector<CompilerShare> shares;
+  for (std::size_t i = 0; i < comparison.compilers.size(); ++i) {
+    shares.push_back({comparison.compilers[i], comparison.fastest_of[i], comparison.gain[i]});
+  }
+  return shares;
+}
+
 }  // namespace
 
 std::vector<CompilerComparison> compare_compilers(const std::vector<DeviceSummary>& groups) {
@@ -184,29 +210,27 @@ std::vector<CompilerComparison> compare_compilers(const std::vector<ReportContex
   return comparisons_of(contexts);
 }
 
-nlohmann::ordered_json compiler_comparison_json(const CompilerComparison& comparison) {
-  nlohmann::ordered_json compilers = nlohmann::ordered_json::array();
-  for (std::size_t i = 0; i < comparison.compilers.size(); ++i) {
-    compilers.push_back({{"name", json_text(comparison.compilers[i])},
-                         {"fastest_of", comparison.fastest_of[i]},
-                         {"gain", json_number(comparison.gain[i])}});
-  }
-  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-  for (const CompilerRow& row : comparison.rows) {
-    nlohmann::ordered_json best = nlohmann::ordered_json::array();
-    for (const auto& time : row.best) {
-      best.push_back(json_time(time));
-    }
-    rows.push_back({{"problem", json_text(row.problem)},
-                    {"best", best},
-                    {"fastest", row.fastest},
-                    {"speedup", json_number(row.speedup)}});
-  }
-  return {{"device", json_text(comparison.device.name)},
-          {"target", json_text(comparison.target)},
-          {"driver_version", json_text(comparison.driver_version)},
-          {"compilers", compilers},
-          {"rows", rows}};
+const Fields<CompilerRow>& fields_of(const CompilerRow*) {
+  static const auto fields =
+      Fields<CompilerRow>("compiler_row", "A problem that at least two compilers have a usable configuration for.")
+          .add("problem", &CompilerRow::problem, "The problem as text.")
+          .add("best", &CompilerRow::best, "Best time of each compiler, in their order; null: none.")
+          .add("fastest", &CompilerRow::fastest, "Index of the compiler with the lowest median.")
+          .add("speedup", &CompilerRow::speedup, "Slowest of these times / the fastest.");
+  return fields;
+}
+
+const Fields<CompilerComparison>& fields_of(const CompilerComparison*) {
+  static const auto fields =
+      Fields<CompilerComparison>("compiler_comparison",
+                                 "Compilers that built the same sources; small differences may be luck.")
+          .add(
+              "device", [](const CompilerComparison& of) { return of.device.name; }, "Name of the device.")
+          .add("target", &CompilerComparison::target, "`sm_61`, `compute_61` (PTX) or `host`.")
+          .add("driver_version", &CompilerComparison::driver_version, "CUDA version of the driver.")
+          .add("compilers", compiler_shares_of, "Two or more.")
+          .add("rows", &CompilerComparison::rows, "Problems of the current sources.");
+  return fields;
 }
 
 std::string markdown_compilers(const std::vector<CompilerComparison>& comparisons) {

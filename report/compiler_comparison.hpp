@@ -5,8 +5,6 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json_fwd.hpp>
-
 #include "report/summary.hpp"
 
 namespace pascaline {
@@ -38,8 +36,6 @@ struct CompilerComparison {
 
 /// The same of the contexts of a report that is JSON or a page.
 [[nodiscard]] std::vector<CompilerComparison> compare_compilers(const std::vector<ReportContext>& contexts);
-
-[[nodiscard]] nlohmann::ordered_json compiler_comparison_json(const CompilerComparison& comparison);
 
 /// A section of the Markdown report; empty without a comparison.
 [[nodiscard]] std::string markdown_compilers(const std::vector<CompilerComparison>& comparisons);

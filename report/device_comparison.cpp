@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/util/counted.hpp"
-#include "report/json_values.hpp"
+#include "report/document_parts.hpp"
 #include "report/markdown_parts.hpp"
 #include "report/text.hpp"
 
@@ -208,6 +208,34 @@ std::string device_table(const DeviceComparison& comparison) {
   return markdown_table(head + " Same configuration |\n" + line + "---|", rows);
 }
 
+struct DeviceShare {
+  std::string name;
+  std::string compute_capability;
+  std::int64_t sm_count = 0;
+  std::int64_t problems = 0;
+};
+
+const Fields<DeviceShare>& fields_of(const DeviceShare*) {
+  static const auto fields =
+      Fields<DeviceShare>("compared_device", "A device of a comparison.")
+          .add("name", &DeviceShare::name, "Its name; where two are alike, with what tells them apart.")
+          .add("compute_capability", &DeviceShare::compute_capability, "`6.1`; empty on the emulated device.")
+          .add("sm_count", &DeviceShare::sm_count, "Number of multiprocessors.")
+          .add("problems", &DeviceShare::problems, "Rows that have a time of it.");
+  return fields;
+}
+
+std::vector<DeviceShare> device_shares_of(const DeviceComparison& comparison) {
+  std::vector<DeviceShare> shares;
+  for (std::size_t i = 0; i < comparison.devices.size(); ++i) {
+    const DeviceRow& device = comparison.devices[i];
+    shares.push_back(
+        {comparison.names[i], device.compute_capability, device.sm_count,
+         std::ranges::count_if(comparison.rows, [&](const DeviceProblem& row) { return row.devices[i].has_value(); })});
+  }
+  return shares;
+}
+
 }  // namespace
 
 std::vector<DeviceComparison> compare_devices(const std::vector<DeviceSummary>& groups) {
@@ -218,39 +246,42 @@ std::vector<DeviceComparison> compare_devices(const std::vector<ReportContext>& 
   return device_comparisons(contexts);
 }
 
-nlohmann::ordered_json device_comparison_json(const DeviceComparison& comparison) {
-  nlohmann::ordered_json devices = nlohmann::ordered_json::array();
-  for (std::size_t i = 0; i < comparison.devices.size(); ++i) {
-    const auto problems =
-        std::ranges::count_if(comparison.rows, [&](const DeviceProblem& row) { return row.devices[i].has_value(); });
-    devices.push_back({{"name", json_text(comparison.names[i])},
-                       {"compute_capability", json_text(comparison.devices[i].compute_capability)},
-                       {"sm_count", comparison.devices[i].sm_count},
-                       {"problems", problems}});
-  }
-  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-  for (const DeviceProblem& row : comparison.rows) {
-    nlohmann::ordered_json bests = nlohmann::ordered_json::array();
-    for (const std::optional<DeviceBest>& best : row.devices) {
-      if (!best) {
-        bests.push_back(nullptr);
-        continue;
-      }
-      const std::optional<ReportSpeedup> speedup = speedup_between(best->baseline, best->best);
-      bests.push_back({{"best", json_time(best->best)},
-                       {"default", json_time(best->baseline)},
-                       {"speedup", json_number(speedup ? std::optional(speedup->value) : std::nullopt)},
-                       {"config", json_config(best->config)}});
-    }
-    rows.push_back({{"kernel", json_text(row.kernel)},
-                    {"problem", json_text(row.problem)},
-                    {"devices", std::move(bests)},
-                    {"same_config", row.same_config}});
-  }
-  return {{"kind", comparison.devices.front().kind},
-          {"devices", std::move(devices)},
-          {"same_config", comparison.same_config},
-          {"rows", std::move(rows)}};
+const Fields<DeviceBest>& fields_of(const DeviceBest*) {
+  static const auto fields = Fields<DeviceBest>("device_best", "The best of a problem on one device.")
+                                 .add("best", &DeviceBest::best, "Its time.")
+                                 .add("default", &DeviceBest::baseline, "Time of that device's default.")
+                                 .add(
+                                     "speedup",
+                                     [](const DeviceBest& of) {
+                                       const std::optional<ReportSpeedup> speedup =
+                                           speedup_between(of.baseline, of.best);
+                                       return speedup ? std::optional(speedup->value) : std::nullopt;
+                                     },
+                                     "Over that device's default.")
+                                 .add("config", &DeviceBest::config, "Its configuration.");
+  return fields;
+}
+
+const Fields<DeviceProblem>& fields_of(const DeviceProblem*) {
+  static const auto fields =
+      Fields<DeviceProblem>("device_row", "A problem that at least two devices have a usable configuration for.")
+          .add("kernel", &DeviceProblem::kernel, "Name of the kernel.")
+          .add("problem", &DeviceProblem::problem, "The problem as text.")
+          .add("devices", &DeviceProblem::devices,
+               "In the devices' order; null: none. Of several toolkits the one with the lowest best time.")
+          .add("same_config", &DeviceProblem::same_config, "One configuration is the best on all that have one.");
+  return fields;
+}
+
+const Fields<DeviceComparison>& fields_of(const DeviceComparison*) {
+  static const auto fields =
+      Fields<DeviceComparison>("device_comparison", "The same problems on devices of one kind.")
+          .add(
+              "kind", [](const DeviceComparison& of) { return of.devices.front().kind; }, "`cuda` or `host`.")
+          .add("devices", device_shares_of, "Two or more.")
+          .add("same_config", &DeviceComparison::same_config, "Rows where one configuration is the best on all.")
+          .add("rows", &DeviceComparison::rows, "Problems of the newest source of each kernel.");
+  return fields;
 }
 
 std::string markdown_devices(const std::vector<DeviceComparison>& comparisons) {

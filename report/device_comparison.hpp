@@ -4,8 +4,6 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json_fwd.hpp>
-
 #include "report/summary.hpp"
 
 namespace pascaline {
@@ -39,8 +37,6 @@ struct DeviceComparison {
 
 /// The same of the contexts of a report that is JSON or a page.
 [[nodiscard]] std::vector<DeviceComparison> compare_devices(const std::vector<ReportContext>& contexts);
-
-[[nodiscard]] nlohmann::ordered_json device_comparison_json(const DeviceComparison& comparison);
 
 /// A section of the Markdown report; empty without a comparison.
 [[nodiscard]] std::string markdown_devices(const std::vector<DeviceComparison>& comparisons);

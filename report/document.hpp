@@ -19,7 +19,7 @@
 
 namespace pascaline {
 
-// What a report says, before it is a page or a file; docs/report.schema.json describes it field by field. Times are
+// What a report says, before it is a page or a file; docs/reference/report.md describes it field by field. Times are
 // microseconds and intervals those of 95 %, unless a name says otherwise. Nothing is rounded.
 
 /// Number of values of TrialStatus.

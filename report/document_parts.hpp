@@ -2,58 +2,38 @@
 
 #include <array>
 #include <cstddef>
-#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
-#include <nlohmann/json.hpp>
-
+#include "report/comparison.hpp"
+#include "report/compiler_comparison.hpp"
+#include "report/device_comparison.hpp"
 #include "report/document.hpp"
-#include "report/json_values.hpp"
+#include "report/fields.hpp"
 
 namespace pascaline {
 
-/// A list of what `make` makes of each of the elements.
-template <typename Elements, typename Make>
-[[nodiscard]] nlohmann::ordered_json list_of(const Elements& elements, Make make) {
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const auto& element : elements) {
-    list.push_back(make(element));
-  }
-  return list;
-}
+/// A document with all that its JSON has.
+struct WholeDocument {
+  const ReportDocument* report = nullptr;
+  const Comparison* comparison = nullptr;  ///< null: none
+};
 
-/// For whole numbers; others are rounded by `json_number`.
-template <typename Number>
-[[nodiscard]] nlohmann::ordered_json or_null(const std::optional<Number>& value) {
-  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
-}
+// The fields of the objects that another file's objects hold.
+[[nodiscard]] const Fields<WholeDocument>& fields_of(const WholeDocument*);
+[[nodiscard]] const Fields<TimeSummary>& fields_of(const TimeSummary*);
+[[nodiscard]] const Fields<ReportSpeedup>& fields_of(const ReportSpeedup*);
+[[nodiscard]] const Fields<ReportProblem>& fields_of(const ReportProblem*);
+[[nodiscard]] const Fields<ReportLimit>& fields_of(const ReportLimit*);
+[[nodiscard]] const Fields<CompilerComparison>& fields_of(const CompilerComparison*);
+[[nodiscard]] const Fields<DeviceComparison>& fields_of(const DeviceComparison*);
+[[nodiscard]] const Fields<Comparison>& fields_of(const Comparison*);
 
-/// Object of names and whole numbers.
-template <typename Pairs>
-[[nodiscard]] nlohmann::ordered_json numbers_object(const Pairs& pairs) {
-  nlohmann::ordered_json object = nlohmann::ordered_json::object();
-  for (const auto& [name, value] : pairs) {
-    object[json_text(name)] = value;
-  }
-  return object;
-}
-
-/// Object of type variables and their types.
-template <typename Types>
-[[nodiscard]] nlohmann::ordered_json types_object(const Types& types) {
-  nlohmann::ordered_json object = nlohmann::ordered_json::object();
-  for (const auto& [name, type] : types) {
-    object[json_text(name)] = name_of(type);
-  }
-  return object;
-}
+/// The types of type variables under their names.
+[[nodiscard]] ByName<std::string> names_of(const std::vector<std::pair<std::string, ElementType>>& types);
 
 /// Trials by status; `all`: also those that did not occur.
-[[nodiscard]] nlohmann::ordered_json statuses_json(const std::array<std::size_t, kStatusCount>& statuses, bool all);
-
-/// Each count under its name.
-[[nodiscard]] nlohmann::ordered_json counts_json(const TrialCounts& counts);
-
-[[nodiscard]] nlohmann::ordered_json problem_json(const ReportProblem& problem);
+[[nodiscard]] ByName<std::size_t> by_status(const std::array<std::size_t, kStatusCount>& statuses, bool all);
 
 }  // namespace pascaline

@@ -30,11 +30,7 @@ ReportJson rounded(double value, int digits) {
 
 ReportJson json_number(double value) { return rounded(value, 10); }
 
-ReportJson json_number(const std::optional<double>& value) { return value ? json_number(*value) : ReportJson(); }
-
 ReportJson json_coarse(double value) { return rounded(value, 6); }
-
-ReportJson json_coarse(const std::optional<double>& value) { return value ? json_coarse(*value) : ReportJson(); }
 
 std::string json_text(std::string_view text) {
   std::string out = shown_text(text);
@@ -68,16 +64,6 @@ ReportJson json_config(const Config& config) {
     object[json_text(name)] = json_value(value);
   }
   return object;
-}
-
-ReportJson json_time(const std::optional<TimeSummary>& time) {
-  if (!time) {
-    return nullptr;
-  }
-  return {{"median_us", json_number(time->median_us)},
-          {"low_us", json_number(time->low_us)},
-          {"high_us", json_number(time->high_us)},
-          {"count", time->count}};
 }
 
 }  // namespace pascaline

@@ -7,7 +7,7 @@
 
 #include "core/util/counted.hpp"
 #include "core/util/range_text.hpp"
-#include "report/json_values.hpp"
+#include "report/document_parts.hpp"
 #include "report/text.hpp"
 
 namespace pascaline {
@@ -50,8 +50,28 @@ std::string waves_text(double waves) {
   return number == "1.00" ? "1 wave" : number + " waves";
 }
 
-nlohmann::ordered_json end_json(double time_us, const std::string& limit) {
-  return {{"time_us", json_number(time_us)}, {"limit", json_text(limit)}};
+struct LimitEnd {
+  double time_us = 0;
+  std::string limit;
+};
+
+const Fields<LimitEnd>& fields_of(const LimitEnd*) {
+  static const auto fields =
+      Fields<LimitEnd>("limit_end", "One end of an estimate.")
+          .add("time_us", &LimitEnd::time_us, "Estimated time of a launch.", "µs")
+          .add("limit", &LimitEnd::limit,
+               "`issue`, `bank conflicts`, `shared memory`, `global memory`, `other units`, `other warps`, `arithmetic "
+               "latency`, `code outside the loop`, `few blocks`, `device memory` or `launch`.");
+  return fields;
+}
+
+// A value of an estimate; absent where there is no estimate.
+template <typename Get>
+auto estimate_field(Get get) {
+  return [get](const ReportLimit& limit) {
+    using Given = std::remove_cvref_t<std::invoke_result_t<Get, const ReportLimit&>>;
+    return IfPresent<Given>{limit.missing.empty() ? std::optional<Given>(std::invoke(get, limit)) : std::nullopt};
+  };
 }
 
 }  // namespace
@@ -117,31 +137,45 @@ std::string limit_notice() {
          "them.";
 }
 
-nlohmann::ordered_json limit_json(const ReportLimit& limit) {
-  nlohmann::ordered_json out{{"role", json_text(limit.role)},
-                             {"config", json_config(limit.config)},
-                             {"text", json_text(fmt::format("{}", fmt::join(limit_sentences(limit), " ")))},
-                             {"missing", !limit.missing.empty()}};
-  if (!limit.missing.empty()) {
-    return out;
-  }
-  out.update({{"compiler", json_text(limit.compiler)},
-              {"measured_compiler", limit.measured_compiler.empty()
-                                        ? nlohmann::ordered_json(nullptr)
-                                        : nlohmann::ordered_json(json_text(limit.measured_compiler))},
-              {"instructions", limit.instructions},
-              {"ffma", limit.ffma},
-              {"dp4a", limit.dp4a},
-              {"conflicts_per_arithmetic", json_number(limit.conflicts)},
-              {"registers", limit.registers},
-              {"threads", limit.threads},
-              {"resident_blocks", limit.blocks},
-              {"resident_blocks_limit", json_text(limit.blocks_limit)},
-              {"waves", json_number(limit.waves)},
-              {"least", end_json(limit.least_us, limit.least_limit)},
-              {"most", end_json(limit.most_us, limit.most_limit)},
-              {"measured_conflict", json_number(limit.measured_conflict)}});
-  return out;
+const Fields<ReportLimit>& fields_of(const ReportLimit*) {
+  static const auto fields =
+      Fields<ReportLimit>("limit", "What limits a configuration, estimated from its machine code, never measured.")
+          .add("role", &ReportLimit::role,
+               "`winner`, `default`, `baseline`, `winner, which is the default` or `winner, which is the baseline`.")
+          .add("config", &ReportLimit::config, "The configuration.")
+          .add(
+              "text", [](const ReportLimit& of) { return fmt::format("{}", fmt::join(limit_sentences(of), " ")); },
+              "All of it in sentences, or why there is no estimate.")
+          .add(
+              "missing", [](const ReportLimit& of) { return !of.missing.empty(); }, "There is no estimate.")
+          .add("compiler", estimate_field(&ReportLimit::compiler), "Compiler of the code that is estimated.")
+          .add("measured_compiler", estimate_field(unless_empty(&ReportLimit::measured_compiler)),
+               "Compiler of the code that was measured, if it is another one; else null.")
+          .add("instructions", estimate_field(&ReportLimit::instructions),
+               "Of one round of the hottest loop; 0 without loops.")
+          .add("ffma", estimate_field(&ReportLimit::ffma), "Fused multiply-add instructions among them.")
+          .add("dp4a", estimate_field(&ReportLimit::dp4a), "dp4a instructions among them.")
+          .add("conflicts_per_arithmetic", estimate_field(&ReportLimit::conflicts),
+               "Register bank conflicts for each FFMA and dp4a.")
+          .add("registers", estimate_field(&ReportLimit::registers), "Registers of a thread.")
+          .add("threads", estimate_field(&ReportLimit::threads), "Threads of a block.")
+          .add("resident_blocks", estimate_field(&ReportLimit::blocks), "Blocks on a multiprocessor at a time.")
+          .add("resident_blocks_limit", estimate_field(&ReportLimit::blocks_limit),
+               "`registers`, `shared memory`, `registers and shared memory` or `threads and blocks`.")
+          .add("waves", estimate_field(&ReportLimit::waves),
+               "Blocks of the launch / blocks that the GPU holds at a time.")
+          .add("least", estimate_field([](const ReportLimit& of) {
+                 return LimitEnd{of.least_us, of.least_limit};
+               }),
+               "Bank conflicts cost nothing; lanes share what they read.")
+          .add("most", estimate_field([](const ReportLimit& of) {
+                 return LimitEnd{of.most_us, of.most_limit};
+               }),
+               "A bank conflict costs a clock; lanes share nothing, unless the space states that they do.")
+          .add("measured_conflict", estimate_field(&ReportLimit::measured_conflict),
+               "Cost of a register bank conflict as `pascaline probe` measured it on this device; null: not measured.",
+               "issue slots");
+  return fields;
 }
 
 }  // namespace pascaline

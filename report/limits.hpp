@@ -5,8 +5,6 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json_fwd.hpp>
-
 #include "core/config.hpp"
 #include "core/device/probe.hpp"
 #include "core/problem.hpp"
@@ -69,7 +67,5 @@ using LimitSource = std::function<ReportLimit(const LimitRequest&)>;
 
 /// What holds for all of them, in a sentence or two.
 [[nodiscard]] std::string limit_notice();
-
-[[nodiscard]] nlohmann::ordered_json limit_json(const ReportLimit& limit);
 
 }  // namespace pascaline

@@ -4,163 +4,281 @@
 namespace pascaline {
 namespace {
 
-using ProblemJson = nlohmann::ordered_json;
-
-ProblemJson speedup_json(const ReportSpeedup& speedup) {
-  return {
-      {"value", json_number(speedup.value)}, {"low", json_number(speedup.low)}, {"high", json_number(speedup.high)}};
-}
-
-ProblemJson taken_over_entry(const TakenOver& taken_over) {
-  return {{"device", json_text(taken_over.device)},
-          {"problem", json_text(taken_over.measured)},
-          {"trials", taken_over.trials},
-          {"winner", taken_over.winner},
-          {"text", json_text(text_of(taken_over))}};
-}
-
-ProblemJson search_json(const ReportSearch& search) {
-  ProblemJson object{{"session", search.session},
-                     {"searcher", json_text(search.searcher)},
-                     {"seed", search.seed},
-                     {"trials", search.trials},
-                     {"elapsed_s", json_coarse(search.elapsed_s)},
-                     {"best_us", json_coarse(search.best_us)},
-                     {"total", search.total}};
-  if (!search.taken_over.empty()) {
-    object["other_devices"] = list_of(search.taken_over, taken_over_entry);
-  }
-  return object;
-}
-
-ProblemJson parameter_json(const ReportParameter& parameter) {
-  ProblemJson object{{"name", json_text(parameter.name)},
-                     {"values", list_of(parameter.values, json_value)},
-                     {"trials", parameter.trials},
-                     {"ok", parameter.ok},
-                     {"best_us", json_coarse(parameter.best_us)},
-                     {"median_us", json_coarse(parameter.median_us)},
-                     {"effect", json_coarse(parameter.effect)}};
-  if (parameter.values_more > 0) {
-    object["values_more"] = parameter.values_more;
-  }
-  return object;
-}
-
-ProblemJson heat_json(const ReportHeat& heat) {
-  const auto pair_json = [](const ReportHeatPair& pair) -> ProblemJson {
-    const auto row_json = [](const std::vector<std::optional<double>>& row) { return json_coarse(row); };
-    return {{"x", pair.x}, {"y", pair.y}, {"best_us", list_of(pair.best_us, row_json)}};
+// A number of the machine code; null where nothing is known of the code, as on the emulated device: code always has
+// registers and instructions.
+auto code_figure(int Resources::*value, int Resources::*of_any_code) {
+  return [value, of_any_code](const ReportConfiguration& shown) {
+    const Resources& resources = shown.trial.resources;
+    return resources.*of_any_code > 0 ? std::optional(resources.*value) : std::nullopt;
   };
-  return {{"parameters", list_of(heat.parameters, json_text)}, {"pairs", list_of(heat.pairs, pair_json)}};
 }
 
-ProblemJson time_field(const std::optional<TimeSummary>& time, double TimeSummary::*member) {
-  return time ? json_number((*time).*member) : ProblemJson();
-}
-
-// Code always has registers and instructions: without any nothing is known of it, as on the emulated device.
-template <typename Figure>
-ProblemJson figure(Figure value, Figure of_any_code) {
-  return of_any_code > 0 ? ProblemJson(value) : ProblemJson();
-}
-
-ProblemJson configuration_json(const ReportConfiguration& shown) {
-  const Trial& trial = shown.trial;
-  const Resources& resources = trial.resources;
-  const auto value_json = [](const std::optional<Value>& value) { return value ? json_value(*value) : ProblemJson(); };
-  return {{"trial", shown.trial_id},
-          {"values", list_of(shown.values, value_json)},
-          {"status", name_of(trial.status)},
-          {"stage", name_of(trial.stage)},
-          {"default", trial.is_default},
-          {"best", shown.best},
-          {"median_us", time_field(trial.time, &TimeSummary::median_us)},
-          {"low_us", time_field(trial.time, &TimeSummary::low_us)},
-          {"high_us", time_field(trial.time, &TimeSummary::high_us)},
-          {"samples_counted", trial.time ? ProblemJson(trial.time->count) : ProblemJson()},
-          {"registers", figure(resources.registers, resources.registers)},
-          {"shared_bytes", resources.static_shared_bytes},
-          {"local_bytes", figure(resources.local_bytes, resources.registers)},
-          {"local_loads", figure(resources.local_loads, resources.instructions)},
-          {"local_stores", figure(resources.local_stores, resources.instructions)},
-          {"instructions", figure(resources.instructions, resources.instructions)},
-          {"ffma", figure(resources.ffma, resources.instructions)},
-          {"occupancy", trial.occupancy > 0 ? json_coarse(trial.occupancy) : ProblemJson()},
-          {"temperature_c", json_coarse(shown.temperature_c)},
-          {"sm_clock_mhz", json_coarse(shown.sm_clock_mhz)},
-          {"power_w", json_coarse(shown.power_w)},
-          {"energy_mj", json_number(trial.energy_mj)},
-          {"max_error", json_number(trial.max_error)},
-          {"reason", json_text(trial.reason)},
-          {"session", shown.session},
-          {"samples_us", shown.samples_us.empty() ? ProblemJson() : json_coarse(shown.samples_us)}};
-}
-
-ProblemJson configurations_json(const ReportProblem& problem) {
-  const auto name = [](const ReportParameter& parameter) { return json_text(parameter.name); };
-  return {{"shown", problem.configurations.size()},
-          {"of", problem.counts.trials + problem.counts.finals},
-          {"columns", list_of(problem.parameters, name)},
-          {"rows", list_of(problem.configurations, configuration_json)}};
-}
-
-ProblemJson pareto_json(const ParetoProblem& pareto) {
-  const auto point_json = [](const ParetoPoint& point) {
-    return ProblemJson{{"trial", point.trial_id},
-                       {"config", json_config(point.config)},
-                       {"median_us", json_number(point.median_us)},
-                       {"energy_mj", json_number(point.energy_mj)},
-                       {"default", point.is_default},
-                       {"front", point.on_front}};
+template <typename Value>
+auto time_part(Value TimeSummary::*part) {
+  return [part](const ReportConfiguration& shown) {
+    return shown.trial.time ? std::optional((*shown.trial.time).*part) : std::nullopt;
   };
-  return {{"summary", pareto_sentence(pareto)},
-          {"time_winner", or_null(pareto.time_winner)},
-          {"energy_winner", or_null(pareto.energy_winner)},
-          {"edp_winner", or_null(pareto.edp_winner)},
-          {"points", list_of(pareto.points, point_json)}};
+}
+
+struct ShownConfigurations {
+  const ReportProblem* problem = nullptr;
+};
+
+const Fields<ShownConfigurations>& fields_of(const ShownConfigurations*) {
+  static const auto fields =
+      Fields<ShownConfigurations>("configurations", "Some of the problem's trials.")
+          .add(
+              "shown", [](const ShownConfigurations& of) { return of.problem->configurations.size(); },
+              "Number of rows.")
+          .add(
+              "of", [](const ShownConfigurations& of) { return of.problem->counts.trials + of.problem->counts.finals; },
+              "Number of its trials and measurements in finals.")
+          .add(
+              "columns",
+              [](const ShownConfigurations& of) {
+                std::vector<std::string> names;
+                std::ranges::transform(of.problem->parameters, std::back_inserter(names), &ReportParameter::name);
+                return names;
+              },
+              "Names of the parameters.")
+          .add(
+              "rows", [](const ShownConfigurations& of) { return of.problem->configurations; },
+              "The best, the defaults, finalists, the fastest, an even spread of the rest, and failures of each kind.");
+  return fields;
 }
 
 }  // namespace
 
-nlohmann::ordered_json problem_json(const ReportProblem& problem) {
-  ProblemJson object{
-      {"id", problem.id},
-      {"text", json_text(problem.problem.text())},
-      {"dimensions", numbers_object(problem.problem.dimensions)},
-      {"types", types_object(problem.problem.types)},
-      {"count", json_number(problem.count)},
-      {"flops", json_number(problem.flops)},
-      {"bytes", json_number(problem.bytes)},
-      {"default", json_time(problem.baseline)},
-      {"baseline_config", problem.baseline_config ? json_config(*problem.baseline_config) : ProblemJson()},
-      {"baseline_why",
-       problem.baseline_config ? ProblemJson(json_text(default_fate(problem.baseline_why))) : ProblemJson()},
-      {"best", json_time(problem.best)},
-      {"best_config", problem.best_config ? json_config(*problem.best_config) : ProblemJson()},
-      {"best_trial", or_null(problem.best_trial)},
-      {"speedup", problem.speedup ? speedup_json(*problem.speedup) : ProblemJson()},
-      {"decided", problem.decided},
-      {"from_search", problem.from_search},
-      {"confidence", json_number(problem.confidence)},
-      {"gflops", json_number(problem.gflops)},
-      {"gbs", json_number(problem.gbs)},
-      {"roofline_us", json_number(problem.roofline_us)},
-      {"roofline_share", json_number(problem.roofline_share)},
-      {"energy_mj", json_number(problem.energy_mj)},
-      {"statuses", statuses_json(problem.statuses, false)}};
-  object.update(counts_json(problem.counts));
-  object["searches"] = list_of(problem.searches, search_json);
-  object["parameters"] = list_of(problem.parameters, parameter_json);
-  object["heat"] = problem.heat ? heat_json(*problem.heat) : ProblemJson();
-  object["configurations"] = configurations_json(problem);
-  if (problem.pareto) {
-    object["pareto"] = pareto_json(*problem.pareto);
-  }
-  if (!problem.limits.empty()) {
-    object["limits"] = list_of(problem.limits, limit_json);
-  }
-  return object;
+const Fields<TimeSummary>& fields_of(const TimeSummary*) {
+  static const auto fields = Fields<TimeSummary>("time", "Median of the times of launches.")
+                                 .add("median_us", &TimeSummary::median_us, "Median time of a launch.", "µs")
+                                 .add("low_us", &TimeSummary::low_us, "Lower end of the median's 95 % interval.", "µs")
+                                 .add("high_us", &TimeSummary::high_us, "Upper end of that interval.", "µs")
+                                 .add("count", &TimeSummary::count, "Launches counted.");
+  return fields;
+}
+
+const Fields<ReportSpeedup>& fields_of(const ReportSpeedup*) {
+  static const auto fields =
+      Fields<ReportSpeedup>("speedup", "Time of the default / time of the best.")
+          .add("value", &ReportSpeedup::value, "Ratio of the medians.")
+          .add("low", &ReportSpeedup::low, "Lower end of the interval that the medians' intervals allow.")
+          .add("high", &ReportSpeedup::high, "Upper end of that interval.");
+  return fields;
+}
+
+const Fields<TakenOver>& fields_of(const TakenOver*) {
+  static const auto fields =
+      Fields<TakenOver>("other_device", "Measurements of another device that a search began with.")
+          .add("device", &TakenOver::device, "Name of that device.")
+          .add("problem", &TakenOver::measured, "Problem of those trials: this one or one near it.")
+          .add("trials", &TakenOver::trials, "Usable trials that the search's expectation began with; 0: none.")
+          .add("winner", &TakenOver::winner, "That device's winner was among the first configurations proposed.")
+          .add(
+              "text", [](const TakenOver& of) { return text_of(of); }, "The same in words, as the end of a sentence.");
+  return fields;
+}
+
+const Fields<ReportSearch>& fields_of(const ReportSearch*) {
+  static const auto fields =
+      Fields<ReportSearch>("search", "Best time so far in one session.")
+          .add("session", &ReportSearch::session, "Row of the session.")
+          .add("searcher", &ReportSearch::searcher, "Name of the searcher.")
+          .add("seed", &ReportSearch::seed, "Seed of the searcher.")
+          .add("trials", &ReportSearch::trials,
+               "Numbers, from 1, of the session's trials at which the best time fell, and of the last; at most 200.")
+          .add("elapsed_s", coarse(&ReportSearch::elapsed_s),
+               "From the start of the first trial to the end of each of these; null: unknown.", "s")
+          .add("best_us", coarse(&ReportSearch::best_us), "Best time after each of these.", "µs")
+          .add("total", &ReportSearch::total, "Number of trials, failed ones among them.")
+          .add(
+              "other_devices",
+              [](const ReportSearch& search) {
+                return IfPresent<std::vector<TakenOver>>{search.taken_over.empty() ? std::nullopt
+                                                                                   : std::optional(search.taken_over)};
+              },
+              "Measurements of other devices that the search began with.");
+  return fields;
+}
+
+const Fields<ReportParameter>& fields_of(const ReportParameter*) {
+  static const auto fields =
+      Fields<ReportParameter>("parameter", "Times by value of a parameter, of trials of searches.")
+          .add("name", &ReportParameter::name, "Name of the parameter.")
+          .add(
+              "values", &ReportParameter::values,
+              "Values that were tried, ascending, numbers before texts, at most 64; the other lists follow this order.")
+          .add("trials", &ReportParameter::trials, "Trials with each value.")
+          .add("ok", &ReportParameter::ok, "Usable ones among them.")
+          .add("best_us", coarse(&ReportParameter::best_us), "Best of their medians.", "µs")
+          .add("median_us", coarse(&ReportParameter::median_us), "Median of their medians.", "µs")
+          .add("effect", coarse(&ReportParameter::effect), "Largest / smallest `best_us`; null with fewer than two.")
+          .add(
+              "values_more",
+              [](const ReportParameter& parameter) {
+                return IfPresent<std::size_t>{parameter.values_more == 0 ? std::nullopt
+                                                                         : std::optional(parameter.values_more)};
+              },
+              "Values left out, evenly.");
+  return fields;
+}
+
+const Fields<ReportHeatPair>& fields_of(const ReportHeatPair*) {
+  static const auto fields = Fields<ReportHeatPair>("heat_pair", "Best times by the values of two parameters.")
+                                 .add("x", &ReportHeatPair::x, "Index of a parameter in `parameters`.")
+                                 .add("y", &ReportHeatPair::y, "Index of the other.")
+                                 .add("best_us", coarse(&ReportHeatPair::best_us),
+                                      "A list for each value of y, in it one for each of x.", "µs");
+  return fields;
+}
+
+const Fields<ReportHeat>& fields_of(const ReportHeat*) {
+  static const auto fields =
+      Fields<ReportHeat>("heat", "Times by pairs of parameters.")
+          .add("parameters", &ReportHeat::parameters, "Those of the largest effect, the largest first.")
+          .add("pairs", &ReportHeat::pairs, "Pairs of them.");
+  return fields;
+}
+
+const Fields<ReportConfiguration>& fields_of(const ReportConfiguration*) {
+  const auto trial = [](auto member) { return [member](const ReportConfiguration& of) { return of.trial.*member; }; };
+  static const auto fields =
+      Fields<ReportConfiguration>("configuration", "A trial.")
+          .add("trial", &ReportConfiguration::trial_id, "Row in the database.")
+          .add("values", &ReportConfiguration::values, "In the order of `columns`; null: it has no such parameter.")
+          .add("status", trial(&Trial::status), "How it ended.")
+          .add("stage", trial(&Trial::stage), "Stage of the sweep.")
+          .add("default", trial(&Trial::is_default), "It is the default configuration.")
+          .add("best", &ReportConfiguration::best, "It is the best.")
+          .add("median_us", time_part(&TimeSummary::median_us), "Median time of a launch.", "µs")
+          .add("low_us", time_part(&TimeSummary::low_us), "Lower end of the median's 95 % interval.", "µs")
+          .add("high_us", time_part(&TimeSummary::high_us), "Upper end of that interval.", "µs")
+          .add("samples_counted", time_part(&TimeSummary::count), "Launches counted.")
+          .add("registers", code_figure(&Resources::registers, &Resources::registers),
+               "Registers of a thread; null: unknown.")
+          .add(
+              "shared_bytes", [](const ReportConfiguration& of) { return of.trial.resources.static_shared_bytes; },
+              "Static shared memory of a block.", "bytes")
+          .add("local_bytes", code_figure(&Resources::local_bytes, &Resources::registers), "Stack of a thread.",
+               "bytes")
+          .add("local_loads", code_figure(&Resources::local_loads, &Resources::instructions),
+               "Load instructions from local memory.")
+          .add("local_stores", code_figure(&Resources::local_stores, &Resources::instructions),
+               "Store instructions to local memory.")
+          .add("instructions", code_figure(&Resources::instructions, &Resources::instructions), "Machine instructions.")
+          .add("ffma", code_figure(&Resources::ffma, &Resources::instructions),
+               "Fused multiply-add instructions among them.")
+          .add(
+              "occupancy",
+              [](const ReportConfiguration& of) {
+                return of.trial.occupancy > 0 ? std::optional(Coarse{of.trial.occupancy}) : std::nullopt;
+              },
+              "Resident warps / the maximum of a multiprocessor; null: unknown.")
+          .add("temperature_c", coarse(&ReportConfiguration::temperature_c), "Mean over the counted samples.", "°C")
+          .add("sm_clock_mhz", coarse(&ReportConfiguration::sm_clock_mhz), "Mean over the counted samples.", "MHz")
+          .add("power_w", coarse(&ReportConfiguration::power_w), "Mean over the counted samples.", "W")
+          .add("energy_mj", trial(&Trial::energy_mj), "Energy of a launch.", "mJ")
+          .add(
+              "max_error", trial(&Trial::max_error),
+              "Largest [relative error](../search_spaces.md#tolerance) of the verification; null also where the result "
+              "contained NaN.")
+          .add("reason", trial(&Trial::reason), "Why it is not `ok`, or a note.")
+          .add("session", &ReportConfiguration::session, "Row of the session.")
+          .add(
+              "samples_us",
+              [](const ReportConfiguration& of) {
+                return of.samples_us.empty() ? std::nullopt : std::optional(coarse(of.samples_us));
+              },
+              "Some of its counted samples in the order taken, times its clock scale.", "µs");
+  return fields;
+}
+
+const Fields<ParetoPoint>& fields_of(const ParetoPoint*) {
+  static const auto fields =
+      Fields<ParetoPoint>("pareto_point", "A configuration whose time and energy are both known.")
+          .add("trial", &ParetoPoint::trial_id, "Row in the database.")
+          .add("config", &ParetoPoint::config, "The configuration.")
+          .add("median_us", &ParetoPoint::median_us, "Median time of a launch.", "µs")
+          .add("energy_mj", &ParetoPoint::energy_mj, "Energy of a launch.", "mJ")
+          .add("default", &ParetoPoint::is_default, "It is the default configuration.")
+          .add("front", &ParetoPoint::on_front, "No other one is better in both.");
+  return fields;
+}
+
+const Fields<ParetoProblem>& fields_of(const ParetoProblem*) {
+  static const auto fields =
+      Fields<ParetoProblem>("pareto", "Time and energy of a problem's configurations.")
+          .add("summary", pareto_sentence, "A sentence on what the winner by energy saves and costs.")
+          .add("time_winner", &ParetoProblem::time_winner, "Trial of the winner by time; null: none of the points.")
+          .add("energy_winner", &ParetoProblem::energy_winner, "The same by energy.")
+          .add("edp_winner", &ParetoProblem::edp_winner, "The same by energy times time.")
+          .add("points", &ParetoProblem::points, "Two or more, the fastest first.");
+  return fields;
+}
+
+const Fields<ReportProblem>& fields_of(const ReportProblem*) {
+  static const auto fields =
+      Fields<ReportProblem>("problem", "One problem on one device under one toolkit with one version of its kernel.")
+          .add("id", &ReportProblem::id, "Unique in the document.")
+          .add(
+              "text", [](const ReportProblem& of) { return of.problem.text(); },
+              "Kernel, dimensions and element types.")
+          .add(
+              "dimensions", [](const ReportProblem& of) { return ByName<std::int64_t>{of.problem.dimensions}; },
+              "Values of its dimensions.")
+          .add(
+              "types", [](const ReportProblem& of) { return names_of(of.problem.types); }, "Its element types.")
+          .add("count", &ReportProblem::count,
+               "Calls in the workload over its phases and the values of their symbols; null: not in it.")
+          .add("flops", &ReportProblem::flops, "Operations of a launch.")
+          .add("bytes", &ReportProblem::bytes, "Memory traffic of a launch.", "bytes")
+          .add("default", &ReportProblem::baseline, "Time of the default, or of `baseline_config`.")
+          .add("baseline_config", &ReportProblem::baseline_config,
+               "Usable configuration nearest to the default, where that is not usable; null if it is.")
+          .add(
+              "baseline_why",
+              [](const ReportProblem& of) {
+                return of.baseline_config ? std::optional(default_fate(of.baseline_why)) : std::nullopt;
+              },
+              "What became of the default then; null without `baseline_config`.")
+          .add("best", &ReportProblem::best, "Best time.")
+          .add("best_config", &ReportProblem::best_config, "Its configuration.")
+          .add("best_trial", &ReportProblem::best_trial, "Its row in the database.")
+          .add("speedup", &ReportProblem::speedup, "Null where a time is missing.")
+          .add("decided", &ReportProblem::decided,
+               "It has a winner; else the fastest trial and the latest default stand for it.")
+          .add("from_search", &ReportProblem::from_search,
+               "The winner is from the search's trials, as no time was left for finals.")
+          .add(
+              "confidence", &ReportProblem::confidence,
+              "Probability that the best is not slower than the default; null if it is undecided or the default has no "
+              "time.")
+          .add("gflops", &ReportProblem::gflops, "Rate of the best.", "10⁹ operations/s")
+          .add("gbs", &ReportProblem::gbs, "Rate of the best.", "10⁹ bytes/s")
+          .add("roofline_us", &ReportProblem::roofline_us,
+               "Shortest time that peak arithmetic and memory bandwidth allow, the longer of both.", "µs")
+          .add("roofline_share", &ReportProblem::roofline_share,
+               "`roofline_us` / the best median; above 1 where data is in cache.")
+          .add("energy_mj", &ReportProblem::energy_mj, "Energy of a launch of the best.", "mJ")
+          .add(
+              "statuses", [](const ReportProblem& of) { return by_status(of.statuses, false); },
+              "Trials of searches by status, those that occur.")
+          .add_counts(&ReportProblem::counts)
+          .add("searches", &ReportProblem::searches, "One for each session.")
+          .add("parameters", &ReportProblem::parameters, "In the order of the search space.")
+          .add("heat", &ReportProblem::heat, "Null with fewer than two parameters that have an effect.")
+          .add(
+              "configurations", [](const ReportProblem& of) { return ShownConfigurations{&of}; }, "Some of its trials.")
+          .add(
+              "pareto", [](const ReportProblem& of) { return IfPresent<ParetoProblem>{of.pareto}; },
+              "Where two configurations or more have both time and energy.")
+          .add(
+              "limits",
+              [](const ReportProblem& of) {
+                return IfPresent<std::vector<ReportLimit>>{of.limits.empty() ? std::nullopt : std::optional(of.limits)};
+              },
+              "Of the winner and the default, for code of sm_50 to sm_62 of current sources where it was asked for.");
+  return fields;
 }
 
 }  // namespace pascaline

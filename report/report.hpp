@@ -32,8 +32,12 @@ struct Comparison;  // report/comparison.hpp
 [[nodiscard]] std::string markdown_report(const Store& store, const ReportOptions& options = {},
                                           const Comparison* comparison = nullptr);
 
-/// One line a trial as RFC 4180 has it, after a line of column names; docs/report.md describes the columns. Throws
-/// StoreError.
+struct FieldText;  // report/fields.hpp
+
+/// The columns of `csv_report` in their order.
+[[nodiscard]] std::vector<FieldText> csv_columns();
+
+/// One line a trial as RFC 4180 has it, after a line of column names. Throws StoreError.
 [[nodiscard]] std::string csv_report(const Store& store, const ReportOptions& options = {});
 
 }  // namespace pascaline

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <vector>
@@ -75,10 +76,9 @@ Json known_figure(Figure figure) {
 Json median(const std::optional<TimeSummary>& time) { return time ? Json(time->median_us) : Json(); }
 
 Table sessions_table(const Store& store, const ShowOptions& options) {
-  Table table{{"id", "started", "finished", "state", "device", "toolkit", "searcher", "seed", "trials", "usable",
-               "dropped", "duplicates", "finals", "uuid", "imported_from"},
-              {},
-              "no sessions"};
+  Table table{{"id", "started", "finished", "state", "device", "toolkit", "searcher", "seed"}, {}, "no sessions"};
+  std::ranges::transform(kTrialCounts, std::back_inserter(table.columns), &TrialCount::name);
+  table.columns.insert(table.columns.end(), {"uuid", "imported_from"});
   const std::map<std::int64_t, TrialCounts> counts = counts_by_session(store);
   for (const SessionRow& session : store.sessions()) {
     if (options.filter.session_id && session.id != *options.filter.session_id) {
@@ -91,9 +91,11 @@ Table sessions_table(const Store& store, const ShowOptions& options) {
                           dead ? "died" : session.state, clean_name(session.device.name),
                           clean_name(session.toolkit.compiler + " " + session.toolkit.version + " " +
                                      shown_architecture(session.toolkit.target)),
-                          clean_name(session.searcher), session.seed, of_session.trials, of_session.ok,
-                          of_session.dropped, of_session.duplicates, of_session.finals, clean_name(session.uuid),
-                          session.imported_from.empty() ? Json() : Json(clean_name(session.imported_from))});
+                          clean_name(session.searcher), session.seed});
+    std::vector<Json>& row = table.rows.back();
+    for_each_count(of_session, [&](const TrialCount&, std::int64_t number) { row.emplace_back(number); });
+    row.emplace_back(clean_name(session.uuid));
+    row.emplace_back(session.imported_from.empty() ? Json() : Json(clean_name(session.imported_from)));
   }
   return table;
 }

@@ -142,7 +142,6 @@ nlohmann::json summary_document(const SweepSummary& summary, const SweepOptions&
   nlohmann::json document{{"session", summary.session},
                           {"run", summary.run},
                           {"database", sweep.database.string()},
-                          {"rejected", summary.rejected},
                           {"reused", summary.reused},
                           {"reused_ok", summary.reused_ok},
                           {"problems_done", summary.problems_done},
@@ -165,7 +164,7 @@ nlohmann::json summary_document(const SweepSummary& summary, const SweepOptions&
                           {"trial_time_s", trial_time_json(summary.trial_times)},
                           {"end_reason", summary.end_reason},
                           {"interrupted", summary.interrupted}};
-  for_each_count(summary, [&](const char* name, std::int64_t count) { document[name] = count; });
+  for_each_count(summary, [&](const TrialCount& count, std::int64_t number) { document[count.name] = number; });
   return document;
 }
 

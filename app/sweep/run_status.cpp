@@ -149,7 +149,8 @@ Json status_json(const Store& store, const std::vector<SessionRow>& sessions) {
                     {"state", state_of(session)},
                     {"not_reached", not_reached(session)},
                     {"device", clean_line(session.device.name)}});
-    for_each_count(counts[session.id], [&](const char* name, std::int64_t count) { last.back()[name] = count; });
+    for_each_count(counts[session.id],
+                   [&](const TrialCount& count, std::int64_t number) { last.back()[count.name] = number; });
   }
   return {{"database", database},
           {"running", std::move(running)},

@@ -75,12 +75,9 @@ std::string condition_text(const DeviceProgress& device) {
 
 // Trials, compilers and problems: what changes only when something happens.
 std::string progress_text(const SweepView& view) {
-  std::string trials = fmt::format("{}, {} usable", counted(view.trials, "trial"), view.usable);
-  trials += view.dropped > 0 ? fmt::format(", {} dropped early", view.dropped) : "";
-  trials += view.duplicates > 0 ? ", " + counted(view.duplicates, "duplicate") : "";
-  trials += view.rejected > 0 ? fmt::format(", {} rejected", view.rejected) : "";
   return joined(
-      {trials, view.compile_workers > 0 ? fmt::format("compiling {}/{}", view.compiling, view.compile_workers) : "",
+      {text_of(view),
+       view.compile_workers > 0 ? fmt::format("compiling {}/{}", view.compiling, view.compile_workers) : "",
        view.problems > 0 ? fmt::format("{}/{}", view.problems_done, counted(view.problems, "problem")) : "",
        view.problems_untried > 0 && view.trials > 0 ? fmt::format("{} not started yet", view.problems_untried) : ""},
       " · ");

@@ -130,18 +130,11 @@ function statusText(statuses) {
       .join(', ');
 }
 
-/** "24, 22 usable (10 dropped early as slower), 2 duplicates; 12 measurements in finals". */
+/** "24 trials, 22 usable, 10 dropped early, 2 duplicates, 12 measurements in finals". */
 function countsText(counts) {
-  return count(counts.trials) + ', ' + count(counts.ok) + ' usable' +
-      (counts.dropped ? ' (' + count(counts.dropped) + ' dropped early as slower)' : '') + ', ' +
-      plural(counts.duplicates, 'duplicate') +
-      (counts.finals ? '; ' + plural(counts.finals, 'measurement') + ' in finals' : '');
-}
-
-/** Whether a problem has a winner, only a fastest trial so far, or nothing that worked. */
-function problemState(problem) {
-  if (!problem.best) return 'nothing usable';
-  return problem.decided ? 'decided' : 'undecided';
+  return report.counts.filter((one) => counts[one.name] || one.name === 'trials' || one.name === 'ok')
+      .map((one) => plural(counts[one.name], one.one, one.many))
+      .join(', ');
 }
 
 function inFilter() {

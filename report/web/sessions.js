@@ -39,11 +39,9 @@ function sessionsTable() {
         value: (session) => session.searcher,
         cell: (session) => session.searcher + ', seed ' + session.seed
       },
-      {id: 'trials', title: 'Trials', numeric: true, value: (session) => session.trials},
-      {id: 'usable', title: 'Usable', numeric: true, value: (session) => session.ok},
-      {id: 'dropped', title: 'Dropped early', numeric: true, value: (session) => session.dropped},
-      {id: 'duplicates', title: 'Duplicates', numeric: true, value: (session) => session.duplicates},
-      {id: 'finals', title: 'In finals', numeric: true, value: (session) => session.finals},
+      ...report.counts.map(
+          ({name, title, meaning}) =>
+              ({id: name, title, help: meaning, numeric: true, value: (session) => session[name]})),
       {
         id: 'discarded',
         title: 'Samples discarded',

@@ -12,6 +12,9 @@
 #include <set>
 #include <sstream>
 
+#include "report/document_json.hpp"
+#include "report/fields.hpp"
+#include "report/report.hpp"
 #include "tests/cli/cli_fixture.hpp"
 
 namespace pascaline::testing {
@@ -125,7 +128,7 @@ class CliDocumentationTest : public CliTest {
 };
 
 TEST_F(CliDocumentationTest, ReferenceIsWhatTheProgramSays) {
-  for (const std::string page : {"cli", "kernels"}) {
+  for (const std::string page : {"cli", "kernels", "report"}) {
     std::ifstream file(PASCALINE_TEST_DOCS "/reference/" + page + ".md");
     const std::string written{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
     ProgramSetting elsewhere;  // what is here on one machine only does not belong into the page
@@ -165,6 +168,26 @@ TEST_F(CliDocumentationTest, ReferenceHasEveryKernel) {
     }
   }
   EXPECT_EQ(run({"reference", "nothing"}).exit_code, 2);
+}
+
+TEST_F(CliDocumentationTest, ReferenceHasEveryKeyAndColumnOfAReport) {
+  const std::string page = run({"reference", "report"}).out;
+  for (const FieldTable* table : report_tables()) {
+    EXPECT_NE(page.find("\n### " + table->name() + "\n"), std::string::npos) << table->name();
+    for (const FieldText& field : table->fields()) {
+      EXPECT_TRUE(field.meaning.ends_with('.')) << table->name() << ": " << field.name;
+      EXPECT_NE(page.find("\n| `" + field.name + "` | " + field.type.text + " | " + field.unit + " | "),
+                std::string::npos)
+          << table->name() << ": " << field.name;
+      for (const auto& [ending, unit] : {std::pair("_us", "µs"), std::pair("_ms", "ms"), std::pair("_mj", "mJ"),
+                                         std::pair("_bytes", "bytes"), std::pair("_mhz", "MHz")}) {
+        EXPECT_TRUE(!field.name.ends_with(ending) || field.unit.starts_with(unit)) << field.name << ": " << field.unit;
+      }
+    }
+  }
+  for (const FieldText& column : csv_columns()) {
+    EXPECT_NE(page.find("\n| `" + column.name + "` | " + column.type.text, page.find("## CSV")), std::string::npos);
+  }
 }
 
 TEST_F(CliDocumentationTest, GuidesAreShort) {

@@ -41,7 +41,7 @@ SweepView example_view() {
   SweepView view;
   view.devices = {example_progress()};
   view.trials = 152;
-  view.usable = 140;
+  view.ok = 140;
   view.compiling = 8;
   view.compile_workers = 16;
   view.problems_done = 3;

@@ -1,11 +1,11 @@
 #include <fmt/format.h>
 
-#include <fstream>
 #include <optional>
 #include <sstream>
 #include <type_traits>
 #include <vector>
 
+#include "report/fields.hpp"
 #include "report/report.hpp"
 #include "tests/report/report_fixture.hpp"
 
@@ -53,7 +53,7 @@ TEST_F(CsvTest, EmptyDatabaseHasTheHeaderOnly) {
   const Rows rows = parse(csv_report(store_));
   ASSERT_EQ(rows.size(), 1U);
   EXPECT_EQ(rows[0].front(), "trial_id");
-  EXPECT_EQ(rows[0].back(), "shared_trial_id");
+  EXPECT_EQ(rows[0].back(), "counted_as");
 }
 
 TEST_F(CsvTest, EveryLineHasEveryColumn) {
@@ -116,17 +116,24 @@ TEST_F(CsvTest, NarrowsByDeviceAndKernel) {
   EXPECT_EQ(parse(csv_report(store_, {.device = "Some CPU"})).size(), 1U);
 }
 
-// The documentation lists the columns in order, each at the start of a table line.
-TEST_F(CsvTest, ColumnsAreDocumented) {
-  std::ifstream page(PASCALINE_SOURCE_DIR "/docs/report.md");
-  ASSERT_TRUE(page);
-  std::vector<std::string> documented;
-  for (std::string line; std::getline(page, line);) {
-    if (line.starts_with("| `")) {
-      documented.push_back(line.substr(3, line.find('`', 3) - 3));
-    }
+TEST_F(CsvTest, EveryColumnHasATypeAndAMeaning) {
+  std::vector<std::string> described;
+  for (const FieldText& column : csv_columns()) {
+    EXPECT_FALSE(column.type.text.empty()) << column.name;
+    EXPECT_TRUE(column.meaning.ends_with('.')) << column.name;
+    described.push_back(column.name);
   }
-  EXPECT_EQ(documented, parse(csv_report(store_)).at(0));
+  EXPECT_EQ(described, parse(csv_report(store_)).at(0));
+}
+
+TEST_F(CsvTest, CountsAddUpToThoseOfTheReport) {
+  store_.add_trial(session_, context_, timed(1, 100));
+  store_.add_trial(session_, context_, finalist(1, 99));
+  store_.add_trial(session_, context_, failed_trial(5, TrialStatus::crashed, "it crashed"));
+  const Rows rows = parse(csv_report(store_));
+  EXPECT_EQ(cell(rows, 1, "counted_as"), "trials ok");
+  EXPECT_EQ(cell(rows, 2, "counted_as"), "finals");
+  EXPECT_TRUE(cell(rows, 3, "counted_as").starts_with("trials"));
 }
 
 }  // namespace

@@ -51,7 +51,7 @@ class Figures(unittest.TestCase):
         self.connection = sqlite3.connect(f"file:{database}?mode=ro", uri=True)
         self.addCleanup(self.connection.close)
         self.document = report(database, workload)
-        schema = json.loads((ROOT / "docs/report.schema.json").read_text(encoding="utf-8"))
+        schema = json.loads(run("reference", "report.schema").stdout)
         jsonschema.Draft202012Validator(schema).validate(self.document)
         self.check_contexts()
         for context in self.document["contexts"]:

@@ -23,9 +23,7 @@ TEST_F(MarkdownTest, WinnerShowsTimesSpeedupRatesAndConfidence) {
   store_.set_winner(context_, winner, TimeSummary{200, 180, 220, 30}, 0.987);
   const std::string report = markdown_report(store_);
   EXPECT_HOLDS(report, "## NVIDIA GeForce GTX 1080 Ti (compute capability 6.1, 28 SMs), nvrtc 12.9 for sm_61");
-  EXPECT_HOLDS(
-      report,
-      "2023-11-14 22:13 UTC to 2023-11-14 22:13 UTC: 2 trials (2 usable, 0 duplicates), 1 measurement in finals.");
+  EXPECT_HOLDS(report, "2023-11-14 22:13 UTC to 2023-11-14 22:13 UTC: 2 trials, 2 usable, 1 measurement in finals.");
   EXPECT_HOLDS(report, "### matmul (source source-a)");
   EXPECT_HOLDS(report,
                "| matmul M=512 N=2048 K=1024 STORAGE=float16 | 200 | 100 | 2.00× (1.64–2.44) | 20000 | 4000 | 98.7 % | "
@@ -134,7 +132,7 @@ TEST_F(MarkdownTest, FailuresAloneAreGroupedAndCapped) {
     store_.add_trial(session_, context_, failed_trial(i, TrialStatus::rejected, "rule " + std::to_string(i)));
   }
   const std::string report = markdown_report(store_);
-  EXPECT_HOLDS(report, ": 17 trials (0 usable, 0 duplicates); ");
+  EXPECT_HOLDS(report, ": 17 trials, 0 usable");
   EXPECT_HOLDS(report, "12 rejected, 5 compile_failed.");
   EXPECT_HOLDS(report, "No configuration ran correctly");
   EXPECT_HOLDS(report, "| 5 | compile_failed | too many \\| registers |\n| 1 | rejected | rule 0 |");
@@ -246,13 +244,13 @@ TEST_F(MarkdownTest, OneSessionHasItsTrialsAndFinalsOnly) {
   store_.set_winner(context_, store_.add_trial(session_, context_, finalist(16, 90)), TimeSummary{180, 170, 190, 30},
                     0.9);
   const std::string later = markdown_report(store_, {.sessions = {session_}});
-  EXPECT_HOLDS(later, ": 0 trials (0 usable, 0 duplicates), 1 measurement in finals.");
+  EXPECT_HOLDS(later, ": 0 trials, 0 usable, 1 measurement in finals.");
   EXPECT_HOLDS(later, "| 180 | 90 | 2.00×");
   const std::string earlier = markdown_report(store_, {.sessions = {first}});
-  EXPECT_HOLDS(earlier, ": 1 trial (1 usable, 0 duplicates), 2 measurements in finals.");
+  EXPECT_HOLDS(earlier, ": 1 trial, 1 usable, 2 measurements in finals.");
   EXPECT_HOLDS(earlier, "| 190 | 95 | 2.00×");
   EXPECT_HOLDS(earlier, "| decided again later | LAYOUT=row SCALE=0.5 TILE=8 UNROLL=1 |");
-  EXPECT_HOLDS(markdown_report(store_, {.sessions = {first, session_}}), "1 trial (1 usable, 0 duplicates), 3 measure");
+  EXPECT_HOLDS(markdown_report(store_, {.sessions = {first, session_}}), "1 trial, 1 usable, 3 measure");
   EXPECT_HOLDS(markdown_report(store_, {.sessions = {99}}), "no trials of that kernel, device or session");
   EXPECT_EQ(count_of(csv_report(store_, {.sessions = {first}}), "\r\n"), 4U);
 }
@@ -313,7 +311,7 @@ TEST_F(MarkdownTest, TheTimeOfTrialsIsBrokenDownBySession) {
   trial.reason = std::string(kDroppedReason) + "3 samples: slower than the best so far";
   store_.add_trial(session_, context_, trial);
   const std::string report = markdown_report(store_);
-  EXPECT_HOLDS(report, "3 trials (3 usable, 1 of them dropped early as slower, 0 duplicates).");
+  EXPECT_HOLDS(report, "3 trials, 3 usable, 1 dropped early.");
   EXPECT_HOLDS(report,
                "| Session | Began | Ran | Dropped early | Device time | Per trial | load | inputs | check | warm up | "
                "evict | sample | wait | other |\n|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n");

@@ -37,7 +37,7 @@ TEST_F(ShowTest, SessionsTellWhichRun) {
   store_.add_trial(session_, context_, failed_trial(5, TrialStatus::crashed, "it crashed"));
   const auto counted = show_json(store_, {.what = ShowWhat::sessions})[1];
   EXPECT_EQ(counted["trials"], 4);
-  EXPECT_EQ(counted["usable"], 3);
+  EXPECT_EQ(counted["ok"], 3);
   EXPECT_EQ(counted["dropped"], 1);
   EXPECT_EQ(counted["duplicates"], 1);
   EXPECT_EQ(counted["finals"], 1);

@@ -128,7 +128,6 @@ struct PhaseTime {
 struct SweepSummary : TrialCounts {
   std::int64_t session = 0;  ///< of the first device
   std::string run;           ///< uuid
-  int rejected = 0;          ///< trials that did not need the device
   int reused = 0;            ///< configurations known from earlier runs under the same key
   int reused_ok = 0;         ///< usable ones among them
   int problems_done = 0;

@@ -290,7 +290,6 @@ void SweepRun::count_earlier_trials() {
     store_.for_each_trial(filter, [&](const StoredTrial& stored) {
       if (stored.trial.stage == TrialStage::search) {
         summary_.add(stored.trial);
-        summary_.rejected += stored.trial.status == TrialStatus::rejected ? 1 : 0;
         of_gone_compilers[stored.toolkit.compiler + " " + stored.toolkit.version] += has_compiler(stored) ? 0 : 1;
       }
     });

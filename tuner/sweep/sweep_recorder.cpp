@@ -19,7 +19,6 @@ void SweepRecorder::store_trial(SweepTask& task, const Trial& trial, const std::
     task.agreement.add(id, trial.status, agrees_with);
   }
   summary_.add(trial);
-  summary_.rejected += trial.status == TrialStatus::rejected ? 1 : 0;
   const bool had_hope = task.search.hopeless().empty();
   const std::vector<ProblemSearch::ResolvedTrial> same = task.search.observe(trial, id, run_key);
   if (had_hope && !task.search.hopeless().empty()) {

@@ -406,11 +406,7 @@ SweepView SweepRun::view(bool last) const {
   for (const ScheduledDevice& scheduled : devices_) {
     view.devices.push_back(scheduled.scheduler->view());
   }
-  view.trials = summary_.trials;
-  view.usable = summary_.ok;
-  view.duplicates = summary_.duplicates;
-  view.dropped = summary_.dropped;
-  view.rejected = summary_.rejected;
+  static_cast<TrialCounts&>(view) = summary_;
   for (const auto& plan : plans_) {
     view.compiling += plan->pool().busy();
     view.compile_workers += plan->pool().workers();

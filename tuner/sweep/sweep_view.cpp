@@ -109,11 +109,6 @@ void from_json(const Json& json, DeviceProgress& device) {
 
 void to_json(Json& json, const SweepView& sweep) {
   json = {{"devices", sweep.devices},
-          {"trials", sweep.trials},
-          {"usable", sweep.usable},
-          {"duplicates", sweep.duplicates},
-          {"dropped", sweep.dropped},
-          {"rejected", sweep.rejected},
           {"compiling", sweep.compiling},
           {"compile_workers", sweep.compile_workers},
           {"problems_done", sweep.problems_done},
@@ -124,6 +119,7 @@ void to_json(Json& json, const SweepView& sweep) {
           {"elapsed_s", number(sweep.elapsed_s)},
           {"eta_s", number(sweep.eta_s)},
           {"budget_left_s", number(sweep.budget_left_s)}};
+  for_each_count(sweep, [&](const TrialCount& count, std::int64_t number_of) { json[count.name] = number_of; });
 }
 
 void from_json(const Json& json, SweepView& sweep) {
@@ -135,11 +131,7 @@ void from_json(const Json& json, SweepView& sweep) {
   if (devices != json.end() && devices->is_array()) {
     sweep.devices = devices->get<std::vector<DeviceProgress>>();
   }
-  read(json, "trials", sweep.trials);
-  read(json, "usable", sweep.usable);
-  read(json, "duplicates", sweep.duplicates);
-  read(json, "dropped", sweep.dropped);
-  read(json, "rejected", sweep.rejected);
+  for_each_count(sweep, [&](const TrialCount& count, std::int64_t& number_of) { read(json, count.name, number_of); });
   read(json, "compiling", sweep.compiling);
   read(json, "compile_workers", sweep.compile_workers);
   read(json, "problems_done", sweep.problems_done);

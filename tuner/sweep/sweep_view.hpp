@@ -7,6 +7,8 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "core/trial_counts.hpp"
+
 namespace pascaline {
 
 /// What one device of a running sweep is doing.
@@ -33,13 +35,8 @@ struct DeviceProgress {
 };
 
 /// A running sweep as people look at it.
-struct SweepView {
+struct SweepView : TrialCounts {
   std::vector<DeviceProgress> devices{};
-  std::int64_t trials = 0;  ///< this and those that follow as in TrialCounts
-  std::int64_t usable = 0;
-  std::int64_t duplicates = 0;
-  std::int64_t dropped = 0;
-  int rejected = 0;
   std::size_t compiling = 0;  ///< compile workers at work
   std::size_t compile_workers = 0;
   std::size_t problems_done = 0;

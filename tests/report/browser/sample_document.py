@@ -1,4 +1,4 @@
-"""Report documents for the browser tests, after the contract of docs/report.schema.json: one with everything, in plain
+"""Report documents for the browser tests, as docs/reference/report.md describes them: one with everything, in plain
 names or with markup in every text, and the poor ones. Numbers are made by a seeded generator, so each run is alike."""
 
 import math
@@ -6,7 +6,15 @@ import random
 
 
 def counts(trials, dropped=0, finals=0):
-    return {"trials": trials, "ok": max(0, trials - 264), "dropped": dropped, "duplicates": trials // 10, "finals": finals}
+    return {"trials": trials, "ok": max(0, trials - 264), "dropped": dropped, "duplicates": trials // 10,
+            "rejected": 0, "finals": finals}
+
+
+COUNTS = [{"name": name, "title": title, "one": one, "many": many, "meaning": f"{title}."} for name, title, one, many in [
+    ("trials", "Trials", "trial", "trials"), ("ok", "Usable", "usable", "usable"),
+    ("dropped", "Dropped early", "dropped early", "dropped early"),
+    ("duplicates", "Duplicates", "duplicate", "duplicates"), ("rejected", "Rejected", "rejected", "rejected"),
+    ("finals", "In finals", "measurement in finals", "measurements in finals")]]
 
 
 STATUSES = ["ok", "rejected", "compile_failed", "launch_failed", "wrong_result", "timed_out", "crashed"]
@@ -22,7 +30,7 @@ def empty(**changes):
     document = {
         "format": "pascaline-report", "version": 1, "title": "Pascaline tuning report", "generated_unix_ms": START,
         "program_version": "0.1.0", "database": {"file": "tuned.db", **counts(0), "sessions": 0},
-        "kernel_filter": None, "device_filter": None, "live": False, "contexts": [], "compilers": [], "devices": [], "sessions": [], "comparison": None}
+        "kernel_filter": None, "device_filter": None, "live": False, "counts": COUNTS, "contexts": [], "compilers": [], "devices": [], "sessions": [], "comparison": None}
     document.update(changes)
     return document
 
