@@ -26,7 +26,7 @@ struct TrialCounts {
   friend bool operator==(const TrialCounts&, const TrialCounts&) = default;
 };
 
-/// What decides as what a trial counts.
+/// Decides which counts include a trial.
 struct TrialKind {
   TrialStage stage = TrialStage::search;
   TrialStatus status = TrialStatus::ok;

@@ -40,7 +40,7 @@ struct FieldText {
   std::string meaning;  ///< a sentence
 };
 
-/// What the page and the schema state about one object.
+/// An object, as the page and the schema state it.
 class FieldTable {
  public:
   [[nodiscard]] const std::string& name() const { return name_; }

@@ -65,7 +65,7 @@ const Fields<LimitEnd>& fields_of(const LimitEnd*) {
   return fields;
 }
 
-// A value of an estimate; absent where there is no estimate.
+// A value of an estimate; absent where the estimate is missing.
 template <typename Get>
 auto estimate_field(Get get) {
   return [get](const ReportLimit& limit) {
@@ -145,9 +145,9 @@ const Fields<ReportLimit>& fields_of(const ReportLimit*) {
           .add("config", &ReportLimit::config, "The configuration.")
           .add(
               "text", [](const ReportLimit& of) { return fmt::format("{}", fmt::join(limit_sentences(of), " ")); },
-              "All of it in sentences, or why there is no estimate.")
+              "All of it in sentences, or why the estimate is missing.")
           .add(
-              "missing", [](const ReportLimit& of) { return !of.missing.empty(); }, "There is no estimate.")
+              "missing", [](const ReportLimit& of) { return !of.missing.empty(); }, "The estimate is missing.")
           .add("compiler", estimate_field(&ReportLimit::compiler), "Compiler of the code that is estimated.")
           .add("measured_compiler", estimate_field(unless_empty(&ReportLimit::measured_compiler)),
                "Compiler of the code that was measured, if it is another one; else null.")

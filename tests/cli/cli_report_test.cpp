@@ -94,9 +94,9 @@ TEST_F(CliReportTest, AllThatTellsOfASweepTellsTheSameNumbers) {
   const ProgramResult swept = run(sweep({"--trials", "6"}));
   ASSERT_EQ(swept.exit_code, 0) << swept.error;
   const auto counts = [](const nlohmann::json& from) {
-    TrialCounts told;
-    for_each_count(told, [&](const TrialCount& count, std::int64_t& number) { number = from[count.name]; });
-    return told;
+    TrialCounts read;
+    for_each_count(read, [&](const TrialCount& count, std::int64_t& number) { number = from[count.name]; });
+    return read;
   };
   const nlohmann::json document = json_of(report({"-f", "json", "--no-limits"}));
   const TrialCounts told = counts(document["database"]);
