@@ -16,6 +16,7 @@ struct TrialCounts {
   std::int64_t dropped = 0;
   std::int64_t duplicates = 0;
   std::int64_t rejected = 0;
+  std::int64_t crashed = 0;
   std::int64_t finals = 0;
 
   /// Adds `times` trials of a kind; `reason` tells whether racing dropped them.
@@ -68,6 +69,12 @@ inline constexpr std::array kTrialCounts{
     TrialCount{"rejected", "Rejected", "rejected", "rejected",
                "Trials that a limit of the device ruled out before they were measured.", &TrialCounts::rejected,
                [](const TrialKind& kind) { return in_search(kind) && kind.status == TrialStatus::rejected; }},
+    TrialCount{"crashed", "Crashed or hung", "crashed or hung", "crashed or hung",
+               "Trials that crashed or did not end in time; a new worker measured the next.", &TrialCounts::crashed,
+               [](const TrialKind& kind) {
+                 return in_search(kind) &&
+                        (kind.status == TrialStatus::crashed || kind.status == TrialStatus::timed_out);
+               }},
     TrialCount{"finals", "In finals", "measurement in finals", "measurements in finals",
                "Measurements of finalists, side by side; they repeat trials and are none.", &TrialCounts::finals,
                [](const TrialKind& kind) { return kind.stage == TrialStage::finals; }},

@@ -111,17 +111,21 @@ TEST_F(OverviewTest, CountsOfSessionsAreThoseThatTrialsAddUpTo) {
   shared.shared_trial = ran;
   add(shared);
   add(failed_trial(5, TrialStatus::wrong_result, "wrong"));
+  add(failed_trial(6, TrialStatus::crashed, "an illegal address"));
+  add(failed_trial(7, TrialStatus::timed_out, "it hangs"));
   Trial finalist = plain;
   finalist.stage = TrialStage::finals;
   add(finalist);
   add(finalist);
-  EXPECT_EQ(expected.trials, 4);
+  EXPECT_EQ(expected.trials, 6);
   EXPECT_EQ(expected.ok, 3);
   EXPECT_EQ(expected.dropped, 1);
   EXPECT_EQ(expected.duplicates, 1);
+  EXPECT_EQ(expected.crashed, 2);
   EXPECT_EQ(expected.finals, 2);
   EXPECT_EQ(counts_by_session(store_), (std::map<std::int64_t, TrialCounts>{{session_, expected}}));
-  EXPECT_EQ(text_of(expected), "4 trials, 3 usable, 1 dropped early, 1 duplicate, 2 measurements in finals");
+  EXPECT_EQ(text_of(expected),
+            "6 trials, 3 usable, 1 dropped early, 1 duplicate, 2 crashed or hung, 2 measurements in finals");
   EXPECT_EQ(text_of(TrialCounts{1, 1}), "1 trial, 1 usable");
 }
 
