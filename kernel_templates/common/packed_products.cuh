@@ -1,7 +1,7 @@
 #pragma once
 
 // Products of a few rows of int8 activations with rows of a weight in a packed format, for kernels of decoding steps:
-// what matvec_q and mlp_q share. A lane has a row of the weight, so that nothing is exchanged between lanes, and a warp
+// what matvec_q and mlp share. A lane has a row of the weight, so that nothing is exchanged between lanes, and a warp
 // reads 512 bytes at once; the activations of a segment of columns lie in shared memory, where all lanes read the same
 // word. Warps of a block and lanes of a warp may share the depth of a row.
 

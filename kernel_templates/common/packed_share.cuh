@@ -1,8 +1,8 @@
 #pragma once
 
 // A block's work on a weight in a packed format: items of some of its rows, of which the first loads are on their way
-// before the rows are there that they are multiplied by (common/packed_products.cuh). What mlp_q and
-// attention_projected_q share.
+// before the rows are there that they are multiplied by (common/packed_products.cuh). What the products of
+// common/phase_products.cuh share.
 
 #include "formats.cuh"
 #include "packed_products.cuh"
