@@ -452,8 +452,8 @@ TEST(SpaceParserTest, AParameterMayHaveAMeaningForSomeProblemsOnly) {
     return bound.why_invalid(space.config_at(indices)).value_or("valid");
   };
   EXPECT_EQ(why("1024", 128), "valid");
-  EXPECT_EQ(why("7", 64), "valid");
-  EXPECT_EQ(why("7", 128), "BLOCK has a meaning only where LARGE ((LARGE) || BLOCK == 64)");
+  EXPECT_EQ(why("8", 64), "valid");
+  EXPECT_EQ(why("8", 128), "BLOCK has a meaning only where LARGE ((LARGE) || BLOCK == 64)");
 }
 
 TEST(SpaceParserTest, ArithmeticMayFollowFromAType) {
