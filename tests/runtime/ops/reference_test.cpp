@@ -26,7 +26,7 @@ void expect_near(const Values& actual, const Values& expected) {
 // The other column makes the scales of q8_0 numbers that are exact.
 struct FeedForwardOfTwo {
   double half_steps;
-  Problem problem{"mlp_q",
+  Problem problem{"mlp",
                   {{"M", 1}, {"HIDDEN", 2}, {"INTERMEDIATE", 2}, {"EPSILON", 1000}},
                   {{"STORAGE", ElementType::float32}, {"WEIGHT", ElementType::q8_0}, {"DOWN", ElementType::q8_0}}};
   std::vector<Values> inputs{{1, 0}, {1, 1}, {1, 127, 254, 254, 1, 127, half_steps, 127}, {127, 5, 0, 127}};
