@@ -141,8 +141,8 @@ TEST_F(ComparisonTextTest, JsonHasTheNamesOfTheDocument) {
   EXPECT_EQ(row["a"]["toolkit"], "nvrtc 12.9, driver 12.9");
   EXPECT_EQ(row["a"]["decided"], true);
   EXPECT_TRUE(row["a"]["sm_clock_mhz"].is_null());
-  EXPECT_EQ(row["ratio"]["low"], comparison.rows[0].ratio->low);
-  EXPECT_EQ(row["p_value"], *comparison.rows[0].p_value);
+  EXPECT_FLOAT_EQ(row["ratio"]["low"].get<float>(), static_cast<float>(comparison.rows[0].ratio->low));
+  EXPECT_FLOAT_EQ(row["p_value"].get<float>(), static_cast<float>(*comparison.rows[0].p_value));
   EXPECT_EQ(row["same_config"], false);
   EXPECT_EQ(row["same_source"], true);
   EXPECT_TRUE(row["same_clock"].is_null());
