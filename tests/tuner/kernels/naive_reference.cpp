@@ -76,7 +76,10 @@ void compute_reference(const Problem& wanted, const std::vector<std::vector<doub
   const Space space = Space::load(data_folder("search_spaces") / (wanted.kernel + ".json"));
   std::vector<std::pair<std::string, std::string>> values;
   for (const auto& [name, value] : wanted.dimensions) {
-    values.emplace_back(name, std::to_string(value));
+    if (std::any_of(space.dimensions.begin(), space.dimensions.end(),
+                    [&, &given = name](const Dimension& dimension) { return dimension.name == given; })) {
+      values.emplace_back(name, std::to_string(value));
+    }
   }
   for (const auto& [name, type] : wanted.types) {
     values.emplace_back(name, name_of(type));

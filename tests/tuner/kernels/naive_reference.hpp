@@ -15,7 +15,8 @@ namespace pascaline::testing {
 [[nodiscard]] Kernel load_reference(Device& device, const BoundSpace& bound);
 
 /// What the naive kernel of a kernel of this tree gives of `inputs` in float64, on the emulated device: its outputs in
-/// the order of the arguments. What `problem` does not say has its default, a missing input or end of one is zeros, and
+/// the order of the arguments. Dimensions that it does not have are left out, what
+/// `problem` does not say has its default, a missing input or end of one is zeros, and
 /// one that is too long is cut off.
 [[nodiscard]] std::vector<std::vector<double>> reference_results(const Problem& problem,
                                                                  const std::vector<std::vector<double>>& inputs);
