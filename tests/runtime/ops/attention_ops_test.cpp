@@ -182,7 +182,9 @@ TEST(AttentionOpsHostTest, DecodeRoundsItsResult) {
     arguments.scales = bench.output(kFloat, {6, 1});
     ops::run(bench.dispatcher(), arguments);
     const auto expected = reference_results(
-        {"attention_decode", {{"HEADS", 6}, {"KV_HEADS", 2}, {"HEAD_DIM", 32}, {"KEYS", 201}, {"KV_STRIDE", 64}}, {}},
+        {"attention_decode",
+         {{"HEADS", 6}, {"KV_HEADS", 2}, {"HEAD_DIM", 32}, {"KEYS", 201}, {"KV_STRIDE", 64}},
+         {{"OUTPUT", ElementType::int8}}},
         {bench.initial(arguments.q), bench.initial(arguments.k), bench.initial(arguments.v), {}, {}, {length}});
     bench.expect(arguments.scales, expected[1], "scales");
     const std::vector<double> integers = bench.values(arguments.out);
