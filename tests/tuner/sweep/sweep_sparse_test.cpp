@@ -41,7 +41,7 @@ TEST_F(SparseSweepTest, EndsWithItsTimeAndShowsThatItGoesBy) {
 }
 
 TEST_F(SparseSweepTest, IsInterruptedWhileItLooks) {
-  events_.view = [&](const SweepView& view) { stop_ = stop_ || view.usable == 1; };
+  events_.view = [&](const SweepView& view) { stop_ = stop_ || view.ok == 1; };
   const SweepSummary summary = sweep();
   EXPECT_TRUE(summary.interrupted);
   EXPECT_LE(summary.ok, 1);
