@@ -71,7 +71,7 @@ struct Projection {
   static constexpr bool kStaged = STAGED != 0;
   static constexpr bool kNormed = false;
   static constexpr bool kRowFirst = false;
-  static constexpr int kSumsAt = SEGMENT_COLUMNS / 4 * 5;  // behind integers and pairs of scales
+  static constexpr int kSumsAt = SEGMENT_COLUMNS / 4 * 5;  // after integers and pairs of scales
   static constexpr int kSumBytes = 4 * 32 * WARPS / LANES_K;
 };
 

@@ -143,7 +143,7 @@ struct ArchitecturePortfolio {
   [[nodiscard]] std::string architecture() const { return "sm_" + std::to_string(compute_capability); }
 };
 
-/// Whether a problem's operations are dp4a's, not float32's. `arithmetic` is a space's: "int8", "float32", or a type
+/// Says that a problem's operations are dp4a's, not float32's. `arithmetic` is a space's: "int8", "float32", or a type
 /// variable, whose packed formats are multiplied as integers.
 [[nodiscard]] bool is_int8_work(std::string_view arithmetic, const Problem& problem);
 

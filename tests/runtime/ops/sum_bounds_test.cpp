@@ -40,7 +40,7 @@ bool is_packed_case(const std::string& name) {
                              [&](std::string_view kernel) { return name == std::string(kernel).append(kWithPacked); });
 }
 
-// Whether that is a token's attention with the projection after it.
+// Recognises a token's attention with the projection after it.
 bool is_projected_token(const std::string& kernel) {
   return kernel.starts_with("attention_projected") || kernel == "attention_layer_q";
 }
