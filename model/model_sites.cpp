@@ -34,7 +34,7 @@ void add_layers(std::vector<Problem>& sites, const TextConfig& config, const Tex
       AttentionSite attention;
       attention.hidden = shaped({rows, config.hidden});
       attention.qkv_weight = layer.qkv;
-      attention.q_norm = layer.q_norm;
+      attention.q_weight = layer.q_norm;
       attention.output = layer.output;
       attention.q = shaped({rows, config.heads, config.head_dim});
       attention.k_cache = shaped({2, config.kv_heads, config.head_dim}, cache);

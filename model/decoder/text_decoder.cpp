@@ -90,30 +90,30 @@ void LayerRunner::attend(const TextLayerWeights& layer, std::int64_t index, cons
   const std::int64_t head_dim = config_->head_dim;
   const bool one = rows == 1;
   const std::initializer_list<std::int64_t> heads{rows, config_->heads, head_dim};
-  const AttentionSite site{
-      .hidden = activation("hidden", {rows, config_->hidden}),
-      .input_norm = layer.input_norm,
-      .qkv_weight = layer.qkv,
-      .q_norm = layer.q_norm,
-      .k_norm = layer.k_norm,
-      .cosine = angles(cosine_),
-      .sine = angles(sine_),
-      .positions = pass.positions,
-      .slots = pass.slots,
-      .length = pass.length,
-      .k_cache = cache_->keys(index),
-      .v_cache = cache_->values(index),
-      .k_scales = cache_->key_scales(index),
-      .v_scales = cache_->value_scales(index),
-      .output = layer.output,
-      .input = activation(one ? "row_attention_input" : "attention_input", {rows, config_->hidden}),
-      .qkv = activation(one ? "row_qkv" : "qkv", {rows, config_->heads + 2 * config_->kv_heads, head_dim}),
-      .q = activation(one ? "row_q" : "q", heads),
-      .attended = activation(one ? "row_attended" : "attended", heads),
-      .cached = pass.cached,
-      .section_h = config_->mrope_section[1],
-      .section_w = config_->mrope_section[2],
-      .epsilon = config_->norm_epsilon};
+  AttentionSite site;
+  site.q_weight = layer.q_norm;
+  site.k_weight = layer.k_norm;
+  site.cosine = angles(cosine_);
+  site.sine = angles(sine_);
+  site.positions = pass.positions;
+  site.length = pass.length;
+  site.k_cache = cache_->keys(index);
+  site.v_cache = cache_->values(index);
+  site.k_scales = cache_->key_scales(index);
+  site.v_scales = cache_->value_scales(index);
+  site.section_h = config_->mrope_section[1];
+  site.section_w = config_->mrope_section[2];
+  site.epsilon = config_->norm_epsilon;
+  site.hidden = activation("hidden", {rows, config_->hidden});
+  site.input_norm = layer.input_norm;
+  site.qkv_weight = layer.qkv;
+  site.slots = pass.slots;
+  site.output = layer.output;
+  site.input = activation(one ? "row_attention_input" : "attention_input", {rows, config_->hidden});
+  site.qkv = activation(one ? "row_qkv" : "qkv", {rows, config_->heads + 2 * config_->kv_heads, head_dim});
+  site.q = activation(one ? "row_q" : "q", heads);
+  site.attended = activation(one ? "row_attended" : "attended", heads);
+  site.cached = pass.cached;
   if (sparse_) {
     sparse_->run(*fusion_, *linear_, site, index);
   } else {

@@ -50,25 +50,8 @@ void normed_rotated_attention(LinearLayers& linear, const AttentionSite& site) {
 }
 
 void project_token(LinearLayers& linear, const AttentionSite& site) {
-  const ops::AttentionDecodeQkv attention =
-      rotated_attention_of(site, {reshaped(site.attended, {site.q.shape[1], site.q.shape[2]}), {}});
-  linear.executor().run(ops::AttentionProjected{.qkv = attention.qkv,
-                                                .q_weight = attention.q_weight,
-                                                .k_weight = attention.k_weight,
-                                                .cosine = attention.cosine,
-                                                .sine = attention.sine,
-                                                .positions = attention.positions,
-                                                .length = attention.length,
-                                                .k_cache = attention.k_cache,
-                                                .v_cache = attention.v_cache,
-                                                .x = site.hidden,
-                                                .weight = site.output,
-                                                .c = site.hidden,
-                                                .k_scales = attention.k_scales,
-                                                .v_scales = attention.v_scales,
-                                                .section_h = attention.section_h,
-                                                .section_w = attention.section_w,
-                                                .epsilon = attention.epsilon});
+  const TensorView qkv = reshaped(site.qkv, {site.qkv.shape[1], site.qkv.shape[2]});
+  linear.executor().run(ops::AttentionProjected{site, qkv, site.hidden, site.output, site.hidden});
 }
 
 void projected_attention(LinearLayers& linear, const AttentionSite& site) {
@@ -82,24 +65,8 @@ void normed_projected_attention(LinearLayers& linear, const AttentionSite& site)
 }
 
 void whole_attention(LinearLayers& linear, const AttentionSite& site) {
-  linear.executor().run(ops::AttentionLayer{.x = site.hidden,
-                                            .norm = site.input_norm,
-                                            .qkv_weight = site.qkv_weight.all().front(),
-                                            .q_weight = site.q_norm,
-                                            .k_weight = site.k_norm,
-                                            .cosine = site.cosine,
-                                            .sine = site.sine,
-                                            .positions = site.positions,
-                                            .length = site.length,
-                                            .k_cache = site.k_cache,
-                                            .v_cache = site.v_cache,
-                                            .weight = site.output,
-                                            .c = site.hidden,
-                                            .k_scales = site.k_scales,
-                                            .v_scales = site.v_scales,
-                                            .section_h = site.section_h,
-                                            .section_w = site.section_w,
-                                            .epsilon = site.epsilon});
+  linear.executor().run(
+      ops::AttentionLayer{site, site.hidden, site.input_norm, site.qkv_weight.all().front(), site.output, site.hidden});
 }
 
 // Weights of several types are several products.

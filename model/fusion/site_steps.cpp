@@ -131,8 +131,8 @@ ops::Matmul output_of(const AttentionSite& site, const TensorView& attended) {
 
 ops::QkNormRope rotation_of(const AttentionSite& site) {
   return {.qkv = site.qkv,
-          .q_weight = site.q_norm,
-          .k_weight = site.k_norm,
+          .q_weight = site.q_weight,
+          .k_weight = site.k_weight,
           .cosine = site.cosine,
           .sine = site.sine,
           .positions = site.positions,
@@ -161,22 +161,7 @@ ops::AttentionPrefill prompt_attention_of(const AttentionSite& site) {
 }
 
 ops::AttentionDecodeQkv rotated_attention_of(const AttentionSite& site, const ops::QuantizedRows& to) {
-  return {.qkv = reshaped(site.qkv, {site.qkv.shape[1], site.qkv.shape[2]}),
-          .q_weight = site.q_norm,
-          .k_weight = site.k_norm,
-          .cosine = site.cosine,
-          .sine = site.sine,
-          .positions = site.positions,
-          .length = site.length,
-          .k_cache = site.k_cache,
-          .v_cache = site.v_cache,
-          .out = to.values,
-          .k_scales = site.k_scales,
-          .v_scales = site.v_scales,
-          .scales = to.scales,
-          .section_h = site.section_h,
-          .section_w = site.section_w,
-          .epsilon = site.epsilon};
+  return {site, reshaped(site.qkv, {site.qkv.shape[1], site.qkv.shape[2]}), to.values, to.scales};
 }
 
 bool can_normalise_row(ElementType weight, std::int64_t columns) noexcept {

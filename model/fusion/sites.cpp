@@ -44,7 +44,7 @@ void add_attention(SiteKey& key, const AttentionSite& site, std::int64_t keys) {
   key.add({"KV_HEADS", site.k_cache.shape[1]});
   key.add({"HEAD_DIM", site.k_cache.shape[2]});
   key.add({"KEYS", keys});
-  key.add({"QK_NORM", ops::is_given(site.q_norm) ? 1 : 0});
+  key.add({"QK_NORM", ops::is_given(site.q_weight) ? 1 : 0});
   key.add({"SECTION_H", site.section_h});
   key.add({"SECTION_W", site.section_w});
   const std::int64_t queries = site.q.shape[1] * site.k_cache.shape[2];

@@ -9,6 +9,7 @@
 #include "runtime/ops/norm_epsilon.hpp"
 #include "runtime/ops/sample_next.hpp"
 #include "runtime/ops/tensor.hpp"
+#include "runtime/ops/token_heads.hpp"
 
 // The sites of a model: stretches of a pass that may be computed in several ways, which give the same. A stretch goes
 // as far as anything is joined to anything: half a layer, so that no choice depends on another one.
@@ -33,21 +34,11 @@ struct SiteList;
 
 /// The first half of a decoder's layer, in place: `hidden += output · attention(rotate(qkv · norm(hidden)))`, with the
 /// keys and values of these rows into the cache.
-struct AttentionSite {
-  TensorView hidden;         ///< [ROWS, HIDDEN], float32; changed
-  TensorView input_norm;     ///< [HIDDEN]
+struct AttentionSite : ops::TokenHeads {  // of all ROWS tokens: positions are [3, ROWS]
+  TensorView hidden;                      ///< [ROWS, HIDDEN], float32; changed
+  TensorView input_norm;                  ///< [HIDDEN]
   StackedMatrix qkv_weight;  ///< [(HEADS + 2·KV_HEADS)·HEAD_DIM, HIDDEN]: a part ends where queries or keys do
-  TensorView q_norm;         ///< [HEAD_DIM]; empty where heads are not normalised
-  TensorView k_norm;         ///< as q_norm
-  TensorView cosine;         ///< [POSITIONS, HEAD_DIM/2]
-  TensorView sine;           ///< as cosine
-  TensorView positions;      ///< [3, ROWS], int32
   TensorView slots;          ///< [ROWS], int32: rows of the cache
-  TensorView length;         ///< [1], int32: cached tokens once these are
-  TensorView k_cache;        ///< [KEYS, KV_HEADS, HEAD_DIM]; changed
-  TensorView v_cache;        ///< as k_cache
-  TensorView k_scales;       ///< [KEYS, KV_HEADS], of an int8 cache; changed
-  TensorView v_scales;       ///< as k_scales
   TensorView output;         ///< [HIDDEN, HEADS·HEAD_DIM]: the projection after attention
   // Scratch. Of one row no two share memory; of several `input` may share that of `q`, `qkv` that of `attended`.
   TensorView input;  ///< [ROWS, HIDDEN]
@@ -56,9 +47,6 @@ struct AttentionSite {
   TensorView attended;  ///< as q
 
   std::int64_t cached = 0;  ///< rows of the cache that count besides these; of one row `length` tells it
-  std::int64_t section_h = 0;
-  std::int64_t section_w = 0;
-  NormEpsilon epsilon = {};
 
   [[nodiscard]] std::int64_t rows() const noexcept { return hidden.shape[0]; }
   /// Keys that may be seen: of one row those that the cache has room for.

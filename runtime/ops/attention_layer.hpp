@@ -1,9 +1,7 @@
 #pragma once
 
-#include <cstdint>
-
-#include "runtime/ops/norm_epsilon.hpp"
 #include "runtime/ops/operation.hpp"
+#include "runtime/ops/token_heads.hpp"
 
 namespace pascaline::ops {
 
@@ -13,27 +11,14 @@ namespace pascaline::ops {
 /// packed formats (kernel `attention_layer_q`; there is none for others yet) the rows that both products take are
 /// rounded to int8 (docs/formats.md): those of the first as by NormedMatmul, before they are divided by the root of
 /// their mean square. HEAD_DIM and numbers of heads as AttentionDecode takes them.
-struct AttentionLayer {
+struct AttentionLayer : TokenHeads {
   static constexpr const char* kName = "attention_layer";
 
-  TensorView x;                 ///< [1, HIDDEN], float32 or float16: the residual stream
-  TensorView norm;              ///< [HIDDEN], float32: Rmsnorm's weight
-  TensorView qkv_weight;        ///< [(HEADS + 2·KV_HEADS)·HEAD_DIM, HIDDEN], in a packed format
-  TensorView q_weight;          ///< [HEAD_DIM], float32; left out if heads are not normalised
-  TensorView k_weight;          ///< as q_weight
-  TensorView cosine;            ///< [POSITIONS, HEAD_DIM/2], float32
-  TensorView sine;              ///< as cosine
-  TensorView positions;         ///< [3, 1], int32, as of AttentionDecodeQkv
-  TensorView length;            ///< [1], int32, as of AttentionDecodeQkv
-  TensorView k_cache;           ///< [KEYS, KV_HEADS, HEAD_DIM], float32, float16 or int8; overlaps nothing
-  TensorView v_cache;           ///< as k_cache
-  TensorView weight;            ///< [HIDDEN, HEADS·HEAD_DIM], in a packed format
-  TensorView c;                 ///< as x; may be x, else overlaps nothing
-  TensorView k_scales = {};     ///< [KEYS, KV_HEADS], float32, with int8 only; overlaps nothing
-  TensorView v_scales = {};     ///< as k_scales
-  std::int64_t section_h = 20;  ///< as of QkNormRope
-  std::int64_t section_w = 20;
-  NormEpsilon epsilon = {};  ///< of all norms
+  TensorView x;           ///< [1, HIDDEN], float32 or float16: the residual stream
+  TensorView norm;        ///< [HIDDEN], float32: Rmsnorm's weight
+  TensorView qkv_weight;  ///< [(HEADS + 2·KV_HEADS)·HEAD_DIM, HIDDEN], in a packed format
+  TensorView weight;      ///< [HIDDEN, HEADS·HEAD_DIM], in a packed format
+  TensorView c;           ///< as x; may be x, else overlaps nothing
 
   template <typename Self, typename Visit>
   static void operands(Self& self, Visit&& visit) {

@@ -30,23 +30,11 @@ void AttentionLayer::compute() const {
   for (float& value : token) {
     value *= factor;
   }
-  AttentionProjected{.qkv = {token.data(), ElementType::float32, {rows / head_dim, head_dim}},
-                     .q_weight = q_weight,
-                     .k_weight = k_weight,
-                     .cosine = cosine,
-                     .sine = sine,
-                     .positions = positions,
-                     .length = length,
-                     .k_cache = k_cache,
-                     .v_cache = v_cache,
-                     .x = {residual.data(), ElementType::float32, {1, hidden}},
-                     .weight = weight,
-                     .c = {sums.data(), ElementType::float32, {1, hidden}},
-                     .k_scales = k_scales,
-                     .v_scales = v_scales,
-                     .section_h = section_h,
-                     .section_w = section_w,
-                     .epsilon = epsilon}
+  AttentionProjected{*this,
+                     {token.data(), ElementType::float32, {rows / head_dim, head_dim}},
+                     {residual.data(), ElementType::float32, {1, hidden}},
+                     weight,
+                     {sums.data(), ElementType::float32, {1, hidden}}}
       .compute();
   cpu::store_floats(sums.data(), c, 0, hidden);
 }

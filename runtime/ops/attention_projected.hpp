@@ -1,9 +1,7 @@
 #pragma once
 
-#include <cstdint>
-
-#include "runtime/ops/norm_epsilon.hpp"
 #include "runtime/ops/operation.hpp"
+#include "runtime/ops/token_heads.hpp"
 
 namespace pascaline::ops {
 
@@ -11,26 +9,13 @@ namespace pascaline::ops {
 /// attention, in one launch (kernel `attention_projected`): what
 /// AttentionDecodeQkv and Matmul with residual do one after the other, but that what attention gives stays in float32
 /// until the product takes it. HEAD_DIM and numbers of heads as AttentionDecode takes them.
-struct AttentionProjected {
+struct AttentionProjected : TokenHeads {
   static constexpr const char* kName = "attention_projected";
 
-  TensorView qkv;               ///< [HEADS + 2·KV_HEADS, HEAD_DIM], float32 or float16
-  TensorView q_weight;          ///< [HEAD_DIM], float32; left out if heads are not normalised
-  TensorView k_weight;          ///< as q_weight
-  TensorView cosine;            ///< [POSITIONS, HEAD_DIM/2], float32
-  TensorView sine;              ///< as cosine
-  TensorView positions;         ///< [3, 1], int32, as of AttentionDecodeQkv
-  TensorView length;            ///< [1], int32, as of AttentionDecodeQkv
-  TensorView k_cache;           ///< [KEYS, KV_HEADS, HEAD_DIM], float32, float16 or int8; overlaps nothing
-  TensorView v_cache;           ///< as k_cache
-  TensorView x;                 ///< [1, HIDDEN] of qkv's type: the residual stream
-  TensorView weight;            ///< [HIDDEN, HEADS·HEAD_DIM], of any type that Matmul takes
-  TensorView c;                 ///< as x; may be x, else overlaps nothing
-  TensorView k_scales = {};     ///< [KEYS, KV_HEADS], float32, with int8 only; overlaps nothing
-  TensorView v_scales = {};     ///< as k_scales
-  std::int64_t section_h = 20;  ///< as of QkNormRope
-  std::int64_t section_w = 20;
-  NormEpsilon epsilon = {};
+  TensorView qkv;     ///< [HEADS + 2·KV_HEADS, HEAD_DIM], float32 or float16
+  TensorView x;       ///< [1, HIDDEN] of qkv's type: the residual stream
+  TensorView weight;  ///< [HIDDEN, HEADS·HEAD_DIM], of any type that Matmul takes
+  TensorView c;       ///< as x; may be x, else overlaps nothing
 
   template <typename Self, typename Visit>
   static void operands(Self& self, Visit&& visit) {

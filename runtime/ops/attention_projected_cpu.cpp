@@ -18,21 +18,9 @@ void AttentionProjected::compute() const {
   std::vector<float> sums(residual.size());
   cpu::widen_to(qkv, 0, qkv.shape[0] * head_dim, token.data());
   cpu::widen_to(x, 0, hidden, residual.data());
-  AttentionDecodeQkv{.qkv = {token.data(), ElementType::float32, {qkv.shape[0], head_dim}},
-                     .q_weight = q_weight,
-                     .k_weight = k_weight,
-                     .cosine = cosine,
-                     .sine = sine,
-                     .positions = positions,
-                     .length = length,
-                     .k_cache = k_cache,
-                     .v_cache = v_cache,
-                     .out = {attended.data(), ElementType::float32, {heads, head_dim}},
-                     .k_scales = k_scales,
-                     .v_scales = v_scales,
-                     .section_h = section_h,
-                     .section_w = section_w,
-                     .epsilon = epsilon}
+  AttentionDecodeQkv{*this,
+                     {token.data(), ElementType::float32, {qkv.shape[0], head_dim}},
+                     {attended.data(), ElementType::float32, {heads, head_dim}}}
       .compute();
   Matmul{.a = {attended.data(), ElementType::float32, {1, heads * head_dim}},
          .b = weight,

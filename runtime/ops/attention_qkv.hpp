@@ -1,37 +1,20 @@
 #pragma once
 
-#include <cstdint>
-
-#include "runtime/ops/norm_epsilon.hpp"
 #include "runtime/ops/operation.hpp"
+#include "runtime/ops/token_heads.hpp"
 
 namespace pascaline::ops {
 
 /// One token from the projection of its queries, keys and values to the result of attention: what QkNormRope and
 /// AttentionDecode do one after the other, in one launch. The token's own key and value count as they are, before they
 /// are rounded for the cache. HEAD_DIM and numbers of heads as AttentionDecode takes them.
-struct AttentionDecodeQkv {
+struct AttentionDecodeQkv : TokenHeads {
   static constexpr const char* kName = "attention_decode_qkv";
 
-  TensorView qkv;        ///< [HEADS + 2·KV_HEADS, HEAD_DIM], float32 or float16
-  TensorView q_weight;   ///< [HEAD_DIM], float32; left out if heads are not normalised
-  TensorView k_weight;   ///< as q_weight
-  TensorView cosine;     ///< [POSITIONS, HEAD_DIM/2], float32
-  TensorView sine;       ///< as cosine
-  TensorView positions;  ///< [3, 1], int32: T, H and W. Not checked: outside of the tables the nearest row is taken
-  /// [1], int32, on the device: rows of the cache that count, this token's, which is the last of them, among them. Held
-  /// to 0 … KEYS; 0 gives zeros and leaves the cache as it is.
-  TensorView length;
-  TensorView k_cache;        ///< [KEYS, KV_HEADS, HEAD_DIM], float32, float16 or int8; overlaps nothing
-  TensorView v_cache;        ///< as k_cache
-  TensorView out;            ///< [HEADS, HEAD_DIM] of qkv's type or int8; overlaps nothing
-  TensorView k_scales = {};  ///< [KEYS, KV_HEADS], float32, with int8 only; overlaps nothing
-  TensorView v_scales = {};  ///< as k_scales
+  TensorView qkv;  ///< [HEADS + 2·KV_HEADS, HEAD_DIM], float32 or float16
+  TensorView out;  ///< [HEADS, HEAD_DIM] of qkv's type or int8; overlaps nothing
   /// With out in int8, and HEAD_DIM a multiple of 32: float32 [HEADS · HEAD_DIM / 32, 1], as of one row.
   TensorView scales = {};
-  std::int64_t section_h = 20;  ///< as of QkNormRope
-  std::int64_t section_w = 20;
-  NormEpsilon epsilon = {};
 
   template <typename Self, typename Visit>
   static void operands(Self& self, Visit&& visit) {

@@ -105,8 +105,8 @@ void make(SiteTensors& tensors, const Problem& of, AttentionSite& site) {
   site.input_norm = norm_weight(tensors, hidden);
   site.qkv_weight = projection_weight(tensors, of);
   if (of.dimension("QK_NORM") == 1) {
-    site.q_norm = norm_weight(tensors, head_dim);
-    site.k_norm = norm_weight(tensors, head_dim);
+    site.q_weight = norm_weight(tensors, head_dim);
+    site.k_weight = norm_weight(tensors, head_dim);
   }
   const RopeTables tables = rope_tables(keys, head_dim / 2, kRotaryBase);
   site.cosine = tensors.floats(tables.cosine, {keys, head_dim / 2});

@@ -79,23 +79,7 @@ class AttentionLayerTest : public ::testing::TestWithParam<LayerCase> {
     const TensorView row = bench.output(kFloat, {1, 128});
     ops::run(bench.dispatcher(),
              ops::NormedMatmul{.a = of.x, .norm = of.norm, .b = of.qkv_weight, .c = row, .epsilon = of.epsilon});
-    ops::run(bench.dispatcher(), ops::AttentionProjected{.qkv = {row.data, kFloat, {8, 16}},
-                                                         .q_weight = of.q_weight,
-                                                         .k_weight = of.k_weight,
-                                                         .cosine = of.cosine,
-                                                         .sine = of.sine,
-                                                         .positions = of.positions,
-                                                         .length = of.length,
-                                                         .k_cache = of.k_cache,
-                                                         .v_cache = of.v_cache,
-                                                         .x = of.x,
-                                                         .weight = of.weight,
-                                                         .c = of.c,
-                                                         .k_scales = of.k_scales,
-                                                         .v_scales = of.v_scales,
-                                                         .section_h = of.section_h,
-                                                         .section_w = of.section_w,
-                                                         .epsilon = of.epsilon});
+    ops::run(bench.dispatcher(), ops::AttentionProjected{of, {row.data, kFloat, {8, 16}}, of.x, of.weight, of.c});
   }
 
   // Of a new row, whose sums were added in another order; integers may be the next ones.
@@ -167,23 +151,24 @@ class AttentionLayerChecksTest : public ::testing::Test {
     return {memory_, type, shape};
   }
   [[nodiscard]] ops::AttentionLayer good() {
-    return {.x = tensor(kFloat, {1, 100}),
-            .norm = tensor(kFloat, {100}),
-            .qkv_weight = tensor(ElementType::q4_k, {128, 100}),
-            .q_weight = tensor(kFloat, {16}),
-            .k_weight = tensor(kFloat, {16}),
-            .cosine = tensor(kFloat, {9, 8}),
-            .sine = tensor(kFloat, {9, 8}),
-            .positions = tensor(kInt, {3, 1}),
-            .length = tensor(kInt, {1}),
-            .k_cache = tensor(ElementType::int8, {20, 2, 16}),
-            .v_cache = tensor(ElementType::int8, {20, 2, 16}),
-            .weight = tensor(ElementType::q6_k, {100, 64}),
-            .c = tensor(kFloat, {1, 100}),
-            .k_scales = tensor(kFloat, {20, 2}),
-            .v_scales = tensor(kFloat, {20, 2}),
-            .section_h = 2,
-            .section_w = 3};
+    const ops::TokenHeads token{.q_weight = tensor(kFloat, {16}),
+                                .k_weight = tensor(kFloat, {16}),
+                                .cosine = tensor(kFloat, {9, 8}),
+                                .sine = tensor(kFloat, {9, 8}),
+                                .positions = tensor(kInt, {3, 1}),
+                                .length = tensor(kInt, {1}),
+                                .k_cache = tensor(ElementType::int8, {20, 2, 16}),
+                                .v_cache = tensor(ElementType::int8, {20, 2, 16}),
+                                .k_scales = tensor(kFloat, {20, 2}),
+                                .v_scales = tensor(kFloat, {20, 2}),
+                                .section_h = 2,
+                                .section_w = 3};
+    return {token,
+            tensor(kFloat, {1, 100}),
+            tensor(kFloat, {100}),
+            tensor(ElementType::q4_k, {128, 100}),
+            tensor(ElementType::q6_k, {100, 64}),
+            tensor(kFloat, {1, 100})};
   }
   static std::string refusal(const ops::AttentionLayer& op) {
     try {

@@ -47,19 +47,7 @@ TEST(AttentionProjectedTest, GivesWhatItsOperationsDoOneAfterTheOther) {
       OpBench chain;
       const ops::AttentionProjected same = drawn(chain, cache, cache, length);
       const TensorView attended = chain.output(kFloat, {4, 16});
-      ops::run(chain.dispatcher(), ops::AttentionDecodeQkv{.qkv = same.qkv,
-                                                           .q_weight = same.q_weight,
-                                                           .k_weight = same.k_weight,
-                                                           .cosine = same.cosine,
-                                                           .sine = same.sine,
-                                                           .positions = same.positions,
-                                                           .length = same.length,
-                                                           .k_cache = same.k_cache,
-                                                           .v_cache = same.v_cache,
-                                                           .out = attended,
-                                                           .section_h = same.section_h,
-                                                           .section_w = same.section_w,
-                                                           .epsilon = same.epsilon});
+      ops::run(chain.dispatcher(), ops::AttentionDecodeQkv{same, same.qkv, attended});
       const TensorView row(attended.data, kFloat, {1, 64});
       ops::run(chain.dispatcher(),
                ops::Matmul{

@@ -250,87 +250,53 @@ void run_choose_blocks(const CpuProblem& of) {
                                  of.dimension("KEYS"), of.dimension("BLOCK"), of.dimension("PART")});
 }
 
-void run_attention_decode_qkv(const CpuProblem& of) {
-  const std::int64_t heads = of.dimension("HEADS");
+ops::TokenHeads token_heads_of(const CpuProblem& of) {
   const std::int64_t kv_heads = of.dimension("KV_HEADS");
   const std::int64_t head_dim = of.dimension("HEAD_DIM");
   const std::initializer_list<std::int64_t> table{of.dimension("POSITIONS"), head_dim / 2};
   const std::initializer_list<std::int64_t> cache{of.dimension("KEYS"), kv_heads, head_dim};
   const std::initializer_list<std::int64_t> cache_scales{of.dimension("KEYS"), kv_heads};
   const bool is_normed = of.dimension("NORM") != 0;
-  ops::compute(ops::AttentionDecodeQkv{.qkv = of.view("qkv", {heads + 2 * kv_heads, head_dim}),
-                                       .q_weight = is_normed ? of.view("q_weight", {head_dim}) : TensorView(),
-                                       .k_weight = is_normed ? of.view("k_weight", {head_dim}) : TensorView(),
-                                       .cosine = of.view("cosine", table),
-                                       .sine = of.view("sine", table),
-                                       .positions = of.view("positions", {3, 1}),
-                                       .length = of.view("length", {1}),
-                                       .k_cache = of.view("k_cache", cache),
-                                       .v_cache = of.view("v_cache", cache),
-                                       .out = of.view("out", {heads, head_dim}),
-                                       .k_scales = of.view("k_scales", cache_scales),
-                                       .v_scales = of.view("v_scales", cache_scales),
-                                       .scales = of.view("scales", {heads * head_dim / 32, 1}),
-                                       .section_h = of.dimension("SECTION_H"),
-                                       .section_w = of.dimension("SECTION_W"),
-                                       .epsilon = {of.dimension("EPSILON")}});
+  return {.q_weight = is_normed ? of.view("q_weight", {head_dim}) : TensorView(),
+          .k_weight = is_normed ? of.view("k_weight", {head_dim}) : TensorView(),
+          .cosine = of.view("cosine", table),
+          .sine = of.view("sine", table),
+          .positions = of.view("positions", {3, 1}),
+          .length = of.view("length", {1}),
+          .k_cache = of.view("k_cache", cache),
+          .v_cache = of.view("v_cache", cache),
+          .k_scales = of.view("k_scales", cache_scales),
+          .v_scales = of.view("v_scales", cache_scales),
+          .section_h = of.dimension("SECTION_H"),
+          .section_w = of.dimension("SECTION_W"),
+          .epsilon = {of.dimension("EPSILON")}};
+}
+
+void run_attention_decode_qkv(const CpuProblem& of) {
+  const std::int64_t heads = of.dimension("HEADS");
+  const std::int64_t head_dim = of.dimension("HEAD_DIM");
+  ops::compute(
+      ops::AttentionDecodeQkv{token_heads_of(of), of.view("qkv", {heads + 2 * of.dimension("KV_HEADS"), head_dim}),
+                              of.view("out", {heads, head_dim}), of.view("scales", {heads * head_dim / 32, 1})});
 }
 
 void run_attention_projected(const CpuProblem& of) {
   const std::int64_t heads = of.dimension("HEADS");
-  const std::int64_t kv_heads = of.dimension("KV_HEADS");
   const std::int64_t head_dim = of.dimension("HEAD_DIM");
   const std::int64_t hidden = of.dimension("HIDDEN");
-  const std::initializer_list<std::int64_t> table{of.dimension("POSITIONS"), head_dim / 2};
-  const std::initializer_list<std::int64_t> cache{of.dimension("KEYS"), kv_heads, head_dim};
-  const std::initializer_list<std::int64_t> cache_scales{of.dimension("KEYS"), kv_heads};
-  const bool is_normed = of.dimension("NORM") != 0;
-  ops::compute(ops::AttentionProjected{.qkv = of.view("qkv", {heads + 2 * kv_heads, head_dim}),
-                                       .q_weight = is_normed ? of.view("q_weight", {head_dim}) : TensorView(),
-                                       .k_weight = is_normed ? of.view("k_weight", {head_dim}) : TensorView(),
-                                       .cosine = of.view("cosine", table),
-                                       .sine = of.view("sine", table),
-                                       .positions = of.view("positions", {3, 1}),
-                                       .length = of.view("length", {1}),
-                                       .k_cache = of.view("k_cache", cache),
-                                       .v_cache = of.view("v_cache", cache),
-                                       .x = of.view("x", {1, hidden}),
-                                       .weight = of.view("weight", {hidden, heads * head_dim}),
-                                       .c = of.view("c", {1, hidden}),
-                                       .k_scales = of.view("k_scales", cache_scales),
-                                       .v_scales = of.view("v_scales", cache_scales),
-                                       .section_h = of.dimension("SECTION_H"),
-                                       .section_w = of.dimension("SECTION_W"),
-                                       .epsilon = {of.dimension("EPSILON")}});
+  ops::compute(ops::AttentionProjected{
+      token_heads_of(of), of.view("qkv", {heads + 2 * of.dimension("KV_HEADS"), head_dim}), of.view("x", {1, hidden}),
+      of.view("weight", {hidden, heads * head_dim}), of.view("c", {1, hidden})});
 }
 
 void run_attention_layer(const CpuProblem& of) {
   const std::int64_t heads = of.dimension("HEADS");
-  const std::int64_t kv_heads = of.dimension("KV_HEADS");
   const std::int64_t head_dim = of.dimension("HEAD_DIM");
   const std::int64_t hidden = of.dimension("HIDDEN");
-  const std::initializer_list<std::int64_t> table{of.dimension("POSITIONS"), head_dim / 2};
-  const std::initializer_list<std::int64_t> cache{of.dimension("KEYS"), kv_heads, head_dim};
-  const std::initializer_list<std::int64_t> cache_scales{of.dimension("KEYS"), kv_heads};
-  const bool is_normed = of.dimension("NORM") != 0;
-  ops::compute(ops::AttentionLayer{.x = of.view("x", {1, hidden}),
-                                   .norm = of.view("norm", {hidden}),
-                                   .qkv_weight = of.view("qkv_weight", {(heads + 2 * kv_heads) * head_dim, hidden}),
-                                   .q_weight = is_normed ? of.view("q_weight", {head_dim}) : TensorView(),
-                                   .k_weight = is_normed ? of.view("k_weight", {head_dim}) : TensorView(),
-                                   .cosine = of.view("cosine", table),
-                                   .sine = of.view("sine", table),
-                                   .positions = of.view("positions", {3, 1}),
-                                   .length = of.view("length", {1}),
-                                   .k_cache = of.view("k_cache", cache),
-                                   .v_cache = of.view("v_cache", cache),
-                                   .weight = of.view("output_weight", {hidden, heads * head_dim}),
-                                   .c = of.view("c", {1, hidden}),
-                                   .k_scales = of.view("k_scales", cache_scales),
-                                   .v_scales = of.view("v_scales", cache_scales),
-                                   .section_h = of.dimension("SECTION_H"),
-                                   .section_w = of.dimension("SECTION_W"),
-                                   .epsilon = {of.dimension("EPSILON")}});
+  const std::int64_t rows = (heads + 2 * of.dimension("KV_HEADS")) * head_dim;
+  ops::compute(ops::AttentionLayer{token_heads_of(of), of.view("x", {1, hidden}), of.view("norm", {hidden}),
+                                   of.view("qkv_weight", {rows, hidden}),
+                                   of.view("output_weight", {hidden, heads * head_dim}), of.view("c", {1, hidden})});
 }
 
 // Of a result in int8: float32 for each row, or for each 32 columns of one.
