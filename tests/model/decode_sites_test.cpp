@@ -148,8 +148,8 @@ TEST_P(DecodeSitesTest, AlternativesOfAttentionAreAlike) {
   site.hidden = floats({1, kHidden});
   site.input_norm = floats({kHidden}, 0.5, 1.5);
   site.qkv_weight = weight(qkv, (kHeads + 2 * kKvHeads) * kHeadDim, kHidden);
-  site.q_norm = floats({kHeadDim}, 0.5, 1.5);
-  site.k_norm = floats({kHeadDim}, 0.5, 1.5);
+  site.q_weight = floats({kHeadDim}, 0.5, 1.5);
+  site.k_weight = floats({kHeadDim}, 0.5, 1.5);
   site.cosine = floats({kKeys, kHeadDim / 2});
   site.sine = floats({kKeys, kHeadDim / 2});
   site.positions = integers({3, 1}, {20, 20, 20});
@@ -170,7 +170,7 @@ TEST_P(DecodeSitesTest, AlternativesOfAttentionAreAlike) {
   const bool packed = is_packed_format(qkv) && is_packed_format(output);
   EXPECT_EQ(tried.contains("whole"), packed) << "there is no kernel for plain weights";
   if (packed) {  // as a model has it whose heads are not normalised
-    site.q_norm = site.k_norm = {};
+    site.q_weight = site.k_weight = {};
     tried = expect_all_alike(site, changed);
     EXPECT_TRUE(tried.contains("whole"));
   }
