@@ -6,7 +6,8 @@
 namespace pascaline::ops {
 
 bool Mlp::takes(ElementType gate_up, ElementType down) noexcept {
-  return is_packed_format(gate_up) ? is_packed_format(down) : gate_up == down;
+  return is_packed_format(gate_up) ? is_packed_format(down)
+                                   : !is_packed_format(down) && size_of(gate_up) == size_of(down);
 }
 
 bool Mlp::check() const {
@@ -21,8 +22,9 @@ bool Mlp::check() const {
   check_epsilon(check, epsilon);
   check_weight(check, {"gate_up", &gate_up}, {"2*INTERMEDIATE", 2 * intermediate.value}, hidden);
   check_weight(check, {"down", &down}, hidden, intermediate);
-  check.require(takes(gate_up.type, down.type),
-                "gate_up and down have neither the same type nor packed formats both; run them one after the other");
+  check.require(
+      takes(gate_up.type, down.type),
+      "gate_up and down have neither elements of the same size nor packed formats both; run them one after the other");
   check.dense({"C", &c}, {x.type}, {m, hidden});
   if (is_empty(c)) {
     return false;

@@ -116,7 +116,7 @@ TEST_F(CliTest, ObjectiveThatCannotBeDecidedIsToldAndTheSweepEndsWell) {
 TEST_F(CliTest, OneTrialIsOneTrialAndLinesEndWithoutBlanks) {
   const ProgramResult result = run(sweep({"--trials", "1"}));
   ASSERT_EQ(result.exit_code, 0) << result.error;
-  EXPECT_NE(result.out.find(": 1 trial (1 usable, "), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find(": 1 trial, 1 usable, "), std::string::npos) << result.out;
   EXPECT_NE(result.out.find(" (default)\n"), std::string::npos) << result.out;
   EXPECT_EQ(result.out.find(" \n"), std::string::npos) << result.out;
 }

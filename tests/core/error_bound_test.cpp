@@ -21,7 +21,11 @@ constexpr double kRoundoff = 0x1p-24;
 /// The small space with a rule for sums, for 1024 terms and outputs of a type.
 class ErrorBoundTest : public ::testing::Test {
  protected:
-  nlohmann::json json_ = small_space();
+  nlohmann::json json_ = [] {
+    nlohmann::json space = small_space();
+    space["reference"] = {{"kernel", {{"function", "naive"}, {"block", {1}}, {"grid", {1}}}}};
+    return space;
+  }();
   std::optional<Space> space_;
   std::optional<BoundSpace> bound_;
 

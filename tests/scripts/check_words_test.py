@@ -73,7 +73,7 @@ class CheckWordsTest(unittest.TestCase):
         self.expect_hits("scripts/a.sh", "#!/bin/sh\n\n# Those that are.\n", "3: 'Those'")
 
     def test_identifiers_are_read_as_words(self):
-        for name in ("kMaxRows", "kMinUs", "kFewestTrials", "tell_status", "x_told", "toldOnce", "go_before", "ThriftFinals", "rows_behind"):
+        for name in ("kMostRows", "kLeastUs", "kFewestTrials", "tell_status", "x_told", "toldOnce", "go_before", "ThriftFinals", "rows_behind"):
             self.expect_hits("core/a.cpp", f"int {name} = 1;\n", f"1: '{name}'")
             self.expect_hits("scripts/a.py", f"{name} = 1\n", f"1: '{name}'")
         for name in ("most_rows", "kMosTable", "retold", "teller", "almost", "foretell"):

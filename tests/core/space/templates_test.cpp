@@ -65,9 +65,9 @@ bool types_agree(const Space& space, const Argument& argument, const std::string
       return candidate.name == argument.type_variable;
     });
     const auto formats = std::count_if(variable->allowed.begin(), variable->allowed.end(), is_packed_format);
-    return formats == 0                               ? type == argument.type_variable
-           : formats == std::ssize(variable->allowed) ? type == "unsigned char"
-                                                      : type == "Table";
+    return formats == std::ssize(variable->allowed) ? type == "unsigned char"
+           : formats > 0                            ? type == "Table" || type == argument.type_variable
+                                                    : type == argument.type_variable;
   }
   const std::pair<ElementType, std::vector<std::string>> spellings[] = {
       {ElementType::float32, {"float", "float32", "Awaited"}},

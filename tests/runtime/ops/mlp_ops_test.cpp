@@ -165,11 +165,11 @@ TEST_F(MlpChecksTest, NamesItsProblem) {
 TEST_F(MlpChecksTest, RefusesWhatDoesNotFit) {
   ops::Mlp op = good();
   op.down.type = ElementType::float16;
-  expect_refused(op, "gate_up and down have neither the same type nor packed formats both");
+  expect_refused(op, "gate_up and down have neither elements of the same size nor packed formats both");
   op = good();
   op.gate_up.type = ElementType::float16;
   op.down.type = ElementType::float32;
-  expect_refused(op, "gate_up and down have neither the same type nor packed formats both");
+  expect_refused(op, "gate_up and down have neither elements of the same size nor packed formats both");
   op = good();
   op.gate_up.shape[0] = 59;
   expect_refused(op, "gate_up is [59,100]; it must be [2*INTERMEDIATE,HIDDEN] = [60,100]");

@@ -61,13 +61,21 @@ TEST(ReferenceTest, RmsnormScalesByTheRootMeanSquare) {
       {{1, 5}, {1, 2}, {2, -1}});
   expect_near(summed[0], {3 / rms, 8 / rms});
   expect_near(summed[2], {3, 4});
+  Values row(32);  // zeros but for its first columns
+  Values weight(32, 1);
+  Values integers(32);
+  row[0] = 3;
+  row[1] = 4;
+  weight[1] = 2;
+  integers[0] = 127 * 3.0 / 8;
+  integers[1] = 127;
   const auto rounded =
       reference_results({"rmsnorm",
-                         {{"ROWS", 1}, {"WIDTH", 2}, {"RESIDUAL", 0}, {"BY_ROW", 1}, {"EPSILON", 1000}},
+                         {{"ROWS", 1}, {"WIDTH", 32}, {"RESIDUAL", 0}, {"BY_ROW", 1}, {"EPSILON", 1000}},
                          {{"OUTPUT", ElementType::int8}}},
-                        {{3, 4}, {1, 2}, {}});
-  expect_near(rounded[0], {127 * 3.0 / 8, 127});
-  expect_near(rounded[1], {8 / rms / 127});
+                        {row, weight, {}});
+  expect_near(rounded[0], integers);
+  expect_near(rounded[1], {8 / std::sqrt(25.0 / 32 + 1e-6) / 127});
   const double large = std::sqrt(12.5 + 0.5);
   const auto damped = reference_results(
       problem("rmsnorm", {{"ROWS", 1}, {"WIDTH", 2}, {"RESIDUAL", 0}, {"BY_ROW", 0}, {"EPSILON", 500'000'000}}),

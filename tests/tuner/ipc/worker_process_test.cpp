@@ -72,10 +72,12 @@ Kind measure_kind() {
       {"do", "setup"},        {"device", "emulator"}, {"target", ""},         {"measure", MeasureOptions()},
       {"governor", governor}, {"sensors", ""},        {"ends_at_s", nullptr}, {"database", nullptr},
       {"kernels", ""},        {"spaces", ""},         {"nvrtc", ""},          {"cache", ""}};
-  const std::string space = bytes_of(std::string(PASCALINE_SOURCE_DIR) + "/search_spaces/softmax.json");
+  nlohmann::json space =
+      nlohmann::json::parse(bytes_of(std::string(PASCALINE_SOURCE_DIR) + "/search_spaces/softmax.json"));
+  space["reference"] = {{"default", true}};
   const std::vector<std::pair<std::string, std::string>> values{{"ROWS", "2"}, {"WIDTH", "64"}, {"STORAGE", "float32"}};
-  const nlohmann::json problem{{"do", "problem"},  {"space", space},       {"name", "softmax.json"},
-                               {"values", values}, {"reference", nullptr}, {"seed", 1}};
+  const nlohmann::json problem{{"do", "problem"},  {"space", space.dump()}, {"name", "softmax.json"},
+                               {"values", values}, {"reference", nullptr},  {"seed", 1}};
   return {{"measure-worker"}, frame_of(setup), frame_of(problem), kNonsense};
 }
 

@@ -14,6 +14,7 @@
 #include "runtime/device/emulator/emulated_module.hpp"
 #include "runtime/device/emulator/grid_runner.hpp"
 #include "runtime/dispatch/arguments.hpp"
+#include "tests/tuner/kernels/naive_reference.hpp"
 #include "tests/tuner/toy_kernel.hpp"
 #include "tuner/compile/compile_variants.hpp"
 #include "tuner/measure/problem_data.hpp"
@@ -63,7 +64,7 @@ TEST_P(HandoverTest, EndsHoweverFewBlocksRunAtTheSameTime) {
   ASSERT_TRUE(compiled.ok) << compiled.reason;
   const EmulatedModule code(compiled.binary.code, space.launch.function);
 
-  ProblemData data(*device, bound, {});
+  ProblemData data(*device, bound, load_reference(*device, bound));
   std::uint64_t seed = 1;
   const LaunchArguments arguments(*device, bound, config, data.buffers());
   arguments.refill_scratch(*device, 0xFF);
