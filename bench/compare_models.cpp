@@ -28,9 +28,6 @@
 namespace {
 
 using namespace pascaline;
-using LogitAgreement;
-using LogitReference;
-using ModelCommandOptions;
 using Clock = std::chrono::steady_clock;
 
 struct Options {

@@ -30,7 +30,7 @@ void AttentionLayer::compute() const {
   for (float& value : token) {
     value *= factor;
   }
-  AttentionProjected{*this,
+  AttentionProjected{static_cast<const TokenHeads&>(*this),
                      {token.data(), ElementType::float32, {rows / head_dim, head_dim}},
                      {residual.data(), ElementType::float32, {1, hidden}},
                      weight,

@@ -406,7 +406,7 @@ SweepView SweepRun::view(bool last) const {
   for (const ScheduledDevice& scheduled : devices_) {
     view.devices.push_back(scheduled.scheduler->view());
   }
-  static_cast<TrialCounts&>(view) = summary_;
+  static_cast<TrialCounts&>(view) = static_cast<const TrialCounts&>(summary_);
   for (const auto& plan : plans_) {
     view.compiling += plan->pool().busy();
     view.compile_workers += plan->pool().workers();

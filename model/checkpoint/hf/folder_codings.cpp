@@ -110,9 +110,9 @@ std::string fault_of_parts(const MatrixParts& parts, const TensorSpec& spec, Fol
     }
     const StoredTensor* const tensor = MatrixParts(parts).of(part);
     if (tensor == nullptr) {
-      constexpr std::array kNames{"codes", "scales", "zero points"};
+      constexpr std::array kParts{"codes", "scales", "zero points"};
       return fmt::format("{} has no {} in this folder, though the matrix is quantized", quoted_name(spec.name),
-                         kNames[static_cast<std::size_t>(part)]);
+                         kParts[static_cast<std::size_t>(part)]);
     }
     const PartForm form = form_of(part, spec, quantization);
     if (std::find(form.types.begin(), form.types.end(), tensor->type) == form.types.end() ||

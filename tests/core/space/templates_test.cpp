@@ -65,9 +65,8 @@ bool types_agree(const Space& space, const Argument& argument, const std::string
       return candidate.name == argument.type_variable;
     });
     const auto formats = std::count_if(variable->allowed.begin(), variable->allowed.end(), is_packed_format);
-    return formats == std::ssize(variable->allowed) ? type == "unsigned char"
-           : formats > 0                            ? type == "Table" || type == argument.type_variable
-                                                    : type == argument.type_variable;
+    const bool only_formats = formats == std::ssize(variable->allowed);
+    return type == argument.type_variable || (formats > 0 && type == (only_formats ? "unsigned char" : "Table"));
   }
   const std::pair<ElementType, std::vector<std::string>> spellings[] = {
       {ElementType::float32, {"float", "float32", "Awaited"}},

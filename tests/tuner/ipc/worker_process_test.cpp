@@ -19,7 +19,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "runtime/dispatch/planner.hpp"
 #include "tests/db/fixtures.hpp"
+#include "tests/tuner/kernels/naive_reference.hpp"
 #include "tuner/ipc/frames.hpp"
 #include "tuner/measure/measure_messages.hpp"
 
@@ -65,6 +67,16 @@ Kind compile_kind() {
                                {"address_sanitizer", false}};
   return {{"compile-worker", "--arch", "emulator"}, "", frame_of(request), kNonsense};
 }
+nlohmann::json softmax_problem(const nlohmann::json& reference, const Config& config) {
+  const std::vector<std::pair<std::string, std::string>> values{{"ROWS", "2"}, {"WIDTH", "64"}, {"STORAGE", "float32"}};
+  return {{"do", "problem"},
+          {"space", bytes_of(std::string(PASCALINE_SOURCE_DIR) + "/search_spaces/softmax.json")},
+          {"name", "softmax.json"},
+          {"values", values},
+          {"reference", reference},
+          {"reference_config", config.json()},
+          {"seed", 1}};
+}
 Kind measure_kind() {
   GovernorOptions governor;
   governor.passive = true;
@@ -72,12 +84,7 @@ Kind measure_kind() {
       {"do", "setup"},        {"device", "emulator"}, {"target", ""},         {"measure", MeasureOptions()},
       {"governor", governor}, {"sensors", ""},        {"ends_at_s", nullptr}, {"database", nullptr},
       {"kernels", ""},        {"spaces", ""},         {"nvrtc", ""},          {"cache", ""}};
-  nlohmann::json space =
-      nlohmann::json::parse(bytes_of(std::string(PASCALINE_SOURCE_DIR) + "/search_spaces/softmax.json"));
-  space["reference"] = {{"default", true}};
-  const std::vector<std::pair<std::string, std::string>> values{{"ROWS", "2"}, {"WIDTH", "64"}, {"STORAGE", "float32"}};
-  const nlohmann::json problem{{"do", "problem"},  {"space", space.dump()}, {"name", "softmax.json"},
-                               {"values", values}, {"reference", nullptr},  {"seed", 1}};
+  const nlohmann::json problem = softmax_problem(nullptr, Config());
   return {{"measure-worker"}, frame_of(setup), frame_of(problem), kNonsense};
 }
 
@@ -214,8 +221,12 @@ TEST_P(WorkerProcessTest, WhichIsAskedDoesItsWork) {
   if (GetParam().words.front() != "measure-worker") {
     GTEST_SKIP() << "compilers are asked for nothing that they could compile";
   }
+  const Space space = Space::load(std::string(PASCALINE_SOURCE_DIR) + "/search_spaces/softmax.json");
+  const BoundSpace bound(space, space.problem({{"ROWS", "2"}, {"WIDTH", "64"}, {"STORAGE", "float32"}}),
+                         shared_emulator().info().limits);
   const WorkerProcess worker(command());
-  std::string text = GetParam().opening + GetParam().request;
+  std::string text = GetParam().opening +
+                     frame_of(softmax_problem(compile_reference(shared_emulator(), bound), untuned_config(bound)));
   require(worker.write_some(text) && text.empty(), "nothing is read");
   FrameReader reader;
   std::vector<std::string> said;

@@ -107,7 +107,7 @@ Device& shared_emulator() {
   return *device;
 }
 
-Kernel load_reference(Device& device, const BoundSpace& bound) {
+Binary compile_reference(const Device& device, const BoundSpace& bound) {
   const Space& space = bound.space();
   const CompileTarget plan = compile_target(device.info(), "");
   static CubinCache cache{std::filesystem::path(PASCALINE_TEST_CACHE)};
@@ -118,8 +118,10 @@ Kernel load_reference(Device& device, const BoundSpace& bound) {
   if (!compiled.ok) {
     throw Error("the reference kernel does not compile: " + compiled.reason);
   }
-  return device.load(compiled.binary);
+  return compiled.binary;
 }
+
+Kernel load_reference(Device& device, const BoundSpace& bound) { return device.load(compile_reference(device, bound)); }
 
 std::vector<std::vector<double>> reference_results(const Problem& problem,
                                                    const std::vector<std::vector<double>>& inputs) {

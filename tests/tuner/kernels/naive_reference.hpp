@@ -11,7 +11,9 @@ namespace pascaline::testing {
 /// The emulated device of this process.
 [[nodiscard]] Device& shared_emulator();
 
-/// What results of a kernel of this tree are compared with, compiled for a problem of it and loaded.
+/// The naive kernel that results of a kernel of this tree are compared with, compiled for a problem of it.
+[[nodiscard]] Binary compile_reference(const Device& device, const BoundSpace& bound);
+/// The same, loaded.
 [[nodiscard]] Kernel load_reference(Device& device, const BoundSpace& bound);
 
 /// What the naive kernel of a kernel of this tree gives of `inputs` in float64, on the emulated device: its outputs in
