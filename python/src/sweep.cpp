@@ -52,7 +52,7 @@ SweepEvents events_for(Interruptible& caller) {
   events.trial = [&caller](const Trial& trial, int done, int planned, double best_us, double default_us) {
     caller.tell("trial", text_of(trial_event(trial, done, planned, best_us, default_us)));
   };
-  events.view = [&caller](const SweepView& view) { caller.tell("view", text_of(view)); };
+  events.view = [&caller](const SweepView& view) { caller.tell("view", text_of(json(view))); };
   return events;
 }
 
