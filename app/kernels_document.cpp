@@ -2,7 +2,9 @@
 
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include <nlohmann/json.hpp>

@@ -31,7 +31,6 @@ struct KernelOptions {
   std::vector<std::string> settings;  ///< "BLOCK_M=64"
 
   void add_kernel_to(CLI::App& command);
-  /// The space of `kernel`, or of that name; throws Error if there is none, with the kernel that was probably meant.
   /// Only `--kernels` and `--spaces`.
   void add_folders_to(CLI::App& command);
   void add_problems_to(CLI::App& command);

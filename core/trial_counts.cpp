@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 namespace pascaline {
+
 void TrialCounts::add(TrialStage stage, TrialStatus status, bool is_duplicate, std::string_view reason,
                       std::int64_t times) {
   const TrialKind kind{stage, status, is_duplicate, reason};
