@@ -64,10 +64,10 @@ void on_interrupt(int signal) {
 }
 
 // Ends what the program that this one was has started, removes its temporary folders, and ends by the signal if there
-// is one.
+// is one. Further signals, which may have come meanwhile, must not end this short work before it is done.
 int end_interrupted(int signal, const std::vector<std::string>& draft_folders) {
   for (const int interrupt : kInterrupts) {
-    std::signal(interrupt, SIG_DFL);
+    std::signal(interrupt, SIG_IGN);
   }
   sigset_t none;
   sigemptyset(&none);
@@ -78,6 +78,7 @@ int end_interrupted(int signal, const std::vector<std::string>& draft_folders) {
   }
   remove_abandoned_again();
   if (signal != 0) {
+    std::signal(signal, SIG_DFL);
     std::raise(signal);
   }
   return kInterrupted;

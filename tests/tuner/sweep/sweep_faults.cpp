@@ -1,6 +1,7 @@
 #include "tests/tuner/sweep/sweep_faults.hpp"
 
 #include <SQLiteCpp/Database.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
@@ -15,6 +16,7 @@ namespace {
 struct Stat {
   int parent = 0;
   bool ended = true;
+  double processor_s = 0;  // in user mode
 };
 
 // The second field of `stat` is a name in parentheses that may hold anything.
@@ -23,9 +25,18 @@ Stat stat_of(int process) {
   const std::size_t name_end = text.rfind(')');
   Stat stat;
   if (name_end != std::string::npos) {
+    std::istringstream fields(text.substr(name_end + 1));
     char state = 'X';
-    std::istringstream(text.substr(name_end + 1)) >> state >> stat.parent;
+    fields >> state >> stat.parent;
     stat.ended = state == 'Z' || state == 'X';
+    constexpr int kFieldsBeforeTime = 9;
+    std::string skipped;
+    for (int field = 0; field < kFieldsBeforeTime; ++field) {
+      fields >> skipped;
+    }
+    double ticks = 0;
+    fields >> ticks;
+    stat.processor_s = ticks / static_cast<double>(::sysconf(_SC_CLK_TCK));
   }
   return stat;
 }
@@ -67,6 +78,15 @@ std::vector<LiveProcess> workers_of(int process, std::string_view text) {
       },
       std::chrono::seconds(60));
   return found;
+}
+
+bool wait_until_kernel_runs(int sweep) {
+  constexpr double kLongerThanPreparation = 1;
+  return wait_until([&] {
+    return std::ranges::any_of(workers_of(sweep, "measure-worker"), [](const LiveProcess& worker) {
+      return stat_of(worker.process).processor_s > kLongerThanPreparation;
+    });
+  });
 }
 
 bool wait_until(const std::function<bool()>& condition, std::chrono::milliseconds longest) {

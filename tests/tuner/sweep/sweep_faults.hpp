@@ -26,6 +26,9 @@ struct LiveProcess {
 [[nodiscard]] std::vector<LiveProcess> processes_below(int process);
 /// Those of them whose words hold `text`, waiting up to a minute for the first.
 [[nodiscard]] std::vector<LiveProcess> workers_of(int process, std::string_view text);
+/// Waits until the worker of `sweep` has computed for so long that a kernel without end, or one measured for a long
+/// time, is on the device; an attempt is stored before its problem is prepared, which a signal may cut short.
+[[nodiscard]] bool wait_until_kernel_runs(int sweep);
 /// Waits until `condition` holds; false if it does not within that time.
 [[nodiscard]] bool wait_until(const std::function<bool()>& condition,
                               std::chrono::milliseconds longest = std::chrono::seconds(60));

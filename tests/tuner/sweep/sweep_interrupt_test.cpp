@@ -1,4 +1,3 @@
-#include <SQLiteCpp/Exception.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
@@ -21,13 +20,6 @@ class InterruptTest : public SweepFaultsTest {
     sample_ms_ = 1000;  // so long that a sweep is not done before a busy machine has seen its first trial
   }
   [[nodiscard]] bool measures() const { return trial_count() >= 1; }
-  [[nodiscard]] bool something_is_on_the_device() const {
-    try {
-      return number("SELECT count(*) FROM attempts") > 0;
-    } catch (const SQLite::Exception&) {
-      return false;  // the file is being made
-    }
-  }
   void expect_to_go_on(std::size_t configurations) const {
     expect_sound();
     EXPECT_EQ(last_state(), "interrupted");
@@ -62,9 +54,7 @@ TEST_F(InterruptTest, TerminationIsTheSame) { interrupt_once(SIGTERM); }
 TEST_F(InterruptTest, SecondEndsAtOnceAndLeavesNobody) {
   sample_ms_ = 20000;
   const int sweep = start(command());
-  EXPECT_FALSE(workers_of(sweep, "measure-worker").empty());
-  EXPECT_TRUE(wait_until([&] { return something_is_on_the_device(); })) << output();
-  std::this_thread::sleep_for(std::chrono::milliseconds(1500));  // the trial is on its way to the device
+  EXPECT_TRUE(wait_until_kernel_runs(sweep)) << output();
   const auto workers = processes_below(sweep);
   ::kill(sweep, SIGINT);
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
@@ -90,7 +80,7 @@ TEST_F(InterruptTest, SecondRemovesTheTemporaryFoldersOfItsCompilers) {
   write_space({kEndless, kHangsCompiler}, {64});
   const int sweep = start(command({"--kernel-timeout", "60"}));
   const auto workers = workers_of(sweep, "compile-worker");
-  EXPECT_TRUE(wait_until([&] { return something_is_on_the_device(); })) << output();
+  EXPECT_TRUE(wait_until_kernel_runs(sweep)) << output();
   EXPECT_TRUE(wait_until([&] { return !std::filesystem::is_empty(temporary); })) << "a compiler hangs";
   ::kill(sweep, SIGINT);
   EXPECT_TRUE(wait_until([&] { return output().find("a second Ctrl-C stops at once") != std::string::npos; }));
@@ -110,7 +100,7 @@ TEST_F(InterruptTest, SecondRemovesTheTemporaryFoldersOfItsCompilers) {
 TEST_F(InterruptTest, KernelThatHangsIsWaitedForUntilItsDeadlineOnly) {
   write_space({kEndless, kRight}, {64, 128});
   const int sweep = start(command({"--kernel-timeout", "2"}));
-  EXPECT_TRUE(wait_until([&] { return something_is_on_the_device(); })) << output();
+  EXPECT_TRUE(wait_until_kernel_runs(sweep)) << output();
   ::kill(sweep, SIGINT);
   const auto began = Clock::now();
   EXPECT_EQ(wait_child(sweep), 130) << output();
