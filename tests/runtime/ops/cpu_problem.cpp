@@ -15,6 +15,7 @@
 #include "runtime/ops/block_choice.hpp"
 #include "runtime/ops/elementwise.hpp"
 #include "runtime/ops/gather.hpp"
+#include "runtime/ops/log_probability.hpp"
 #include "runtime/ops/matmul.hpp"
 #include "runtime/ops/mlp.hpp"
 #include "runtime/ops/norm.hpp"
@@ -328,6 +329,12 @@ void run_softmax(const CpuProblem& of) {
   ops::compute(ops::Softmax{of.view("x", shape), of.view("y", shape)});
 }
 
+void run_log_probability(const CpuProblem& of) {
+  const std::int64_t rows = of.dimension("ROWS");
+  ops::compute(ops::LogProbability{of.view("x", {rows, of.dimension("WIDTH")}), of.view("targets", {rows}),
+                                   of.view("y", {rows})});
+}
+
 void run_qk_norm_rope(const CpuProblem& of) {
   const std::int64_t tokens = of.dimension("TOKENS");
   const std::int64_t heads = of.dimension("HEADS");
@@ -442,6 +449,7 @@ const std::map<std::string, Run>& runners() {
                                                 {"elementwise", run_elementwise},
                                                 {"gather", run_gather},
                                                 {"layernorm", run_layernorm},
+                                                {"log_probability", run_log_probability},
                                                 {"matmul", run_product},
                                                 {"matmul_q", run_matmul_q},
                                                 {"matvec", run_matmul},
