@@ -1,5 +1,5 @@
 // y[r] = x[r,targets[r]] - log(sum(exp(x[r]))): the logarithm of the probability that the softmax of a row of logits
-// gives to its target, and 0 for a target that is no column of the row. x[ROWS,WIDTH] row-major, float32 or float16
+// gives to its target, and 0 for a target that is not a column of the row. x[ROWS,WIDTH] row-major, float32 or float16
 // storage, float32 arithmetic, y in float32.
 //
 // FLOPs: about 4·ROWS·WIDTH. Bytes: x once.
@@ -30,7 +30,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
   __shared__ float partial[2][kThreads / 32];
   const int row = static_cast<int>(blockIdx.x) * kRowsPerBlock + static_cast<int>(threadIdx.x) / kThreadsPerRow;
   const int lane = static_cast<int>(threadIdx.x) % kThreadsPerRow;
-  const int end = row < rows ? width : 0;  // rows behind the last take part in the barriers, but have no columns
+  const int end = row < rows ? width : 0;  // rows after the last take part in the barriers, but have no columns
   x += row < rows ? static_cast<long long>(row) * width : 0;
 
   float most = kLowest;

@@ -3,6 +3,7 @@
 #include "runtime/ops/attention.hpp"
 #include "runtime/ops/elementwise.hpp"
 #include "runtime/ops/gather.hpp"
+#include "runtime/ops/log_probability.hpp"
 #include "runtime/ops/matmul.hpp"
 #include "runtime/ops/mlp.hpp"
 #include "runtime/ops/norm.hpp"
@@ -55,6 +56,10 @@ void fields(ops::Layernorm& op, const Visit& visit) {
 template <typename Visit>
 void fields(ops::Softmax& op, const Visit& visit) {
   visit("x", op.x), visit("out", op.y);
+}
+template <typename Visit>
+void fields(ops::LogProbability& op, const Visit& visit) {
+  visit("x", op.x), visit("targets", op.targets), visit("out", op.y);
 }
 template <typename Visit>
 void fields(ops::Convert& op, const Visit& visit) {

@@ -272,6 +272,7 @@ constexpr Entry kOperations[] = {
     entry<ops::GeluErf>(),         entry<ops::Transpose>(),         entry<ops::Gather>(),
     entry<ops::RopeVision>(),      entry<ops::PositionEmbedding>(), entry<ops::AttentionPrefill>(),
     entry<ops::AttentionDecode>(), entry<ops::Quantize>(),          entry<ops::QuantizedMatmul>(),
+    entry<ops::LogProbability>(),
 };
 
 /// An operation that is called with its arguments in the order of the names that it is made with.

@@ -5,7 +5,7 @@
 namespace pascaline::ops {
 
 /// `y[r] = x[r, targets[r]] − log Σ exp(x[r])`: the logarithm of the probability that the softmax of a row of logits
-/// gives to its target; 0 for a target that is no column. Their mean over a text is what its perplexity is computed
+/// gives to its target; 0 for a target that is not a column. Their mean over a text is what its perplexity is computed
 /// from. All dense. Without rows there is nothing to do; rows without columns are an error.
 struct LogProbability {
   static constexpr const char* kName = "log_probability";

@@ -45,6 +45,14 @@ def test_norms_and_softmax(device: str | None) -> None:
     np.testing.assert_allclose(ops.softmax(x, device=device), e / e.sum(1, keepdims=True), rtol=1e-4, atol=1e-6)
 
 
+def test_log_probability(device: str | None) -> None:
+    x, targets = draw(4, 50), np.array([7, 49, -1, 50], np.int32)
+    logs = x - x.max(1, keepdims=True)
+    logs -= np.log(np.exp(logs).sum(1, keepdims=True))
+    expected = [logs[0, 7], logs[1, 49], 0, 0]  # the last two have no target
+    np.testing.assert_allclose(ops.log_probability(x, targets, device=device), expected, rtol=1e-5, atol=1e-6)
+
+
 def test_elementwise_in_place_and_by_type(device: str | None) -> None:
     a, b = draw(5, 16), draw(5, 16)
     expected = a + b
