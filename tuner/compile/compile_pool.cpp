@@ -110,11 +110,11 @@ std::size_t CompilePool::busy() const noexcept {
 
 std::size_t CompilePool::pending() const noexcept { return queue_.size() + finished_.size() + busy(); }
 
-std::vector<int> CompilePool::descriptors() const {
-  std::vector<int> out;
+std::vector<pollfd> CompilePool::wakeups() const {
+  std::vector<pollfd> out;
   for (const Worker& worker : workers_) {
     if (worker.job) {
-      out.push_back(worker.process.output());
+      out.push_back({worker.process.output(), POLLIN, 0});
     }
   }
   return out;

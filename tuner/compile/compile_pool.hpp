@@ -10,11 +10,10 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "core/trial.hpp"
-#include "runtime/device/compile.hpp"
 #include "runtime/device/cubin_cache.hpp"
 #include "tuner/ipc/frames.hpp"
 #include "tuner/ipc/worker_process.hpp"
+#include "tuner/services/builder.hpp"
 
 namespace pascaline {
 
@@ -29,33 +28,21 @@ struct CompilePoolOptions {
   std::uint64_t memory_bytes = 0;               ///< address space a worker may use; 0: no cap
 };
 
-/// A finished compilation.
-struct Compiled {
-  std::uint64_t id = 0;
-  TrialStatus status = TrialStatus::ok;  ///< ok, compile_failed, timed_out or crashed
-  CompileResult result;
-};
-
 /// Worker processes that compile ahead of measurement, into the cache they share. A worker that crashes or hangs
 /// costs its own variant only and is replaced. Processes, because threads of one compiler process gain at most 2x.
-class CompilePool {
+class CompilePool final : public Builder {
  public:
   explicit CompilePool(CompilePoolOptions options);
-  CompilePool(const CompilePool&) = delete;
-  CompilePool& operator=(const CompilePool&) = delete;
-  ~CompilePool() = default;
 
-  /// Queues a compilation, an urgent one before all others; `request.source` must live until it is finished.
-  void submit(std::uint64_t id, CompileRequest request, bool urgent = false);
+  void submit(std::uint64_t id, CompileRequest request, bool urgent) override;
+  void submit(std::uint64_t id, CompileRequest request) { submit(id, std::move(request), false); }
+  [[nodiscard]] std::optional<Compiled> take() override { return wait(std::chrono::milliseconds(0)); }
   /// The next finished compilation in any order; waits up to `timeout` (0: not at all), nothing if none finished.
   [[nodiscard]] std::optional<Compiled> wait(std::chrono::milliseconds timeout);
-  /// Submitted and not yet handed out.
-  [[nodiscard]] std::size_t pending() const noexcept;
-  [[nodiscard]] std::size_t workers() const noexcept { return workers_.size(); }
-  /// Workers with a compilation in hand.
-  [[nodiscard]] std::size_t busy() const noexcept;
-  /// Descriptors to poll for reading: when one is readable, `wait` has something to do.
-  [[nodiscard]] std::vector<int> descriptors() const;
+  [[nodiscard]] std::size_t pending() const noexcept override;
+  [[nodiscard]] std::size_t workers() const noexcept override { return workers_.size(); }
+  [[nodiscard]] std::size_t busy() const noexcept override;
+  [[nodiscard]] std::vector<pollfd> wakeups() const override;
   /// Process ids of the live workers.
   [[nodiscard]] std::vector<int> worker_processes() const;
 

@@ -73,6 +73,17 @@ void MeasureClient::warm_up() {
   }
 }
 
+std::vector<pollfd> MeasureClient::wakeups() const {
+  if (!worker_) {
+    return {};
+  }
+  std::vector<pollfd> descriptors{{worker_.output(), POLLIN, 0}};
+  if (!outgoing_.empty()) {
+    descriptors.push_back({worker_.input(), POLLOUT, 0});
+  }
+  return descriptors;
+}
+
 void MeasureClient::set_problem(MeasureProblem problem) {
   problem_ = std::move(problem);
   preparing_ = true;

@@ -11,58 +11,42 @@
 #include "tuner/ipc/worker_process.hpp"
 #include "tuner/measure/measure_jobs.hpp"
 #include "tuner/measure/worker_deadline.hpp"
+#include "tuner/services/lab.hpp"
 
 namespace pascaline {
 
-/// What a measurement worker spent its time on, in milliseconds.
-struct WorkerTimes {
-  double opening_ms = 0;    ///< opening the device and warming it up
-  double preparing_ms = 0;  ///< buffers, first inputs and references of problems
-  double trials_ms = 0;
-  double finals_ms = 0;
-  [[nodiscard]] double total_ms() const noexcept { return opening_ms + preparing_ms + trials_ms + finals_ms; }
-};
-
 /// One device, owned by a child process that can be killed: it measures what it is given, in order. A kernel that hangs
 /// or takes the process or the device along costs its own trial; the process is replaced and goes on with the rest.
-class MeasureClient {
+class MeasureClient final : public Lab {
  public:
   using Clock = std::chrono::steady_clock;
 
   explicit MeasureClient(MeasureClientOptions options);
 
-  /// Starts the worker before there is anything to do, so that the card is steady when there is.
-  void warm_up();
-  /// Sets the problem of all jobs after it; there must be no job left. Answered by ProblemPrepared or ProblemRefused.
-  void set_problem(MeasureProblem problem);
-  void submit(TrialJob job);
-  void submit(FinalsJob job);
-  /// Takes back every trial that the worker has not begun; returns them.
-  [[nodiscard]] std::vector<TrialJob> take_back();
-  /// Ends the worker and everything it was given but trials, which can all be taken back then.
-  void interrupt();
-  /// Whether there is a worker that is still opening its device and making it steady.
-  [[nodiscard]] bool starting() const noexcept { return static_cast<bool>(worker_) && !ready_; }
-  /// Whether the problem's inputs and references are being made.
-  [[nodiscard]] bool preparing() const noexcept { return preparing_; }
+  /// Starts the worker.
+  void warm_up() override;
+  void set_problem(MeasureProblem problem) override;
+  void submit(TrialJob job) override;
+  void submit(FinalsJob job) override;
+  [[nodiscard]] std::vector<TrialJob> take_back() override;
+  /// Ends the worker.
+  void interrupt() override;
 
-  /// Reads what the worker says and looks at deadlines, without waiting; appends to `events`. Throws Error if no
-  /// process can be started.
-  void pump(std::vector<MeasureEvent>& events);
-  /// Descriptor to poll for reading, -1 if there is none.
-  [[nodiscard]] int descriptor() const noexcept { return worker_ ? worker_.output() : -1; }
-  /// Descriptor to poll for writing, -1 if there is nothing to write.
-  [[nodiscard]] int write_descriptor() const noexcept { return worker_ && !outgoing_.empty() ? worker_.input() : -1; }
-  [[nodiscard]] Clock::time_point deadline() const noexcept { return deadline_.at(); }
+  /// Reads what the worker says and looks at deadlines. Throws Error if no process can be started.
+  void pump(std::vector<MeasureEvent>& events) override;
+  [[nodiscard]] std::vector<pollfd> wakeups() const override;
+  /// When the worker will have been silent for too long.
+  [[nodiscard]] Clock::time_point wakes_at() const noexcept override { return deadline_.at(); }
 
-  [[nodiscard]] std::size_t trials_left() const noexcept { return trials_.size(); }
-  [[nodiscard]] bool busy() const noexcept { return !trials_.empty() || finals_ || preparing_; }
-  [[nodiscard]] bool ended() const noexcept { return ended_; }
+  [[nodiscard]] bool starting() const noexcept override { return static_cast<bool>(worker_) && !ready_; }
+  [[nodiscard]] bool preparing() const noexcept override { return preparing_; }
+  [[nodiscard]] std::size_t trials_left() const noexcept override { return trials_.size(); }
+  [[nodiscard]] bool busy() const noexcept override { return !trials_.empty() || finals_ || preparing_; }
+  [[nodiscard]] bool ended() const noexcept override { return ended_; }
+  [[nodiscard]] bool restarting() const noexcept override { return worker_.process() <= 0 && restarts_ > 0; }
+  [[nodiscard]] const WorkerTimes& times() const noexcept override { return times_; }
+  [[nodiscard]] double waited_ms() const noexcept override { return waited_ms_; }
   [[nodiscard]] int worker_process() const noexcept { return worker_.process(); }
-  /// What the worker spent its time on.
-  [[nodiscard]] const WorkerTimes& times() const noexcept { return times_; }
-  /// Of it, waiting for the card to be steady: preheating, settling, cooling.
-  [[nodiscard]] double waited_ms() const noexcept { return waited_ms_; }
   [[nodiscard]] int restarts() const noexcept { return restarts_; }
 
  private:

@@ -70,15 +70,15 @@ std::vector<SweepKernel> load_kernels(const std::vector<Space>& spaces, const Sw
 
 }  // namespace
 
-DevicePlan::DevicePlan(const std::vector<Space>& spaces, const SweepOptions& options, const DeviceInfo& info,
-                       std::size_t jobs)
+DevicePlan::DevicePlan(const std::vector<Space>& spaces, const SweepOptions& options, const SweepServices& services,
+                       const DeviceInfo& info, std::size_t jobs)
     : options_(options),
       info_(info),
       target_(compile_target(info, options.target)),
       compilers_(sweep_compilers(options, target_, info, left_out_)),
       first_compiler_({compilers_.compilers().front()}),
       kernels_(load_kernels(spaces, options, compilers_, first_compiler_, searched_)),
-      pool_(pool_options(options, target_, compilers_, jobs)) {}
+      builder_(services.builder(pool_options(options, target_, compilers_, jobs))) {}
 
 std::vector<ToolkitRow> DevicePlan::toolkits() const {
   std::vector<ToolkitRow> rows;
@@ -340,12 +340,12 @@ std::optional<Compiled> DevicePlan::next_compiled() {
     site_codes_.pop_front();
     return compiled;
   }
-  return pool_.wait(std::chrono::milliseconds(0));
+  return builder_->take();
 }
 
 void DevicePlan::submit(Job job, CompileRequest request, bool urgent) {
   jobs_.emplace(next_id_, std::move(job));
-  pool_.submit(next_id_++, std::move(request), urgent);
+  builder_->submit(next_id_++, std::move(request), urgent);
 }
 
 // A space without a valid configuration for a problem costs that problem.
@@ -396,7 +396,7 @@ void DevicePlan::fill_from(SweepTask& task, std::size_t most_open) {
   }
   begin_with_types_of_run(task);
   const std::size_t most = task.search.learns() ? std::min(most_open, task.search.ahead()) : kMaxWithoutLearning;
-  while (pool_.pending() < 2 * pool_.workers() && task.search.open() < most) {
+  while (builder_->pending() < 2 * builder_->workers() && task.search.open() < most) {
     const std::optional<Config> config = propose(task);
     if (!config) {
       return;
@@ -410,7 +410,7 @@ void DevicePlan::fill_with_defaults(const std::vector<Waiting>& waiting) {
   if (!has_time_limit(options_)) {
     return;
   }
-  std::size_t most = std::max<std::size_t>(1, pool_.workers() / 2);
+  std::size_t most = std::max<std::size_t>(1, builder_->workers() / 2);
   for (const auto& [task, first] : waiting) {
     if (most-- == 0 || !task->untried()) {
       return;
@@ -437,7 +437,7 @@ void DevicePlan::fill_pool(bool closing) {
   if (closing) {
     return;
   }
-  const std::size_t most_open = 2 * pool_.workers() + 4;
+  const std::size_t most_open = 2 * builder_->workers() + 4;
   for (const auto& task : tasks_) {
     if (task->state.taken()) {
       fill_from(*task, most_open);
@@ -454,7 +454,7 @@ void DevicePlan::fill_pool(bool closing) {
   fill_for_sites();
   for (const auto& [task, first] : waiting) {
     const bool deepened_first = deepens_here() && !first && !nothing_to_deepen_;
-    if (!all_proposed || pool_.pending() >= 2 * pool_.workers() || deepened_first) {
+    if (!all_proposed || builder_->pending() >= 2 * builder_->workers() || deepened_first) {
       return;
     }
     fill_from(*task, most_open);

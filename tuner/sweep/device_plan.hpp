@@ -14,7 +14,7 @@
 #include "db/store.hpp"
 #include "runtime/device/compile.hpp"
 #include "runtime/device/device.hpp"
-#include "tuner/compile/compile_pool.hpp"
+#include "tuner/services/services.hpp"
 #include "tuner/sweep/budget.hpp"
 #include "tuner/sweep/compiler_axis.hpp"
 #include "tuner/sweep/sweep_recorder.hpp"
@@ -33,7 +33,8 @@ class DevicePlan {
   };
 
   /// Reads the source of each space's kernel; spaces and options must outlive it.
-  DevicePlan(const std::vector<Space>& spaces, const SweepOptions& options, const DeviceInfo& info, std::size_t jobs);
+  DevicePlan(const std::vector<Space>& spaces, const SweepOptions& options, const SweepServices& services,
+             const DeviceInfo& info, std::size_t jobs);
 
   /// Stores the rows that every trial hangs on, all or none; makes the tasks and lets them recall what is known.
   /// Throws Error for a problem that fits none of the spaces. `check_time` is called before each of many short steps:
@@ -82,7 +83,7 @@ class DevicePlan {
   void heed(const StopCheck& check);
   /// Whether a search is looking for a valid configuration that is far away: `fill_pool` looks on.
   [[nodiscard]] bool looking() const noexcept { return looking_; }
-  [[nodiscard]] CompilePool& pool() noexcept { return pool_; }
+  [[nodiscard]] const Builder& builder() const noexcept { return *builder_; }
   /// Rows of the device and of the first compiler's toolkit.
   [[nodiscard]] const ContextIds& context() const noexcept { return context_; }
   /// Shapes in between are among them, the reserved ones, too.
@@ -184,7 +185,7 @@ class DevicePlan {
   CompilerAxis first_compiler_;       ///< of them, of sites
   std::deque<Space> searched_;        ///< the spaces with the compiler among their parameters
   std::vector<SweepKernel> kernels_;  ///< each stays where it is: tasks and requests refer to it
-  CompilePool pool_;
+  std::unique_ptr<Builder> builder_;
   ContextIds context_{};
   MeasuredRates measured_rates_;        // of the device, by `pascaline probe`
   std::vector<std::int64_t> toolkits_;  ///< rows, by compiler

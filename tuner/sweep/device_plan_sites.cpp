@@ -122,7 +122,7 @@ void DevicePlan::fill_for_sites() {
       continue;
     }
     for (const SweepTask* launched : site->launched) {
-      if (pool_.pending() >= 2 * pool_.workers()) {
+      if (builder_->pending() >= 2 * builder_->workers()) {
         return;
       }
       if (launched->fresh()) {

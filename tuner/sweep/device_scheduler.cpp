@@ -55,16 +55,18 @@ MeasureClientOptions client_options(const SweepOptions& options, const DeviceInf
 }  // namespace
 
 DeviceScheduler::DeviceScheduler(DevicePlan& plan, SweepRecorder& recorder, const SweepOptions& options,
-                                 const DeviceInfo& device, std::int64_t session, const Deadline& deadline)
+                                 const SweepServices& services, const DeviceInfo& device, std::int64_t session,
+                                 const Deadline& deadline)
     : plan_(plan),
       recorder_(recorder),
       options_(options),
-      client_(client_options(options, device, deadline)),
+      clock_(*services.clock),
+      lab_(services.lab(client_options(options, device, deadline))),
       session_(session),
       status_(device) {}
 
 void DeviceScheduler::feed(bool closing, bool stopping, const std::optional<Slices>& slices) {
-  if (client_.ended()) {
+  if (lab_->ended()) {
     return;
   }
   if (stopping) {
@@ -90,8 +92,8 @@ void DeviceScheduler::feed(bool closing, bool stopping, const std::optional<Slic
     send_finals();
     return;
   }
-  if (client_.starting() && !turn_.ran) {  // that is no problem's share of the time
-    turn_.start = Clock::now();
+  if (lab_->starting() && !turn_.ran) {  // that is no problem's share of the time
+    turn_.start = clock_.now();
   }
   std::optional<Slice> slice;
   if (slices) {
@@ -101,13 +103,13 @@ void DeviceScheduler::feed(bool closing, bool stopping, const std::optional<Slic
   const bool search_over = finals_only || (task_->search.spent() && task_->search.open() == 0);
   if (!search_over && !closing && !turn_over(slice)) {
     feed_trials(slice);
-  } else if (client_.trials_left() == 0) {
+  } else if (lab_->trials_left() == 0) {
     end_search(search_over, closing, slice);
   }
 }
 
 void DeviceScheduler::pause(const std::string& reason) {
-  const Clock::time_point now = Clock::now();
+  const SweepClock::TimePoint now = clock_.now();
   if (!pause_reason_.empty()) {
     turn_.start += now - paused_until_;
   }
@@ -137,7 +139,7 @@ void DeviceScheduler::stop() {
     return;
   }
   if (!status_.measuring() || turn_.preparation == Preparation::sent) {
-    client_.interrupt();
+    lab_->interrupt();
     drop_finals();
   }
   take_back();
@@ -153,7 +155,7 @@ void DeviceScheduler::take_task() {
   }
   task_->session = session_;
   task_->objective_put_off = false;
-  turn_ = {Clock::now(), task_->search.done(), false, task_->search.little_left(), Preparation::none};
+  turn_ = {clock_.now(), task_->search.done(), false, task_->search.little_left(), Preparation::none};
   if (recorder_.events().problem) {
     recorder_.events().problem(
         status_.device(), task_->search.wanted(),
@@ -214,14 +216,14 @@ void DeviceScheduler::put_off() {
   recorder_.note(fmt::format("{}: {}: {}, its share of the time; others come first, and it again after them",
                              status_.device(), task_->search.wanted().problem.text(), task_->no_time));
   leave_preparing();
-  client_.warm_up();
+  lab_->warm_up();
   release_task(false);
 }
 
 // A worker cannot be told to leave off making inputs and references.
 void DeviceScheduler::leave_preparing() {
-  if (client_.preparing()) {
-    client_.interrupt();
+  if (lab_->preparing()) {
+    lab_->interrupt();
   }
 }
 
@@ -294,7 +296,7 @@ bool DeviceScheduler::set_problem() {
       problem.reference = reference.run;
       tell_other_reference();
     }
-    client_.set_problem(std::move(problem));
+    lab_->set_problem(std::move(problem));
     turn_.preparation = Preparation::sent;
   }
   return false;
@@ -320,7 +322,7 @@ void DeviceScheduler::feed_trials(const std::optional<Slice>& slice) {
   }
   // Close to the end none waits behind another: what is sent is measured before the finals begin.
   const bool close = left_s_ && *left_s_ < finals_s + 4 * trial_s();
-  while (client_.trials_left() < (close ? 1 : kTrialsAhead)) {
+  while (lab_->trials_left() < (close ? 1 : kTrialsAhead)) {
     auto candidate = task_->search.take_ready();
     if (!candidate) {
       return;
@@ -336,23 +338,23 @@ void DeviceScheduler::feed_trials(const std::optional<Slice>& slice) {
     });
     on_device_.emplace(job.id, OnDevice{candidate->config, candidate->run_key});
     job.binary = std::move(candidate->binary);
-    client_.submit(std::move(job));
+    lab_->submit(std::move(job));
   }
 }
 
 // Trials that the worker has not begun go back to the search, as if they had never been asked for.
 void DeviceScheduler::take_back() {
-  for (TrialJob& job : client_.take_back()) {
+  for (TrialJob& job : lab_->take_back()) {
     on_cut(TrialCut{std::move(job)});
   }
 }
 
 void DeviceScheduler::run_out(bool at_once) {
-  if (task_ == nullptr || client_.ended()) {
+  if (task_ == nullptr || lab_->ended()) {
     return;
   }
-  if (at_once || !status_.measuring() || client_.preparing()) {
-    client_.interrupt();
+  if (at_once || !status_.measuring() || lab_->preparing()) {
+    lab_->interrupt();
   }
   take_back();
   if (!quiet()) {
@@ -365,7 +367,7 @@ void DeviceScheduler::run_out(bool at_once) {
 
 void DeviceScheduler::pump() {
   std::vector<MeasureEvent> events;
-  client_.pump(events);
+  lab_->pump(events);
   for (const MeasureEvent& event : events) {
     std::visit(Overloaded{[&](const TrialDone& done) { on_trial(done); }, [&](const TrialCut& cut) { on_cut(cut); },
                           [&](const FinalsDone& done) { on_finals(done); },
@@ -439,17 +441,17 @@ void DeviceScheduler::on_ended(const MeasuringEnded& ended) {
 
 DeviceProgress DeviceScheduler::view() const {
   DeviceProgress view = status_.view(task_, plan_.problems(), options_.trials < kUnlimitedTrials);
-  view.pause_reason = client_.ended() ? "" : pause_reason_;
-  view.stage = client_.ended()                                           ? "lost"
-               : !pause_reason_.empty() && quiet()                       ? "paused"
-               : task_ == nullptr                                        ? "idle"
-               : client_.worker_process() <= 0 && client_.restarts() > 0 ? "restarting"
-               : task_->deepening == Deepening::finals                   ? "finals again"
-               : task_->state.stage() != TaskStage::searching            ? "finals"
-               : turn_.preparation == Preparation::sent                  ? "starting"
-               : client_.trials_left() == 0                              ? "waiting for the compiler"
-               : task_->deepening == Deepening::neighbours               ? "neighbours"
-                                                                         : "search";
+  view.pause_reason = lab_->ended() ? "" : pause_reason_;
+  view.stage = lab_->ended()                                  ? "lost"
+               : !pause_reason_.empty() && quiet()            ? "paused"
+               : task_ == nullptr                             ? "idle"
+               : lab_->restarting()                           ? "restarting"
+               : task_->deepening == Deepening::finals        ? "finals again"
+               : task_->state.stage() != TaskStage::searching ? "finals"
+               : turn_.preparation == Preparation::sent       ? "starting"
+               : lab_->trials_left() == 0                     ? "waiting for the compiler"
+               : task_->deepening == Deepening::neighbours    ? "neighbours"
+                                                              : "search";
   return view;
 }
 

@@ -3,13 +3,14 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/util/deadline.hpp"
 #include "db/store.hpp"
-#include "tuner/measure/measure_client.hpp"
+#include "tuner/services/services.hpp"
 #include "tuner/sweep/budget.hpp"
 #include "tuner/sweep/device_plan.hpp"
 #include "tuner/sweep/device_status.hpp"
@@ -34,18 +35,16 @@ struct Slices {
   Slice site;
 };
 
-/// Works on a plan with one device: takes a task at a time, hands its configurations to the measurement client, finals
+/// Works on a plan with one device: takes a task at a time, hands its configurations to the device's lab, finals
 /// after them, and gives what comes back to the recorder. Of the tasks it changes only the one it has taken.
 class DeviceScheduler {
  public:
-  using Clock = std::chrono::steady_clock;
-
   /// All must outlive it.
-  DeviceScheduler(DevicePlan& plan, SweepRecorder& recorder, const SweepOptions& options, const DeviceInfo& device,
-                  std::int64_t session, const Deadline& deadline);
+  DeviceScheduler(DevicePlan& plan, SweepRecorder& recorder, const SweepOptions& options, const SweepServices& services,
+                  const DeviceInfo& device, std::int64_t session, const Deadline& deadline);
 
-  /// See MeasureClient::warm_up.
-  void warm_up() { client_.warm_up(); }
+  /// See Lab::warm_up.
+  void warm_up() { lab_->warm_up(); }
   /// Gives the device what there is to do. With `closing` no new trial is begun, only finals of what was measured; with
   /// `stopping` nothing at all.
   void feed(bool closing, bool stopping, const std::optional<Slices>& slices);
@@ -58,14 +57,14 @@ class DeviceScheduler {
   /// What the finals of the present problem and the trials before them need of the time that is left, of a limit of
   /// `limit_s` in all; 0 if there is nothing to compare.
   [[nodiscard]] double reserve_s(double limit_s) const;
-  /// Deals with what the measurement client tells.
+  /// Deals with what the device's lab tells.
   void pump();
 
   /// Whether nothing is on the device or on its way there.
-  [[nodiscard]] bool quiet() const noexcept { return !client_.busy(); }
+  [[nodiscard]] bool quiet() const noexcept { return !lab_->busy(); }
   [[nodiscard]] bool idle() const noexcept { return task_ == nullptr && quiet(); }
-  [[nodiscard]] bool ended() const noexcept { return client_.ended(); }
-  [[nodiscard]] const MeasureClient& client() const noexcept { return client_; }
+  [[nodiscard]] bool ended() const noexcept { return lab_->ended(); }
+  [[nodiscard]] const Lab& lab() const noexcept { return *lab_; }
   [[nodiscard]] std::int64_t session() const noexcept { return session_; }
   [[nodiscard]] const std::string& device() const noexcept { return status_.device(); }
   [[nodiscard]] const std::string& end_reason() const noexcept { return end_reason_; }
@@ -81,11 +80,11 @@ class DeviceScheduler {
     Config config;
     std::string run_key;
   };
-  /// How far the measurement client is with the task's problem.
+  /// How far the lab is with the task's problem.
   enum class Preparation : std::uint8_t { none, sent, ready };
   /// A device's turn at a task.
   struct Turn {
-    Clock::time_point start{};
+    SweepClock::TimePoint start{};
     int done_at_start = 0;
     bool ran = false;              ///< one of its configurations, since
     bool had_little_left = false;  ///< when it began
@@ -106,7 +105,7 @@ class DeviceScheduler {
   void feed_trials(const std::optional<Slice>& slice);
   void end_search(bool search_over, bool closing, const std::optional<Slice>& slice);
   [[nodiscard]] int turn_trials() const { return task_->search.done() - turn_.done_at_start; }
-  [[nodiscard]] double turn_s() const { return std::chrono::duration<double>(Clock::now() - turn_.start).count(); }
+  [[nodiscard]] double turn_s() const { return clock_.seconds_since(turn_.start); }
   [[nodiscard]] bool turn_over(const std::optional<Slice>& slice) const;
   [[nodiscard]] double trial_s() const;
   void put_off();
@@ -120,7 +119,7 @@ class DeviceScheduler {
   void end_deepening();
   void leave_out(const std::string& reason);
 
-  // What the client tells.
+  // What the lab tells.
   void on_trial(const TrialDone& done);
   void on_cut(TrialCut cut);
   void on_finals(const FinalsDone& done);
@@ -182,7 +181,8 @@ class DeviceScheduler {
   DevicePlan& plan_;
   SweepRecorder& recorder_;
   const SweepOptions& options_;
-  MeasureClient client_;
+  const SweepClock& clock_;
+  std::unique_ptr<Lab> lab_;
   std::int64_t session_;
   DeviceStatus status_;
   SweepTask* task_ = nullptr;
@@ -195,7 +195,7 @@ class DeviceScheduler {
   bool gave_up_ = false;
   std::string remedy_;
   std::string pause_reason_;
-  Clock::time_point paused_until_{};  ///< the last look at a pause
+  SweepClock::TimePoint paused_until_{};  ///< the last look at a pause
 };
 
 }  // namespace pascaline

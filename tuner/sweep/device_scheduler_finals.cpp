@@ -201,7 +201,7 @@ void DeviceScheduler::send_finals() {
     return;
   }
   task_->state.compare();
-  client_.submit(std::move(job));
+  lab_->submit(std::move(job));
 }
 
 void DeviceScheduler::end_finals_attempts() {

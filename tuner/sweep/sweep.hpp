@@ -23,6 +23,7 @@
 #include "tuner/measure/measure.hpp"
 #include "tuner/monitor/governor.hpp"
 #include "tuner/monitor/polite_watch.hpp"
+#include "tuner/services/services.hpp"
 #include "tuner/sweep/deepening.hpp"
 #include "tuner/sweep/finals.hpp"
 #include "tuner/sweep/sweep_view.hpp"
@@ -172,6 +173,6 @@ void require_sensors_of_objective(const SweepOptions& options, std::string_view 
 /// there.
 [[nodiscard]] SweepSummary run_sweep(const std::vector<Space>& spaces, const std::vector<SweepProblem>& problems,
                                      const SweepOptions& options, const SweepEvents& events,
-                                     const std::atomic<bool>& stop);
+                                     const std::atomic<bool>& stop, const SweepServices& services = real_services());
 
 }  // namespace pascaline

@@ -57,8 +57,7 @@ std::string options_json(const SweepOptions& options, const std::vector<TakenOve
 }
 
 // The devices asked for, in that order; throws Error naming those there are.
-std::vector<DeviceInfo> find_devices(const std::vector<std::string>& ids) {
-  const std::vector<DeviceInfo> all = list_devices();
+std::vector<DeviceInfo> find_devices(const std::vector<std::string>& ids, const std::vector<DeviceInfo>& all) {
   std::vector<DeviceInfo> chosen;
   for (const std::string& name : ids) {
     const std::string id = device_id_of(name);
@@ -86,6 +85,7 @@ bool same_model(const DeviceInfo& a, const DeviceInfo& b) {
 
 // Devices of one model share a plan and what is compiled for it; the compile workers are shared out evenly.
 std::vector<std::unique_ptr<DevicePlan>> make_plans(const std::vector<Space>& spaces, const SweepOptions& options,
+                                                    const SweepServices& services,
                                                     const std::vector<DeviceInfo>& devices) {
   std::vector<DeviceInfo> models;
   for (const DeviceInfo& info : devices) {
@@ -95,8 +95,8 @@ std::vector<std::unique_ptr<DevicePlan>> make_plans(const std::vector<Space>& sp
   }
   std::vector<std::unique_ptr<DevicePlan>> plans;
   for (const DeviceInfo& model : models) {
-    plans.push_back(
-        std::make_unique<DevicePlan>(spaces, options, model, std::max<std::size_t>(1, options.jobs / models.size())));
+    plans.push_back(std::make_unique<DevicePlan>(spaces, options, services, model,
+                                                 std::max<std::size_t>(1, options.jobs / models.size())));
   }
   return plans;
 }
@@ -108,7 +108,7 @@ void require_sensors_of_objective(const SweepOptions& options, std::string_view 
   if (objective == Objective::time) {
     return;
   }
-  for (const DeviceInfo& device : find_devices(options.devices)) {
+  for (const DeviceInfo& device : find_devices(options.devices, list_devices())) {
     const Sensors sensors = sensors_at_the_start(device, options);
     if (needs_power(objective) && !sane_power_w(sensors)) {
       throw Error(fmt::format(
@@ -129,16 +129,18 @@ void require_sensors_of_objective(const SweepOptions& options, std::string_view 
 }
 
 SweepRun::SweepRun(const std::vector<Space>& spaces, const std::vector<SweepProblem>& problems,
-                   const SweepOptions& options, const SweepEvents& events, const std::atomic<bool>& stop)
-    : options_(options),
+                   const SweepOptions& options, const SweepEvents& events, const std::atomic<bool>& stop,
+                   const SweepServices& services)
+    : services_(services),
+      options_(options),
       events_(events),
       stop_(stop),
       store_(options.database, OpenMode::create),
       recorder_(store_, summary_, events_, stop_, options.database_wait_s) {
   store_.set_busy_timeout(
       std::chrono::milliseconds(static_cast<std::int64_t>(1000 * std::min(1.0, options.database_wait_s))));
-  const std::vector<DeviceInfo> devices = find_devices(options.devices);
-  plans_ = make_plans(spaces, options, devices);
+  const std::vector<DeviceInfo> devices = find_devices(options.devices, services.devices());
+  plans_ = make_plans(spaces, options, services, devices);
   summary_.run = options.resume_run.empty() ? Store::new_run() : options.resume_run;
   earlier_ = earlier_sessions();
   start_clock();
@@ -177,7 +179,7 @@ void SweepRun::start_clock() {
   const double spent_s = static_cast<double>(spent_ms()) / 1000;
   const std::optional<double> left_s =
       options_.budget_s ? std::optional(std::max(0.0, *options_.budget_s - spent_s)) : std::nullopt;
-  deadline_ = Deadline(left_s, options_.until);
+  deadline_ = Deadline(left_s, options_.until, clock_.deadline_clocks());
   limit_s_ = deadline_.left_s();
 }
 
@@ -188,9 +190,9 @@ void SweepRun::check_planning_time(std::size_t problems) {
     return;
   }
   if (!planned_late_at_) {
-    planned_late_at_ = Clock::now();
+    planned_late_at_ = clock_.now();
   }
-  if (Clock::now() - *planned_late_at_ < kLongestPlannedLate) {
+  if (clock_.now() - *planned_late_at_ < kLongestPlannedLate) {
     return;
   }
   const std::string planning =
@@ -231,7 +233,7 @@ void SweepRun::warn_of_others(const DeviceInfo& device) {
   bool told = false;
   for (const SessionRow& other : others_) {
     if (other.device_uuid == device.uuid && other.device.kind == device_row(device).kind) {
-      const auto now = std::chrono::system_clock::now().time_since_epoch();
+      const auto now = clock_.wall().time_since_epoch();
       const double age_s =
           std::max(0.0, std::chrono::duration<double>(now).count() - static_cast<double>(other.started_unix_ms) / 1000);
       warn(fmt::format("process {}, for {} now", other.process_id, duration_text(age_s)),
@@ -277,7 +279,8 @@ void SweepRun::add_device(DevicePlan& plan, const DeviceInfo& device) {
                    [&](const ScheduledDevice& scheduled) { return scheduled.plan == &plan; })) {
     plan.set_session(id);
   }
-  devices_.push_back({&plan, std::make_unique<DeviceScheduler>(plan, recorder_, options_, device, id, deadline_),
+  devices_.push_back({&plan,
+                      std::make_unique<DeviceScheduler>(plan, recorder_, options_, services_, device, id, deadline_),
                       options_.polite.enabled ? std::make_unique<PoliteWatch>(options_.polite, device) : nullptr});
 }
 
@@ -371,7 +374,7 @@ void SweepRun::tell_plan() {
     }
     recorder_.note(fmt::format("{} ({}), {} for {}, {}", plan->info().name, fmt::join(ids, ", "),
                                fmt::join(compilers, " and "), shown_architecture(plan->target().architecture),
-                               counted(plan->pool().workers(), "compile worker")));
+                               counted(plan->builder().workers(), "compile worker")));
   }
   const bool limited = options_.trials < kUnlimitedTrials;
   const auto left_s = deadline_.left_s();

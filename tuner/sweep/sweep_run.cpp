@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <poll.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -64,7 +63,7 @@ SweepSummary SweepRun::run() {
   }
   const bool nothing_ran = std::all_of(devices_.begin(), devices_.end(), [](const ScheduledDevice& scheduled) {
     return scheduled.scheduler->ended() && !scheduled.scheduler->gave_up() &&
-           scheduled.scheduler->client().times().total_ms() == 0;
+           scheduled.scheduler->lab().times().total_ms() == 0;
   });
   if (nothing_ran && summary_.trials == trials_at_start_) {
     throw Error(summary_.end_reason);
@@ -74,12 +73,12 @@ SweepSummary SweepRun::run() {
 
 void SweepRun::sum_up() {
   for (const ScheduledDevice& scheduled : devices_) {
-    const WorkerTimes& times = scheduled.scheduler->client().times();
+    const WorkerTimes& times = scheduled.scheduler->lab().times();
     summary_.busy_s += times.total_ms() / 1000;
     summary_.opening_s += times.opening_ms / 1000;
     summary_.preparing_s += times.preparing_ms / 1000;
     summary_.finals_s += times.finals_ms / 1000;
-    summary_.waited_s += scheduled.scheduler->client().waited_ms() / 1000;
+    summary_.waited_s += scheduled.scheduler->lab().waited_ms() / 1000;
     summary_.paused_s += scheduled.polite != nullptr ? scheduled.polite->paused_s() : 0;
     summary_.gave_up = summary_.gave_up || scheduled.scheduler->gave_up();
     summary_.remedy = summary_.remedy.empty() ? scheduled.scheduler->remedy() : summary_.remedy;
@@ -119,7 +118,7 @@ void SweepRun::sum_up() {
     const std::vector<PhaseTime> times = phase_times(*plan, recorder_);
     summary_.phases.insert(summary_.phases.end(), times.begin(), times.end());
   }
-  summary_.wall_s = std::chrono::duration<double>(Clock::now() - started_).count();
+  summary_.wall_s = clock_.seconds_since(started_);
 }
 
 // A kernel whose files are at fault costs its own problems; where there were no others, that is the sweep's fault.
@@ -182,8 +181,7 @@ void SweepRun::tell_stop() {
     if (scheduled.scheduler->quiet() || scheduled.scheduler->ended()) {
       continue;
     }
-    const double left_s =
-        std::chrono::duration<double>(scheduled.scheduler->client().deadline() - Clock::now()).count();
+    const double left_s = std::chrono::duration<double>(scheduled.scheduler->lab().wakes_at() - clock_.now()).count();
     recorder_.note(
         fmt::format("stopping: waiting for the work on {} to finish, at most {}; a second Ctrl-C stops at once",
                     scheduled.scheduler->device(), duration_text(std::max(1.0, std::ceil(left_s)))));
@@ -200,13 +198,13 @@ void SweepRun::check_search() {
 
 void SweepRun::feed() {
   if (!over_at_ && deadline_.over()) {
-    over_at_ = Clock::now();
+    over_at_ = clock_.now();
     closing_ = true;
   }
   for (const ScheduledDevice& scheduled : devices_) {
     make_way(scheduled);
     if (over_at_) {
-      scheduled.scheduler->run_out(Clock::now() - *over_at_ >= kOvertime);
+      scheduled.scheduler->run_out(clock_.now() - *over_at_ >= kOvertime);
     } else {
       scheduled.scheduler->feed(closing_, stop_, slices(*scheduled.plan));
     }
@@ -219,7 +217,7 @@ void SweepRun::make_way(const ScheduledDevice& scheduled) {
   if (scheduled.polite == nullptr) {
     return;
   }
-  const double now_s = std::chrono::duration<double>(Clock::now() - started_).count();
+  const double now_s = clock_.seconds_since(started_);
   if (scheduled.polite->look(now_s)) {
     const std::string& reason = scheduled.polite->reason();
     recorder_.note(reason.empty() ? fmt::format("{}: resumed", scheduled.scheduler->device())
@@ -296,19 +294,19 @@ void SweepRun::take_compiled() {
 void SweepRun::wait() {
   std::vector<pollfd> waits;
   const bool looking = std::any_of(plans_.begin(), plans_.end(), [](const auto& plan) { return plan->looking(); });
-  auto until = Clock::now() + (looking ? std::chrono::milliseconds(0) : kLongestWait);
+  SweepClock::TimePoint until = clock_.now() + (looking ? std::chrono::milliseconds(0) : kLongestWait);
+  const auto add = [&](const auto& service) {
+    const std::vector<pollfd> wakeups = service.wakeups();
+    waits.insert(waits.end(), wakeups.begin(), wakeups.end());
+    until = std::min(until, service.wakes_at());
+  };
   for (const auto& plan : plans_) {
-    for (const int descriptor : plan->pool().descriptors()) {
-      waits.push_back({descriptor, POLLIN, 0});
-    }
+    add(plan->builder());
   }
   for (const ScheduledDevice& scheduled : devices_) {
-    waits.push_back({scheduled.scheduler->client().descriptor(), POLLIN, 0});  // poll passes over negative ones
-    waits.push_back({scheduled.scheduler->client().write_descriptor(), POLLOUT, 0});
-    until = std::min(until, scheduled.scheduler->client().deadline());
+    add(scheduled.scheduler->lab());
   }
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
-  ::poll(waits.data(), waits.size(), static_cast<int>(std::max<std::int64_t>(0, left.count())));
+  clock_.wait_until(until, std::move(waits));
 }
 
 // With a time limit a problem keeps a device for a part of its even share, so that gains are compared often; and as
@@ -363,12 +361,12 @@ std::optional<double> SweepRun::eta_s() const {
   double aside_s = 0;
   double finals_s = 0;
   for (const ScheduledDevice& scheduled : devices_) {
-    const double of_finals_s = scheduled.scheduler->client().times().finals_ms / 1000;
+    const double of_finals_s = scheduled.scheduler->lab().times().finals_ms / 1000;
     finals_s += of_finals_s;
     aside_s += of_finals_s + (scheduled.polite != nullptr ? scheduled.polite->paused_s() : 0);
   }
   const double devices = std::max(1.0, static_cast<double>(devices_.size()));
-  const double elapsed_s = std::chrono::duration<double>(Clock::now() - started_).count() - aside_s / devices;
+  const double elapsed_s = clock_.seconds_since(started_) - aside_s / devices;
   double left = 0;
   double undecided = 0;
   double decided = 0;
@@ -408,8 +406,8 @@ SweepView SweepRun::view(bool last) const {
   }
   static_cast<TrialCounts&>(view) = static_cast<const TrialCounts&>(summary_);
   for (const auto& plan : plans_) {
-    view.compiling += plan->pool().busy();
-    view.compile_workers += plan->pool().workers();
+    view.compiling += plan->builder().busy();
+    view.compile_workers += plan->builder().workers();
     view.problems += plan->problems();
     for (const auto& task : plan->tasks()) {
       if (!task->no_time.empty()) {
@@ -430,12 +428,12 @@ SweepView SweepRun::view(bool last) const {
 }
 
 std::int64_t SweepRun::spent_ms() const {
-  return earlier_spent_ms_ + std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - started_).count();
+  return earlier_spent_ms_ + std::chrono::duration_cast<std::chrono::milliseconds>(clock_.now() - started_).count();
 }
 
 // Whoever looks on, here or from another terminal.
 void SweepRun::tell(bool last) {
-  const auto now = Clock::now();
+  const auto now = clock_.now();
   if (now - viewed_ < kViewEvery && !last) {
     return;
   }
@@ -492,9 +490,10 @@ void SweepRun::end_failed() noexcept {
 }
 
 SweepSummary run_sweep(const std::vector<Space>& spaces, const std::vector<SweepProblem>& problems,
-                       const SweepOptions& options, const SweepEvents& events, const std::atomic<bool>& stop) {
+                       const SweepOptions& options, const SweepEvents& events, const std::atomic<bool>& stop,
+                       const SweepServices& services) {
   require_sensors_of_objective(options);
-  SweepRun run(spaces, problems, options, events, stop);
+  SweepRun run(spaces, problems, options, events, stop, services);
   return run.run();
 }
 

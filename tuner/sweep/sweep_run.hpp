@@ -25,13 +25,12 @@ class SweepRun {
  public:
   /// Plans, begins or takes up the sessions, and tells the plan; all references must outlive it.
   SweepRun(const std::vector<Space>& spaces, const std::vector<SweepProblem>& problems, const SweepOptions& options,
-           const SweepEvents& events, const std::atomic<bool>& stop);
+           const SweepEvents& events, const std::atomic<bool>& stop, const SweepServices& services);
 
   /// Works the plan off, once.
   [[nodiscard]] SweepSummary run();
 
  private:
-  using Clock = std::chrono::steady_clock;
   struct ScheduledDevice {
     DevicePlan* plan = nullptr;
     std::unique_ptr<DeviceScheduler> scheduler;
@@ -71,7 +70,9 @@ class SweepRun {
   void finish(const std::string& state);
   void end_failed() noexcept;
 
-  Clock::time_point started_ = Clock::now();
+  const SweepServices& services_;
+  SweepClock& clock_ = *services_.clock;
+  SweepClock::TimePoint started_ = clock_.now();
   const SweepOptions& options_;
   const SweepEvents& events_;
   const std::atomic<bool>& stop_;
@@ -85,15 +86,15 @@ class SweepRun {
   std::vector<std::unique_ptr<DevicePlan>> plans_;
   std::vector<ScheduledDevice> devices_;
   Deadline deadline_;
-  std::optional<double> limit_s_;                     ///< what was left of it at first
-  std::optional<Clock::time_point> over_at_;          ///< when it was found to be over
-  std::optional<Clock::time_point> planned_late_at_;  ///< when that was so before the plan was done
+  std::optional<double> limit_s_;                         ///< what was left of it at first
+  std::optional<SweepClock::TimePoint> over_at_;          ///< when it was found to be over
+  std::optional<SweepClock::TimePoint> planned_late_at_;  ///< when that was so before the plan was done
   std::int64_t trials_at_start_ = 0;
   bool closing_ = false;
   bool told_of_stop_ = false;
   std::uint64_t database_inode_ = 0;
-  Clock::time_point viewed_{};
-  Clock::time_point noted_{};
+  SweepClock::TimePoint viewed_{};
+  SweepClock::TimePoint noted_{};
 };
 
 }  // namespace pascaline

@@ -231,16 +231,16 @@ TEST_F(CompilePoolTest, UrgentOnesGoBeforeTheOthersThatWait) {
 
 TEST_F(CompilePoolTest, DescriptorsTellWhenThereIsSomethingToDo) {
   CompilePool pool(options(2));
-  EXPECT_TRUE(pool.descriptors().empty());
+  EXPECT_TRUE(pool.wakeups().empty());
   pool.submit(1, request("1"));
   EXPECT_EQ(pool.busy(), 1U);
-  ASSERT_EQ(pool.descriptors().size(), 1U);
+  ASSERT_EQ(pool.wakeups().size(), 1U);
   EXPECT_FALSE(pool.wait(milliseconds(0))) << "looking does not wait";
-  pollfd entry{pool.descriptors()[0], POLLIN, 0};
+  pollfd entry = pool.wakeups()[0];
   ASSERT_EQ(::poll(&entry, 1, 60'000), 1);
   EXPECT_TRUE(pool.wait(milliseconds(0)));
   EXPECT_EQ(pool.busy(), 0U);
-  EXPECT_TRUE(pool.descriptors().empty()) << "an idle worker says nothing";
+  EXPECT_TRUE(pool.wakeups().empty()) << "an idle worker says nothing";
 }
 
 // The compiler's memory grows with the array: more than the cap for the second, less for the first.

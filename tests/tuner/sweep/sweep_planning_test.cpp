@@ -77,7 +77,7 @@ TEST_F(SweepPlanningTest, ADatabaseThatIsLockedMeanwhileChangesNothing) {
   };
   SweepRecorder recorder(store, summary_, events_, stop_, 0.1);
   const std::vector<Space> spaces{space_};
-  DevicePlan plan(spaces, options_, host(), 1);
+  DevicePlan plan(spaces, options_, real_services(), host(), 1);
   plan.plan(recorder, problems({"1000", "2000"}), "", [] {});
   EXPECT_EQ(told, 1);
   ASSERT_EQ(plan.tasks().size(), 2U);
@@ -96,7 +96,7 @@ TEST_F(SweepPlanningTest, ADatabaseThatStaysLockedIsWaitedForUntilTheSweepIsToEn
   events_.note = [&](const std::string&) { stop_ = true; };
   SweepRecorder recorder(store, summary_, events_, stop_, 0.1);
   const std::vector<Space> spaces{space_};
-  DevicePlan plan(spaces, options_, host(), 1);
+  DevicePlan plan(spaces, options_, real_services(), host(), 1);
   const auto check_time = [&] {
     if (stop_) {
       throw SweepStoppedError("told to");
@@ -113,7 +113,7 @@ TEST_F(SweepPlanningTest, NothingOfAPlanIsStoredThatCameToNothing) {
   Store store(database_, OpenMode::create);
   SweepRecorder recorder(store, summary_, events_, stop_, 0.1);
   const std::vector<Space> spaces{space_};
-  DevicePlan plan(spaces, options_, host(), 1);
+  DevicePlan plan(spaces, options_, real_services(), host(), 1);
   int calls = 0;
   const auto check_time = [&] {
     if (++calls == 6) {  // three problems are made, and the second of them is about to be stored

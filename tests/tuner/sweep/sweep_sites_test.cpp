@@ -50,7 +50,7 @@ class SweepSitesTest : public SweepTest {
   void make_plan() {
     store_ = std::make_unique<Store>(database_, OpenMode::create);
     recorder_ = std::make_unique<SweepRecorder>(*store_, summary_, events_, stop_, 0.1);
-    plan_ = std::make_unique<DevicePlan>(spaces_, options_, open_device("emulator")->info(), 1);
+    plan_ = std::make_unique<DevicePlan>(spaces_, options_, real_services(), open_device("emulator")->info(), 1);
     plan_->plan(*recorder_, problems_, "", [] {});
   }
   [[nodiscard]] static std::string name_of_task(const SweepTask& task) {

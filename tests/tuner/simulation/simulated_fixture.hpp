@@ -1,0 +1,24 @@
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "tests/tuner/sweep/sweep_fixture.hpp"
+#include "tuner/simulation/simulation.hpp"
+
+namespace pascaline::testing {
+
+/// Sweeps of the toy kernel without compilers, processes and waiting: more threads a block make it quicker, and what
+/// FAULT says comes of it.
+class SimulatedSweepTest : public SweepTest, protected SimulatedWorld {
+ protected:
+  Simulation simulation_{*this, {list_devices().back()}};
+
+  [[nodiscard]] std::string compile_failure(const CompileRequest& request) const override;
+  [[nodiscard]] double verify_s(const Problem& problem, const Config& config) const override;
+  [[nodiscard]] SimulatedResult measure(const Problem& problem, const Config& config) const override;
+  [[nodiscard]] SweepSummary simulate(const std::vector<std::string>& sizes = {"1000"});
+};
+
+}  // namespace pascaline::testing

@@ -1,0 +1,59 @@
+#include <gtest/gtest.h>
+
+#include "tests/tuner/simulation/simulated_fixture.hpp"
+
+namespace pascaline::testing {
+namespace {
+
+TEST_F(SimulatedSweepTest, DoesWhatASweepDoes) {
+  const SweepSummary summary = simulate({"1000", "2000"});
+  EXPECT_EQ(summary.trials, 18);
+  EXPECT_EQ(summary.ok, 6);
+  EXPECT_EQ(summary.problems_done, 2);
+  EXPECT_FALSE(summary.interrupted);
+  EXPECT_EQ(last_state(), "finished");
+  const std::vector<Winner> winners = Store(database_, OpenMode::read_only).winners("toy", nullptr);
+  ASSERT_EQ(winners.size(), 2U);
+  EXPECT_EQ(winners[0].trial.config, toy_config(128));
+  expect_sound();
+}
+
+TEST_F(SimulatedSweepTest, TheSameAgainIsTheSame) {
+  const double first_s = simulate().wall_s;
+  std::filesystem::remove(database_);
+  EXPECT_NEAR(simulate().wall_s, first_s, 1e-6);
+}
+
+TEST_F(SimulatedSweepTest, AnInterruptEndsItAfterTheTrialOnTheDevice) {
+  simulation_.clock().at(2, [this] { stop_ = true; });
+  const SweepSummary summary = simulate();
+  EXPECT_TRUE(summary.interrupted);
+  EXPECT_NEAR(summary.wall_s, 2, 0.6);
+  EXPECT_GT(summary.trials, 0);
+  EXPECT_LT(summary.trials, 9);
+  stop_ = false;
+  options_.resume_run = summary.run;
+  EXPECT_EQ(simulate().trials, 9);
+  EXPECT_EQ(tried().size(), 9U);
+  expect_sound();
+}
+
+TEST_F(SimulatedSweepTest, ADeviceThatIsLostEndsItWithAReason) {
+  simulation_.clock().at(2, [this] { simulation_.labs().front()->lose_device(); });
+  const SweepSummary summary = simulate();
+  EXPECT_LT(summary.trials, 9);
+  EXPECT_EQ(summary.end_reason, "emulator: the device was lost");
+  expect_sound();
+}
+
+TEST_F(SimulatedSweepTest, ABudgetIsKept) {
+  options_.trials = kUnlimitedTrials;
+  options_.budget_s = 600;
+  const SweepSummary summary = simulate({"1000", "2000", "4000"});
+  EXPECT_LE(summary.wall_s, 601);
+  EXPECT_EQ(summary.problems_done, 3);
+  EXPECT_FALSE(summary.interrupted);
+}
+
+}  // namespace
+}  // namespace pascaline::testing

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <poll.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "core/trial.hpp"
+#include "runtime/device/compile.hpp"
+#include "tuner/services/sweep_clock.hpp"
+
+namespace pascaline {
+
+/// A finished compilation.
+struct Compiled {
+  std::uint64_t id = 0;
+  TrialStatus status = TrialStatus::ok;  ///< ok, compile_failed, timed_out or crashed
+  CompileResult result;
+};
+
+/// Compiles configurations ahead of their measurement.
+class Builder {
+ public:
+  Builder() = default;
+  Builder(const Builder&) = delete;
+  Builder& operator=(const Builder&) = delete;
+  virtual ~Builder() = default;
+
+  /// Queues a compilation, an urgent one before all others; `request.source` must live until it is finished.
+  virtual void submit(std::uint64_t id, CompileRequest request, bool urgent) = 0;
+  /// A finished compilation, in any order; nothing if none is. It does not wait.
+  [[nodiscard]] virtual std::optional<Compiled> take() = 0;
+  /// Submitted and not yet taken.
+  [[nodiscard]] virtual std::size_t pending() const noexcept = 0;
+  [[nodiscard]] virtual std::size_t workers() const noexcept = 0;
+  /// Workers with a compilation in hand.
+  [[nodiscard]] virtual std::size_t busy() const noexcept = 0;
+  /// Descriptors that are ready when `take` has something to give.
+  [[nodiscard]] virtual std::vector<pollfd> wakeups() const = 0;
+  /// When `take` is to be called even if none of them is ready.
+  [[nodiscard]] virtual SweepClock::TimePoint wakes_at() const { return SweepClock::TimePoint::max(); }
+};
+
+}  // namespace pascaline

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <functional>
+#include <map>
+
+#include "tuner/services/sweep_clock.hpp"
+
+namespace pascaline {
+
+/// Time that passes only while a sweep waits, and then at once.
+class SimulatedClock final : public SweepClock {
+ public:
+  [[nodiscard]] TimePoint now() const override { return now_; }
+  [[nodiscard]] std::chrono::system_clock::time_point wall() const override {
+    return wall_ + std::chrono::duration_cast<std::chrono::system_clock::duration>(now_ - TimePoint{});
+  }
+  void wait_until(TimePoint time, std::vector<pollfd> wakeups) override;
+
+  /// Seconds since it was made.
+  [[nodiscard]] double elapsed_s() const { return seconds_since(TimePoint{}); }
+  /// Has `event` happen when that many seconds have passed: an interrupt, the loss of a worker, a card that throttles.
+  void at(double elapsed_s, std::function<void()> event);
+
+ private:
+  TimePoint now_{};
+  std::chrono::system_clock::time_point wall_ = std::chrono::system_clock::now();
+  std::multimap<TimePoint, std::function<void()>> events_;
+};
+
+/// Seconds as a duration of these clocks.
+[[nodiscard]] SweepClock::TimePoint::duration clock_seconds(double seconds);
+
+}  // namespace pascaline

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <limits>
+#include <string>
+
+#include "core/trial.hpp"
+#include "runtime/device/compile.hpp"
+
+namespace pascaline {
+
+/// What measuring a configuration would find.
+struct SimulatedResult {
+  TrialStatus status = TrialStatus::ok;
+  std::string reason{};
+  double time_us = 0;     ///< of a launch, the median; if `status` is ok
+  double spread = 0.005;  ///< standard deviation of a launch's time, relative to it
+};
+
+/// What a simulated sweep works on: how long everything takes, and what it comes to. What is not overridden takes
+/// about as long as on a quick machine.
+class SimulatedWorld {
+ public:
+  /// A time that never comes.
+  static constexpr double kForever = std::numeric_limits<double>::infinity();
+
+  SimulatedWorld() = default;
+  SimulatedWorld(const SimulatedWorld&) = delete;
+  SimulatedWorld& operator=(const SimulatedWorld&) = delete;
+  virtual ~SimulatedWorld() = default;
+
+  /// Seconds that a compile worker takes; what takes longer than its deadline has timed out.
+  [[nodiscard]] virtual double compile_s(const CompileRequest& /*request*/) const { return 0.3; }
+  /// Why it does not compile; empty if it does.
+  [[nodiscard]] virtual std::string compile_failure(const CompileRequest& /*request*/) const { return {}; }
+  /// Seconds until a device is open and steady.
+  [[nodiscard]] virtual double open_s() const { return 1; }
+  /// Seconds for the inputs and the reference of a problem.
+  [[nodiscard]] virtual double prepare_s(const Problem& /*problem*/) const { return 0.2; }
+  /// Seconds for loading and verifying a configuration, before it is timed.
+  [[nodiscard]] virtual double verify_s(const Problem& /*problem*/, const Config& /*config*/) const { return 0.02; }
+  [[nodiscard]] virtual SimulatedResult measure(const Problem& problem, const Config& config) const = 0;
+};
+
+}  // namespace pascaline

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "tuner/services/services.hpp"
+#include "tuner/simulation/simulated_clock.hpp"
+#include "tuner/simulation/simulated_lab.hpp"
+#include "tuner/simulation/simulated_world.hpp"
+
+namespace pascaline {
+
+/// A sweep's services on a virtual clock: whole sweeps run in milliseconds, and end as they would.
+class Simulation {
+ public:
+  /// `world` must outlive it.
+  Simulation(const SimulatedWorld& world, std::vector<DeviceInfo> devices);
+
+  [[nodiscard]] SimulatedClock& clock() noexcept { return *clock_; }
+  /// For `run_sweep`; the simulation must outlive them.
+  [[nodiscard]] SweepServices services();
+  /// The labs of the sweep that runs, in the order of its devices.
+  [[nodiscard]] const std::vector<SimulatedLab*>& labs() const noexcept { return labs_; }
+
+ private:
+  const SimulatedWorld& world_;
+  std::vector<DeviceInfo> devices_;
+  std::shared_ptr<SimulatedClock> clock_ = std::make_shared<SimulatedClock>();
+  std::vector<SimulatedLab*> labs_;
+};
+
+}  // namespace pascaline
