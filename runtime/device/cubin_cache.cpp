@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -11,6 +12,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <system_error>
+#include <utility>
 
 #include "core/error.hpp"
 #include "core/util/descriptor.hpp"
@@ -26,11 +29,18 @@ namespace fs = std::filesystem;
 
 // An entry is this line, the hash of all that follows it, and the fields, each with its length.
 constexpr std::string_view kMagic = "pascaline binary 2\n";
+constexpr std::string_view kMagicOfEveryVersion = "pascaline binary ";
 constexpr std::size_t kHashDigits = 32;
 
 constexpr std::array<int Resources::*, 8> kResourceMembers{
     &Resources::registers,   &Resources::static_shared_bytes, &Resources::constant_bytes, &Resources::local_bytes,
     &Resources::local_loads, &Resources::local_stores,        &Resources::instructions,   &Resources::ffma};
+
+// Letters, digits and underscores, as in "sm_61"; a damaged name could be anything.
+bool is_target_name(std::string_view text) {
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; });
+}
 
 class Writer {
  public:
@@ -97,6 +107,21 @@ std::string encode(const CompileResult& result) {
   return std::string(kMagic) + hash_hex(writer.bytes()) + writer.bytes();
 }
 
+// Reads the fields that say what the entry is, and returns the number of the binary's kind.
+std::int64_t read_first_fields(Reader& reader, CompileResult& result) {
+  result.ok = reader.number() != 0;
+  result.reason = reader.text();
+  result.log = reader.text();
+  const std::int64_t kind = reader.number();
+  result.binary.kind = static_cast<BinaryKind>(kind);
+  result.binary.target = reader.text();
+  return kind;
+}
+
+bool is_known_kind(std::int64_t kind) {
+  return kind >= 0 && kind <= static_cast<std::int64_t>(BinaryKind::host_object);
+}
+
 std::optional<CompileResult> decode(std::string_view entry) {
   if (!entry.starts_with(kMagic) || entry.size() < kMagic.size() + kHashDigits) {
     return std::nullopt;
@@ -108,13 +133,8 @@ std::optional<CompileResult> decode(std::string_view entry) {
   }
   Reader reader(fields);
   CompileResult result;
-  result.ok = reader.number() != 0;
-  result.reason = reader.text();
-  result.log = reader.text();
+  const std::int64_t kind = read_first_fields(reader, result);
   Binary& binary = result.binary;
-  const std::int64_t kind = reader.number();
-  binary.kind = static_cast<BinaryKind>(kind);
-  binary.target = reader.text();
   binary.function = reader.text();
   binary.code = reader.text();
   binary.log = reader.text();
@@ -124,8 +144,27 @@ std::optional<CompileResult> decode(std::string_view entry) {
     binary.resources.*member = static_cast<int>(reader.number());
   }
   binary.from_cache = true;
-  const bool known_kind = kind >= 0 && kind <= static_cast<std::int64_t>(BinaryKind::host_object);
-  return reader.good() && reader.at_end() && known_kind ? std::optional(std::move(result)) : std::nullopt;
+  return reader.good() && reader.at_end() && is_known_kind(kind) ? std::optional(std::move(result)) : std::nullopt;
+}
+
+// Sets kind and target from the first bytes of a file.
+void describe_entry(CubinCacheEntry& entry, std::string_view start) {
+  entry.kind = "unreadable";
+  constexpr std::size_t kBeforeFields = kMagic.size() + kHashDigits;
+  if (!start.starts_with(kMagic) || start.size() < kBeforeFields + sizeof(std::int64_t)) {
+    return;
+  }
+  Reader reader(start.substr(kBeforeFields));
+  CompileResult result;
+  const std::int64_t kind = read_first_fields(reader, result);
+  if (!result.ok) {
+    entry.kind = "failed compilation";
+  } else if (const std::string& target = result.binary.target;
+             reader.good() && is_known_kind(kind) && is_target_name(target)) {
+    constexpr std::array kNames{"cubin", "ptx", "shared object"};
+    entry.kind = kNames.at(static_cast<std::size_t>(kind));
+    entry.target = target;
+  }
 }
 
 // Folders of at most a few hundred entries keep file systems quick.
@@ -137,6 +176,31 @@ fs::path entry_file(const fs::path& folder, const std::string& key) {
     throw Error(fmt::format("'{}' is not a key of the kernel cache; keys consist of digits and letters", key));
   }
   return folder / key.substr(0, 2) / key.substr(2);
+}
+
+// Names in the folder that consist of so many hexadecimal digits, sorted; none if the folder is missing.
+std::vector<std::string> digit_names(const fs::path& folder, std::size_t digits) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    std::string name = entry->path().filename().string();
+    if (name.size() == digits && name.find_first_not_of("0123456789abcdef") == std::string::npos) {
+      names.push_back(std::move(name));
+    }
+  }
+  if (error && error != std::errc::no_such_file_or_directory) {
+    throw Error(fmt::format("cannot list the folder {} of the kernel cache: {}", folder.string(), error.message()),
+                error.value());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+// Opens a regular file; holds nothing for any other one.
+Descriptor open_entry(const fs::path& file, struct ::stat& status) {
+  Descriptor entry(::open(file.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  const bool regular = entry.get() >= 0 && ::fstat(entry.get(), &status) == 0 && S_ISREG(status.st_mode);
+  return regular ? std::move(entry) : Descriptor();
 }
 
 // For the user only, whatever the umask: code is loaded from it. The folders that it is in are as the umask has them.
@@ -190,9 +254,9 @@ CubinCache::CubinCache(fs::path folder) : folder_(std::move(folder)) {
 
 std::optional<CompileResult> CubinCache::find(const std::string& key) const {
   const fs::path file = entry_file(folder_, key);
-  const Descriptor entry(::open(file.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   struct ::stat status {};
-  if (entry.get() < 0 || ::fstat(entry.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
+  const Descriptor entry = open_entry(file, status);
+  if (entry.get() < 0) {
     return std::nullopt;
   }
   for (const fs::path& folder : {folder_, file.parent_path()}) {
@@ -209,6 +273,8 @@ std::optional<CompileResult> CubinCache::find(const std::string& key) const {
   if (!result) {
     std::error_code ignored;
     fs::remove(file, ignored);
+  } else {
+    ::futimens(entry.get(), nullptr);  // the time of the last use; without it the entry only looks older
   }
   return result;
 }
@@ -243,6 +309,45 @@ CompileResult CubinCache::get(const Toolchain& toolchain, const CompileRequest& 
     warn_once(error);
   }
   return result;
+}
+
+std::vector<CubinCacheEntry> CubinCache::entries() const {
+  constexpr std::size_t kFirstDigits = 2;
+  std::vector<CubinCacheEntry> found;
+  for (const std::string& first : digit_names(folder_, kFirstDigits)) {
+    std::error_code gone;
+    if (!fs::is_directory(fs::symlink_status(folder_ / first, gone))) {
+      continue;
+    }
+    for (const std::string& rest : digit_names(folder_ / first, kHashDigits - kFirstDigits)) {
+      struct ::stat status {};
+      const Descriptor file = open_entry(folder_ / first / rest, status);
+      std::array<char, 512> start{};
+      const ssize_t count = ::pread(file.get(), start.data(), start.size(), 0);
+      const std::string_view bytes(start.data(), count > 0 ? static_cast<std::size_t>(count) : 0);
+      if (!bytes.starts_with(kMagicOfEveryVersion)) {
+        continue;
+      }
+      CubinCacheEntry& entry = found.emplace_back();
+      entry.key = first + rest;
+      entry.bytes = static_cast<std::uint64_t>(status.st_size);
+      entry.used_unix_ms = status.st_mtim.tv_sec * std::int64_t{1000} + status.st_mtim.tv_nsec / 1'000'000;
+      describe_entry(entry, bytes);
+    }
+  }
+  return found;
+}
+
+bool CubinCache::remove(const CubinCacheEntry& entry) const {
+  const fs::path file = entry_file(folder_, entry.key);
+  const Descriptor folder(::open(file.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (folder.get() >= 0 && ::unlinkat(folder.get(), file.filename().c_str(), 0) == 0) {
+    return true;
+  }
+  if (errno == ENOENT) {
+    return false;
+  }
+  throw Error(fmt::format("cannot remove {}: {}", file.string(), std::strerror(errno)), errno);
 }
 
 }  // namespace pascaline

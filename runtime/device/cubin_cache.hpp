@@ -1,12 +1,25 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "runtime/device/compile.hpp"
 
 namespace pascaline {
+
+/// A file of the cache, as far as its beginning says.
+struct CubinCacheEntry {
+  std::string key;
+  /// "cubin", "ptx", "shared object", "failed compilation", or "unreadable" (damaged, or of another version of the
+  /// program).
+  std::string kind;
+  std::string target;  ///< as Binary::target; empty for the last two kinds
+  std::uint64_t bytes = 0;
+  std::int64_t used_unix_ms = 0;  ///< when it was stored or last found
+};
 
 /// Compiled kernels on disk, shared by processes and nights. An entry is written to a temporary file and renamed,
 /// carries a checksum, and is rebuilt if damaged. Kernels that do not compile are cached too. Only the user can read
@@ -22,6 +35,13 @@ class CubinCache {
   void store(const std::string& key, const CompileResult& result) const;
   /// `find`, else compile and `store`. A disk that refuses to store costs a warning on stderr once, not the result.
   [[nodiscard]] CompileResult get(const Toolchain& toolchain, const CompileRequest& request) const;
+
+  /// The entries in the order of their keys, found by their names and how they begin: neither other files nor symbolic
+  /// links. None if the folder is missing; throws Error if it cannot be read.
+  [[nodiscard]] std::vector<CubinCacheEntry> entries() const;
+  /// Removes an entry while others use the cache: a reader that has it open reads it to its end, and folders stay, as a
+  /// writer may be about to use them. False if it is already gone; throws Error if it cannot be removed.
+  [[nodiscard]] bool remove(const CubinCacheEntry& entry) const;
 
   [[nodiscard]] const std::filesystem::path& folder() const noexcept { return folder_; }
 

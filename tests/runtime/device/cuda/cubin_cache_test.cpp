@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <thread>
 
 #include "core/error.hpp"
@@ -183,6 +184,85 @@ TEST(CubinCache, ReadersNeverSeeHalfAnEntry) {
     EXPECT_TRUE(cache.find(kKey));
   }
   writer.join();
+}
+
+std::string key_of(int number) { return kKey.substr(0, kKey.size() - 1) + std::to_string(number); }
+
+TEST(CubinCache, ListsItsEntriesByTheirBeginning) {
+  const TemporaryFolder folder;
+  const CubinCache cache(folder.path() / "cache");
+  EXPECT_TRUE(cache.entries().empty()) << "the folder is missing";
+  CompileResult failed;
+  failed.log.assign(5000, 'x');
+  cache.store(key_of(0), failed);
+  const std::vector<std::string> names{"cubin", "ptx", "shared object"};
+  for (int kind = 0; kind < 3; ++kind) {
+    CompileResult result = sample();
+    result.binary.kind = static_cast<BinaryKind>(kind);
+    cache.store(key_of(1 + kind), result);
+  }
+  CompileResult odd = sample();
+  odd.binary.target = "\x1b[31m\xff";
+  cache.store(key_of(4), odd);
+  const fs::path place = cache.folder() / "01";
+  const std::string whole = read_file(place / key_of(1).substr(2));
+  write_file_atomically(place / key_of(5).substr(2), whole.substr(0, 40));
+  write_file_atomically(place / key_of(6).substr(2), "pascaline binary 1\nof an earlier version");
+
+  const std::vector<CubinCacheEntry> entries = cache.entries();
+  ASSERT_EQ(entries.size(), 7U);
+  const std::vector<std::string> kinds{"failed compilation", names[0],     names[1],    names[2],
+                                       "unreadable",         "unreadable", "unreadable"};
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    EXPECT_EQ(entries[i].key, key_of(static_cast<int>(i)));
+    EXPECT_EQ(entries[i].kind, kinds[i]) << i;
+    EXPECT_EQ(entries[i].target, i >= 1 && i <= 3 ? "compute_61" : "") << i;
+    EXPECT_EQ(entries[i].bytes, fs::file_size(place / entries[i].key.substr(2)));
+  }
+}
+
+TEST(CubinCache, AnEntrysTimeIsThatOfItsLastUse) {
+  const TemporaryFolder folder;
+  const CubinCache cache(folder.path());
+  cache.store(kKey, sample());
+  const std::int64_t stored = cache.entries().at(0).used_unix_ms;
+  const fs::path file = only_file(folder.path());
+  fs::last_write_time(file, fs::last_write_time(file) - std::chrono::hours(50));
+  EXPECT_NEAR(static_cast<double>(cache.entries().at(0).used_unix_ms), static_cast<double>(stored) - 50 * 3.6e6, 2);
+  EXPECT_TRUE(cache.find(kKey));
+  EXPECT_GE(cache.entries().at(0).used_unix_ms, stored);
+}
+
+TEST(CubinCache, ListsAndRemovesNothingElse) {
+  const TemporaryFolder folder;
+  const CubinCache cache(folder.path() / "cache");
+  cache.store(kKey, sample());
+  const CubinCacheEntry entry = cache.entries().at(0);
+  const fs::path file = only_file(cache.folder());
+  const std::string whole = read_file(file);
+  const std::string name = file.filename().string();
+  fs::create_directories(cache.folder() / "02" / key_of(1).substr(2));
+  fs::create_directories(cache.folder() / "else");
+  fs::create_directories(folder.path() / "target");
+  for (const fs::path& other : {folder.path() / "target" / name, cache.folder() / name, cache.folder() / "else" / name,
+                                cache.folder() / "01" / "notes", cache.folder() / "01" / (name + "0")}) {
+    write_file_atomically(other, whole);
+  }
+  write_file_atomically(cache.folder() / "02" / name, "no entry");
+  fs::create_symlink(folder.path() / "target", cache.folder() / "03");
+  fs::create_symlink(folder.path() / "target" / name, cache.folder() / "01" / key_of(2).substr(2));
+  ASSERT_EQ(cache.entries().size(), 1U);
+  EXPECT_EQ(cache.entries()[0].key, kKey);
+
+  CubinCacheEntry linked = entry;
+  linked.key = "03" + name;
+  EXPECT_THROW((void)cache.remove(linked), Error);
+  EXPECT_TRUE(fs::exists(folder.path() / "target" / name));
+  EXPECT_TRUE(cache.remove(entry));
+  EXPECT_FALSE(fs::exists(file));
+  EXPECT_TRUE(fs::is_directory(file.parent_path())) << "somebody may be about to store something there";
+  EXPECT_FALSE(cache.remove(entry)) << "it is gone";
+  EXPECT_TRUE(cache.entries().empty());
 }
 
 }  // namespace
