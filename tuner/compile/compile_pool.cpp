@@ -177,6 +177,11 @@ void CompilePool::take_reply(Worker& worker, const nlohmann::json& reply) {
     reply.at("from_cache").get_to(done.result.binary.from_cache);
   } else if (reply.contains("result")) {  // the disk refused to keep it
     reply.at("result").get_to(done.result);
+  } else if (!worker.job->again) {  // the cache was cleared just now, which is not this variant's fault
+    worker.job->again = true;
+    queue_.push_front(std::move(*worker.job));
+    worker.job.reset();
+    return;
   } else {
     done.result.crashed = true;
     done.result.reason = "the cache lost what the compiler had just stored in it";

@@ -51,6 +51,7 @@ class CompilePool final : public Builder {
   struct Job {
     std::uint64_t id = 0;
     CompileRequest request;
+    bool again = false;  ///< its result was removed from the cache before it was read
   };
   struct Worker {
     WorkerProcess process;

@@ -152,6 +152,20 @@ TEST_F(CompilePoolTest, WhereTheCacheKeepsNothingTheAnswerHoldsTheResult) {
   EXPECT_NE(compiled.at(13).result.log.find("unlucky"), std::string::npos) << compiled.at(13).result.log;
 }
 
+TEST_F(CompilePoolTest, AResultRemovedFromTheCacheBeforeItIsReadIsCompiledAgain) {
+  CompilePool pool(options(1));
+  pool.submit(1, request("1"));
+  pollfd answer{pool.descriptors()[0], POLLIN, 0};
+  ASSERT_EQ(::poll(&answer, 1, 60'000), 1);
+  const CubinCache cache(options().cache_folder);
+  ASSERT_EQ(cache.entries().size(), 1U);
+  EXPECT_TRUE(cache.remove(cache.entries()[0]));
+  const Compiled compiled = collect(pool, 1).at(1);
+  EXPECT_EQ(compiled.status, TrialStatus::ok) << compiled.result.reason;
+  EXPECT_FALSE(compiled.result.binary.from_cache);
+  EXPECT_EQ(compiled.result.binary.function, "pool");
+}
+
 TEST_F(CompilePoolTest, CompileErrorsAreResultsAndCachedToo) {
   for (const bool cached : {false, true}) {
     CompilePool pool(options(1));
