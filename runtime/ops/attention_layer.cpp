@@ -10,9 +10,7 @@ QkvSizes layer_sizes_of(const AttentionLayer& given) {
   const std::int64_t kv_heads = given.k_cache.shape[1];
   const std::int64_t head_dim = given.k_cache.shape[2];
   const std::int64_t heads = head_dim > 0 ? given.qkv_weight.shape[0] / head_dim - 2 * kv_heads : 0;
-  return {{{"HEADS", heads}, {"KV_HEADS", kv_heads}, {"HEAD_DIM", head_dim}},
-          {"KEYS", given.k_cache.shape[0]},
-          {"POSITIONS", given.cosine.shape[0]}};
+  return qkv_sizes(given, heads, head_dim);
 }
 
 }  // namespace
@@ -37,23 +35,15 @@ bool AttentionLayer::check() const {
   check.require(takes(qkv_weight.type, weight.type),
                 "qkv_weight and output_weight do not have packed formats both; run its operations one after the other");
   check.dense({"C", &c}, {x.type}, {{"1", 1}, hidden});
-  if (is_empty(c)) {
-    return false;
-  }
-  check_token_sizes(check, *this, of);
-  return true;
+  return check_token_sizes(check, *this, of, c);
 }
 
 KernelProblem AttentionLayer::problem() const {
-  const QkvSizes of = layer_sizes_of(*this);
-  const NamedDimension dimensions[] = {
-      {"HEADS", of.heads.heads.value}, {"KV_HEADS", of.heads.kv_heads.value}, {"HEAD_DIM", of.heads.head_dim.value},
-      {"KEYS", of.keys.value},         {"POSITIONS", of.positions.value},     {"SECTION_H", section_h},
-      {"SECTION_W", section_w},        {"NORM", is_given(q_weight) ? 1 : 0},  {"EPSILON", epsilon.nano},
-      {"HIDDEN", x.shape[1]}};
-  return {"attention_layer_q",
-          dimensions,
-          {{"STORAGE", x.type}, {"CACHE", k_cache.type}, {"WEIGHT", qkv_weight.type}, {"BACK", weight.type}}};
+  KernelProblem problem =
+      token_problem("attention_layer_q", *this, layer_sizes_of(*this), epsilon,
+                    {{"STORAGE", x.type}, {"CACHE", k_cache.type}, {"WEIGHT", qkv_weight.type}, {"BACK", weight.type}});
+  problem.add({"HIDDEN", x.shape[1]});
+  return problem;
 }
 
 }  // namespace pascaline::ops

@@ -5,7 +5,9 @@
 namespace pascaline::ops {
 namespace {
 
-QkvSizes qkv_sizes_of(const AttentionDecodeQkv& given) { return qkv_sizes(given, given.out.shape[0]); }
+QkvSizes qkv_sizes_of(const AttentionDecodeQkv& given) {
+  return qkv_sizes(given, given.out.shape[0], given.qkv.shape[1]);
+}
 
 }  // namespace
 
@@ -14,26 +16,12 @@ bool AttentionDecodeQkv::check() const {
   const QkvSizes of = qkv_sizes_of(*this);
   check_token(check, *this, of);
   check_decoded(check, {"out", &out}, {"scales", &scales}, qkv.type, of.heads);
-  if (is_empty(out)) {
-    return false;
-  }
-  check_token_sizes(check, *this, of);
-  return true;
+  return check_token_sizes(check, *this, of, out);
 }
 
 KernelProblem AttentionDecodeQkv::problem() const {
-  const QkvSizes of = qkv_sizes_of(*this);
-  return {"attention_decode_qkv",
-          {{"HEADS", of.heads.heads.value},
-           {"KV_HEADS", of.heads.kv_heads.value},
-           {"HEAD_DIM", of.heads.head_dim.value},
-           {"KEYS", of.keys.value},
-           {"POSITIONS", of.positions.value},
-           {"SECTION_H", section_h},
-           {"SECTION_W", section_w},
-           {"NORM", is_given(q_weight) ? 1 : 0},
-           {"EPSILON", is_given(q_weight) ? epsilon.nano : NormEpsilon().nano}},
-          {{"STORAGE", qkv.type}, {"CACHE", k_cache.type}, {"OUTPUT", out.type}}};
+  return token_problem("attention_decode_qkv", *this, qkv_sizes_of(*this), is_given(q_weight) ? epsilon : NormEpsilon(),
+                       {{"STORAGE", qkv.type}, {"CACHE", k_cache.type}, {"OUTPUT", out.type}});
 }
 
 }  // namespace pascaline::ops
