@@ -129,24 +129,7 @@ ops::Matmul output_of(const AttentionSite& site, const TensorView& attended) {
           .epilogue = ops::Epilogue::residual};
 }
 
-ops::QkNormRope rotation_of(const AttentionSite& site) {
-  return {.qkv = site.qkv,
-          .q_weight = site.q_weight,
-          .k_weight = site.k_weight,
-          .cosine = site.cosine,
-          .sine = site.sine,
-          .positions = site.positions,
-          .slots = site.slots,
-          .k_cache = site.k_cache,
-          .v_cache = site.v_cache,
-          .q = site.q,
-          .section_h = site.section_h,
-          .section_w = site.section_w,
-          .k_scales = site.k_scales,
-          .v_scales = site.v_scales,
-          .epsilon = site.epsilon,
-          .parts = parts_of(site)};
-}
+ops::QkNormRope rotation_of(const AttentionSite& site) { return {site, site.qkv, site.slots, site.q, parts_of(site)}; }
 
 ops::AttentionPrefill prompt_attention_of(const AttentionSite& site) {
   const std::int64_t length = site.keys();
@@ -161,7 +144,7 @@ ops::AttentionPrefill prompt_attention_of(const AttentionSite& site) {
 }
 
 ops::AttentionDecodeQkv rotated_attention_of(const AttentionSite& site, const ops::QuantizedRows& to) {
-  return {site, reshaped(site.qkv, {site.qkv.shape[1], site.qkv.shape[2]}), to.values, to.scales};
+  return {site, site.length, reshaped(site.qkv, {site.qkv.shape[1], site.qkv.shape[2]}), to.values, to.scales};
 }
 
 bool can_normalise_row(ElementType weight, std::int64_t columns) noexcept {

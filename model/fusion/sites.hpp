@@ -34,7 +34,8 @@ struct SiteList;
 
 /// The first half of a decoder's layer, in place: `hidden += output · attention(rotate(qkv · norm(hidden)))`, with the
 /// keys and values of these rows into the cache.
-struct AttentionSite : ops::TokenHeads {  // of all ROWS tokens: positions are [3, ROWS]
+struct AttentionSite : ops::TokenHeads {  // of all ROWS tokens
+  TensorView length;                      ///< as of ops::AttentionDecodeQkv
   TensorView hidden;                      ///< [ROWS, HIDDEN], float32; changed
   TensorView input_norm;                  ///< [HIDDEN]
   StackedMatrix qkv_weight;  ///< [(HEADS + 2·KV_HEADS)·HEAD_DIM, HIDDEN]: a part ends where queries or keys do

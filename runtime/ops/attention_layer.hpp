@@ -14,6 +14,7 @@ namespace pascaline::ops {
 struct AttentionLayer : TokenHeads {
   static constexpr const char* kName = "attention_layer";
 
+  TensorView length;      ///< as of AttentionDecodeQkv
   TensorView x;           ///< [1, HIDDEN], float32 or float16: the residual stream
   TensorView norm;        ///< [HIDDEN], float32: Rmsnorm's weight
   TensorView qkv_weight;  ///< [(HEADS + 2·KV_HEADS)·HEAD_DIM, HIDDEN], in a packed format

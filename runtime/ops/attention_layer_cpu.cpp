@@ -31,6 +31,7 @@ void AttentionLayer::compute() const {
     value *= factor;
   }
   AttentionProjected{static_cast<const TokenHeads&>(*this),
+                     length,
                      {token.data(), ElementType::float32, {rows / head_dim, head_dim}},
                      {residual.data(), ElementType::float32, {1, hidden}},
                      weight,

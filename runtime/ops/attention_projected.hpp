@@ -12,6 +12,7 @@ namespace pascaline::ops {
 struct AttentionProjected : TokenHeads {
   static constexpr const char* kName = "attention_projected";
 
+  TensorView length;  ///< as of AttentionDecodeQkv
   TensorView qkv;     ///< [HEADS + 2·KV_HEADS, HEAD_DIM], float32 or float16
   TensorView x;       ///< [1, HIDDEN] of qkv's type: the residual stream
   TensorView weight;  ///< [HIDDEN, HEADS·HEAD_DIM], of any type that Matmul takes

@@ -11,6 +11,9 @@ namespace pascaline::ops {
 struct AttentionDecodeQkv : TokenHeads {
   static constexpr const char* kName = "attention_decode_qkv";
 
+  /// [1], int32, on the device: rows of the cache that count, this token's, which is the last of them, among them. Held
+  /// to 0 … KEYS; 0 gives zeros and leaves the cache as it is.
+  TensorView length;
   TensorView qkv;  ///< [HEADS + 2·KV_HEADS, HEAD_DIM], float32 or float16
   TensorView out;  ///< [HEADS, HEAD_DIM] of qkv's type or int8; overlaps nothing
   /// With out in int8, and HEAD_DIM a multiple of 32: float32 [HEADS · HEAD_DIM / 32, 1], as of one row.

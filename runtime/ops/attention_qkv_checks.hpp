@@ -23,13 +23,9 @@ struct QkvSizes {
 }
 
 /// Types and extents of the cache and its length.
-inline void check_cache(const Checks& check, const TokenHeads& given, const QkvSizes& of) {
-  const TensorView& k = given.k_cache;
-  check.dense({"k_cache", &k}, {ElementType::float32, ElementType::float16, ElementType::int8},
-              {of.keys, of.heads.kv_heads, of.heads.head_dim});
-  check.dense({"v_cache", &given.v_cache}, {k.type}, {of.keys, of.heads.kv_heads, of.heads.head_dim});
-  check_scales(check, {"k_scales", &given.k_scales}, k, of.keys, of.heads.kv_heads);
-  check_scales(check, {"v_scales", &given.v_scales}, k, of.keys, of.heads.kv_heads);
+template <typename Op>
+void check_cache(const Checks& check, const Op& given, const QkvSizes& of) {
+  check_token_cache(check, given, of.keys, of.heads.kv_heads, of.heads.head_dim);
   check.dense({"length", &given.length}, {ElementType::int32}, {{"1", 1}});
 }
 
@@ -51,7 +47,7 @@ void check_token(const Checks& check, const Op& given, const QkvSizes& of) {
   check.at_least_one(of.keys);
   check_rotation(check, given, {"1", 1}, of.heads.head_dim, of.positions);
   check.at_least_one(of.positions);
-  check_sections(check, given.section_h, given.section_w, of.heads.head_dim);
+  check_sections(check, given, of.heads.head_dim);
   return true;
 }
 

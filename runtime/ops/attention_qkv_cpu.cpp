@@ -10,26 +10,9 @@
 namespace pascaline::ops {
 namespace {
 
-// The token through QkNormRope, its key and value to row `slot` of these caches.
-void store_token_row(const AttentionDecodeQkv& given, const TensorView& qkv, std::int32_t slot, const TensorView& q,
-                     const TensorView& keys, const TensorView& values, const TensorView& key_scales,
-                     const TensorView& value_scales) {
-  QkNormRope{.qkv = qkv,
-             .q_weight = given.q_weight,
-             .k_weight = given.k_weight,
-             .cosine = given.cosine,
-             .sine = given.sine,
-             .positions = given.positions,
-             .slots = {&slot, ElementType::int32, {1}},
-             .k_cache = keys,
-             .v_cache = values,
-             .q = q,
-             .section_h = given.section_h,
-             .section_w = given.section_w,
-             .k_scales = key_scales,
-             .v_scales = value_scales,
-             .epsilon = given.epsilon}
-      .compute();
+// The token through QkNormRope, its key and value to row `slot` of the caches of `heads`.
+void store_token_row(const TokenHeads& heads, const TensorView& qkv, std::int32_t slot, const TensorView& q) {
+  QkNormRope{heads, qkv, {&slot, ElementType::int32, {1}}, q}.compute();
 }
 
 // The first `rows` rows of a cache as float32, with room for one more.
@@ -61,15 +44,17 @@ void AttentionDecodeQkv::compute() const {
   cpu::widen_to(qkv, 0, qkv.shape[0] * head_dim, row.data());
   const TensorView token(row.data(), ElementType::float32, {1, qkv.shape[0], head_dim});
   const TensorView turned(query.data(), ElementType::float32, {1, heads, head_dim});
-  const TensorView wide_keys(keys.data(), ElementType::float32, {earlier + 1, kv_heads, head_dim});
-  const TensorView wide_values(values.data(), ElementType::float32, {earlier + 1, kv_heads, head_dim});
+  auto wide = static_cast<const TokenHeads&>(*this);
+  wide.k_cache = {keys.data(), ElementType::float32, {earlier + 1, kv_heads, head_dim}};
+  wide.v_cache = {values.data(), ElementType::float32, {earlier + 1, kv_heads, head_dim}};
+  wide.k_scales = wide.v_scales = {};
   if (rows > 0) {
-    store_token_row(*this, token, earlier, turned, k_cache, v_cache, k_scales, v_scales);
+    store_token_row(*this, token, earlier, turned);
   }
-  store_token_row(*this, token, earlier, turned, wide_keys, wide_values, {}, {});
+  store_token_row(wide, token, earlier, turned);
   AttentionDecode{.q = {query.data(), ElementType::float32, {heads, head_dim}},
-                  .k = wide_keys,
-                  .v = wide_values,
+                  .k = wide.k_cache,
+                  .v = wide.v_cache,
                   .length = {&rows, ElementType::int32, {1}},
                   .out = out,
                   .scales = scales}

@@ -29,11 +29,7 @@ Sizes sizes_of(const QkNormRope& given) {
 void check_shapes(const Checks& check, const QkNormRope& given, const Sizes& of) {
   const auto real = {ElementType::float32, ElementType::float16};
   check.dense({"q", &given.q}, {given.qkv.type}, {of.tokens, of.heads, of.head_dim});
-  check.dense({"k_cache", &given.k_cache}, {ElementType::float32, ElementType::float16, ElementType::int8},
-              {of.cache_rows, of.kv_heads, of.head_dim});
-  check.dense({"v_cache", &given.v_cache}, {given.k_cache.type}, {of.cache_rows, of.kv_heads, of.head_dim});
-  check_scales(check, {"k_scales", &given.k_scales}, given.k_cache, of.cache_rows, of.kv_heads);
-  check_scales(check, {"v_scales", &given.v_scales}, given.k_cache, of.cache_rows, of.kv_heads);
+  check_token_cache(check, given, of.cache_rows, of.kv_heads, of.head_dim);
   const Extent all_heads{"HEADS+2*KV_HEADS", of.heads.value + 2 * of.kv_heads.value};
   if (given.parts == QkvParts::joined) {
     check.strided({"qkv", &given.qkv}, real, {of.tokens, all_heads, of.head_dim});
@@ -55,24 +51,37 @@ void check_sizes(const Checks& check, const QkNormRope& given, const Sizes& of) 
   check.require(of.head_dim.value <= kMaxRotaryHeadDim, "HEAD_DIM is greater than 512, for which there is no kernel");
   check.require(of.tokens.value <= kMaxHeads / (of.heads.value + 2 * of.kv_heads.value),
                 "TOKENS * (HEADS + 2*KV_HEADS) is above 2^30; take fewer tokens at a time");
-  check_sections(check, given.section_h, given.section_w, of.head_dim);
+  check_sections(check, given, of.head_dim);
 }
 
 }  // namespace
 
-void check_norm_weights(const Checks& check, Operand q_weight, Operand k_weight, Extent head_dim, NormEpsilon epsilon) {
-  if (is_given(*q_weight.tensor)) {
-    check.dense(q_weight, {ElementType::float32}, {head_dim});
-    check.dense(k_weight, {ElementType::float32}, {head_dim});
-    check_epsilon(check, epsilon);
-  } else {
-    check.absent(k_weight, "there is no q_weight, without which heads are not normalised");
-  }
+void check_token_cache(const Checks& check, const TokenHeads& given, Extent rows, Extent kv_heads, Extent head_dim) {
+  const TensorView& k = given.k_cache;
+  check.dense({"k_cache", &k}, {ElementType::float32, ElementType::float16, ElementType::int8},
+              {rows, kv_heads, head_dim});
+  check.dense({"v_cache", &given.v_cache}, {k.type}, {rows, kv_heads, head_dim});
+  check_scales(check, {"k_scales", &given.k_scales}, k, rows, kv_heads);
+  check_scales(check, {"v_scales", &given.v_scales}, k, rows, kv_heads);
 }
 
-void check_sections(const Checks& check, std::int64_t section_h, std::int64_t section_w, Extent head_dim) {
+void check_rotation(const Checks& check, const TokenHeads& given, Extent tokens, Extent head_dim, Extent positions) {
+  const Extent half{"HEAD_DIM/2", head_dim.value / 2};
+  if (is_given(given.q_weight)) {
+    check.dense({"q_weight", &given.q_weight}, {ElementType::float32}, {head_dim});
+    check.dense({"k_weight", &given.k_weight}, {ElementType::float32}, {head_dim});
+    check_epsilon(check, given.epsilon);
+  } else {
+    check.absent({"k_weight", &given.k_weight}, "there is no q_weight, without which heads are not normalised");
+  }
+  check.dense({"cosine", &given.cosine}, {ElementType::float32}, {positions, half});
+  check.dense({"sine", &given.sine}, {ElementType::float32}, {positions, half});
+  check.dense({"positions", &given.positions}, {ElementType::int32}, {{"3", 3}, tokens});
+}
+
+void check_sections(const Checks& check, const TokenHeads& given, Extent head_dim) {
   const std::int64_t half = head_dim.value / 2;
-  check.require(section_h >= 0 && section_h <= half && section_w >= 0 && section_w <= half,
+  check.require(given.section_h >= 0 && given.section_h <= half && given.section_w >= 0 && given.section_w <= half,
                 "section_h and section_w must be from 0 to HEAD_DIM/2, a head's slots");
 }
 

@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-#include "runtime/ops/norm_epsilon.hpp"
 #include "runtime/ops/operation.hpp"
+#include "runtime/ops/token_heads.hpp"
 
 namespace pascaline::ops {
 
@@ -21,26 +21,13 @@ enum class QkvParts : std::uint8_t {
 /// and j < 3 · section_w, else by T. HEAD_DIM is even. A cache in int8 gets integers and scales (docs/formats.md). All
 /// dense but qkv; tensors of float32, float16 and int8 aligned to 16 bytes. Without tokens there is nothing to do;
 /// without heads, positions or cache rows nothing is defined, which is an error.
-struct QkNormRope {
+struct QkNormRope : TokenHeads {
   static constexpr const char* kName = "qk_norm_rope";
 
-  TensorView qkv;       ///< [TOKENS, HEADS + 2·KV_HEADS, HEAD_DIM], float32 or float16; rows may lie apart
-  TensorView q_weight;  ///< [HEAD_DIM], float32; left out if heads are not normalised
-  TensorView k_weight;  ///< as q_weight
-  TensorView cosine;    ///< [POSITIONS, HEAD_DIM/2], float32
-  TensorView sine;      ///< as cosine
-  /// [3, TOKENS], int32: T, H and W of each token. Not checked: those outside of the tables take the nearest row.
-  TensorView positions;
+  TensorView qkv;  ///< [TOKENS, HEADS + 2·KV_HEADS, HEAD_DIM], float32 or float16; rows may lie apart
   /// [TOKENS], int32: each token's row of the caches. Not checked: one that is no row is skipped, none may stand twice.
   TensorView slots;
-  TensorView k_cache;  ///< [CACHE_ROWS, KV_HEADS, HEAD_DIM], float32, float16 or int8; overlaps nothing
-  TensorView v_cache;  ///< as k_cache
-  TensorView q;        ///< [TOKENS, HEADS, HEAD_DIM] of qkv's type; overlaps nothing
-  std::int64_t section_h = 20;
-  std::int64_t section_w = 20;
-  TensorView k_scales = {};  ///< [CACHE_ROWS, KV_HEADS], float32, with int8 only; overlaps nothing
-  TensorView v_scales = {};  ///< as k_scales
-  NormEpsilon epsilon = {};
+  TensorView q;                       ///< [TOKENS, HEADS, HEAD_DIM] of qkv's type; overlaps nothing
   QkvParts parts = QkvParts::joined;  ///< qkv is dense unless they are joined
 
   template <typename Self, typename Visit>

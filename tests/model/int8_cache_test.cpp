@@ -42,20 +42,20 @@ class Int8Store {
   explicit Int8Store(const std::array<float, kSize>& head) {
     std::copy(head.begin(), head.end(), qkv.begin() + 2 * kSize);
     ops::compute(ops::QkNormRope{
-        .qkv = {qkv.data(), ElementType::float32, {1, 3, kSize}},
-        .q_weight = {weight.data(), ElementType::float32, {kSize}},
-        .k_weight = {weight.data(), ElementType::float32, {kSize}},
-        .cosine = {cosine.data(), ElementType::float32, {1, kSize / 2}},
-        .sine = {sine.data(), ElementType::float32, {1, kSize / 2}},
-        .positions = {positions.data(), ElementType::int32, {3, 1}},
-        .slots = {slots.data(), ElementType::int32, {1}},
-        .k_cache = {keys.data(), ElementType::int8, {1, 1, kSize}},
-        .v_cache = {values.data(), ElementType::int8, {1, 1, kSize}},
-        .q = {query.data(), ElementType::float32, {1, 1, kSize}},
-        .section_h = 0,
-        .section_w = 0,
-        .k_scales = {key_scale.data(), ElementType::float32, {1, 1}},
-        .v_scales = {value_scale.data(), ElementType::float32, {1, 1}},
+        {.q_weight = {weight.data(), ElementType::float32, {kSize}},
+         .k_weight = {weight.data(), ElementType::float32, {kSize}},
+         .cosine = {cosine.data(), ElementType::float32, {1, kSize / 2}},
+         .sine = {sine.data(), ElementType::float32, {1, kSize / 2}},
+         .positions = {positions.data(), ElementType::int32, {3, 1}},
+         .k_cache = {keys.data(), ElementType::int8, {1, 1, kSize}},
+         .v_cache = {values.data(), ElementType::int8, {1, 1, kSize}},
+         .k_scales = {key_scale.data(), ElementType::float32, {1, 1}},
+         .v_scales = {value_scale.data(), ElementType::float32, {1, 1}},
+         .section_h = 0,
+         .section_w = 0},
+        {qkv.data(), ElementType::float32, {1, 3, kSize}},
+        {slots.data(), ElementType::int32, {1}},
+        {query.data(), ElementType::float32, {1, 1, kSize}},
     });
   }
 

@@ -79,7 +79,8 @@ class AttentionLayerTest : public ::testing::TestWithParam<LayerCase> {
     const TensorView row = bench.output(kFloat, {1, 128});
     ops::run(bench.dispatcher(),
              ops::NormedMatmul{.a = of.x, .norm = of.norm, .b = of.qkv_weight, .c = row, .epsilon = of.epsilon});
-    ops::run(bench.dispatcher(), ops::AttentionProjected{of, {row.data, kFloat, {8, 16}}, of.x, of.weight, of.c});
+    ops::run(bench.dispatcher(),
+             ops::AttentionProjected{of, of.length, {row.data, kFloat, {8, 16}}, of.x, of.weight, of.c});
   }
 
   // Of a new row, whose sums were added in another order; integers may be the next ones.
@@ -156,7 +157,6 @@ class AttentionLayerChecksTest : public ::testing::Test {
                                 .cosine = tensor(kFloat, {9, 8}),
                                 .sine = tensor(kFloat, {9, 8}),
                                 .positions = tensor(kInt, {3, 1}),
-                                .length = tensor(kInt, {1}),
                                 .k_cache = tensor(ElementType::int8, {20, 2, 16}),
                                 .v_cache = tensor(ElementType::int8, {20, 2, 16}),
                                 .k_scales = tensor(kFloat, {20, 2}),
@@ -164,6 +164,7 @@ class AttentionLayerChecksTest : public ::testing::Test {
                                 .section_h = 2,
                                 .section_w = 3};
     return {token,
+            tensor(kInt, {1}),
             tensor(kFloat, {1, 100}),
             tensor(kFloat, {100}),
             tensor(ElementType::q4_k, {128, 100}),

@@ -47,7 +47,7 @@ TEST(AttentionProjectedTest, GivesWhatItsOperationsDoOneAfterTheOther) {
       OpBench chain;
       const ops::AttentionProjected same = drawn(chain, cache, cache, length);
       const TensorView attended = chain.output(kFloat, {4, 16});
-      ops::run(chain.dispatcher(), ops::AttentionDecodeQkv{same, same.qkv, attended});
+      ops::run(chain.dispatcher(), ops::AttentionDecodeQkv{same, same.length, same.qkv, attended});
       const TensorView row(attended.data, kFloat, {1, 64});
       ops::run(chain.dispatcher(),
                ops::Matmul{

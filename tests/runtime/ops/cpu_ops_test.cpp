@@ -209,9 +209,18 @@ TEST(CpuOpsTest, PositionsAndSlotsOutOfRange) {
   Floats sine({5, 2}, 0.9F);
   const auto placed = [&](std::vector<std::int32_t> positions, std::vector<std::int32_t> slots) {
     std::array<Floats, 3> made{Floats({4, 1, 4}, 0), Floats({4, 1, 4}, 0), Floats({3, 1, 4}, 0)};
-    ops::compute(ops::QkNormRope{qkv.view(), weight.view(), weight.view(), cosine.view(), sine.view(),
-                                 integers(positions, {3, 3}), integers(slots, {3}), made[0].view(), made[1].view(),
-                                 made[2].view(), 1, 1});
+    ops::compute(ops::QkNormRope{{.q_weight = weight.view(),
+                                  .k_weight = weight.view(),
+                                  .cosine = cosine.view(),
+                                  .sine = sine.view(),
+                                  .positions = integers(positions, {3, 3}),
+                                  .k_cache = made[0].view(),
+                                  .v_cache = made[1].view(),
+                                  .section_h = 1,
+                                  .section_w = 1},
+                                 qkv.view(),
+                                 integers(slots, {3}),
+                                 made[2].view()});
     return made;
   };
   const auto wild = placed({-7, 9, 2, 100, 0, 1, 3, -1, 4}, {2, -1, 4});

@@ -251,34 +251,34 @@ void run_choose_blocks(const CpuProblem& of) {
                                  of.dimension("KEYS"), of.dimension("BLOCK"), of.dimension("PART")});
 }
 
-ops::TokenHeads token_heads_of(const CpuProblem& of) {
+// Of so many tokens and a cache of so many rows.
+ops::TokenHeads token_heads_of(const CpuProblem& of, std::int64_t tokens, std::int64_t rows) {
   const std::int64_t kv_heads = of.dimension("KV_HEADS");
   const std::int64_t head_dim = of.dimension("HEAD_DIM");
   const std::initializer_list<std::int64_t> table{of.dimension("POSITIONS"), head_dim / 2};
-  const std::initializer_list<std::int64_t> cache{of.dimension("KEYS"), kv_heads, head_dim};
-  const std::initializer_list<std::int64_t> cache_scales{of.dimension("KEYS"), kv_heads};
   const bool is_normed = of.dimension("NORM") != 0;
   return {.q_weight = is_normed ? of.view("q_weight", {head_dim}) : TensorView(),
           .k_weight = is_normed ? of.view("k_weight", {head_dim}) : TensorView(),
           .cosine = of.view("cosine", table),
           .sine = of.view("sine", table),
-          .positions = of.view("positions", {3, 1}),
-          .length = of.view("length", {1}),
-          .k_cache = of.view("k_cache", cache),
-          .v_cache = of.view("v_cache", cache),
-          .k_scales = of.view("k_scales", cache_scales),
-          .v_scales = of.view("v_scales", cache_scales),
+          .positions = of.view("positions", {3, tokens}),
+          .k_cache = of.view("k_cache", {rows, kv_heads, head_dim}),
+          .v_cache = of.view("v_cache", {rows, kv_heads, head_dim}),
+          .k_scales = of.view("k_scales", {rows, kv_heads}),
+          .v_scales = of.view("v_scales", {rows, kv_heads}),
           .section_h = of.dimension("SECTION_H"),
           .section_w = of.dimension("SECTION_W"),
           .epsilon = {of.dimension("EPSILON")}};
 }
 
+ops::TokenHeads token_heads_of(const CpuProblem& of) { return token_heads_of(of, 1, of.dimension("KEYS")); }
+
 void run_attention_decode_qkv(const CpuProblem& of) {
   const std::int64_t heads = of.dimension("HEADS");
   const std::int64_t head_dim = of.dimension("HEAD_DIM");
-  ops::compute(
-      ops::AttentionDecodeQkv{token_heads_of(of), of.view("qkv", {heads + 2 * of.dimension("KV_HEADS"), head_dim}),
-                              of.view("out", {heads, head_dim}), of.view("scales", {heads * head_dim / 32, 1})});
+  ops::compute(ops::AttentionDecodeQkv{
+      token_heads_of(of), of.view("length", {1}), of.view("qkv", {heads + 2 * of.dimension("KV_HEADS"), head_dim}),
+      of.view("out", {heads, head_dim}), of.view("scales", {heads * head_dim / 32, 1})});
 }
 
 void run_attention_projected(const CpuProblem& of) {
@@ -286,8 +286,8 @@ void run_attention_projected(const CpuProblem& of) {
   const std::int64_t head_dim = of.dimension("HEAD_DIM");
   const std::int64_t hidden = of.dimension("HIDDEN");
   ops::compute(ops::AttentionProjected{
-      token_heads_of(of), of.view("qkv", {heads + 2 * of.dimension("KV_HEADS"), head_dim}), of.view("x", {1, hidden}),
-      of.view("weight", {hidden, heads * head_dim}), of.view("c", {1, hidden})});
+      token_heads_of(of), of.view("length", {1}), of.view("qkv", {heads + 2 * of.dimension("KV_HEADS"), head_dim}),
+      of.view("x", {1, hidden}), of.view("weight", {hidden, heads * head_dim}), of.view("c", {1, hidden})});
 }
 
 void run_attention_layer(const CpuProblem& of) {
@@ -295,8 +295,8 @@ void run_attention_layer(const CpuProblem& of) {
   const std::int64_t head_dim = of.dimension("HEAD_DIM");
   const std::int64_t hidden = of.dimension("HIDDEN");
   const std::int64_t rows = (heads + 2 * of.dimension("KV_HEADS")) * head_dim;
-  ops::compute(ops::AttentionLayer{token_heads_of(of), of.view("x", {1, hidden}), of.view("norm", {hidden}),
-                                   of.view("qkv_weight", {rows, hidden}),
+  ops::compute(ops::AttentionLayer{token_heads_of(of), of.view("length", {1}), of.view("x", {1, hidden}),
+                                   of.view("norm", {hidden}), of.view("qkv_weight", {rows, hidden}),
                                    of.view("output_weight", {hidden, heads * head_dim}), of.view("c", {1, hidden})});
 }
 
@@ -338,29 +338,12 @@ void run_log_probability(const CpuProblem& of) {
 void run_qk_norm_rope(const CpuProblem& of) {
   const std::int64_t tokens = of.dimension("TOKENS");
   const std::int64_t heads = of.dimension("HEADS");
-  const std::int64_t kv_heads = of.dimension("KV_HEADS");
   const std::int64_t head_dim = of.dimension("HEAD_DIM");
-  const bool is_normed = of.dimension("NORM") != 0;
-  const std::initializer_list<std::int64_t> table{of.dimension("POSITIONS"), head_dim / 2};
-  const std::initializer_list<std::int64_t> cache{of.dimension("CACHE_ROWS"), kv_heads, head_dim};
-  const std::initializer_list<std::int64_t> scales{of.dimension("CACHE_ROWS"), kv_heads};
-  ops::compute(ops::QkNormRope{
-      of.view("qkv", {tokens, heads + 2 * kv_heads, head_dim}).with_row_stride(of.dimension("QKV_STRIDE")),
-      is_normed ? of.view("q_weight", {head_dim}) : TensorView(),
-      is_normed ? of.view("k_weight", {head_dim}) : TensorView(),
-      of.view("cosine", table),
-      of.view("sine", table),
-      of.view("positions", {3, tokens}),
-      of.view("slots", {tokens}),
-      of.view("k_cache", cache),
-      of.view("v_cache", cache),
-      of.view("q", {tokens, heads, head_dim}),
-      of.dimension("SECTION_H"),
-      of.dimension("SECTION_W"),
-      of.view("k_scales", scales),
-      of.view("v_scales", scales),
-      {of.dimension("EPSILON")},
-      static_cast<ops::QkvParts>(of.dimension("PARTS"))});
+  ops::compute(ops::QkNormRope{token_heads_of(of, tokens, of.dimension("CACHE_ROWS")),
+                               of.view("qkv", {tokens, heads + 2 * of.dimension("KV_HEADS"), head_dim})
+                                   .with_row_stride(of.dimension("QKV_STRIDE")),
+                               of.view("slots", {tokens}), of.view("q", {tokens, heads, head_dim}),
+                               static_cast<ops::QkvParts>(of.dimension("PARTS"))});
 }
 
 void run_rope_vision(const CpuProblem& of) {

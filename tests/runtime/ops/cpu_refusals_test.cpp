@@ -49,18 +49,20 @@ ops::Layernorm good_layernorm() {
   return {at_place(0, {3, 8}), at_place(1, {8}), at_place(2, {8}), at_place(3, {3, 8}), {}};
 }
 ops::QkNormRope good_rope() {
-  return {at_place(0, {5, 4, 16}),
-          at_place(1, {16}),
-          at_place(2, {16}),
-          at_place(3, {9, 8}),
-          at_place(4, {9, 8}),
-          at_place(5, {3, 5}, kIntegers),
+  return {{at_place(1, {16}),
+           at_place(2, {16}),
+           at_place(3, {9, 8}),
+           at_place(4, {9, 8}),
+           at_place(5, {3, 5}, kIntegers),
+           at_place(7, {7, 1, 16}),
+           at_place(8, {7, 1, 16}),
+           {},
+           {},
+           4,
+           4},
+          at_place(0, {5, 4, 16}),
           at_place(6, {5}, kIntegers),
-          at_place(7, {7, 1, 16}),
-          at_place(8, {7, 1, 16}),
-          at_place(9, {5, 2, 16}),
-          4,
-          4};
+          at_place(9, {5, 2, 16})};
 }
 ops::RopeVision good_vision() {
   return {at_place(0, {3, 3, 2, 16}), at_place(1, {5, 4}), at_place(2, {5, 4}), at_place(3, {2, 3}, kIntegers)};

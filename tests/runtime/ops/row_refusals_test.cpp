@@ -20,18 +20,20 @@ ops::Rmsnorm rmsnorm() {
 ops::Layernorm layernorm() { return {placed(0, {3, 8}), placed(1, {8}), placed(2, {8}), placed(3, {3, 8}), {}}; }
 
 ops::QkNormRope rope() {
-  return {placed(0, {5, 4, 16}),
-          placed(1, {16}),
-          placed(2, {16}),
-          placed(3, {9, 8}),
-          placed(4, {9, 8}),
-          placed(5, {3, 5}, kInt),
+  return {{placed(1, {16}),
+           placed(2, {16}),
+           placed(3, {9, 8}),
+           placed(4, {9, 8}),
+           placed(5, {3, 5}, kInt),
+           placed(7, {7, 1, 16}),
+           placed(8, {7, 1, 16}),
+           {},
+           {},
+           4,
+           4},
+          placed(0, {5, 4, 16}),
           placed(6, {5}, kInt),
-          placed(7, {7, 1, 16}),
-          placed(8, {7, 1, 16}),
-          placed(9, {5, 2, 16}),
-          4,
-          4};
+          placed(9, {5, 2, 16})};
 }
 
 ops::RopeVision vision() {
