@@ -8,16 +8,15 @@
 
 #include "core/space/expression.hpp"
 #include "tests/core/space/expression_tree.hpp"
-#include "tests/core/util/mutator.hpp"
+#include "tests/core/util/fuzz_test.hpp"
 
 namespace pascaline {
 namespace {
 
 using testing::ExpressionTree;
 using testing::fuzz_seed;
-using testing::fuzz_time;
 using testing::Mutator;
-using Clock = std::chrono::steady_clock;
+using ExpressionFuzzTest = testing::FuzzTest;
 
 const std::vector<std::string> kNames{"A", "B", "LONG_name_3", "_d", "zero"};
 
@@ -40,17 +39,14 @@ std::vector<std::int64_t> random_slots(std::mt19937_64& random) {
   return slots;
 }
 
-TEST(ExpressionFuzzTest, AgreesWithATreeEvaluatedInWiderNumbers) {
+TEST_F(ExpressionFuzzTest, AgreesWithATreeEvaluatedInWiderNumbers) {
   std::mt19937_64 random(fuzz_seed());
   const Symbols known = symbols();
-  const auto end = Clock::now() + fuzz_time(3);
-  int with_value = 0;
-  int without = 0;
-  while (Clock::now() < end || with_value < 100) {
+  repeat(3, {.refused = 0, .accepted = 100}, [&] {  // those with a value count as accepted
     const ExpressionTree tree = ExpressionTree::random(random, kNames, static_cast<int>(random() % 6));
     const std::string text = tree.text(random);
     if (text.size() > 4096) {
-      continue;
+      return;
     }
     const Expression expression = Expression::parse(text, known);
     for (int i = 0; i < 4; ++i) {
@@ -59,11 +55,10 @@ TEST(ExpressionFuzzTest, AgreesWithATreeEvaluatedInWiderNumbers) {
       Arithmetic why = Arithmetic::fine;
       ASSERT_EQ(expression.try_evaluate(slots, &why), expected) << text;
       ASSERT_EQ(why == Arithmetic::fine, expected.has_value()) << text;
-      ++(expected ? with_value : without);
+      ++(expected ? accepted_ : refused_);
     }
-  }
-  std::printf("%d values, %d without one\n", with_value, without);
-  EXPECT_GT(without, 0);
+  });
+  EXPECT_GT(refused_, 0);
 }
 
 constexpr std::array<std::string_view, 36> kExpressionWords{
@@ -76,30 +71,26 @@ constexpr std::array<std::string_view, 36> kExpressionWords{
     "!",         "~",        "&",     "|",       "^",
     " "};
 
-TEST(ExpressionFuzzTest, DamagedTextIsRefusedOrHasAValueOrNone) {
+TEST_F(ExpressionFuzzTest, DamagedTextIsRefusedOrHasAValueOrNone) {
   std::mt19937_64 random(fuzz_seed() + 1);
   Mutator mutator(fuzz_seed() + 1, kExpressionWords);
   const Symbols known = symbols();
-  const auto end = Clock::now() + fuzz_time(3);
-  int accepted = 0;
-  int refused = 0;
-  while (Clock::now() < end || refused < 100) {
+  repeat(3, {.refused = 100}, [&] {
     const ExpressionTree tree = ExpressionTree::random(random, kNames, static_cast<int>(random() % 5));
     const std::string text = mutator.damaged(tree.text(random));
     const auto start = Clock::now();
     try {
       const Expression expression = Expression::parse(text, known);
       (void)expression.try_evaluate(random_slots(random));
-      ++accepted;
+      ++accepted_;
     } catch (const ExpressionError& error) {
       ASSERT_GE(error.column(), 1);
       ASSERT_LE(error.column(), static_cast<int>(text.size()) + 1) << text;
-      ++refused;
+      ++refused_;
     }
     ASSERT_LT(Clock::now() - start, std::chrono::seconds(5)) << text;
-  }
-  std::printf("%d accepted, %d refused\n", accepted, refused);
-  EXPECT_GT(accepted, 0);
+  });
+  EXPECT_GT(accepted_, 0);
 }
 
 }  // namespace

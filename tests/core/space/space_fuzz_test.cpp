@@ -1,6 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <array>
 #include <chrono>
 #include <string>
 #include <vector>
@@ -10,7 +9,7 @@
 #include "core/util/paths.hpp"
 #include "tests/core/space/small_space.hpp"
 #include "tests/core/space/space_exercise.hpp"
-#include "tests/core/util/mutator.hpp"
+#include "tests/core/util/fuzz_test.hpp"
 
 namespace pascaline {
 namespace {
@@ -18,49 +17,17 @@ namespace {
 using nlohmann::json;
 using testing::exercise;
 using testing::fuzz_seed;
-using testing::fuzz_time;
+using testing::FuzzTest;
 using testing::Mutator;
 using testing::small_space;
-using Clock = std::chrono::steady_clock;
+using testing::word_list;
 
-constexpr std::array<std::string_view, 36> kSpaceWords{"\"schema\"",
-                                                       "\"kernel\"",
-                                                       "\"values\"",
-                                                       "\"default\"",
-                                                       "\"option\"",
-                                                       "\"omit\"",
-                                                       "\"require\"",
-                                                       "\"because\"",
-                                                       "\"float32\"",
-                                                       "\"int8\"",
-                                                       "\"buffer\"",
-                                                       "\"scalar\"",
-                                                       "\"in\"",
-                                                       "\"out\"",
-                                                       "\"model\"",
-                                                       "\"barriers\"",
-                                                       "true",
-                                                       "false",
-                                                       "null",
-                                                       "{",
-                                                       "}",
-                                                       "[",
-                                                       "]",
-                                                       ",",
-                                                       ":",
-                                                       "\"",
-                                                       "\\\\",
-                                                       "\\u0000",
-                                                       "\\ud800",
-                                                       "BLOCK",
-                                                       "sizeof(STORAGE)",
-                                                       " / 0",
-                                                       " % N",
-                                                       " << 62",
-                                                       "device_warp_size",
-                                                       "[[[[[[[["};
+const std::vector<std::string_view> kSpaceWords =
+    word_list(R"("schema"|"kernel"|"values"|"default"|"option"|"omit"|"require"|"because"|"float32"|"int8"|"buffer"|)"
+              R"("scalar"|"in"|"out"|"model"|"barriers"|true|false|null|{|}|[|]|,|:|"|\\|\u0000|\ud800|BLOCK|)"
+              R"(sizeof(STORAGE)| / 0| % N| << 62|device_warp_size|[[[[[[[[)");
 
-class SpaceFuzzTest : public ::testing::Test {
+class SpaceFuzzTest : public FuzzTest {
  protected:
   SpaceFuzzTest() {
     seeds_.push_back(small_space());
@@ -84,27 +51,19 @@ class SpaceFuzzTest : public ::testing::Test {
   }
 
   std::vector<json> seeds_;
-  int accepted_ = 0;
-  int refused_ = 0;
 };
 
 TEST_F(SpaceFuzzTest, DamagedTextIsRefusedOrUsable) {
   Mutator mutator(fuzz_seed() + 2, kSpaceWords);
-  const auto end = Clock::now() + fuzz_time(6);
-  while (Clock::now() < end || refused_ < 50) {
+  repeat(6, {}, [&] {
     const json& seed = seeds_[mutator.below(seeds_.size())];
-    ASSERT_NO_FATAL_FAILURE(try_text(mutator.damaged(seed.dump(mutator.below(2) == 0 ? -1 : 1))));
-  }
-  std::printf("%d accepted, %d refused\n", accepted_, refused_);
+    try_text(mutator.damaged(seed.dump(mutator.below(2) == 0 ? -1 : 1)));
+  });
 }
 
 TEST_F(SpaceFuzzTest, AlteredDocumentsAreRefusedOrUsable) {
   Mutator mutator(fuzz_seed() + 3, kSpaceWords);
-  const auto end = Clock::now() + fuzz_time(6);
-  while (Clock::now() < end || refused_ < 50 || accepted_ < 1) {
-    ASSERT_NO_FATAL_FAILURE(try_text(mutator.altered(seeds_[mutator.below(seeds_.size())]).dump()));
-  }
-  std::printf("%d accepted, %d refused\n", accepted_, refused_);
+  repeat(6, {.accepted = 1}, [&] { try_text(mutator.altered(seeds_[mutator.below(seeds_.size())]).dump()); });
 }
 
 TEST_F(SpaceFuzzTest, BombsAreRefusedAtOnce) {

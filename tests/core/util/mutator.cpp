@@ -34,6 +34,14 @@ std::chrono::milliseconds fuzz_time(int parts) {
 
 std::uint64_t fuzz_seed() { return static_cast<std::uint64_t>(number_from("PASCALINE_FUZZ_SEED", 1)); }
 
+std::vector<std::string_view> word_list(std::string_view dictionary) {
+  std::vector<std::string_view> all;
+  for (std::size_t begin = 0; begin <= dictionary.size(); begin += all.back().size() + 1) {
+    all.push_back(dictionary.substr(begin, dictionary.find('|', begin) - begin));
+  }
+  return all;
+}
+
 std::string Mutator::word() {
   constexpr std::array<std::string_view, 12> kNumbers{"0",
                                                       "-1",

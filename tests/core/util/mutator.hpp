@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -16,6 +17,9 @@ namespace pascaline::testing {
 
 /// Seed of the fuzz tests: $PASCALINE_FUZZ_SEED, 1 by default.
 [[nodiscard]] std::uint64_t fuzz_seed();
+
+/// The words of a dictionary, which have '|' between them; they refer to it.
+[[nodiscard]] std::vector<std::string_view> word_list(std::string_view dictionary);
 
 /// Damages texts in the ways that parsers fail on; the same seed gives the same damage.
 class Mutator {

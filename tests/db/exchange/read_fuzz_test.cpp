@@ -1,14 +1,13 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <chrono>
 #include <cmath>
 #include <string>
 #include <vector>
 
 #include "core/error.hpp"
 #include "db/exchange/unpack.hpp"
-#include "tests/core/util/mutator.hpp"
+#include "tests/core/util/fuzz_test.hpp"
 #include "tests/db/exchange/samples.hpp"
 
 namespace pascaline {
@@ -16,42 +15,17 @@ namespace {
 
 using nlohmann::json;
 using testing::fuzz_seed;
-using testing::fuzz_time;
+using testing::FuzzTest;
 using testing::Mutator;
-using Clock = std::chrono::steady_clock;
+using testing::word_list;
 
-constexpr std::array<std::string_view, 30> kWords{"\"cache\"",
-                                                  "\"tune_params\"",
-                                                  "\"tune_params_keys\"",
-                                                  "\"time\"",
-                                                  "\"times\"",
-                                                  "\"__error__\"",
-                                                  "NaN",
-                                                  "Infinity",
-                                                  "-Infinity",
-                                                  "1e20",
-                                                  "\"\x7f\"",
-                                                  "\"\x7fInfin\"",
-                                                  "\"results\"",
-                                                  "\"schema_version\"",
-                                                  "\"configuration\"",
-                                                  "\"correct\"",
-                                                  "null",
-                                                  "true",
-                                                  "{",
-                                                  "}",
-                                                  "[",
-                                                  "]",
-                                                  ",",
-                                                  ":",
-                                                  "\"",
-                                                  "\\u0000",
-                                                  "\\ud800",
-                                                  ",ok,",
-                                                  "\r\n",
-                                                  "\n"};
+const std::vector<std::string_view> kWords =
+    word_list(R"("cache"|"tune_params"|"tune_params_keys"|"time"|"times"|"__error__"|NaN|Infinity|-Infinity|1e20|)"
+              "\"\x7f\"|\"\x7fInfin\"|"
+              R"("results"|"schema_version"|"configuration"|"correct"|null|true|{|}|[|]|,|:|"|\u0000|\ud800|,ok,|)"
+              "\r\n|\n");
 
-class ReadFuzzTest : public ::testing::Test {
+class ReadFuzzTest : public FuzzTest {
  protected:
   // Reads and, if accepted, holds the space against what it promises; anything but a SpaceError fails the test.
   void try_text(const std::string& text) {
@@ -71,42 +45,31 @@ class ReadFuzzTest : public ::testing::Test {
   }
 
   std::vector<std::string> seeds_{testing::kernel_tuner_sample(), testing::t4_sample().dump(), testing::csv_sample()};
-  int accepted_ = 0;
-  int refused_ = 0;
 };
 
 TEST_F(ReadFuzzTest, DamagedTextIsRefusedOrUsable) {
   Mutator mutator(fuzz_seed() + 20, kWords);
-  const auto end = Clock::now() + fuzz_time(6);
-  while (Clock::now() < end || refused_ < 50) {
-    ASSERT_NO_FATAL_FAILURE(try_text(mutator.damaged(seeds_[mutator.below(seeds_.size())])));
-  }
+  repeat(6, {}, [&] { try_text(mutator.damaged(seeds_[mutator.below(seeds_.size())])); });
   EXPECT_GT(accepted_, 0);
-  std::printf("%d accepted, %d refused\n", accepted_, refused_);
 }
 
 TEST_F(ReadFuzzTest, AlteredDocumentsAreRefusedOrUsable) {
   Mutator mutator(fuzz_seed() + 21, kWords);
   std::string cache = testing::with(seeds_[0], "NaN", "null");
   const std::array<json, 2> documents{json::parse(cache), testing::t4_sample()};
-  const auto end = Clock::now() + fuzz_time(6);
-  while (Clock::now() < end || refused_ < 50 || accepted_ < 1) {
-    ASSERT_NO_FATAL_FAILURE(try_text(mutator.altered(documents[mutator.below(2)]).dump()));
-  }
-  std::printf("%d accepted, %d refused\n", accepted_, refused_);
+  repeat(6, {.accepted = 1}, [&] { try_text(mutator.altered(documents[mutator.below(2)]).dump()); });
 }
 
 TEST_F(ReadFuzzTest, DamagedPackedFilesAreRefusedOrUnpacked) {
   Mutator mutator(fuzz_seed() + 22, {});
   const std::string whole = testing::packed(seeds_[0]);
-  const auto end = Clock::now() + fuzz_time(12);
-  while (Clock::now() < end || refused_ < 50) {
+  repeat(12, {}, [&] {
     try {
       ASSERT_LE(unpack_gzip(mutator.damaged(whole), "fuzz", 100'000).size(), 100'000U);
     } catch (const SpaceError&) {
       ++refused_;
     }
-  }
+  });
 }
 
 TEST_F(ReadFuzzTest, BombsAreRefusedAtOnce) {

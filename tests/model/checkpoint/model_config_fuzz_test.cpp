@@ -1,12 +1,12 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <chrono>
 #include <string>
+#include <vector>
 
 #include "model/checkpoint/hf/generation_config.hpp"
 #include "model/checkpoint/weight_table.hpp"
-#include "tests/core/util/mutator.hpp"
+#include "tests/core/util/fuzz_test.hpp"
 #include "tests/model/checkpoint/model_fixture.hpp"
 
 namespace pascaline {
@@ -15,28 +15,15 @@ namespace {
 using nlohmann::json;
 using testing::config_json;
 using testing::fuzz_seed;
-using testing::fuzz_time;
+using testing::FuzzTest;
 using testing::Mutator;
-using Clock = std::chrono::steady_clock;
+using testing::word_list;
 
-constexpr std::array<std::string_view, 16> kConfigWords{"\"text_config\"",
-                                                        "\"vision_config\"",
-                                                        "\"rope_parameters\"",
-                                                        "\"rope_scaling\"",
-                                                        "\"qwen3_vl\"",
-                                                        "\"silu\"",
-                                                        "\"hidden_size\"",
-                                                        "\"eos_token_id\"",
-                                                        "true",
-                                                        "false",
-                                                        "null",
-                                                        "{",
-                                                        "}",
-                                                        "[",
-                                                        "[[[[[[",
-                                                        "1048576"};
+const std::vector<std::string_view> kConfigWords =
+    word_list(R"("text_config"|"vision_config"|"rope_parameters"|"rope_scaling"|"qwen3_vl"|"silu"|"hidden_size"|)"
+              R"("eos_token_id"|true|false|null|{|}|[|[[[[[[|1048576)");
 
-class ModelConfigFuzzTest : public ::testing::Test {
+class ModelConfigFuzzTest : public FuzzTest {
  protected:
   // Whatever is accepted implies tensors whose sizes can be computed.
   void try_config(const std::string& text) {
@@ -69,18 +56,12 @@ class ModelConfigFuzzTest : public ::testing::Test {
   }
 
   const ModelConfig config_ = testing::config_of("tiny_a");
-  int accepted_ = 0;
-  int refused_ = 0;
 };
 
 TEST_F(ModelConfigFuzzTest, AlteredConfigurationsAreRefusedOrUsable) {
   Mutator mutator(fuzz_seed() + 21, kConfigWords);
   const std::array<json, 3> seeds{config_json("tiny_a"), config_json("qwen3_vl_8b"), config_json("qwen3_0.6b")};
-  const auto end = Clock::now() + fuzz_time(5);
-  while (Clock::now() < end || refused_ < 50 || accepted_ < 1) {
-    ASSERT_NO_FATAL_FAILURE(try_config(mutator.altered(seeds[mutator.below(seeds.size())]).dump()));
-  }
-  std::printf("%d accepted, %d refused\n", accepted_, refused_);
+  repeat(5, {.accepted = 1}, [&] { try_config(mutator.altered(seeds[mutator.below(seeds.size())]).dump()); });
 }
 
 TEST_F(ModelConfigFuzzTest, DamagedConfigurationsAreRefusedOrUsable) {
@@ -88,12 +69,10 @@ TEST_F(ModelConfigFuzzTest, DamagedConfigurationsAreRefusedOrUsable) {
   const std::string generation =
       R"({"do_sample": true, "temperature": 0.7, "top_k": 20, "top_p": 0.8, "eos_token_id": [504, 1]})";
   const std::string config = testing::config_text("tiny_a");
-  const auto end = Clock::now() + fuzz_time(5);
-  while (Clock::now() < end || refused_ < 50) {
-    ASSERT_NO_FATAL_FAILURE(try_config(mutator.damaged(config)));
-    ASSERT_NO_FATAL_FAILURE(try_generation(mutator.damaged(generation)));
-  }
-  std::printf("%d accepted, %d refused\n", accepted_, refused_);
+  repeat(5, {}, [&] {
+    try_config(mutator.damaged(config));
+    try_generation(mutator.damaged(generation));
+  });
 }
 
 }  // namespace

@@ -1,14 +1,12 @@
 #include <gtest/gtest.h>
 
-#include <array>
-#include <chrono>
 #include <cstring>
 #include <string>
 #include <vector>
 
 #include "model/checkpoint/hf/safetensors.hpp"
 #include "model/checkpoint/weight_table.hpp"
-#include "tests/core/util/mutator.hpp"
+#include "tests/core/util/fuzz_test.hpp"
 #include "tests/model/checkpoint/model_fixture.hpp"
 
 namespace pascaline {
@@ -16,34 +14,14 @@ namespace {
 
 using nlohmann::json;
 using testing::fuzz_seed;
-using testing::fuzz_time;
+using testing::FuzzTest;
 using testing::Mutator;
 using testing::safetensors_bytes;
-using Clock = std::chrono::steady_clock;
+using testing::word_list;
 
-constexpr std::array<std::string_view, 22> kHeaderWords{
-    "\"dtype\"",
-    "\"shape\"",
-    "\"data_offsets\"",
-    "\"__metadata__\"",
-    "\"F32\"",
-    "\"BF16\"",
-    "\"U8\"",
-    "[0,8]",
-    "[8,12]",
-    "[12,12]",
-    "[]",
-    "{}",
-    "{",
-    "}",
-    "[",
-    "]",
-    ",",
-    "\\u0000",
-    "\\ud800",
-    "null",
-    "-0",
-    "\"a\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]},"};
+const std::vector<std::string_view> kHeaderWords =
+    word_list(R"("dtype"|"shape"|"data_offsets"|"__metadata__"|"F32"|"BF16"|"U8"|[0,8]|[8,12]|[12,12]|[]|{}|{|}|[|]|)"
+              R"(,|\u0000|\ud800|null|-0|"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},)");
 
 constexpr std::size_t kDataBytes = 24;
 
@@ -54,7 +32,7 @@ json small_header() {
           {"c", {{"dtype", "U8"}, {"shape", {12}}, {"data_offsets", {12, 24}}}}};
 }
 
-class SafetensorsFuzzTest : public ::testing::Test {
+class SafetensorsFuzzTest : public FuzzTest {
  protected:
   // Whatever is accepted accounts for each byte of the data once.
   void try_bytes(const std::string& text) {
@@ -80,36 +58,21 @@ class SafetensorsFuzzTest : public ::testing::Test {
       ++refused_;
     }
   }
-
-  int accepted_ = 0;
-  int refused_ = 0;
 };
 
 TEST_F(SafetensorsFuzzTest, DamagedHeadersAreRefusedOrUsable) {
   Mutator mutator(fuzz_seed() + 11, kHeaderWords);
-  const auto end = Clock::now() + fuzz_time(5);
-  while (Clock::now() < end || refused_ < 50) {
-    ASSERT_NO_FATAL_FAILURE(try_bytes(safetensors_bytes(mutator.damaged(small_header().dump()), kDataBytes)));
-  }
-  std::printf("%d accepted, %d refused\n", accepted_, refused_);
+  repeat(5, {}, [&] { try_bytes(safetensors_bytes(mutator.damaged(small_header().dump()), kDataBytes)); });
 }
 
 TEST_F(SafetensorsFuzzTest, AlteredHeadersAreRefusedOrUsable) {
   Mutator mutator(fuzz_seed() + 12, kHeaderWords);
-  const auto end = Clock::now() + fuzz_time(5);
-  while (Clock::now() < end || refused_ < 50 || accepted_ < 1) {
-    ASSERT_NO_FATAL_FAILURE(try_bytes(safetensors_bytes(mutator.altered(small_header()).dump(), kDataBytes)));
-  }
-  std::printf("%d accepted, %d refused\n", accepted_, refused_);
+  repeat(5, {.accepted = 1}, [&] { try_bytes(safetensors_bytes(mutator.altered(small_header()).dump(), kDataBytes)); });
 }
 
 TEST_F(SafetensorsFuzzTest, DamagedFilesAreRefusedOrUsable) {
   Mutator mutator(fuzz_seed() + 13, kHeaderWords);
-  const auto end = Clock::now() + fuzz_time(5);
-  while (Clock::now() < end || refused_ < 50) {
-    ASSERT_NO_FATAL_FAILURE(try_bytes(mutator.damaged(safetensors_bytes(small_header().dump(), kDataBytes))));
-  }
-  std::printf("%d accepted, %d refused\n", accepted_, refused_);
+  repeat(5, {}, [&] { try_bytes(mutator.damaged(safetensors_bytes(small_header().dump(), kDataBytes))); });
 }
 
 }  // namespace

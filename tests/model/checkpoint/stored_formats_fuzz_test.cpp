@@ -1,7 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <array>
-#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <string>
@@ -10,36 +8,22 @@
 
 #include "core/util/paths.hpp"
 #include "model/checkpoint/weight_source.hpp"
-#include "tests/core/util/mutator.hpp"
+#include "tests/core/util/fuzz_test.hpp"
 #include "tests/model/checkpoint/quantized_tensors.hpp"
 
 namespace pascaline {
 namespace {
 
 using testing::fuzz_seed;
-using testing::fuzz_time;
+using testing::FuzzTest;
 using testing::Mutator;
-using StoredClock = std::chrono::steady_clock;
+using testing::word_list;
 
-constexpr std::array<std::string_view, 17> kNoteWords{"pascaline.format.",
-                                                      "pascaline.version",
-                                                      "\"1\"",
-                                                      "q8_0 [512, 64]",
-                                                      "q4_k [64, 64]",
-                                                      "[",
-                                                      "]",
-                                                      ", ",
-                                                      "-1",
-                                                      "float16",
-                                                      "int8_row",
-                                                      "int4_g128",
-                                                      "99999999999",
-                                                      "float16x",
-                                                      " exponent_bits=",
-                                                      " bias=",
-                                                      "__metadata__"};
+const std::vector<std::string_view> kNoteWords =
+    word_list(R"(pascaline.format.|pascaline.version|"1"|q8_0 [512, 64]|q4_k [64, 64]|[|]|, |-1|float16|int8_row|)"
+              R"(int4_g128|99999999999|float16x| exponent_bits=| bias=|__metadata__)");
 
-class StoredFormatsFuzzTest : public ::testing::Test {
+class StoredFormatsFuzzTest : public FuzzTest {
  protected:
   StoredFormatsFuzzTest() : config_(testing::config_of("tiny_a")) {
     const WeightRecipe recipe("mixed", {{"*down_proj.weight", ElementType::float16x}, {"*", ElementType::q4_k}});
@@ -75,46 +59,39 @@ class StoredFormatsFuzzTest : public ::testing::Test {
     std::memcpy(bytes.data(), &length, sizeof length);
     return bytes + header + good_.substr(sizeof length + header_bytes_);
   }
-  [[nodiscard]] StoredClock::time_point end() const { return StoredClock::now() + fuzz_time(6); }
 
   const testing::TemporaryFolder folder_;
   ModelConfig config_;
   std::string good_;
   std::size_t header_bytes_ = 0;
-  int accepted_ = 0;
-  int refused_ = 0;
 };
 
 TEST_F(StoredFormatsFuzzTest, AlteredNotesAreRefusedOrUsable) {
   Mutator mutator(fuzz_seed() + 21, kNoteWords);
-  for (const auto until = end(); StoredClock::now() < until || refused_ < 20;) {
+  repeat(6, {.refused = 20}, [&] {
     nlohmann::json document = nlohmann::json::parse(header());
     document["__metadata__"] = mutator.altered(document["__metadata__"]);
-    ASSERT_NO_FATAL_FAILURE(try_file(with_header(document.dump())));
-  }
-  std::printf("%d accepted, %d refused\n", accepted_, refused_);
+    try_file(with_header(document.dump()));
+  });
 }
 
 TEST_F(StoredFormatsFuzzTest, GarbledBytesAreRefusedOrUsable) {
   Mutator mutator(fuzz_seed() + 22, kNoteWords);
   ASSERT_NO_FATAL_FAILURE(try_file(good_));
   ASSERT_EQ(accepted_, 1);
-  for (const auto until = end(); StoredClock::now() < until || refused_ < 1;) {
+  repeat(6, {.refused = 1}, [&] {
     std::string bytes = good_;
     const std::size_t begin = sizeof(std::uint64_t) + header_bytes_;
     for (std::size_t changes = mutator.below(64) + 1; changes > 0; --changes) {
       bytes[begin + mutator.below(bytes.size() - begin)] = static_cast<char>(mutator.below(256));
     }
-    ASSERT_NO_FATAL_FAILURE(try_file(bytes));
-  }
-  std::printf("%d accepted, %d refused\n", accepted_, refused_);
+    try_file(bytes);
+  });
 }
 
 TEST_F(StoredFormatsFuzzTest, TruncatedFilesAreRefused) {
   Mutator mutator(fuzz_seed() + 23, kNoteWords);
-  for (const auto until = end(); StoredClock::now() < until || refused_ < 20;) {
-    ASSERT_NO_FATAL_FAILURE(try_file(good_.substr(0, mutator.below(good_.size()))));
-  }
+  repeat(6, {.refused = 20}, [&] { try_file(good_.substr(0, mutator.below(good_.size()))); });
   EXPECT_EQ(accepted_, 0);
 }
 

@@ -4,14 +4,13 @@
 
 #include <array>
 #include <chrono>
-#include <cstdio>
 #include <string>
 #include <vector>
 
 #include "core/error.hpp"
 #include "model/image/decode.hpp"
 #include "model/image/preprocess.hpp"
-#include "tests/core/util/mutator.hpp"
+#include "tests/core/util/fuzz_test.hpp"
 #include "tests/model/image/image_encoder.hpp"
 #include "tests/model/image/small_config.hpp"
 
@@ -21,33 +20,22 @@ namespace {
 using testing::encode_jpeg;
 using testing::encode_png;
 using testing::fuzz_seed;
-using testing::fuzz_time;
+using testing::FuzzTest;
 using testing::JpegSource;
 using testing::Mutator;
 using testing::PngSource;
-using Clock = std::chrono::steady_clock;
+using testing::word_list;
+using namespace std::string_view_literals;
 
-constexpr std::array<std::string_view, 14> kPngWords{"IHDR",
-                                                     "PLTE",
-                                                     "tRNS",
-                                                     "IDAT",
-                                                     "IEND",
-                                                     "eXIf",
-                                                     "iCCP",
-                                                     "zTXt",
-                                                     "gAMA",
-                                                     "sBIT",
-                                                     "bKGD",
-                                                     "\x7f\xff\xff\xff",
-                                                     "\xff\xff\xff\xff",
-                                                     std::string_view("\0\0\0\0", 4)};
+const std::vector<std::string_view> kPngWords =
+    word_list("IHDR|PLTE|tRNS|IDAT|IEND|eXIf|iCCP|zTXt|gAMA|sBIT|bKGD|\x7f\xff\xff\xff|\xff\xff\xff\xff|\0\0\0\0"sv);
 constexpr std::array<std::string_view, 15> kJpegWords{
     "\xff\xd8", "\xff\xd9", "\xff\xda", "\xff\xdb", "\xff\xc0", "\xff\xc2",         "\xff\xc4",     "\xff\xc9",
     "\xff\xcc", "\xff\xdd", "\xff\xe1", "\xff\xee", "\xff\xd0", "\xff\xff\xff\xff", "Exif\0\0MM\0*"};
 constexpr std::array<std::string_view, 8> kWebpWords{"VP8 ", "VP8L", "VP8X", "ALPH",
                                                      "ANIM", "ANMF", "EXIF", "\xff\xff\xff\xff"};
 
-class ImageFuzzTest : public ::testing::Test {
+class ImageFuzzTest : public FuzzTest {
  protected:
   void SetUp() override { ::testing::internal::CaptureStderr(); }
   void TearDown() override { EXPECT_EQ(::testing::internal::GetCapturedStderr(), ""); }
@@ -70,11 +58,6 @@ class ImageFuzzTest : public ::testing::Test {
     }
     ASSERT_LT(Clock::now() - start, std::chrono::seconds(20));
   }
-
-  void report() const { std::printf("%d accepted, %d refused\n", accepted_, refused_); }
-
-  int accepted_ = 0;
-  int refused_ = 0;
 };
 
 std::vector<std::string> png_seeds() {
@@ -131,17 +114,15 @@ TEST_F(ImageFuzzTest, DamagedWebpIsRefusedOrDecoded) {
     seeds.push_back(testing::encode_webp(source));
   }
   Mutator mutator(fuzz_seed() + 15, kWebpWords);
-  const auto end = Clock::now() + fuzz_time(3);
-  while (Clock::now() < end || refused_ < 50) {
+  repeat(3, {}, [&] {
     std::string damaged = seeds[mutator.below(seeds.size())];
     if (mutator.below(2) == 0) {
       damaged = mutator.damaged(damaged);
     } else {
       damaged[12 + mutator.below(damaged.size() - 12)] = static_cast<char>(mutator.below(256));
     }
-    ASSERT_NO_FATAL_FAILURE(try_bytes(damaged));
-  }
-  report();
+    try_bytes(damaged);
+  });
   EXPECT_GT(accepted_, 0);
 }
 
@@ -171,69 +152,61 @@ std::string with_right_checksums(std::string png) {
 TEST_F(ImageFuzzTest, DamagedPngIsRefusedOrDecoded) {
   const std::vector<std::string> seeds = png_seeds();
   Mutator mutator(fuzz_seed() + 11, kPngWords);
-  const auto end = Clock::now() + fuzz_time(3);
-  while (Clock::now() < end || refused_ < 50) {
+  repeat(3, {}, [&] {
     const std::string damaged = mutator.damaged(seeds[mutator.below(seeds.size())]);
-    ASSERT_NO_FATAL_FAILURE(try_bytes(damaged));
-    ASSERT_NO_FATAL_FAILURE(try_bytes(with_right_checksums(damaged)));
-  }
-  report();
+    try_bytes(damaged);
+    try_bytes(with_right_checksums(damaged));
+  });
 }
 
 TEST_F(ImageFuzzTest, DamagedPixelsOfPngAreRefusedOrDecoded) {
   const std::vector<std::string> seeds = png_seeds();
   Mutator mutator(fuzz_seed() + 12, kPngWords);
-  const auto end = Clock::now() + fuzz_time(6);
-  while (Clock::now() < end || refused_ < 50) {
+  repeat(6, {}, [&] {
     // Bytes are changed in place: chunks stay where they are.
     std::string damaged = seeds[mutator.below(seeds.size())];
     for (std::size_t i = 1 + mutator.below(4); i > 0; --i) {
       damaged[8 + mutator.below(damaged.size() - 8)] = static_cast<char>(mutator.below(256));
     }
-    ASSERT_NO_FATAL_FAILURE(try_bytes(with_right_checksums(damaged)));
-  }
-  report();
+    try_bytes(with_right_checksums(damaged));
+  });
   EXPECT_GT(accepted_, 0);
 }
 
 TEST_F(ImageFuzzTest, DamagedJpegIsRefusedOrDecoded) {
   const std::vector<std::string> seeds = jpeg_seeds();
   Mutator mutator(fuzz_seed() + 13, kJpegWords);
-  const auto end = Clock::now() + fuzz_time(2);
-  while (Clock::now() < end || refused_ < 50) {
+  repeat(2, {}, [&] {
     std::string damaged = seeds[mutator.below(seeds.size())];
     if (mutator.below(2) == 0) {
       damaged = mutator.damaged(damaged);
     } else {
       damaged[2 + mutator.below(damaged.size() - 2)] = static_cast<char>(mutator.below(256));
     }
-    ASSERT_NO_FATAL_FAILURE(try_bytes(damaged));
-  }
-  report();
+    try_bytes(damaged);
+  });
   EXPECT_GT(accepted_, 0);
 }
 
-TEST(PreprocessorConfigFuzzTest, AlteredConfigurationsAreRefusedOrUsable) {
+using PreprocessorConfigFuzzTest = FuzzTest;
+
+TEST_F(PreprocessorConfigFuzzTest, AlteredConfigurationsAreRefusedOrUsable) {
   Mutator mutator(fuzz_seed() + 14, {});
-  const auto end = Clock::now() + fuzz_time(12);
-  int accepted = 0;
-  int refused = 0;
-  while (Clock::now() < end || refused < 50) {
+  repeat(12, {}, [&] {
     try {
       const PreprocessorConfig config =
           parse_preprocessor_config(mutator.altered(testing::config_json()).dump(), "fuzz.json");
-      ++accepted;
+      ++accepted_;
       const PatchGrid grid = patch_grid(480, 640, config);
       ASSERT_GT(grid.rows(), 0);
       ASSERT_EQ(grid.h % config.merge_size, 0);
       ASSERT_EQ(grid.w % config.merge_size, 0);
     } catch (const SpaceError& error) {
       ASSERT_EQ(error.file(), "fuzz.json");
-      ++refused;
+      ++refused_;
     }
-  }
-  std::printf("%d accepted, %d refused\n", accepted, refused);
-  EXPECT_GT(accepted, 0);
+  });
+  EXPECT_GT(accepted_, 0);
 }
 
 }  // namespace

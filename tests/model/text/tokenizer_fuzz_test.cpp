@@ -5,7 +5,7 @@
 
 #include "model/text/normalize.hpp"
 #include "model/text/utf8.hpp"
-#include "tests/core/util/mutator.hpp"
+#include "tests/core/util/fuzz_test.hpp"
 #include "tests/model/text/gguf_fixture.hpp"
 
 namespace pascaline {
@@ -13,47 +13,15 @@ namespace {
 
 using nlohmann::json;
 using testing::fuzz_seed;
-using testing::fuzz_time;
+using testing::FuzzTest;
 using testing::Mutator;
 using testing::small_tokenizer;
-using Clock = std::chrono::steady_clock;
+using testing::word_list;
 
-constexpr std::array<std::string_view, 36> kTokenizerWords{"\"model\"",
-                                                           "\"vocab\"",
-                                                           "\"merges\"",
-                                                           "\"type\"",
-                                                           "\"BPE\"",
-                                                           "\"content\"",
-                                                           "\"id\"",
-                                                           "\"special\"",
-                                                           "\"Regex\"",
-                                                           "\"a b\"",
-                                                           "[\"a\",",
-                                                           "\"NFC\"",
-                                                           "true",
-                                                           "false",
-                                                           "null",
-                                                           "{",
-                                                           "}",
-                                                           "[",
-                                                           "]",
-                                                           ",",
-                                                           ":",
-                                                           "\"",
-                                                           "\\\\",
-                                                           "\\u0000",
-                                                           "\\ud800",
-                                                           "\\\\p{L}",
-                                                           "(?:",
-                                                           ")+",
-                                                           "{65535}",
-                                                           "-9223372036854775808",
-                                                           "\"Digits\"",
-                                                           "\"individual_digits\"",
-                                                           "\"ByteLevel\"",
-                                                           "\"Sequence\"",
-                                                           "\"SpecialToken\"",
-                                                           "\"TemplateProcessing\""};
+const std::vector<std::string_view> kTokenizerWords =
+    word_list(R"("model"|"vocab"|"merges"|"type"|"BPE"|"content"|"id"|"special"|"Regex"|"a b"|["a",|"NFC"|true|)"
+              R"(false|null|{|}|[|]|,|:|"|\\|\u0000|\ud800|\\p{L}|(?:|)+|{65535}|-9223372036854775808|"Digits"|)"
+              R"("individual_digits"|"ByteLevel"|"Sequence"|"SpecialToken"|"TemplateProcessing")");
 
 // A tokenizer of the 256 bytes, a few merges and added tokens: short, so that much is tried.
 json tiny_tokenizer() {
@@ -96,53 +64,46 @@ bool has_bytes_of(const Tokenizer& tokenizer, std::string_view text) {
   return std::all_of(text.begin(), text.end(), [&](char byte) { return tokenizer.find({&byte, 1}).has_value(); });
 }
 
-// Parses and, if accepted, uses the tokenizer; anything but an Error fails the test.
-void try_tokenizer(const std::string& text, int& accepted, int& refused) {
-  const auto start = Clock::now();
-  try {
-    const Tokenizer tokenizer = Tokenizer::parse(text, "fuzz.json");
-    ++accepted;
-    for (const char* words : {"Hello world's <|im_end|> 12\n\n x", "a\u0301\u65e5\xFF", "    "}) {
-      const std::vector<TokenId> ids = tokenizer.encode(words, AddedTokens::ignore);
-      if (has_bytes_of(tokenizer, expected_text(text, words))) {
-        ASSERT_EQ(tokenizer.decode(ids, SpecialTokens::keep), expected_text(text, words));
+class TokenizerFuzzTest : public FuzzTest {
+ protected:
+  // Parses and, if accepted, uses the tokenizer; anything but an Error fails the test.
+  void try_tokenizer(const std::string& text) {
+    const auto start = Clock::now();
+    try {
+      const Tokenizer tokenizer = Tokenizer::parse(text, "fuzz.json");
+      ++accepted_;
+      for (const char* words : {"Hello world's <|im_end|> 12\n\n x", "a\u0301\u65e5\xFF", "    "}) {
+        const std::vector<TokenId> ids = tokenizer.encode(words, AddedTokens::ignore);
+        if (has_bytes_of(tokenizer, expected_text(text, words))) {
+          ASSERT_EQ(tokenizer.decode(ids, SpecialTokens::keep), expected_text(text, words));
+        }
+        const std::vector<TokenId> matched = tokenizer.encode(words, AddedTokens::match);
+        (void)tokenizer.decode(matched, SpecialTokens::skip);
       }
-      const std::vector<TokenId> matched = tokenizer.encode(words, AddedTokens::match);
-      (void)tokenizer.decode(matched, SpecialTokens::skip);
+    } catch (const Error& error) {
+      // A message that is not valid UTF-8 could not be stored or reported.
+      ASSERT_NO_THROW((void)json(error.what()).dump()) << error.what();
+      ++refused_;
     }
-  } catch (const Error& error) {
-    // A message that is not valid UTF-8 could not be stored or reported.
-    ASSERT_NO_THROW((void)json(error.what()).dump()) << error.what();
-    ++refused;
+    ASSERT_LT(Clock::now() - start, std::chrono::seconds(10)) << text;
   }
-  ASSERT_LT(Clock::now() - start, std::chrono::seconds(10)) << text;
-}
+};
 
-TEST(TokenizerFuzzTest, DamagedTextIsRefusedOrUsable) {
+TEST_F(TokenizerFuzzTest, DamagedTextIsRefusedOrUsable) {
   Mutator mutator(fuzz_seed() + 11, kTokenizerWords);
   const std::array seeds{tiny_tokenizer().dump(), tiny_llama_tokenizer().dump()};
-  int accepted = 0;
-  int refused = 0;
-  for (const auto end = Clock::now() + fuzz_time(5); Clock::now() < end || refused < 50;) {
-    ASSERT_NO_FATAL_FAILURE(try_tokenizer(mutator.damaged(seeds[mutator.below(2)]), accepted, refused));
-  }
-  std::printf("%d accepted, %d refused\n", accepted, refused);
+  repeat(5, {}, [&] { try_tokenizer(mutator.damaged(seeds[mutator.below(2)])); });
 }
 
-TEST(TokenizerFuzzTest, AlteredDocumentsAreRefusedOrUsable) {
+TEST_F(TokenizerFuzzTest, AlteredDocumentsAreRefusedOrUsable) {
   Mutator mutator(fuzz_seed() + 12, kTokenizerWords);
   const std::array seeds{tiny_tokenizer(), tiny_llama_tokenizer()};
   std::array settings = seeds;  // without the parts that are most of it, so that the rest is altered too
   for (json& each : settings) {
     each["model"]["merges"] = json::array();
   }
-  int accepted = 0;
-  int refused = 0;
-  for (const auto end = Clock::now() + fuzz_time(5); Clock::now() < end || refused < 50 || accepted < 1;) {
-    ASSERT_NO_FATAL_FAILURE(try_tokenizer(
-        mutator.altered((mutator.below(2) == 0 ? seeds : settings)[mutator.below(2)]).dump(), accepted, refused));
-  }
-  std::printf("%d accepted, %d refused\n", accepted, refused);
+  repeat(5, {.accepted = 1},
+         [&] { try_tokenizer(mutator.altered((mutator.below(2) == 0 ? seeds : settings)[mutator.below(2)]).dump()); });
 }
 
 // Damages what a GGUF file says of its tokenizer in one place; `texts` keeps what tokens and merges point to.
@@ -192,12 +153,10 @@ void damage_gguf_data(GgufTokenizerData& data, std::deque<std::string>& texts, M
   }
 }
 
-TEST(TokenizerFuzzTest, DamagedGgufDataAreRefusedOrUsable) {
+TEST_F(TokenizerFuzzTest, DamagedGgufDataAreRefusedOrUsable) {
   Mutator mutator(fuzz_seed() + 13, kTokenizerWords);
   const GgufTokenizerData seed = testing::small_gguf_data();
-  int accepted = 0;
-  int refused = 0;
-  for (const auto end = Clock::now() + fuzz_time(5); Clock::now() < end || refused < 50 || accepted < 50;) {
+  repeat(5, {.accepted = 50}, [&] {
     GgufTokenizerData data = seed;
     std::deque<std::string> texts;
     for (std::size_t changes = 1 + mutator.below(3); changes-- > 0;) {
@@ -205,7 +164,7 @@ TEST(TokenizerFuzzTest, DamagedGgufDataAreRefusedOrUsable) {
     }
     try {
       const GgufTokenizer built = build_gguf_tokenizer(data, "fuzz.gguf");
-      ++accepted;
+      ++accepted_;
       for (const char* words : {"Hello world's <|im_end|> 12\n\n x", "a\u0301\u65e5\xFF\x04", "    "}) {
         for (const TokenId id : built.tokenizer.encode(words, AddedTokens::ignore)) {
           ASSERT_FALSE(built.tokenizer.is_special(id)) << words;
@@ -217,18 +176,16 @@ TEST(TokenizerFuzzTest, DamagedGgufDataAreRefusedOrUsable) {
     } catch (const Error& error) {
       ASSERT_NO_THROW((void)json(error.what()).dump()) << error.what();
       ASSERT_EQ(std::string_view(error.what()).substr(0, 31), "fuzz.gguf: key 'tokenizer.ggml.");
-      ++refused;
+      ++refused_;
     }
-  }
-  std::printf("%d accepted, %d refused\n", accepted, refused);
+  });
 }
 
-TEST(TokenizerFuzzTest, TextComesBackNormalised) {
+TEST_F(TokenizerFuzzTest, TextComesBackNormalised) {
   std::mt19937_64 random(fuzz_seed());
   constexpr std::array<char32_t, 12> kBlocks{0x20,   0xC0,   0x300,  0x370,  0x600,   0x900,
                                              0x1100, 0x2000, 0x3040, 0xAC00, 0x1F300, 0};
-  int rounds = 0;
-  for (const auto end = Clock::now() + fuzz_time(5); Clock::now() < end || rounds < 100; ++rounds) {
+  repeat(5, {.refused = 0, .accepted = 100}, [&] {
     std::string text;
     const char32_t first = kBlocks[random() % kBlocks.size()];
     for (std::size_t i = random() % 60; i-- > 0;) {
@@ -243,8 +200,8 @@ TEST(TokenizerFuzzTest, TextComesBackNormalised) {
     const std::vector<TokenId> ids = small_tokenizer().encode(text, AddedTokens::ignore);
     ASSERT_EQ(small_tokenizer().decode(ids, SpecialTokens::keep), expected) << json(expected).dump();
     ASSERT_EQ(small_tokenizer().encode(expected, AddedTokens::ignore), ids) << json(expected).dump();
-  }
-  std::printf("%d texts\n", rounds);
+    ++accepted_;
+  });
 }
 
 }  // namespace
