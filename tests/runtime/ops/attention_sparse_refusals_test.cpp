@@ -36,70 +36,63 @@ ops::ChooseBlocks choose() {
   return {placed(0, {2, 2, 3}), placed(1, {1}, kInt), placed(2, {2, 2, 3}, kInt), 20, 40, 16, 500'000};
 }
 
-using SpoilPrefill = std::function<void(ops::AttentionSparsePrefill&)>;
-using SpoilDecode = std::function<void(ops::AttentionSparseDecode&)>;
-
-std::function<void(Dispatcher&)> bad_window(const SpoilPrefill& spoil) {
-  return spoiled<ops::AttentionSparsePrefill>(window_prefill, spoil);
-}
-std::function<void(Dispatcher&)> bad_lists(const SpoilPrefill& spoil) {
-  return spoiled<ops::AttentionSparsePrefill>(listed_prefill, spoil);
-}
-std::function<void(Dispatcher&)> bad_token(const SpoilDecode& spoil) {
-  return spoiled<ops::AttentionSparseDecode>(window_decode, spoil);
-}
-std::function<void(Dispatcher&)> bad_listed_token(const SpoilDecode& spoil) {
-  return spoiled<ops::AttentionSparseDecode>(listed_decode, spoil);
-}
-
 const Refusal kSparseRefusals[] = {
-    {"window of 0", bad_window([](auto& of) { of.mask.window = 0; }), "no blocks are listed"},
-    {"negative window", bad_window([](auto& of) { of.mask.window = -1; }), "a window of -1 keys"},
-    {"negative sinks", bad_window([](auto& of) { of.mask.sinks = -3; }), "-3 sinks"},
-    {"block of 8", bad_window([](auto& of) { of.mask.block = 8; }), "blocks of 8 keys; blocks have 16, 32, 64 or 128"},
-    {"block of 256", bad_window([](auto& of) { of.mask.block = 256; }), "blocks of 256 keys"},
-    {"block of 48", bad_window([](auto& of) { of.mask.block = 48; }), "blocks of 48 keys"},
-    {"odd sinks", bad_window([](auto& of) { of.mask.sinks = 65, of.mask.stride = 2; }),
+    {"window of 0", bad(window_prefill, [](auto& of) { of.mask.window = 0; }), "no blocks are listed"},
+    {"negative window", bad(window_prefill, [](auto& of) { of.mask.window = -1; }), "a window of -1 keys"},
+    {"negative sinks", bad(window_prefill, [](auto& of) { of.mask.sinks = -3; }), "-3 sinks"},
+    {"block of 8", bad(window_prefill, [](auto& of) { of.mask.block = 8; }),
+     "blocks of 8 keys; blocks have 16, 32, 64 or 128"},
+    {"block of 256", bad(window_prefill, [](auto& of) { of.mask.block = 256; }), "blocks of 256 keys"},
+    {"block of 48", bad(window_prefill, [](auto& of) { of.mask.block = 48; }), "blocks of 48 keys"},
+    {"odd sinks", bad(window_prefill, [](auto& of) { of.mask.sinks = 65, of.mask.stride = 2; }),
      "beside strided blocks of 64 keys, sinks must be a multiple of that"},
-    {"huge window", bad_window([](auto& of) { of.mask.window = kLarge + 1; }), "each may be up to 1073741824"},
-    {"window and lists", bad_window([](auto& of) {
-       of.blocks = placed(5, {1, 1, 2}, kInt);
-     }),
+    {"huge window", bad(window_prefill, [](auto& of) { of.mask.window = kLarge + 1; }), "each may be up to 1073741824"},
+    {"window and lists",
+     bad(window_prefill,
+         [](auto& of) {
+           of.blocks = placed(5, {1, 1, 2}, kInt);
+         }),
      "blocks is given, but the mask is a pattern"},
-    {"fewer keys", bad_window([](auto& of) { of.k.shape[0] = of.v.shape[0] = 2; }), "fewer KEYS than QUERIES"},
-    {"strides", bad_window([](auto& of) { of.q.row_stride = 128; }), "rows of q are 128 elements apart"},
-    {"in place", bad_window([](auto& of) { of.out.data = of.q.data; }), "out overlaps q"},
-    {"sinks without window", bad_lists([](auto& of) { of.mask.sinks = 16; }), "queries must see themselves"},
-    {"three lists", bad_lists([](auto& of) { of.blocks.shape[0] = 3; }), "LISTS must be 1, for all heads, or KV_HEADS"},
-    {"two rows", bad_lists([](auto& of) { of.blocks.shape[1] = 2; }), "blocks is [2,2,1]; it must be"},
-    {"more entries than blocks", bad_lists([](auto& of) { of.blocks.shape[2] = 2; }), "a list names a block once"},
-    {"no entries", bad_lists([](auto& of) { of.blocks.shape[2] = 0; }), "WIDTH is 0"},
-    {"float lists", bad_lists([](auto& of) { of.blocks.type = kFloat; }), "blocks is float32; it must be int32"},
-    {"no address", bad_lists([](auto& of) { of.blocks.data = nullptr; }), "the address of blocks"},
-    {"token's window", bad_token([](auto& of) { of.mask.window = 0; }), "no blocks are listed"},
-    {"token's length", bad_token([](auto& of) { of.length.shape[0] = 2; }), "attention_sparse_decode: length is [2]"},
-    {"no cache", bad_token([](auto& of) { of.k.shape[0] = of.v.shape[0] = 0; }), "KEYS is 0"},
-    {"token's rounding", bad_token([](auto& of) { of.out.type = ElementType::int8; }), "HEAD_DIM no multiple of 32"},
-    {"token's lists", bad_listed_token([](auto& of) { of.blocks.shape[0] = 4; }), "LISTS must be 1"},
-    {"token's rank", bad_listed_token([](auto& of) {
-       of.blocks = placed(5, {1, 1, 1}, kInt);
-     }),
+    {"fewer keys", bad(window_prefill, [](auto& of) { of.k.shape[0] = of.v.shape[0] = 2; }), "fewer KEYS than QUERIES"},
+    {"strides", bad(window_prefill, [](auto& of) { of.q.row_stride = 128; }), "rows of q are 128 elements apart"},
+    {"in place", bad(window_prefill, [](auto& of) { of.out.data = of.q.data; }), "out overlaps q"},
+    {"sinks without window", bad(listed_prefill, [](auto& of) { of.mask.sinks = 16; }), "queries must see themselves"},
+    {"three lists", bad(listed_prefill, [](auto& of) { of.blocks.shape[0] = 3; }),
+     "LISTS must be 1, for all heads, or KV_HEADS"},
+    {"two rows", bad(listed_prefill, [](auto& of) { of.blocks.shape[1] = 2; }), "blocks is [2,2,1]; it must be"},
+    {"more entries than blocks", bad(listed_prefill, [](auto& of) { of.blocks.shape[2] = 2; }),
+     "a list names a block once"},
+    {"no entries", bad(listed_prefill, [](auto& of) { of.blocks.shape[2] = 0; }), "WIDTH is 0"},
+    {"float lists", bad(listed_prefill, [](auto& of) { of.blocks.type = kFloat; }),
+     "blocks is float32; it must be int32"},
+    {"no address", bad(listed_prefill, [](auto& of) { of.blocks.data = nullptr; }), "the address of blocks"},
+    {"token's window", bad(window_decode, [](auto& of) { of.mask.window = 0; }), "no blocks are listed"},
+    {"token's length", bad(window_decode, [](auto& of) { of.length.shape[0] = 2; }),
+     "attention_sparse_decode: length is [2]"},
+    {"no cache", bad(window_decode, [](auto& of) { of.k.shape[0] = of.v.shape[0] = 0; }), "KEYS is 0"},
+    {"token's rounding", bad(window_decode, [](auto& of) { of.out.type = ElementType::int8; }),
+     "HEAD_DIM no multiple of 32"},
+    {"token's lists", bad(listed_decode, [](auto& of) { of.blocks.shape[0] = 4; }), "LISTS must be 1"},
+    {"token's rank",
+     bad(listed_decode,
+         [](auto& of) {
+           of.blocks = placed(5, {1, 1, 1}, kInt);
+         }),
      "blocks has 3 dimensions"},
 };
 
 const Refusal kChoiceRefusals[] = {
-    {"means", spoiled<ops::PoolBlocks>(pool, [](auto& of) { of.means.shape[0] = 2; }),
-     "pool_blocks: means is [2,2,16]"},
-    {"rows of 0", spoiled<ops::PoolBlocks>(pool, [](auto& of) { of.block = 0; }), "block is 0"},
-    {"too many added", spoiled<ops::PoolBlocks>(pool, [](auto& of) { of.added = 41; }), "must be 1 to KEYS"},
-    {"scales", spoiled<ops::PoolBlocks>(pool, [](auto& of) { of.k.type = ElementType::int8; }), "k_scales"},
-    {"fewer keys", spoiled<ops::ScoreBlocks>(score, [](auto& of) { of.keys = 19; }), "fewer KEYS than QUERIES"},
-    {"scores", spoiled<ops::ScoreBlocks>(score, [](auto& of) { of.scores.shape[1] = 1; }), "scores is [2,1,3]"},
-    {"heads", spoiled<ops::ScoreBlocks>(score, [](auto& of) { of.q.shape[1] = 5; }), "HEADS is not a multiple"},
-    {"width", spoiled<ops::ChooseBlocks>(choose, [](auto& of) { of.blocks.shape[2] = 2; }), "WIDTH must be 3 or more"},
-    {"part", spoiled<ops::ChooseBlocks>(choose, [](auto& of) { of.part = 0; }), "must be 1 to 1000000 millionths"},
-    {"lists", spoiled<ops::ChooseBlocks>(choose, [](auto& of) { of.blocks.shape[0] = 1; }), "blocks is [1,2,3]"},
-    {"no queries", spoiled<ops::ChooseBlocks>(choose, [](auto& of) { of.queries = 0; }), "QUERIES is 0"},
+    {"means", bad(pool, [](auto& of) { of.means.shape[0] = 2; }), "pool_blocks: means is [2,2,16]"},
+    {"rows of 0", bad(pool, [](auto& of) { of.block = 0; }), "block is 0"},
+    {"too many added", bad(pool, [](auto& of) { of.added = 41; }), "must be 1 to KEYS"},
+    {"scales", bad(pool, [](auto& of) { of.k.type = ElementType::int8; }), "k_scales"},
+    {"fewer keys", bad(score, [](auto& of) { of.keys = 19; }), "fewer KEYS than QUERIES"},
+    {"scores", bad(score, [](auto& of) { of.scores.shape[1] = 1; }), "scores is [2,1,3]"},
+    {"heads", bad(score, [](auto& of) { of.q.shape[1] = 5; }), "HEADS is not a multiple"},
+    {"width", bad(choose, [](auto& of) { of.blocks.shape[2] = 2; }), "WIDTH must be 3 or more"},
+    {"part", bad(choose, [](auto& of) { of.part = 0; }), "must be 1 to 1000000 millionths"},
+    {"lists", bad(choose, [](auto& of) { of.blocks.shape[0] = 1; }), "blocks is [1,2,3]"},
+    {"no queries", bad(choose, [](auto& of) { of.queries = 0; }), "QUERIES is 0"},
 };
 
 TEST_F(RefusalsTest, ChoiceOfBlocks) { expect_refusals(kChoiceRefusals); }
@@ -107,13 +100,13 @@ TEST_F(RefusalsTest, ChoiceOfBlocks) { expect_refusals(kChoiceRefusals); }
 TEST_F(RefusalsTest, SparseAttention) { expect_refusals(kSparseRefusals); }
 
 TEST_F(RefusalsTest, UnspoiledSparseAttentionIsTaken) {
-  ops::run(dispatcher_, window_prefill());
-  ops::run(dispatcher_, listed_prefill());
-  ops::run(dispatcher_, window_decode());
-  ops::run(dispatcher_, listed_decode());
-  ops::run(dispatcher_, pool());
-  ops::run(dispatcher_, score());
-  ops::run(dispatcher_, choose());
+  expect_taken(window_prefill());
+  expect_taken(listed_prefill());
+  expect_taken(window_decode());
+  expect_taken(listed_decode());
+  expect_taken(pool());
+  expect_taken(score());
+  expect_taken(choose());
   EXPECT_EQ(device_.launches, 7);
 }
 

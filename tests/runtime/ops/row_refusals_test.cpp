@@ -42,166 +42,109 @@ ops::RopeVision vision() {
 
 ops::PositionEmbedding embedding() { return {placed(0, {24, 8}), placed(1, {5, 5, 8}), placed(2, {24, 8}), 4, 6, 2}; }
 
-std::function<void(Dispatcher&)> bad_rmsnorm(const std::function<void(ops::Rmsnorm&)>& spoil) {
-  return spoiled<ops::Rmsnorm>(rmsnorm, spoil);
-}
-std::function<void(Dispatcher&)> bad_layernorm(const std::function<void(ops::Layernorm&)>& spoil) {
-  return spoiled<ops::Layernorm>(layernorm, spoil);
-}
-std::function<void(Dispatcher&)> bad_rope(const std::function<void(ops::QkNormRope&)>& spoil) {
-  return spoiled<ops::QkNormRope>(rope, spoil);
-}
-std::function<void(Dispatcher&)> bad_vision(const std::function<void(ops::RopeVision&)>& spoil) {
-  return spoiled<ops::RopeVision>(vision, spoil);
-}
-std::function<void(Dispatcher&)> bad_embedding(const std::function<void(ops::PositionEmbedding&)>& spoil) {
-  return spoiled<ops::PositionEmbedding>(embedding, spoil);
-}
-
 const Refusal kRowRefusals[] = {
-    {"width", bad_rmsnorm([](auto& of) { of.weight.shape[0] = 7; }),
+    {"width", bad(rmsnorm, [](auto& of) { of.weight.shape[0] = 7; }),
      "rmsnorm: weight is [7]; it must be [WIDTH] = [8]"},
-    {"weight's type", bad_rmsnorm([](auto& of) { of.weight.type = kHalf; }), "weight is float16; it must be float32"},
-    {"wider output", bad_rmsnorm([](auto& of) { of.y.type = kFloat; }), "with a float16 residual it must be float16"},
-    {"residual's type", bad_rmsnorm([](auto& of) { of.residual.type = kFloat; }), "residual is float32"},
-    {"in place", bad_rmsnorm([](auto& of) { of.y.data = of.x.data; }), "y overlaps x"},
-    {"into the residual", bad_rmsnorm([](auto& of) { of.y.data = of.residual.data; }), "y overlaps residual"},
-    {"x as residual", bad_rmsnorm([](auto& of) { of.residual.data = of.x.data; }), "residual overlaps x"},
-    {"bias", bad_layernorm([](auto& of) { of.bias.shape[0] = 1; }), "layernorm: bias is [1]"},
-    {"null bias", bad_layernorm([](auto& of) { of.bias.data = nullptr; }), "the address of bias"},
-    {"written weight", bad_layernorm([](auto& of) { of.weight.data = of.y.data; }), "y overlaps weight"},
-    {"softmax in place",
-     [](Dispatcher& d) {
-       ops::run(d, ops::Softmax{placed(0, {3, 8}), placed(0, {3, 8})});
-     },
-     "y overlaps x"},
-    {"softmax of a vector",
-     [](Dispatcher& d) {
-       ops::run(d, ops::Softmax{placed(0, {8}), placed(1, {8})});
-     },
+    {"weight's type", bad(rmsnorm, [](auto& of) { of.weight.type = kHalf; }), "weight is float16; it must be float32"},
+    {"wider output", bad(rmsnorm, [](auto& of) { of.y.type = kFloat; }), "with a float16 residual it must be float16"},
+    {"residual's type", bad(rmsnorm, [](auto& of) { of.residual.type = kFloat; }), "residual is float32"},
+    {"in place", bad(rmsnorm, [](auto& of) { of.y.data = of.x.data; }), "y overlaps x"},
+    {"into the residual", bad(rmsnorm, [](auto& of) { of.y.data = of.residual.data; }), "y overlaps residual"},
+    {"x as residual", bad(rmsnorm, [](auto& of) { of.residual.data = of.x.data; }), "residual overlaps x"},
+    {"bias", bad(layernorm, [](auto& of) { of.bias.shape[0] = 1; }), "layernorm: bias is [1]"},
+    {"null bias", bad(layernorm, [](auto& of) { of.bias.data = nullptr; }), "the address of bias"},
+    {"written weight", bad(layernorm, [](auto& of) { of.weight.data = of.y.data; }), "y overlaps weight"},
+    {"softmax in place", call(ops::Softmax{placed(0, {3, 8}), placed(0, {3, 8})}), "y overlaps x"},
+    {"softmax of a vector", call(ops::Softmax{placed(0, {8}), placed(1, {8})}),
      "softmax: x has 1 dimensions; it must be [ROWS,WIDTH]"},
-    {"transpose's shape",
-     [](Dispatcher& d) {
-       ops::run(d, ops::Transpose{placed(0, {3, 8}), placed(1, {3, 8})});
-     },
+    {"transpose's shape", call(ops::Transpose{placed(0, {3, 8}), placed(1, {3, 8})}),
      "transpose: y is [3,8]; it must be [COLUMNS,ROWS] = [8,3]"},
-    {"transpose in place",
-     [](Dispatcher& d) {
-       ops::run(d, ops::Transpose{placed(0, {8, 8}), placed(0, {8, 8})});
-     },
-     "overlaps"},
-    {"empty table",
-     [](Dispatcher& d) {
-       ops::run(d, ops::Gather{placed(0, {0, 8}), placed(1, {3}, kInt), placed(2, {3, 8})});
-     },
-     "VOCABULARY is 0"},
-    {"real indices",
-     [](Dispatcher& d) {
-       ops::run(d, ops::Gather{placed(0, {9, 8}), placed(1, {3}), placed(2, {3, 8})});
-     },
+    {"transpose in place", call(ops::Transpose{placed(0, {8, 8}), placed(0, {8, 8})}), "overlaps"},
+    {"empty table", call(ops::Gather{placed(0, {0, 8}), placed(1, {3}, kInt), placed(2, {3, 8})}), "VOCABULARY is 0"},
+    {"real indices", call(ops::Gather{placed(0, {9, 8}), placed(1, {3}), placed(2, {3, 8})}),
      "indices is float32; it must be int32"},
-    {"gather into its table",
-     [](Dispatcher& d) {
-       ops::run(d, ops::Gather{placed(0, {9, 8}), placed(1, {3}, kInt), placed(0, {3, 8})});
-     },
+    {"gather into its table", call(ops::Gather{placed(0, {9, 8}), placed(1, {3}, kInt), placed(0, {3, 8})}),
      "y overlaps table"},
-    {"shapes differ",
-     [](Dispatcher& d) {
-       ops::run(d, ops::Add{placed(0, {3, 8}), placed(1, {8, 3}), placed(2, {3, 8})});
-     },
+    {"shapes differ", call(ops::Add{placed(0, {3, 8}), placed(1, {8, 3}), placed(2, {3, 8})}),
      "add: b is [8,3]; it must be as a: [3,8]"},
-    {"types differ",
-     [](Dispatcher& d) {
-       ops::run(d, ops::Add{placed(0, {8}), placed(1, {8}, kHalf), placed(2, {8})});
-     },
+    {"types differ", call(ops::Add{placed(0, {8}), placed(1, {8}, kHalf), placed(2, {8})}),
      "b is float16; it must be float32"},
-    {"no shape",
-     [](Dispatcher& d) {
-       ops::run(d, ops::Convert{{}, placed(1, {8})});
-     },
-     "convert: x has 0 dimensions"},
-    {"no type",
-     [](Dispatcher& d) {
-       ops::run(d, ops::Convert{placed(0, {8}, static_cast<ElementType>(99)), placed(1, {8})});
-     },
+    {"no shape", call(ops::Convert{{}, placed(1, {8})}), "convert: x has 0 dimensions"},
+    {"no type", call(ops::Convert{placed(0, {8}, static_cast<ElementType>(99)), placed(1, {8})}),
      "convert: x is of no element type (value 99); it must be float32"},
-    {"to no type",
-     [](Dispatcher& d) {
-       ops::run(d, ops::Convert{placed(0, {8}), placed(1, {8}, static_cast<ElementType>(98))});
-     },
+    {"to no type", call(ops::Convert{placed(0, {8}), placed(1, {8}, static_cast<ElementType>(98))}),
      "convert: y is of no element type (value 98); it must be float32"},
-    {"negative",
-     [](Dispatcher& d) {
-       ops::run(d, ops::Convert{placed(0, {-8}), placed(1, {-8})});
-     },
-     "extents must not be negative"},
-    {"uncountable",
-     [](Dispatcher& d) {
-       ops::run(d, ops::GeluTanh{placed(0, {kLarge, kLarge, 4}), placed(1, {kLarge, kLarge, 4})});
-     },
+    {"negative", call(ops::Convert{placed(0, {-8}), placed(1, {-8})}), "extents must not be negative"},
+    {"uncountable", call(ops::GeluTanh{placed(0, {kLarge, kLarge, 4}), placed(1, {kLarge, kLarge, 4})}),
      "which is more than 2^63 bytes"},
-    {"other type in place",
-     [](Dispatcher& d) {
-       ops::run(d, ops::Convert{placed(0, {8}), placed(0, {8}, kHalf)});
-     },
+    {"other type in place", call(ops::Convert{placed(0, {8}), placed(0, {8}, kHalf)}),
      "y overlaps x; it must be the same tensor"},
-    {"integers",
-     [](Dispatcher& d) {
-       ops::run(d, ops::GeluErf{placed(0, {8}, kInt), placed(1, {8})});
-     },
-     "x is int32"},
-    {"rows apart",
-     [](Dispatcher& d) {
-       ops::run(d, ops::GeluErf{placed(0, {3, 8}).with_row_stride(9), placed(1, {3, 8})});
-     },
+    {"integers", call(ops::GeluErf{placed(0, {8}, kInt), placed(1, {8})}), "x is int32"},
+    {"converted shape", call(ops::Convert{placed(0, {8}), placed(1, {9})}), "convert: y is [9]"},
+    {"SiLU's factor", call(ops::SiluMultiply{placed(0, {8}), placed(1, {7}), placed(2, {8})}),
+     "silu_multiply: factor is [7]"},
+    {"GELU's factor", call(ops::GeluMultiply{placed(0, {8}), placed(1, {7}), placed(2, {8})}),
+     "gelu_multiply: factor is [7]"},
+    {"half in place", call(ops::GeluTanh{placed(0, {8}), placed(0, {8}, kHalf)}), "gelu_tanh: y overlaps x"},
+    {"no tensors", call(ops::GeluErf{{}, {}}), "gelu_erf: x has 0 dimensions"},
+    {"rows apart", call(ops::GeluErf{placed(0, {3, 8}).with_row_stride(9), placed(1, {3, 8})}),
      "rows of x are 9 elements apart; they must follow each other, 8 apart"},
 };
 
 const Refusal kRopeRefusals[] = {
-    {"heads", bad_rope([](auto& of) { of.qkv.shape[1] = 5; }), "qk_norm_rope: qkv is [5,5,16]; it must be [TOKENS,"},
-    {"cache types", bad_rope([](auto& of) { of.v_cache.type = kHalf; }), "v_cache is float16; it must be float32"},
-    {"tables", bad_rope([](auto& of) { of.sine.shape[0] = 8; }), "sine is [8,8]; it must be [POSITIONS,HEAD_DIM/2]"},
-    {"positions", bad_rope([](auto& of) { of.positions.shape[0] = 2; }), "positions is [2,5]; it must be [3,TOKENS]"},
-    {"no positions", bad_rope([](auto& of) { of.cosine.shape[0] = of.sine.shape[0] = 0; }), "POSITIONS is 0"},
-    {"no cache", bad_rope([](auto& of) { of.k_cache.shape[0] = of.v_cache.shape[0] = 0; }), "CACHE_ROWS is 0"},
-    {"odd heads", bad_rope([](auto& of) {
-       of.qkv.shape[2] = of.q.shape[2] = of.k_cache.shape[2] = of.v_cache.shape[2] = 17;
-       of.q_weight.shape[0] = of.k_weight.shape[0] = 17;
-     }),
+    {"heads", bad(rope, [](auto& of) { of.qkv.shape[1] = 5; }), "qk_norm_rope: qkv is [5,5,16]; it must be [TOKENS,"},
+    {"cache types", bad(rope, [](auto& of) { of.v_cache.type = kHalf; }), "v_cache is float16; it must be float32"},
+    {"tables", bad(rope, [](auto& of) { of.sine.shape[0] = 8; }), "sine is [8,8]; it must be [POSITIONS,HEAD_DIM/2]"},
+    {"positions", bad(rope, [](auto& of) { of.positions.shape[0] = 2; }), "positions is [2,5]; it must be [3,TOKENS]"},
+    {"no positions", bad(rope, [](auto& of) { of.cosine.shape[0] = of.sine.shape[0] = 0; }), "POSITIONS is 0"},
+    {"no cache", bad(rope, [](auto& of) { of.k_cache.shape[0] = of.v_cache.shape[0] = 0; }), "CACHE_ROWS is 0"},
+    {"odd heads",
+     bad(rope,
+         [](auto& of) {
+           of.qkv.shape[2] = of.q.shape[2] = of.k_cache.shape[2] = of.v_cache.shape[2] = 17;
+           of.q_weight.shape[0] = of.k_weight.shape[0] = 17;
+         }),
      "HEAD_DIM is odd"},
-    {"sections", bad_rope([](auto& of) { of.section_w = 9; }), "section_h and section_w must be from 0 to HEAD_DIM/2"},
-    {"negative section", bad_rope([](auto& of) { of.section_h = -1; }), "section_h"},
-    {"too many heads", bad_rope([](auto& of) {
-       of.qkv.shape[0] = of.q.shape[0] = of.positions.shape[1] = of.slots.shape[0] = kLarge / 2;
-     }),
+    {"sections", bad(rope, [](auto& of) { of.section_w = 9; }), "section_h and section_w must be from 0 to HEAD_DIM/2"},
+    {"negative section", bad(rope, [](auto& of) { of.section_h = -1; }), "section_h"},
+    {"too many heads",
+     bad(rope,
+         [](auto& of) { of.qkv.shape[0] = of.q.shape[0] = of.positions.shape[1] = of.slots.shape[0] = kLarge / 2; }),
      "take fewer tokens"},
-    {"parts with gaps", bad_rope([](auto& of) {
-       of.parts = ops::QkvParts::values_apart;
-       of.qkv = of.qkv.with_row_stride(80);
-     }),
+    {"parts with gaps",
+     bad(rope,
+         [](auto& of) {
+           of.parts = ops::QkvParts::values_apart;
+           of.qkv = of.qkv.with_row_stride(80);
+         }),
      "qk_norm_rope: rows of qkv are 80 elements apart; they must follow each other, 64 apart"},
-    {"no such parts", bad_rope([](auto& of) { of.parts = static_cast<ops::QkvParts>(4); }),
+    {"no such parts", bad(rope, [](auto& of) { of.parts = static_cast<ops::QkvParts>(4); }),
      "the parts are none of ops::QkvParts"},
-    {"cache over qkv", bad_rope([](auto& of) { of.k_cache.data = of.qkv.data; }), "k_cache overlaps qkv"},
-    {"one cache", bad_rope([](auto& of) { of.v_cache.data = of.k_cache.data; }), "k_cache overlaps v_cache"},
-    {"q over its weight", bad_rope([](auto& of) { of.q_weight.data = of.q.data; }), "q overlaps q_weight"},
-    {"parts", bad_vision([](auto& of) { of.qkv.shape[1] = 2; }),
+    {"cache over qkv", bad(rope, [](auto& of) { of.k_cache.data = of.qkv.data; }), "k_cache overlaps qkv"},
+    {"no scales", bad(rope, [](auto& of) { of.k_cache.type = of.v_cache.type = ElementType::int8; }),
+     "k_scales has 0 dimensions"},
+    {"one cache", bad(rope, [](auto& of) { of.v_cache.data = of.k_cache.data; }), "k_cache overlaps v_cache"},
+    {"q over its weight", bad(rope, [](auto& of) { of.q_weight.data = of.q.data; }), "q overlaps q_weight"},
+    {"parts", bad(vision, [](auto& of) { of.qkv.shape[1] = 2; }),
      "rope_vision: qkv is [3,2,2,16]; it must be [PATCHES,3"},
-    {"quarter", bad_vision([](auto& of) { of.cosine.shape[1] = 8; }), "cosine is [5,8]"},
-    {"head of 18", bad_vision([](auto& of) { of.qkv.shape[3] = 18; }), "HEAD_DIM is not a multiple of 4"},
-    {"no table", bad_vision([](auto& of) { of.cosine.shape[0] = of.sine.shape[0] = 0; }), "POSITIONS is 0"},
-    {"over its table", bad_vision([](auto& of) { of.sine.data = of.qkv.data; }), "qkv overlaps sine"},
-    {"grid", bad_embedding([](auto& of) { of.grid_h = 5; }), "position_embedding: x is [24,8]; it must be [GRID_H*"},
-    {"grid below zero", bad_embedding([](auto& of) { of.grid_h = of.grid_w = -5; }), "must be from 0"},
-    {"table", bad_embedding([](auto& of) { of.table.shape[1] = 6; }), "table is [5,6,8]; it must be [SIDE,SIDE,WIDTH]"},
-    {"blocks", bad_embedding([](auto& of) { of.merge = 4; }), "multiples of merge"},
-    {"no blocks", bad_embedding([](auto& of) { of.merge = 0; }), "merge is 0"},
-    {"no side", bad_embedding([](auto& of) { of.table.shape[0] = of.table.shape[1] = 0; }), "SIDE is 0"},
-    {"places", bad_embedding([](auto& of) {
-       of.table.shape = {1 << 16, 1 << 16, 8};
-     }),
+    {"quarter", bad(vision, [](auto& of) { of.cosine.shape[1] = 8; }), "cosine is [5,8]"},
+    {"head of 18", bad(vision, [](auto& of) { of.qkv.shape[3] = 18; }), "HEAD_DIM is not a multiple of 4"},
+    {"no table", bad(vision, [](auto& of) { of.cosine.shape[0] = of.sine.shape[0] = 0; }), "POSITIONS is 0"},
+    {"over its table", bad(vision, [](auto& of) { of.sine.data = of.qkv.data; }), "qkv overlaps sine"},
+    {"grid", bad(embedding, [](auto& of) { of.grid_h = 5; }), "position_embedding: x is [24,8]; it must be [GRID_H*"},
+    {"grid below zero", bad(embedding, [](auto& of) { of.grid_h = of.grid_w = -5; }), "must be from 0"},
+    {"table", bad(embedding, [](auto& of) { of.table.shape[1] = 6; }),
+     "table is [5,6,8]; it must be [SIDE,SIDE,WIDTH]"},
+    {"blocks", bad(embedding, [](auto& of) { of.merge = 4; }), "multiples of merge"},
+    {"no blocks", bad(embedding, [](auto& of) { of.merge = 0; }), "merge is 0"},
+    {"no side", bad(embedding, [](auto& of) { of.table.shape[0] = of.table.shape[1] = 0; }), "SIDE is 0"},
+    {"places",
+     bad(embedding,
+         [](auto& of) {
+           of.table.shape = {1 << 16, 1 << 16, 8};
+         }),
      "counted in 32 bits"},
-    {"in place", bad_embedding([](auto& of) { of.y.data = of.x.data; }), "y overlaps x"},
+    {"in place", bad(embedding, [](auto& of) { of.y.data = of.x.data; }), "y overlaps x"},
 };
 
 TEST_F(RefusalsTest, Rows) { expect_refusals(kRowRefusals); }
@@ -209,33 +152,34 @@ TEST_F(RefusalsTest, Rope) { expect_refusals(kRopeRefusals); }
 
 // Were they refused as they are, no case above would tell anything.
 TEST_F(RefusalsTest, UnspoiledRowsAreTaken) {
-  ops::run(dispatcher_, rmsnorm());
-  ops::run(dispatcher_, layernorm());
-  ops::run(dispatcher_, rope());
-  ops::run(dispatcher_, vision());
-  ops::run(dispatcher_, embedding());
+  expect_taken(rmsnorm());
+  expect_taken(layernorm());
+  expect_taken(rope());
+  expect_taken(vision());
+  expect_taken(embedding());
   EXPECT_EQ(device_.launches, 5);
 }
 
 TEST_F(RefusalsTest, EmptyRowsAreNothingToDo) {
   const TensorView none(nullptr, kFloat, {0, 8});
-  ops::run(dispatcher_, ops::Rmsnorm{none, placed(1, {8}), none, {}});
-  ops::run(dispatcher_, ops::Softmax{none, none});
-  ops::run(dispatcher_, ops::Softmax{{nullptr, kFloat, {8, 0}}, {nullptr, kFloat, {8, 0}}});
-  ops::run(dispatcher_, ops::Transpose{none, {nullptr, kFloat, {8, 0}}});
-  ops::run(dispatcher_, ops::Gather{none, {nullptr, kInt, {0}}, none});
-  ops::run(dispatcher_, ops::Add{none, none, none});
-  ops::run(dispatcher_,
-           ops::Convert{{nullptr, kFloat, {0, kLarge * 4, kLarge * 4}}, {nullptr, kHalf, {0, kLarge * 4, kLarge * 4}}});
+  expect_taken(ops::Rmsnorm{none, placed(1, {8}), none, {}});
+  expect_taken(ops::Layernorm{none, placed(1, {8}), placed(2, {8}), none, {}});
+  expect_taken(ops::Softmax{none, none});
+  expect_taken(ops::Softmax{{nullptr, kFloat, {8, 0}}, {nullptr, kFloat, {8, 0}}});
+  expect_taken(ops::Transpose{none, {nullptr, kFloat, {8, 0}}});
+  expect_taken(ops::Gather{none, {nullptr, kInt, {0}}, none});
+  expect_taken(ops::Add{none, none, none});
+  expect_taken(
+      ops::Convert{{nullptr, kFloat, {0, kLarge * 4, kLarge * 4}}, {nullptr, kHalf, {0, kLarge * 4, kLarge * 4}}});
   auto tokens = rope();
   tokens.qkv.shape[0] = tokens.q.shape[0] = tokens.positions.shape[1] = tokens.slots.shape[0] = 0;
-  ops::run(dispatcher_, tokens);
+  expect_taken(tokens);
   auto patches = vision();
   patches.qkv.shape[0] = patches.positions.shape[1] = 0;
-  ops::run(dispatcher_, patches);
+  expect_taken(patches);
   auto image = embedding();
   image.grid_h = image.x.shape[0] = image.y.shape[0] = 0;
-  ops::run(dispatcher_, image);
+  expect_taken(image);
   EXPECT_EQ(device_.launches, 0);
 }
 

@@ -17,53 +17,49 @@ ops::Sample choice() {
 
 ops::Advance step() { return {placed(0, {1}, kInt), placed(1, {1}, kInt), placed(2, {3, 1}, kInt)}; }
 
-std::function<void(Dispatcher&)> bad_choice(const std::function<void(ops::Sample&)>& spoil) {
-  return spoiled<ops::Sample>(choice, spoil);
-}
-std::function<void(Dispatcher&)> bad_step(const std::function<void(ops::Advance&)>& spoil) {
-  return spoiled<ops::Advance>(step, spoil);
-}
 void* at_byte(const TensorView& view, std::ptrdiff_t bytes) { return static_cast<std::byte*>(view.data) + bytes; }
 
 const Refusal kSampleRefusals[] = {
-    {"half logits", bad_choice([](auto& of) { of.logits.type = kHalf; }),
+    {"half logits", bad(choice, [](auto& of) { of.logits.type = kHalf; }),
      "sample: logits is float16; it must be float32"},
-    {"rows of logits", bad_choice([](auto& of) {
-       of.logits = placed(0, {1, 9});
-     }),
+    {"rows of logits",
+     bad(choice,
+         [](auto& of) {
+           of.logits = placed(0, {1, 9});
+         }),
      "logits has 2 dimensions"},
-    {"no logits", bad_choice([](auto& of) { of.logits.shape[0] = of.seen.shape[0] = 0; }), "VOCABULARY is 0"},
-    {"too many", bad_choice([](auto& of) { of.logits.shape[0] = of.seen.shape[0] = (1 << 20) + 1; }), "above 2^20"},
-    {"settings", bad_choice([](auto& of) { of.settings.shape[0] = 4; }), "settings is [4]"},
-    {"top_k's type", bad_choice([](auto& of) { of.top_k.type = kFloat; }), "top_k is float32; it must be int32"},
-    {"generator's type", bad_choice([](auto& of) { of.generator.type = kInt; }), "generator is int32"},
-    {"generator", bad_choice([](auto& of) { of.generator.shape[0] = 1; }), "generator is [1]"},
-    {"seen", bad_choice([](auto& of) { of.seen.shape[0] = 8; }), "seen is [8]; it must be [VOCABULARY] = [9]"},
-    {"token's type", bad_choice([](auto& of) { of.token.type = kLong; }), "token is int64"},
-    {"probability", bad_choice([](auto& of) { of.probability.shape[0] = 2; }), "probability is [2]"},
-    {"no token", bad_choice([](auto& of) { of.token = {}; }), "token has 0 dimensions"},
-    {"null seen", bad_choice([](auto& of) { of.seen.data = nullptr; }), "the address of seen"},
-    {"misaligned logits", bad_choice([](auto& of) { of.logits.data = at_byte(of.logits, 4); }), "aligned to 16 bytes"},
-    {"misaligned seen", bad_choice([](auto& of) { of.seen.data = at_byte(of.seen, 4); }), "seen must be aligned"},
-    {"misaligned generator", bad_choice([](auto& of) { of.generator.data = at_byte(of.generator, 4); }),
+    {"no logits", bad(choice, [](auto& of) { of.logits.shape[0] = of.seen.shape[0] = 0; }), "VOCABULARY is 0"},
+    {"too many", bad(choice, [](auto& of) { of.logits.shape[0] = of.seen.shape[0] = (1 << 20) + 1; }), "above 2^20"},
+    {"settings", bad(choice, [](auto& of) { of.settings.shape[0] = 4; }), "settings is [4]"},
+    {"top_k's type", bad(choice, [](auto& of) { of.top_k.type = kFloat; }), "top_k is float32; it must be int32"},
+    {"generator's type", bad(choice, [](auto& of) { of.generator.type = kInt; }), "generator is int32"},
+    {"generator", bad(choice, [](auto& of) { of.generator.shape[0] = 1; }), "generator is [1]"},
+    {"seen", bad(choice, [](auto& of) { of.seen.shape[0] = 8; }), "seen is [8]; it must be [VOCABULARY] = [9]"},
+    {"token's type", bad(choice, [](auto& of) { of.token.type = kLong; }), "token is int64"},
+    {"probability", bad(choice, [](auto& of) { of.probability.shape[0] = 2; }), "probability is [2]"},
+    {"no token", bad(choice, [](auto& of) { of.token = {}; }), "token has 0 dimensions"},
+    {"null seen", bad(choice, [](auto& of) { of.seen.data = nullptr; }), "the address of seen"},
+    {"misaligned logits", bad(choice, [](auto& of) { of.logits.data = at_byte(of.logits, 4); }), "aligned to 16 bytes"},
+    {"misaligned seen", bad(choice, [](auto& of) { of.seen.data = at_byte(of.seen, 4); }), "seen must be aligned"},
+    {"misaligned generator", bad(choice, [](auto& of) { of.generator.data = at_byte(of.generator, 4); }),
      "the address of generator"},
-    {"seen over logits", bad_choice([](auto& of) { of.seen.data = of.logits.data; }), "seen overlaps logits"},
-    {"token among seen", bad_choice([](auto& of) { of.token.data = at_byte(of.seen, 32); }), "seen overlaps token"},
-    {"token over top_k", bad_choice([](auto& of) { of.token.data = of.top_k.data; }), "token overlaps top_k"},
-    {"generator over settings", bad_choice([](auto& of) { of.generator.data = of.settings.data; }),
+    {"seen over logits", bad(choice, [](auto& of) { of.seen.data = of.logits.data; }), "seen overlaps logits"},
+    {"token among seen", bad(choice, [](auto& of) { of.token.data = at_byte(of.seen, 32); }), "seen overlaps token"},
+    {"token over top_k", bad(choice, [](auto& of) { of.token.data = of.top_k.data; }), "token overlaps top_k"},
+    {"generator over settings", bad(choice, [](auto& of) { of.generator.data = of.settings.data; }),
      "generator overlaps settings"},
-    {"probability in settings", bad_choice([](auto& of) { of.probability.data = of.settings.data; }),
+    {"probability in settings", bad(choice, [](auto& of) { of.probability.data = of.settings.data; }),
      "probability overlaps settings"},
 };
 
 const Refusal kAdvanceRefusals[] = {
-    {"length's type", bad_step([](auto& of) { of.length.type = kLong; }), "advance: length is int64"},
-    {"slots", bad_step([](auto& of) { of.slots.shape[0] = 2; }), "slots is [2]; it must be [1] = [1]"},
-    {"axes", bad_step([](auto& of) { of.positions.shape[0] = 2; }), "positions is [2,1]"},
-    {"tokens", bad_step([](auto& of) { of.positions.shape[1] = 2; }), "positions is [3,2]"},
-    {"null", bad_step([](auto& of) { of.positions.data = nullptr; }), "the address of positions"},
-    {"one memory", bad_step([](auto& of) { of.slots.data = of.length.data; }), "length overlaps slots"},
-    {"slot in positions", bad_step([](auto& of) { of.slots.data = at_byte(of.positions, 8); }),
+    {"length's type", bad(step, [](auto& of) { of.length.type = kLong; }), "advance: length is int64"},
+    {"slots", bad(step, [](auto& of) { of.slots.shape[0] = 2; }), "slots is [2]; it must be [1] = [1]"},
+    {"axes", bad(step, [](auto& of) { of.positions.shape[0] = 2; }), "positions is [2,1]"},
+    {"tokens", bad(step, [](auto& of) { of.positions.shape[1] = 2; }), "positions is [3,2]"},
+    {"null", bad(step, [](auto& of) { of.positions.data = nullptr; }), "the address of positions"},
+    {"one memory", bad(step, [](auto& of) { of.slots.data = of.length.data; }), "length overlaps slots"},
+    {"slot in positions", bad(step, [](auto& of) { of.slots.data = at_byte(of.positions, 8); }),
      "slots overlaps positions"},
 };
 
@@ -72,8 +68,8 @@ TEST_F(RefusalsTest, Advance) { expect_refusals(kAdvanceRefusals); }
 
 // Were they refused as they are, no case above would tell anything.
 TEST_F(RefusalsTest, UnspoiledChoicesAreTaken) {
-  ops::run(dispatcher_, choice());
-  ops::run(dispatcher_, step());
+  expect_taken(choice());
+  expect_taken(step());
   EXPECT_EQ(device_.launches, 2);
 }
 
