@@ -37,7 +37,7 @@ std::vector<std::string> taken_over_by(const Store& store, const std::vector<Win
     if (winner.trial.problem == plan.tuned_for && winner.trial.config == plan.config &&
         same_compiler(winner.toolkit, plan.toolkit)) {
       for (const TakenOver& taken_over : store.taken_over(winner.trial_id)) {
-        texts.push_back(text_of(taken_over));
+        texts.push_back(taken_over_text(taken_over));
       }
       break;
     }

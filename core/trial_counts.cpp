@@ -16,7 +16,7 @@ TrialCounts& TrialCounts::operator+=(const TrialCounts& others) {
   return *this;
 }
 
-std::string text_of(const TrialCounts& counts) {
+std::string counts_text(const TrialCounts& counts) {
   std::string text;
   for_each_count(counts, [&](const TrialCount& count, std::int64_t number) {
     if (number != 0 || count.value == &TrialCounts::trials || count.value == &TrialCounts::ok) {

@@ -82,7 +82,7 @@ inline constexpr std::array kTrialCounts{
 
 /// "24 trials, 22 usable, 10 dropped early, 2 duplicates, 12 measurements in finals": those that are not 0, and always
 /// the trials and the usable ones.
-[[nodiscard]] std::string text_of(const TrialCounts& counts);
+[[nodiscard]] std::string counts_text(const TrialCounts& counts);
 
 /// "trials ok": the names of the counts that include the trial.
 [[nodiscard]] std::string counted_as(const Trial& trial);

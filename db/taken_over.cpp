@@ -60,7 +60,7 @@ std::vector<TakenOver> taken_over_of(const std::string& options_json, const std:
   return taken_over;
 }
 
-std::string text_of(const TakenOver& taken_over) {
+std::string taken_over_text(const TakenOver& taken_over) {
   if (taken_over.trials == 0) {
     return fmt::format("the winner of {} among the first",
                        taken_over.other_types ? taken_over.measured : taken_over.device);

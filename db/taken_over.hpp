@@ -29,6 +29,6 @@ struct TakenOver {
 
 /// "what NVIDIA P40 measured of this shape (143 trials), its winner among the first": how a sentence about the search
 /// goes on; names are as they are stored.
-[[nodiscard]] std::string text_of(const TakenOver& taken_over);
+[[nodiscard]] std::string taken_over_text(const TakenOver& taken_over);
 
 }  // namespace pascaline

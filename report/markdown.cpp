@@ -264,7 +264,7 @@ std::string group_section(const Store& store, const DeviceSummary& group,
   std::string out =
       fmt::format("## {}, {}\n\n", markdown_escape(device_text(group)), markdown_escape(built_by_text(group)));
   out += fmt::format("{} to {}: {}{}.\n\n", utc_time(group.first_unix_ms), utc_time(group.last_unix_ms),
-                     text_of(group.counts), status_counts(group));
+                     counts_text(group.counts), status_counts(group));
   if (group.counts.ok == 0 && group.counts.finals == 0) {
     out += "No configuration ran correctly here; the failures below give the reasons.\n\n";
   }

@@ -75,7 +75,8 @@ const Fields<TakenOver>& fields_of(const TakenOver*) {
           .add("trials", &TakenOver::trials, "Usable trials that the search's expectation began with; 0: none.")
           .add("winner", &TakenOver::winner, "That device's winner was among the first configurations proposed.")
           .add(
-              "text", [](const TakenOver& of) { return text_of(of); }, "The same in words, as the end of a sentence.");
+              "text", [](const TakenOver& of) { return taken_over_text(of); },
+              "The same in words, as the end of a sentence.");
   return fields;
 }
 

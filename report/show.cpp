@@ -134,7 +134,7 @@ Json winner_note(const Store& store, const Winner& winner, const TimeWinners& by
     parts.push_back(fmt::format("best of {} decisions of merged databases", winner.decisions));
   }
   for (const TakenOver& taken_over : store.taken_over(winner.trial_id)) {
-    parts.push_back(clean_line(fmt::format("the search began with {}", text_of(taken_over))));
+    parts.push_back(clean_line(fmt::format("the search began with {}", taken_over_text(taken_over))));
   }
   return parts.empty() ? Json() : Json(fmt::format("{}", fmt::join(parts, "; ")));
 }

@@ -115,7 +115,7 @@ std::string idle_text(const Store& store, const std::vector<SessionRow>& session
   for (const SessionRow& session : last_of(sessions)) {
     const std::string end = session.finished_unix_ms ? " to " + utc_time(*session.finished_unix_ms) : "";
     text += fmt::format("  session {}: {}{}, {}, {}; {}\n", session.id, utc_time(session.started_unix_ms), end,
-                        state_of(session), clean_line(session.device.name), text_of(counts[session.id]));
+                        state_of(session), clean_line(session.device.name), counts_text(counts[session.id]));
     if (const std::vector<std::string> missed = not_reached(session); !missed.empty()) {
       text += "    " + not_reached_text(missed) + "\n";
     }

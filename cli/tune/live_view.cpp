@@ -76,7 +76,7 @@ std::string condition_text(const DeviceProgress& device) {
 // Trials, compilers and problems: what changes only when something happens.
 std::string progress_text(const SweepView& view) {
   return joined(
-      {text_of(view),
+      {counts_text(view),
        view.compile_workers > 0 ? fmt::format("compiling {}/{}", view.compiling, view.compile_workers) : "",
        view.problems > 0 ? fmt::format("{}/{}", view.problems_done, counted(view.problems, "problem")) : "",
        view.problems_untried > 0 && view.trials > 0 ? fmt::format("{} not started yet", view.problems_untried) : ""},

@@ -174,7 +174,7 @@ void Progress::summary(const SweepSummary& summary, const SweepOptions& options)
   if (!summary.phases.empty()) {
     view_.line(phase_table(summary.phases));
   }
-  view_.line(fmt::format("session {}: {}; {} in {}; {}", summary.session, text_of(summary),
+  view_.line(fmt::format("session {}: {}; {} in {}; {}", summary.session, counts_text(summary),
                          counted(summary.problems_done, "problem"), clock_text(summary.wall_s),
                          options.database.string()));
   for (const std::string& doubt : summary.doubts) {

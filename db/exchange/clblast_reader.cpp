@@ -41,7 +41,7 @@ RecordedSpace parse_clblast(const JsonOutline& outline, const std::string& file)
   SpaceBuilder builder("clblast");
   builder.space().name = space_name(file);
   builder.space().kernel = root.at("kernel_family").name();
-  builder.space().device = text_of(root, root.has_value("clblast_device_name") ? "clblast_device_name" : "device");
+  builder.space().device = member_text(root, root.has_value("clblast_device_name") ? "clblast_device_name" : "device");
   builder.space().problem_size = clblast_problem(root);
   const std::vector<std::string> names = results.at(0).at("parameters").keys();
   for (const std::string& name : names) {

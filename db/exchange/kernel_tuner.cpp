@@ -44,8 +44,8 @@ class KernelTunerReader {
     check_version();
     RecordedSpace& space = builder_.space();
     space.name = space_name(file_);
-    space.kernel = text_of(root_, "kernel_name");
-    space.device = text_of(root_, "device_name");
+    space.kernel = member_text(root_, "kernel_name");
+    space.device = member_text(root_, "device_name");
     space.problem_size = written(root_, "problem_size");
     read_parameters();
     const JsonNode cache = root_.at("cache");
@@ -61,7 +61,7 @@ class KernelTunerReader {
 
  private:
   void check_version() const {
-    const std::string version = text_of(root_, "schema_version");
+    const std::string version = member_text(root_, "schema_version");
     if (!version.empty() && !version.starts_with("1.")) {
       root_.at("schema_version")
           .fail(fmt::format("version {} of Kernel Tuner's cache is unknown; known is 1.x", version));

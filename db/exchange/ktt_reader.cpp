@@ -36,7 +36,7 @@ class KttReader {
     if (unit_us_ == 0) {
       unit.fail(fmt::format("unknown unit '{}'", unit.text()));
     }
-    builder_.space().device = text_of(metadata, "Device");
+    builder_.space().device = member_text(metadata, "Device");
     const JsonNode results = root_.at("Results");
     for (std::size_t i = 0; i < results.array_size(); ++i) {
       read_result(results.at(i));
@@ -52,7 +52,7 @@ class KttReader {
     const std::map<std::string, Value> settings = ktt_configuration(configuration);
     RecordedSpace& space = builder_.space();
     if (builder_.parameters() == 0) {
-      space.kernel = text_of(result, "KernelName");
+      space.kernel = member_text(result, "KernelName");
       for (const auto& [name, value] : settings) {
         builder_.add_parameter(name, {}, complain);
       }
@@ -65,7 +65,7 @@ class KttReader {
       }
       values.push_back(found->second);
     }
-    if (text_of(result, "KernelName") != space.kernel) {
+    if (member_text(result, "KernelName") != space.kernel) {
       result.at("KernelName").fail("it differs from that of the first result; only a file with one kernel can be read");
     }
     RecordedTrial trial;

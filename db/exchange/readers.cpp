@@ -179,7 +179,7 @@ double duration_of(const JsonNode& parent, std::string_view key, double unit) {
   return positive_time(parent, key, unit).value_or(0);
 }
 
-std::string text_of(const JsonNode& parent, std::string_view key) {
+std::string member_text(const JsonNode& parent, std::string_view key) {
   return parent.has_value(key) ? parent.at(key).text() : std::string();
 }
 

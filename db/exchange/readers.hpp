@@ -39,7 +39,7 @@ namespace pascaline {
 /// The member as a duration: a positive number times `unit`; 0 for anything else.
 [[nodiscard]] double duration_of(const JsonNode& parent, std::string_view key, double unit);
 /// The member as text, empty if it is missing or null.
-[[nodiscard]] std::string text_of(const JsonNode& parent, std::string_view key);
+[[nodiscard]] std::string member_text(const JsonNode& parent, std::string_view key);
 /// The member as it is written (text without its quotes), empty if it is missing or null.
 [[nodiscard]] std::string written(const JsonNode& parent, std::string_view key);
 

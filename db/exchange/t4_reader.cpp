@@ -167,11 +167,11 @@ class T4Reader {
   static void read_reason(const JsonNode& result, RecordedTrial& trial) {
     if (result.has("pascaline")) {
       const JsonNode own = result.at("pascaline");
-      const auto exact = trial_status_from(text_of(own, "status"));
+      const auto exact = trial_status_from(member_text(own, "status"));
       if (exact == TrialStatus::crashed && trial.status == TrialStatus::launch_failed) {
         trial.status = TrialStatus::crashed;
       }
-      trial.reason = one_line(text_of(own, "reason"));
+      trial.reason = one_line(member_text(own, "reason"));
       return;
     }
     const auto measured = measurement(result, objective(result));
@@ -208,7 +208,7 @@ class T4Reader {
       if (!measured) {
         continue;
       }
-      const std::string unit = text_of(*measured, "unit");
+      const std::string unit = member_text(*measured, "unit");
       // A rate such as GFLOP/s is no time.
       const double unit_us = unit.empty() && name.find('/') == std::string::npos ? unit_us_ : microseconds_of(unit);
       if (unit_us > 0) {

@@ -10,7 +10,7 @@
 namespace pascaline {
 namespace {
 
-std::string text_of(const DeviceRow& device) {
+std::string device_text(const DeviceRow& device) {
   return device.compute_capability.empty() ? fmt::format("{} '{}'", device.kind, device.name)
                                            : fmt::format("{} (compute capability {}, {} SMs)", device.name,
                                                          device.compute_capability, device.sm_count);
@@ -26,7 +26,7 @@ std::string reason_database_is_foreign(const std::filesystem::path& database, co
   }
   std::set<std::string> others;
   for (const Winner& winner : store.winners({}, nullptr)) {
-    others.insert(text_of(winner.device));
+    others.insert(device_text(winner.device));
   }
   if (others.empty()) {
     return {};
@@ -34,7 +34,7 @@ std::string reason_database_is_foreign(const std::filesystem::path& database, co
   return fmt::format(
       "{} was tuned on {}, and has nothing for {}, {}: tune on this device with `pascaline sweep --db {}`, or run with "
       "--untuned",
-      database.string(), fmt::join(others, ", "), device.id, text_of(own), database.string());
+      database.string(), fmt::join(others, ", "), device.id, device_text(own), database.string());
 }
 
 }  // namespace pascaline

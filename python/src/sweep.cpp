@@ -21,7 +21,7 @@ namespace {
 namespace nb = nanobind;
 using nlohmann::json;
 
-std::string text_of(const json& document) { return document.dump(-1, ' ', false, json::error_handler_t::replace); }
+std::string event_text(const json& document) { return document.dump(-1, ' ', false, json::error_handler_t::replace); }
 
 json trial_event(const Trial& trial, int done, int planned, double best_us, double default_us) {
   const auto time = [](double us) { return us > 0 ? json(us) : json(); };
@@ -43,16 +43,17 @@ SweepEvents events_for(Interruptible& caller) {
   if (!caller.heard()) {
     return events;
   }
-  events.note = [&caller](const std::string& text) { caller.tell("note", text_of({{"text", text}})); };
+  events.note = [&caller](const std::string& text) { caller.tell("note", event_text({{"text", text}})); };
   events.problem = [&caller](const std::string& device, const SweepProblem& problem, std::size_t known) {
     caller.tell(
         "problem",
-        text_of({{"device", device}, {"problem", problem.problem.text()}, {"label", problem.label}, {"known", known}}));
+        event_text(
+            {{"device", device}, {"problem", problem.problem.text()}, {"label", problem.label}, {"known", known}}));
   };
   events.trial = [&caller](const Trial& trial, int done, int planned, double best_us, double default_us) {
-    caller.tell("trial", text_of(trial_event(trial, done, planned, best_us, default_us)));
+    caller.tell("trial", event_text(trial_event(trial, done, planned, best_us, default_us)));
   };
-  events.view = [&caller](const SweepView& view) { caller.tell("view", text_of(json(view))); };
+  events.view = [&caller](const SweepView& view) { caller.tell("view", event_text(json(view))); };
   return events;
 }
 
@@ -78,7 +79,7 @@ std::string sweep(std::vector<std::string> words, const std::string& program, co
     summary = summary_document(run_sweep(prepared.work.spaces, prepared.work.problems, wanted, events, caller.stop()),
                                wanted);
   });
-  return text_of(*summary);
+  return event_text(*summary);
 }
 
 std::vector<std::string> sweep_options() {

@@ -38,7 +38,7 @@ bool can_run(const Bundle& bundle, const DeviceInfo& device) {
   return bundle.architecture == device.architecture;
 }
 
-std::string text_of(const DeviceRow& row) {
+std::string device_text(const DeviceRow& row) {
   return fmt::format("{} ({}{} multiprocessors)", row.name,
                      row.compute_capability.empty() ? "" : row.compute_capability + ", ", row.sm_count);
 }
@@ -145,8 +145,8 @@ void check_kernel(const BundleKernel& kernel, const std::filesystem::path& kerne
                                       const DeviceRow& here) {
   const bool tuned = std::any_of(bundle.kernels.begin(), bundle.kernels.end(),
                                  [](const BundleKernel& kernel) { return !kernel.winners.empty(); });
-  const std::string made = text_of(*bundle.device);
-  const std::string own = text_of(here);
+  const std::string made = device_text(*bundle.device);
+  const std::string own = device_text(here);
   if (tuned) {
     bundle_format::refuse(file, fmt::format("its winners were measured on {}, and {} is {}; make one from a "
                                             "database of this device, or use the winners as they are with --any-device",

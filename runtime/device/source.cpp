@@ -84,7 +84,7 @@ std::vector<std::string_view> operands_of(const Directive& directive) {
   return operands;
 }
 
-std::string text_of(const fs::path& file) {
+std::string source_text(const fs::path& file) {
   std::string text = read_file(file);
   const bool has_mark = text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff");
   if (has_mark || (text.size() > 1 && (text[0] == '\0') != (text[1] == '\0'))) {
@@ -207,7 +207,7 @@ class Loader {
     // Entered before its own includes are followed, so that a cycle ends.
     const auto [entry, is_new] = headers_.emplace(file.lexically_relative(root_).generic_string(), std::string());
     if (is_new) {
-      entry->second = text_of(named);
+      entry->second = source_text(named);
       follow(entry->second, file);
     }
   }
@@ -259,7 +259,7 @@ KernelSource load_source(const fs::path& file, const std::vector<std::string>& m
   Loader loader(file, macros);
   KernelSource source;
   source.file = file;
-  source.text = text_of(file);
+  source.text = source_text(file);
   loader.load(source.text, fs::absolute(file).lexically_normal());
   const std::map<std::string, std::string> headers = loader.headers();
   source.headers.assign(headers.begin(), headers.end());

@@ -109,7 +109,7 @@ TEST_F(CliReportTest, AllThatTellsOfASweepTellsTheSameNumbers) {
   EXPECT_EQ(counts(json_of(run({"show", "sessions", "--db", database_, "--json"}))[0]), told);
   const std::string markdown = report({"--no-limits"}).out;
   for (const std::string& text : {swept.out, markdown, run({"status", "--db", database_}).out}) {
-    EXPECT_NE(text.find(text_of(told)), std::string::npos) << text;
+    EXPECT_NE(text.find(counts_text(told)), std::string::npos) << text;
   }
   EXPECT_TRUE(document["contexts"][0]["workload"].is_null());
   EXPECT_EQ(swept.out.find("model time"), std::string::npos) << swept.out;

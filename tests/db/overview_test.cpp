@@ -124,9 +124,9 @@ TEST_F(OverviewTest, CountsOfSessionsAreThoseThatTrialsAddUpTo) {
   EXPECT_EQ(expected.crashed, 2);
   EXPECT_EQ(expected.finals, 2);
   EXPECT_EQ(counts_by_session(store_), (std::map<std::int64_t, TrialCounts>{{session_, expected}}));
-  EXPECT_EQ(text_of(expected),
+  EXPECT_EQ(counts_text(expected),
             "6 trials, 3 usable, 1 dropped early, 1 duplicate, 2 crashed or hung, 2 measurements in finals");
-  EXPECT_EQ(text_of(TrialCounts{1, 1}), "1 trial, 1 usable");
+  EXPECT_EQ(counts_text(TrialCounts{1, 1}), "1 trial, 1 usable");
 }
 
 TEST_F(OverviewTest, OnlyTheKernelAskedFor) {

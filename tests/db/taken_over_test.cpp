@@ -42,13 +42,13 @@ TEST(TakenOverTest, WhatAnybodyMayHaveWrittenIsNoFault) {
 }
 
 TEST(TakenOverTest, SaysItInWords) {
-  EXPECT_EQ(text_of({"toy N=1", "P40", "toy N=1", 143, true}),
+  EXPECT_EQ(taken_over_text({"toy N=1", "P40", "toy N=1", 143, true}),
             "what P40 measured of this shape (143 trials), its winner among the first");
-  EXPECT_EQ(text_of({"toy N=1", "P40", "toy N=2", 15, false}), "what P40 measured of toy N=2 (15 trials)");
-  EXPECT_EQ(text_of({"toy N=1", "P40", "toy N=1", 0, true}), "the winner of P40 among the first");
-  EXPECT_EQ(text_of({"toy N=1", "P40", "toy N=1 TYPE=float16", 0, true, true}),
+  EXPECT_EQ(taken_over_text({"toy N=1", "P40", "toy N=2", 15, false}), "what P40 measured of toy N=2 (15 trials)");
+  EXPECT_EQ(taken_over_text({"toy N=1", "P40", "toy N=1", 0, true}), "the winner of P40 among the first");
+  EXPECT_EQ(taken_over_text({"toy N=1", "P40", "toy N=1 TYPE=float16", 0, true, true}),
             "the winner of toy N=1 TYPE=float16 among the first");
-  EXPECT_EQ(text_of({"toy N=1", "P40", "toy N=1 TYPE=float16", 20, true, true}),
+  EXPECT_EQ(taken_over_text({"toy N=1", "P40", "toy N=1 TYPE=float16", 20, true, true}),
             "what P40 measured of toy N=1 TYPE=float16 (20 trials), its winner among the first");
 }
 

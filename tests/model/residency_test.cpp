@@ -44,7 +44,7 @@ ResidencyRates laptop() { return {6e9, 15e9, 100e9, 80e9, 1500e9}; }
 
 std::uint64_t with_slabs(std::uint64_t bytes) { return bytes + 2 * MemoryPool::slab_bytes_for(bytes); }
 
-std::string text_of(const ModelResidency& residency) {
+std::string residency_text(const ModelResidency& residency) {
   std::string text;
   for (const Residency where : residency.layers) {
     text += name_of(where)[0];
@@ -87,7 +87,7 @@ TEST(ResidencyTest, TheProcessorTakesTheLastLayersAndStreamedOnesAreSpread) {
     options.offload = Offload::processor;
     const auto computed = residency_choices(sizes, options, laptop(), 10'000 * kMega);
     ASSERT_FALSE(computed.empty());
-    EXPECT_EQ(text_of(computed.front().residency),
+    EXPECT_EQ(residency_text(computed.front().residency),
               std::string(static_cast<std::size_t>(kept), 'd') + std::string(static_cast<std::size_t>(7 - kept), 'p'));
     options.offload = Offload::stream;
     const auto streamed = residency_choices(sizes, options, laptop(), 10'000 * kMega);
@@ -97,7 +97,7 @@ TEST(ResidencyTest, TheProcessorTakesTheLastLayersAndStreamedOnesAreSpread) {
   ResidencyOptions options;
   options.gpu_layers = 4;
   options.offload = Offload::stream;
-  EXPECT_EQ(text_of(residency_choices(sizes, options, laptop(), 10'000 * kMega).front().residency), "ddsdsds");
+  EXPECT_EQ(residency_text(residency_choices(sizes, options, laptop(), 10'000 * kMega).front().residency), "ddsdsds");
 }
 
 TEST(ResidencyTest, SlotsCacheAndHostAreCounted) {

@@ -62,7 +62,7 @@ std::optional<bool> boolean_at(const GgufValue& value, std::size_t index) {
                                               : std::nullopt;
 }
 
-std::string_view text_of(std::span<const std::byte> bytes) {
+std::string_view as_text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
@@ -154,7 +154,7 @@ std::string_view GgufMetadata::text(std::string_view key) const {
   if (value.is_array || value.type != GgufValueType::text) {
     fail(key, "it is not a text");
   }
-  const std::string_view text = text_of(value.bytes);
+  const std::string_view text = as_text(value.bytes);
   if (!is_utf8(text)) {
     fail(key, fmt::format("the text {} is not UTF-8", quoted_name(text)));
   }
@@ -168,7 +168,7 @@ std::optional<std::string_view> GgufMetadata::find_text(std::string_view key) co
 std::string GgufMetadata::description(std::string_view key) const {
   const GgufValue* value = find(key);
   const bool is_text = value != nullptr && !value->is_array && value->type == GgufValueType::text;
-  return is_text ? shown_text(text_of(value->bytes)) : std::string();
+  return is_text ? shown_text(as_text(value->bytes)) : std::string();
 }
 
 std::vector<std::string_view> GgufMetadata::texts(std::string_view key) const {
@@ -181,7 +181,7 @@ std::vector<std::string_view> GgufMetadata::texts(std::string_view key) const {
   std::span<const std::byte> rest = value.bytes;
   for (std::size_t i = 0; i < value.count; ++i) {
     const auto length = number_at<std::uint64_t>(rest, 0);
-    all.push_back(text_of(rest.subspan(sizeof length, length)));
+    all.push_back(as_text(rest.subspan(sizeof length, length)));
     if (!is_utf8(all.back())) {
       fail(key, fmt::format("its element {}, {}, is not UTF-8", i, quoted_name(all.back())));
     }

@@ -24,7 +24,7 @@
 namespace pascaline {
 namespace {
 
-std::string text_of(const std::array<std::uint32_t, 3>& extent) {
+std::string extent_text(const std::array<std::uint32_t, 3>& extent) {
   return fmt::format("({},{},{})", extent[0], extent[1], extent[2]);
 }
 
@@ -33,16 +33,16 @@ std::optional<std::string> refusal(const DeviceLimits& limits, const Geometry& g
   const auto [x, y, z] = geometry.block;
   const std::uint64_t threads = std::uint64_t{x} * y * z;
   if (threads == 0) {
-    return fmt::format("block {} has no threads", text_of(geometry.block));
+    return fmt::format("block {} has no threads", extent_text(geometry.block));
   }
   if (std::max({x, y, z}) > 1024 || z > 64 || threads > static_cast<std::uint64_t>(limits.max_threads_per_block)) {
-    return fmt::format("block {} has more than {} threads or an extent beyond (1024,1024,64)", text_of(geometry.block),
-                       limits.max_threads_per_block);
+    return fmt::format("block {} has more than {} threads or an extent beyond (1024,1024,64)",
+                       extent_text(geometry.block), limits.max_threads_per_block);
   }
   const std::array<std::int64_t, 3> most{limits.max_grid_x, limits.max_grid_y, limits.max_grid_z};
   for (std::size_t i = 0; i < most.size(); ++i) {
     if (geometry.grid[i] == 0 || geometry.grid[i] > most[i]) {
-      return fmt::format("grid {} is empty or larger than ({},{},{})", text_of(geometry.grid), most[0], most[1],
+      return fmt::format("grid {} is empty or larger than ({},{},{})", extent_text(geometry.grid), most[0], most[1],
                          most[2]);
     }
   }

@@ -41,14 +41,16 @@ std::vector<ChatMessage> messages_of(const nlohmann::json& conversation) {
   return out;
 }
 
-std::string text_of(const std::vector<TokenId>& ids) { return template_tokenizer().decode(ids, SpecialTokens::keep); }
+std::string decoded_text(const std::vector<TokenId>& ids) {
+  return template_tokenizer().decode(ids, SpecialTokens::keep);
+}
 
 TEST(KnownTemplatesTest, RenderAsJinjaDoes) {
   EXPECT_EQ(template_fixture()["rendered"].size(), 6U);
   for (const auto& [name, rendered] : template_fixture()["rendered"].items()) {
     for (std::size_t i = 0; i < rendered.size(); ++i) {
       const std::vector<ChatMessage> messages = messages_of(template_fixture()["conversations"][i]);
-      EXPECT_EQ(text_of(encode_chat(template_tokenizer(), messages, {}, chat_template_named(name))),
+      EXPECT_EQ(decoded_text(encode_chat(template_tokenizer(), messages, {}, chat_template_named(name))),
                 rendered[i].get<std::string>())
           << name << " " << i;
     }
@@ -62,9 +64,9 @@ TEST(KnownTemplatesTest, FurtherTurnsAreTheEndOfTheConversation) {
     const ChatTemplate chat_template = chat_template_named(entry.key());
     const std::vector<ChatMessage> first{text_message(ChatRole::user, "One?")};
     const std::vector<ChatMessage> all{first[0], text_message(ChatRole::assistant, "Two."), next};
-    EXPECT_EQ(text_of(encode_chat(template_tokenizer(), first, {}, chat_template)) + "Two." +
-                  text_of(encode_next_turn(template_tokenizer(), next, {}, chat_template)),
-              text_of(encode_chat(template_tokenizer(), all, {}, chat_template)))
+    EXPECT_EQ(decoded_text(encode_chat(template_tokenizer(), first, {}, chat_template)) + "Two." +
+                  decoded_text(encode_next_turn(template_tokenizer(), next, {}, chat_template)),
+              decoded_text(encode_chat(template_tokenizer(), all, {}, chat_template)))
         << entry.key();
   }
 }

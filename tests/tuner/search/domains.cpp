@@ -105,11 +105,11 @@ std::vector<Point> numbered(const SearchDomain& domain) {
   }
   std::sort(out.begin(), out.end());
   const auto twice = std::adjacent_find(out.begin(), out.end());
-  EXPECT_TRUE(twice == out.end()) << text_of(*twice) << " has two numbers";
+  EXPECT_TRUE(twice == out.end()) << point_text(*twice) << " has two numbers";
   return out;
 }
 
-std::string text_of(const Point& point) {
+std::string point_text(const Point& point) {
   std::string text;
   for (const std::uint16_t index : point) {
     text += (text.empty() ? "" : " ") + std::to_string(index);
@@ -145,8 +145,8 @@ std::vector<Point> run_search(Searcher& searcher, const SearchDomain& domain, co
       break;
     }
     for (const Point& point : points) {
-      EXPECT_TRUE(domain.contains(point)) << text_of(point);
-      EXPECT_TRUE(known.insert(point).second) << text_of(point) << " twice";
+      EXPECT_TRUE(domain.contains(point)) << point_text(point);
+      EXPECT_TRUE(known.insert(point).second) << point_text(point) << " twice";
       out.push_back(point);
     }
     for (const Point& point : points) {

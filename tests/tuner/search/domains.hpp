@@ -44,7 +44,7 @@ struct BoundDomain {
 [[nodiscard]] std::vector<Point> enumerated(const BoundSpace& space);
 /// What the domain's numbers stand for, sorted; fails the test if one stands for two numbers.
 [[nodiscard]] std::vector<Point> numbered(const SearchDomain& domain);
-[[nodiscard]] std::string text_of(const Point& point);
+[[nodiscard]] std::string point_text(const Point& point);
 
 /// Chi-squared of counts that should be equal; `classes` are all there are, those never seen included.
 [[nodiscard]] double chi_squared(const std::map<Point, int>& counts, std::size_t classes, double draws);

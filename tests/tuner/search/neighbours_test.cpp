@@ -38,7 +38,7 @@ std::size_t expect_all_neighbours(const SearchDomain& domain, const std::vector<
                    [&](const Point& other) { return is_near(point, other, reach); });
       std::vector<Point> found = domain.neighbours(point, reach);
       std::sort(found.begin(), found.end());
-      EXPECT_TRUE(found == expected) << text_of(point) << ": " << found.size() << " of " << expected.size();
+      EXPECT_TRUE(found == expected) << point_text(point) << ": " << found.size() << " of " << expected.size();
       count += found.size();
     }
   }

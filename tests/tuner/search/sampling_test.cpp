@@ -33,7 +33,7 @@ void expect_uniform(const SearchDomain& domain, const std::vector<Point>& valid,
   for (int i = 0; i < static_cast<int>(draws); ++i) {
     const auto point = domain.sample(random);
     ASSERT_TRUE(point);
-    ASSERT_TRUE(domain.contains(*point)) << text_of(*point);
+    ASSERT_TRUE(domain.contains(*point)) << point_text(*point);
     ++counts[*point];
   }
   EXPECT_LT(chi_squared(counts, valid.size(), draws), chi_squared_limit(static_cast<double>(valid.size() - 1)));

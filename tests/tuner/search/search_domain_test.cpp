@@ -26,7 +26,7 @@ void expect_valid_ones(const SearchDomain& domain, const std::vector<Point>& val
   const std::vector<Point> found = numbered(domain);
   ASSERT_TRUE(found == valid) << what << ": " << found.size() << " of " << valid.size();
   for (const Point& point : valid) {
-    ASSERT_TRUE(domain.contains(point)) << what << ": " << text_of(point);
+    ASSERT_TRUE(domain.contains(point)) << what << ": " << point_text(point);
   }
   if (domain.exact()) {
     EXPECT_EQ(domain.combinations(), static_cast<double>(valid.size())) << what;

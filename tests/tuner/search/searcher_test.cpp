@@ -81,7 +81,7 @@ TEST_P(EverySearcherTest, WhatWasObservedIsNotProposed) {
     known.insert(all[i]);
   }
   for (const Point& point : run_search(*search, domain, mixed_outcome, 1000, 2)) {
-    EXPECT_TRUE(known.insert(point).second) << text_of(point) << " was known";
+    EXPECT_TRUE(known.insert(point).second) << point_text(point) << " was known";
   }
   EXPECT_EQ(known.size(), all.size());
 }
@@ -147,7 +147,7 @@ TEST_P(EverySearcherTest, ResultsComeInAnyOrderOrNever) {
       break;
     }
     for (const Point& point : proposals) {
-      EXPECT_TRUE(domain.contains(point) && known.insert(point).second) << text_of(point);
+      EXPECT_TRUE(domain.contains(point) && known.insert(point).second) << point_text(point);
       out.push_back(point);
     }
     // The last ones first, two fewer than there are, and every seventh never.

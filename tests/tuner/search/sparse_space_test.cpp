@@ -71,8 +71,8 @@ TEST(SparseSpaceTest, EveryConfigurationIsDrawnAboutAsOften) {
   }
   EXPECT_EQ(counts.size(), 57U);
   for (const auto& [point, count] : counts) {  // steps of a walk hang together: more scatter than of free draws
-    EXPECT_GT(count, kEach / 2) << text_of(point);
-    EXPECT_LT(count, kEach * 2) << text_of(point);
+    EXPECT_GT(count, kEach / 2) << point_text(point);
+    EXPECT_LT(count, kEach * 2) << point_text(point);
   }
 }
 

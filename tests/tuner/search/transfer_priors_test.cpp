@@ -163,7 +163,7 @@ TEST_F(TransferPriorsTest, StaticModelComesFirst) {
   double most = -1e9;
   for (const Point& point : numbered(domain)) {
     const double log_time = priors[0].log_time(point);
-    ASSERT_TRUE(std::isfinite(log_time)) << text_of(point);
+    ASSERT_TRUE(std::isfinite(log_time)) << point_text(point);
     least = std::min(least, log_time);
     most = std::max(most, log_time);
   }
