@@ -7,21 +7,12 @@
 #include "core/error.hpp"
 #include "core/util/paths.hpp"
 #include "model/session/foreign_database.hpp"
+#include "tests/core/util/message_of.hpp"
 #include "tests/db/fixtures.hpp"
 #include "tests/model/model_folder.hpp"
 
 namespace pascaline::testing {
 namespace {
-
-std::string message_of(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return {};
-}
 
 // The tests' preprocessor makes images of 4 to 64 tokens of 8 x 8 pixels.
 class PromptTest : public ::testing::Test {

@@ -9,6 +9,7 @@
 #include "model/image/preprocess.hpp"
 #include "model/session/prompt.hpp"
 #include "model/session/session.hpp"
+#include "tests/core/util/message_of.hpp"
 #include "tests/db/fixtures.hpp"
 #include "tests/model/model_folder.hpp"
 #include "tests/model/recorded_run.hpp"
@@ -75,15 +76,6 @@ class TextModelTest : public ::testing::Test {
     options.options.weights = options.options.cache = ElementType::float32;
     options.options.context = 512;
     return options;
-  }
-  static std::string message_of(const std::function<void()>& work) {
-    try {
-      work();
-    } catch (const Error& error) {
-      return error.what();
-    }
-    ADD_FAILURE() << "nothing was thrown";
-    return {};
   }
   static void expect_text_only(const std::function<void()>& work) {
     const std::string message = message_of(work);

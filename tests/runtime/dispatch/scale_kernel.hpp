@@ -2,12 +2,12 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <string>
 
 #include "core/error.hpp"
 #include "db/store.hpp"
 #include "runtime/dispatch/planner.hpp"
+#include "tests/core/util/message_of.hpp"
 
 namespace pascaline::testing {
 
@@ -28,16 +28,6 @@ void write_scale_kernel(const std::filesystem::path& folder, const std::string& 
 
 [[nodiscard]] inline bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
-}
-
-/// What the Error says that the action throws.
-[[nodiscard]] inline std::string message_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
 }
 
 /// Stores the winner with its device, toolkit, kernel and trial.

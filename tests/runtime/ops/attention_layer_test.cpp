@@ -15,6 +15,7 @@
 #include "runtime/formats/packed_matrix.hpp"
 #include "runtime/ops/attention_projected.hpp"
 #include "runtime/ops/matmul.hpp"
+#include "tests/runtime/ops/checks_test.hpp"
 #include "tests/runtime/ops/host_buffer.hpp"
 #include "tests/runtime/ops/op_bench.hpp"
 
@@ -145,12 +146,8 @@ constexpr LayerCase kLayerCases[] = {
 INSTANTIATE_TEST_SUITE_P(Types, AttentionLayerTest, ::testing::ValuesIn(kLayerCases),
                          [](const auto& tested) { return tested.param.name; });
 
-// Operands in one piece of memory, which `check` does not look at.
-class AttentionLayerChecksTest : public ::testing::Test {
+class AttentionLayerChecksTest : public ChecksTest {
  protected:
-  [[nodiscard]] TensorView tensor(ElementType type, std::initializer_list<std::int64_t> shape) {
-    return {memory_, type, shape};
-  }
   [[nodiscard]] ops::AttentionLayer good() {
     const ops::TokenHeads token{.q_weight = tensor(kFloat, {16}),
                                 .k_weight = tensor(kFloat, {16}),
@@ -171,20 +168,12 @@ class AttentionLayerChecksTest : public ::testing::Test {
             tensor(ElementType::q6_k, {100, 64}),
             tensor(kFloat, {1, 100})};
   }
-  static std::string refusal(const ops::AttentionLayer& op) {
-    try {
-      return op.check() ? "taken" : "nothing to do";
-    } catch (const Error& error) {
-      return error.what();
-    }
-  }
   template <typename Spoil>
   void expect_refused(const char* message, const Spoil& spoil) {
     ops::AttentionLayer op = good();
     spoil(op);
-    EXPECT_NE(refusal(op).find(message), std::string::npos) << refusal(op);
+    expect_refusal(op, message);
   }
-  alignas(64) std::byte memory_[64]{};
 };
 
 TEST_F(AttentionLayerChecksTest, NamesItsProblem) {

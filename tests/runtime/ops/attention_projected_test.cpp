@@ -12,10 +12,13 @@
 #include "core/error.hpp"
 #include "runtime/ops/attention_qkv.hpp"
 #include "runtime/ops/matmul.hpp"
+#include "tests/runtime/ops/checks_test.hpp"
 #include "tests/runtime/ops/op_bench.hpp"
 
 namespace pascaline::testing {
 namespace {
+
+using AttentionProjectedTest = ChecksTest;
 
 // 4 heads of queries over 2 of keys, 16 columns each.
 ops::AttentionProjected drawn(OpBench& bench, ElementType cache, ElementType weight, double length) {
@@ -37,7 +40,7 @@ ops::AttentionProjected drawn(OpBench& bench, ElementType cache, ElementType wei
   return of;
 }
 
-TEST(AttentionProjectedTest, GivesWhatItsOperationsDoOneAfterTheOther) {
+TEST_F(AttentionProjectedTest, GivesWhatItsOperationsDoOneAfterTheOther) {
   for (const ElementType cache : {kFloat, kHalf}) {
     for (const double length : {0.0, 1.0, 77.0, 201.0, 300.0}) {
       SCOPED_TRACE(length);
@@ -63,22 +66,14 @@ TEST(AttentionProjectedTest, GivesWhatItsOperationsDoOneAfterTheOther) {
   }
 }
 
-std::string refusal_of(const ops::AttentionProjected& op) {
-  try {
-    return op.check() ? "taken" : "nothing to do";
-  } catch (const Error& error) {
-    return error.what();
-  }
-}
-
-TEST(AttentionProjectedTest, RefusesWhatDoesNotFit) {
+TEST_F(AttentionProjectedTest, RefusesWhatDoesNotFit) {
   OpBench bench;
   const ops::AttentionProjected good = drawn(bench, kFloat, kFloat, 5);
-  EXPECT_EQ(refusal_of(good), "taken");
+  EXPECT_EQ(refusal(good), "taken");
   const auto expect_refused = [&](const char* message, const auto& spoil) {
     ops::AttentionProjected op = good;
     spoil(op);
-    EXPECT_NE(refusal_of(op).find(message), std::string::npos) << refusal_of(op);
+    expect_refusal(op, message);
   };
   expect_refused("weight is", [](auto& op) { op.weight.shape[1] = 63; });
   expect_refused("weight is int8", [](auto& op) { op.weight.type = ElementType::int8; });

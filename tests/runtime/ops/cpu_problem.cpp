@@ -251,7 +251,7 @@ void run_choose_blocks(const CpuProblem& of) {
                                  of.dimension("KEYS"), of.dimension("BLOCK"), of.dimension("PART")});
 }
 
-// Of so many tokens and a cache of so many rows.
+// For so many tokens and a cache of so many rows.
 ops::TokenHeads token_heads_of(const CpuProblem& of, std::int64_t tokens, std::int64_t rows) {
   const std::int64_t kv_heads = of.dimension("KV_HEADS");
   const std::int64_t head_dim = of.dimension("HEAD_DIM");

@@ -13,6 +13,7 @@
 #include "runtime/ops/matmul.hpp"
 #include "runtime/ops/mlp.hpp"
 #include "runtime/ops/norm.hpp"
+#include "tests/runtime/ops/checks_test.hpp"
 #include "tests/runtime/ops/host_buffer.hpp"
 #include "tests/runtime/ops/op_bench.hpp"
 
@@ -121,12 +122,8 @@ INSTANTIATE_TEST_SUITE_P(Weights, MlpOpsTest,
                                            WeightTypes{ElementType::int8_row, ElementType::q4_0}),
                          name_of_types);
 
-// Operands in one piece of memory, which `check` does not look at.
-class MlpChecksTest : public ::testing::Test {
+class MlpChecksTest : public ChecksTest {
  protected:
-  [[nodiscard]] TensorView tensor(ElementType type, std::initializer_list<std::int64_t> shape) {
-    return {memory_, type, shape};
-  }
   [[nodiscard]] ops::Mlp good() {
     return {.x = tensor(ElementType::float32, {3, 100}),
             .norm = tensor(ElementType::float32, {100}),
@@ -134,17 +131,6 @@ class MlpChecksTest : public ::testing::Test {
             .down = tensor(ElementType::q6_k, {100, 30}),
             .c = tensor(ElementType::float32, {3, 100})};
   }
-  static std::string refusal(const ops::Mlp& op) {
-    try {
-      return op.check() ? "taken" : "nothing to do";
-    } catch (const Error& error) {
-      return error.what();
-    }
-  }
-  static void expect_refused(const ops::Mlp& op, const char* message) {
-    EXPECT_NE(refusal(op).find(message), std::string::npos) << refusal(op);
-  }
-  alignas(64) std::byte memory_[64]{};
 };
 
 TEST_F(MlpChecksTest, NamesItsProblem) {
@@ -165,29 +151,29 @@ TEST_F(MlpChecksTest, NamesItsProblem) {
 TEST_F(MlpChecksTest, RefusesWhatDoesNotFit) {
   ops::Mlp op = good();
   op.down.type = ElementType::float16;
-  expect_refused(op, "gate_up and down have neither elements of the same size nor packed formats both");
+  expect_refusal(op, "gate_up and down have neither elements of the same size nor packed formats both");
   op = good();
   op.gate_up.type = ElementType::float16;
   op.down.type = ElementType::float32;
-  expect_refused(op, "gate_up and down have neither elements of the same size nor packed formats both");
+  expect_refusal(op, "gate_up and down have neither elements of the same size nor packed formats both");
   op = good();
   op.gate_up.shape[0] = 59;
-  expect_refused(op, "gate_up is [59,100]; it must be [2*INTERMEDIATE,HIDDEN] = [60,100]");
+  expect_refusal(op, "gate_up is [59,100]; it must be [2*INTERMEDIATE,HIDDEN] = [60,100]");
   op = good();
   op.norm.shape[0] = 99;
-  expect_refused(op, "norm is [99]");
+  expect_refusal(op, "norm is [99]");
   op = good();
   op.x.shape[0] = op.c.shape[0] = 9;
-  expect_refused(op, "more than 8 rows of x");
+  expect_refusal(op, "more than 8 rows of x");
   op = good();
   op.c.type = ElementType::float16;
-  expect_refused(op, "C is float16");
+  expect_refusal(op, "C is float16");
   op = good();
   op.epsilon = {0};
-  expect_refused(op, "epsilon");
+  expect_refusal(op, "epsilon");
   op = good();
   op.gate_up.shape[0] = op.down.shape[1] = 0;
-  expect_refused(op, "INTERMEDIATE");
+  expect_refusal(op, "INTERMEDIATE");
 }
 
 }  // namespace

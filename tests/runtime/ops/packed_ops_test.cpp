@@ -15,6 +15,7 @@
 #include "runtime/ops/gather.hpp"
 #include "runtime/ops/matmul.hpp"
 #include "tests/runtime/formats/all_formats.hpp"
+#include "tests/runtime/ops/checks_test.hpp"
 #include "tests/runtime/ops/host_buffer.hpp"
 
 namespace pascaline::testing {
@@ -223,27 +224,11 @@ TEST_P(PackedOpsTest, NanStaysInItsRow) {
 INSTANTIATE_TEST_SUITE_P(Formats, PackedOpsTest, ::testing::ValuesIn(kPackedTypes),
                          [](const auto& tested) { return std::string(name_of(tested.param)); });
 
-// Operands in one piece of memory, which `check` does not look at.
-class PackedChecksTest : public ::testing::Test {
+class PackedChecksTest : public ChecksTest {
  protected:
-  [[nodiscard]] TensorView tensor(ElementType type, std::initializer_list<std::int64_t> shape) {
-    return {memory_, type, shape};
-  }
   [[nodiscard]] ops::QuantizedRows rows(std::int64_t m, std::int64_t columns, std::int64_t blocks) {
     return {tensor(ElementType::int8, {m, columns}), tensor(ElementType::float32, {blocks, m})};
   }
-  template <typename Op>
-  static std::string refusal(const Op& op) {
-    try {
-      return op.check() ? "taken" : "nothing to do";
-    } catch (const Error& error) {
-      return error.what();
-    }
-  }
-  static void expect_refused(const std::string& refusal, const char* message) {
-    EXPECT_NE(refusal.find(message), std::string::npos) << refusal;
-  }
-  alignas(64) std::byte memory_[64]{};
 };
 
 TEST_F(PackedChecksTest, Matmul) {
@@ -255,22 +240,22 @@ TEST_F(PackedChecksTest, Matmul) {
   EXPECT_EQ(refusal(good()), "taken");
   auto op = good();
   op.b.shape[1] = 256;
-  expect_refused(refusal(op), "B is [6,256]; it must be [N,K] = [6,100]");
+  expect_refusal(op, "B is [6,256]; it must be [N,K] = [6,100]");
   op = good();
   op.b.type = ElementType::int8;
-  expect_refused(refusal(op), "B is int8");
+  expect_refusal(op, "B is int8");
   op = good();
   op.b.row_stride = 256;
-  expect_refused(refusal(op), "rows of B are 256 elements apart");
+  expect_refusal(op, "rows of B are 256 elements apart");
   op = good();
   op.a.type = ElementType::q4_k;
-  expect_refused(refusal(op), "A is q4_k");
+  expect_refusal(op, "A is q4_k");
   op = good();
   op.c.type = ElementType::q8_0;
-  expect_refused(refusal(op), "C is q8_0");
+  expect_refusal(op, "C is q8_0");
   op = good();
   op.a.shape[1] = op.b.shape[1] = 0;
-  expect_refused(refusal(op), "K is 0");
+  expect_refusal(op, "K is 0");
   op = good();
   op.a.shape[0] = op.c.shape[0] = 9;
   EXPECT_EQ(refusal(op), "taken");
@@ -286,19 +271,19 @@ TEST_F(PackedChecksTest, Quantize) {
   EXPECT_EQ(refusal(good()), "taken");
   auto op = good();
   op.for_weight = ElementType::q4_k;
-  expect_refused(refusal(op), "y is [3,128]; it must be [M,columns] = [3,256]");
+  expect_refusal(op, "y is [3,128]; it must be [M,columns] = [3,256]");
   op = good();
   op.for_weight = ElementType::float16;
-  expect_refused(refusal(op), "no packed format");
+  expect_refusal(op, "no packed format");
   op = good();
   op.for_weight = ElementType::int8_row;
-  expect_refused(refusal(op), "scales is [4,3]; it must be [blocks,M] = [1,3]");
+  expect_refusal(op, "scales is [4,3]; it must be [blocks,M] = [1,3]");
   op = good();
   op.y.values.type = ElementType::uint8;
-  expect_refused(refusal(op), "y is uint8");
+  expect_refusal(op, "y is uint8");
   op = good();
   op.x.type = ElementType::bfloat16;
-  expect_refused(refusal(op), "x is bfloat16");
+  expect_refusal(op, "x is bfloat16");
   op = good();
   op.x.shape[0] = op.y.values.shape[0] = op.y.scales.shape[1] = 0;
   EXPECT_EQ(refusal(op), "nothing to do");
@@ -312,22 +297,22 @@ TEST_F(PackedChecksTest, QuantizedMatmul) {
   EXPECT_EQ(refusal(good()), "taken");
   auto op = good();
   op.b.type = ElementType::float16;
-  expect_refused(refusal(op), "B is float16");
+  expect_refusal(op, "B is float16");
   op = good();
   op.b.type = ElementType::q8_0;
-  expect_refused(refusal(op), "A is [3,256]; it must be [M,columns] = [3,128]");
+  expect_refusal(op, "A is [3,256]; it must be [M,columns] = [3,128]");
   op = good();
   op.a.scales.shape[0] = 4;
-  expect_refused(refusal(op), "scales is [4,3]");
+  expect_refusal(op, "scales is [4,3]");
   op = good();
   op.a.values.type = ElementType::float16;
-  expect_refused(refusal(op), "A is float16");
+  expect_refusal(op, "A is float16");
   op = good();
   op.c.shape[0] = 4;
-  expect_refused(refusal(op), "C is [4,6]");
+  expect_refusal(op, "C is [4,6]");
   op = good();
   op.epilogue = ops::Epilogue::bias;
-  expect_refused(refusal(op), "bias has 0 dimensions");
+  expect_refusal(op, "bias has 0 dimensions");
   op = good();
   EXPECT_EQ(op.problem().named().text(),
             "matvec_q M=3 N=6 K=256 EPILOGUE=0 NORM=0 EPSILON=1000 STORAGE=float16 INPUT=int8 WEIGHT=q6_k");
@@ -350,29 +335,29 @@ TEST_F(PackedChecksTest, NormedMatmul) {
             "matvec_q M=3 N=6 K=256 EPILOGUE=0 NORM=1 EPSILON=1000 STORAGE=float32 INPUT=float32 WEIGHT=q6_k");
   auto op = good();
   op.b.type = ElementType::int8_row;
-  expect_refused(refusal(op), "B's scales are by row");
+  expect_refusal(op, "B's scales are by row");
   op = good();
   op.norm.shape[0] = 255;
-  expect_refused(refusal(op), "norm is [255]; it must be [K] = [256]");
+  expect_refusal(op, "norm is [255]; it must be [K] = [256]");
   op = good();
   op.a.shape[0] = op.c.shape[0] = 9;
-  expect_refused(refusal(op), "more than 8 rows of A");
+  expect_refusal(op, "more than 8 rows of A");
   op = good();
   op.a.shape[1] = op.b.shape[1] = op.norm.shape[0] = 128;
-  expect_refused(refusal(op), "K is no multiple of the columns");
+  expect_refusal(op, "K is no multiple of the columns");
   op = good();
   op.epilogue = ops::Epilogue::swiglu_int8;
-  expect_refused(refusal(op), "N is no multiple of 64");
+  expect_refusal(op, "N is no multiple of 64");
   op = good();
   op.b.type = ElementType::float16;
   EXPECT_EQ(refusal(op), "taken");
   EXPECT_EQ(op.problem().named().text(),
             "matvec_normed M=3 N=6 K=256 EPILOGUE=0 EPSILON=1000 STORAGE=float32 WEIGHT=float16");
   op.epilogue = ops::Epilogue::swiglu_int8;
-  expect_refused(refusal(op), "the epilogue is none of ops::Epilogue");
+  expect_refusal(op, "the epilogue is none of ops::Epilogue");
   op.epilogue = ops::Epilogue::none;
   op.rounded = rows(3, 64, 2);
-  expect_refused(refusal(op), "rounded is given, but B is of floats");
+  expect_refusal(op, "rounded is given, but B is of floats");
   op = good();
   op.a.shape[0] = op.c.shape[0] = 0;
   EXPECT_EQ(refusal(op), "nothing to do");

@@ -29,7 +29,7 @@ inline TensorView placed(std::size_t place, std::initializer_list<std::int64_t> 
   return {place_memory + place * kPlaceBytes, type, shape};
 }
 
-/// Launches an operation, or computes it on the processor if there is no dispatcher.
+/// Launches an operation, or computes it on the processor without a dispatcher.
 using Call = std::function<void(Dispatcher*)>;
 
 /// One call that must be refused.

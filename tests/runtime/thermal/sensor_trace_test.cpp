@@ -3,18 +3,14 @@
 #include <gtest/gtest.h>
 
 #include "core/error.hpp"
+#include "tests/core/util/message_of.hpp"
 #include "tests/db/fixtures.hpp"
 
 namespace pascaline::testing {
 namespace {
 
 std::string error_of(const std::string& text) {
-  try {
-    std::ignore = SensorTrace::parse(text, "trace.json");
-  } catch (const SpaceError& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
+  return message_of<SpaceError>([&] { std::ignore = SensorTrace::parse(text, "trace.json"); });
 }
 
 TEST(SensorTrace, ValuesHoldUntilTheyChangeOrVanish) {

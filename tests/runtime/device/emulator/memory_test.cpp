@@ -1,24 +1,15 @@
 #include <algorithm>
-#include <functional>
 #include <thread>
 
 #include "core/util/available_memory.hpp"
 #include "runtime/device/emulator/emulated_memory.hpp"
 #include "support.hpp"
+#include "tests/core/util/message_of.hpp"
 
 namespace pascaline::testing {
 namespace {
 
 constexpr std::uint64_t kLimit = 1 << 20;
-
-std::string refusal_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
 
 std::vector<std::byte> bytes_in(DeviceSpan span) {
   const auto* data = static_cast<const std::byte*>(span.data);
@@ -57,7 +48,7 @@ TEST(EmulatedMemory, StreamsAndEventsAreTakenAndForeignOnesRefused) {
   }
   EXPECT_FALSE(memory.is_live(gone));
   EXPECT_TRUE(memory.is_live(StreamId{}));
-  EXPECT_NE(refusal_of([&] { memory.record(event, gone); }).find("cannot record an event on a stream"),
+  EXPECT_NE(message_of([&] { memory.record(event, gone); }).find("cannot record an event on a stream"),
             std::string::npos);
   EXPECT_THROW(memory.record(Event(), stream.id()), EmulatorError);
   EXPECT_THROW(memory.synchronize(StreamId{event.number()}), EmulatorError) << "an event is no stream";
@@ -113,7 +104,7 @@ TEST(EmulatedMemory, KeepsToItsLimit) {
   EXPECT_THROW((void)memory.allocate_pinned(~std::size_t{0}), EmulatorError);
   EmulatedMemory unlimited(state, ~std::uint64_t{0});
   EXPECT_THROW((void)unlimited.allocate_raw(~std::size_t{0}), EmulatorError);
-  const std::string beyond = refusal_of([&] { (void)unlimited.allocate_raw(available_memory_bytes() + (1U << 30)); });
+  const std::string beyond = message_of([&] { (void)unlimited.allocate_raw(available_memory_bytes() + (1U << 30)); });
   EXPECT_NE(beyond.find(" are available"), std::string::npos) << beyond << " (addresses alone could be had)";
   EXPECT_NO_THROW((void)unlimited.allocate_raw(10)) << "what was refused does not count";
 }
@@ -161,7 +152,7 @@ TEST(GrowingBuffer, KeepsAddressAndContentsAsItGrows) {
     EXPECT_TRUE(is_out_of_memory(error)) << error.what();
   }
   EXPECT_EQ(buffer.mapped_bytes(), before) << "it is as it was";
-  EXPECT_NE(refusal_of([&] { buffer.grow_to(buffer.reserved_bytes() + 1); }).find("are reserved"), std::string::npos);
+  EXPECT_NE(message_of([&] { buffer.grow_to(buffer.reserved_bytes() + 1); }).find("are reserved"), std::string::npos);
   GrowingBuffer moved = std::move(buffer);
   EXPECT_EQ(buffer.mapped_bytes(), 0U);  // NOLINT(bugprone-use-after-move): a moved-from buffer holds nothing
   EXPECT_EQ(moved.mapped_bytes(), before);
@@ -194,7 +185,7 @@ TEST(EmulatedMemory, AFailedKernelFailsWhatComesAfter) {
   const RawBuffer buffer = memory.allocate_raw(4096);
   EXPECT_THROW(run(*device, kernel, {{1, 1, 1}, {64, 1, 1}, 0}, buffer.data()), EmulatorError);
   EXPECT_THROW(memory.synchronize(StreamId{}), EmulatorError);
-  EXPECT_NE(refusal_of([&] { (void)memory.allocate_raw(1); }).find("needs a reset"), std::string::npos);
+  EXPECT_NE(message_of([&] { (void)memory.allocate_raw(1); }).find("needs a reset"), std::string::npos);
   device->reset();
   EXPECT_NO_THROW((void)memory.allocate_raw(1));
 }
@@ -215,7 +206,7 @@ TEST(EmulatedMemory, ARecordingThreadIsRefusedAndOthersGoOnButForTheDefaultStrea
       other_records = memory.recording();
       memory.record(event, stream.id());
       (void)memory.allocate_raw(1);
-      refused = refusal_of([&] { memory.record(event, {}); });
+      refused = message_of([&] { memory.record(event, {}); });
     }).join();
     EXPECT_FALSE(other_records);
     EXPECT_NE(refused.find("while launches are recorded"), std::string::npos) << refused;
