@@ -27,15 +27,9 @@ ModelConfig common_config() {
 }  // namespace
 
 GoldenModel golden_model_a() {
-  GoldenModel model{.name = "A",
-                    .config = common_config(),
-                    .text = {},
-                    .image = {},
-                    .without_deepstack = {},
-                    .with_plain_positions = {},
-                    .first_feature = {},
-                    .last_feature = {},
-                    .first_deepstack = {}};
+  GoldenModel model;
+  model.name = "A";
+  model.config = common_config();
   TextConfig& text = model.config.text;
   text.hidden = 64;
   text.layers = 2;
@@ -80,15 +74,9 @@ GoldenModel golden_model_a() {
 }
 
 GoldenModel golden_model_b() {
-  GoldenModel model{.name = "B",
-                    .config = common_config(),
-                    .text = {},
-                    .image = {},
-                    .without_deepstack = {},
-                    .with_plain_positions = {},
-                    .first_feature = {},
-                    .last_feature = {},
-                    .first_deepstack = {}};
+  GoldenModel model;
+  model.name = "B";
+  model.config = common_config();
   TextConfig& text = model.config.text;
   text.hidden = 256;
   text.layers = 3;
