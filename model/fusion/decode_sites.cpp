@@ -51,7 +51,8 @@ void normed_rotated_attention(LinearLayers& linear, const AttentionSite& site) {
 
 void project_token(LinearLayers& linear, const AttentionSite& site) {
   const TensorView qkv = reshaped(site.qkv, {site.qkv.shape[1], site.qkv.shape[2]});
-  linear.executor().run(ops::AttentionProjected{site, site.length, qkv, site.hidden, site.output, site.hidden});
+  linear.executor().run(
+      ops::AttentionProjected{site.token_heads(), site.length, qkv, site.hidden, site.output, site.hidden});
 }
 
 void projected_attention(LinearLayers& linear, const AttentionSite& site) {
@@ -65,7 +66,7 @@ void normed_projected_attention(LinearLayers& linear, const AttentionSite& site)
 }
 
 void whole_attention(LinearLayers& linear, const AttentionSite& site) {
-  linear.executor().run(ops::AttentionLayer{site, site.length, site.hidden, site.input_norm,
+  linear.executor().run(ops::AttentionLayer{site.token_heads(), site.length, site.hidden, site.input_norm,
                                             site.qkv_weight.all().front(), site.output, site.hidden});
 }
 

@@ -129,7 +129,9 @@ ops::Matmul output_of(const AttentionSite& site, const TensorView& attended) {
           .epilogue = ops::Epilogue::residual};
 }
 
-ops::QkNormRope rotation_of(const AttentionSite& site) { return {site, site.qkv, site.slots, site.q, parts_of(site)}; }
+ops::QkNormRope rotation_of(const AttentionSite& site) {
+  return {site.token_heads(), site.qkv, site.slots, site.q, parts_of(site)};
+}
 
 ops::AttentionPrefill prompt_attention_of(const AttentionSite& site) {
   const std::int64_t length = site.keys();
@@ -144,7 +146,8 @@ ops::AttentionPrefill prompt_attention_of(const AttentionSite& site) {
 }
 
 ops::AttentionDecodeQkv rotated_attention_of(const AttentionSite& site, const ops::QuantizedRows& to) {
-  return {site, site.length, reshaped(site.qkv, {site.qkv.shape[1], site.qkv.shape[2]}), to.values, to.scales};
+  return {site.token_heads(), site.length, reshaped(site.qkv, {site.qkv.shape[1], site.qkv.shape[2]}), to.values,
+          to.scales};
 }
 
 bool can_normalise_row(ElementType weight, std::int64_t columns) noexcept {

@@ -30,7 +30,7 @@ void AttentionLayer::compute() const {
   for (float& value : token) {
     value *= factor;
   }
-  AttentionProjected{static_cast<const TokenHeads&>(*this),
+  AttentionProjected{token_heads(),
                      length,
                      {token.data(), ElementType::float32, {rows / head_dim, head_dim}},
                      {residual.data(), ElementType::float32, {1, hidden}},

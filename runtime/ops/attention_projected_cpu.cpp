@@ -18,7 +18,7 @@ void AttentionProjected::compute() const {
   std::vector<float> sums(residual.size());
   cpu::widen_to(qkv, 0, qkv.shape[0] * head_dim, token.data());
   cpu::widen_to(x, 0, hidden, residual.data());
-  AttentionDecodeQkv{static_cast<const TokenHeads&>(*this),
+  AttentionDecodeQkv{token_heads(),
                      length,
                      {token.data(), ElementType::float32, {qkv.shape[0], head_dim}},
                      {attended.data(), ElementType::float32, {heads, head_dim}}}

@@ -44,7 +44,7 @@ void AttentionDecodeQkv::compute() const {
   cpu::widen_to(qkv, 0, qkv.shape[0] * head_dim, row.data());
   const TensorView token(row.data(), ElementType::float32, {1, qkv.shape[0], head_dim});
   const TensorView turned(query.data(), ElementType::float32, {1, heads, head_dim});
-  auto wide = static_cast<const TokenHeads&>(*this);
+  TokenHeads wide = token_heads();
   wide.k_cache = {keys.data(), ElementType::float32, {earlier + 1, kv_heads, head_dim}};
   wide.v_cache = {values.data(), ElementType::float32, {earlier + 1, kv_heads, head_dim}};
   wide.k_scales = wide.v_scales = {};

@@ -22,6 +22,9 @@ struct TokenHeads {
   std::int64_t section_h = 20;
   std::int64_t section_w = 20;
   NormEpsilon epsilon = {};  ///< of all norms
+
+  /// Returns these members alone, for another operation to begin with.
+  [[nodiscard]] const TokenHeads& token_heads() const noexcept { return *this; }
 };
 
 }  // namespace pascaline::ops
