@@ -196,6 +196,9 @@ int run(int argc, char** argv) {
   options.jobs = jobs;
   SweepEvents events;
   events.winner = [&](const std::string&, const SweepProblem& problem, const FinalsResult& result, int) {
+    if (talks) {
+      fmt::print("{:8.1f}  decided {}\n", simulation.clock().elapsed_s(), problem.problem.text());
+    }
     curve.decide(simulation.clock().elapsed_s(), problem.problem, result.trials[result.winner].config);
   };
   if (talks) {

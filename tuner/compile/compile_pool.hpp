@@ -11,9 +11,9 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "runtime/device/cubin_cache.hpp"
+#include "tuner/compile/builder.hpp"
 #include "tuner/ipc/frames.hpp"
 #include "tuner/ipc/worker_process.hpp"
-#include "tuner/services/builder.hpp"
 
 namespace pascaline {
 

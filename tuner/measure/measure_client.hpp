@@ -9,9 +9,9 @@
 
 #include "tuner/ipc/frames.hpp"
 #include "tuner/ipc/worker_process.hpp"
+#include "tuner/measure/lab.hpp"
 #include "tuner/measure/measure_jobs.hpp"
 #include "tuner/measure/worker_deadline.hpp"
-#include "tuner/services/lab.hpp"
 
 namespace pascaline {
 

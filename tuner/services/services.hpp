@@ -4,15 +4,15 @@
 #include <memory>
 #include <vector>
 
+#include "core/util/sweep_clock.hpp"
 #include "runtime/device/device.hpp"
+#include "tuner/compile/builder.hpp"
 #include "tuner/compile/compile_pool.hpp"
-#include "tuner/services/builder.hpp"
-#include "tuner/services/lab.hpp"
-#include "tuner/services/sweep_clock.hpp"
+#include "tuner/measure/lab.hpp"
 
 namespace pascaline {
 
-/// What a sweep works with: the real thing, or a simulation of it.
+/// Everything outside of a sweep that it works with, real or simulated.
 struct SweepServices {
   std::shared_ptr<SweepClock> clock;
   std::function<std::vector<DeviceInfo>()> devices;  ///< all that there are

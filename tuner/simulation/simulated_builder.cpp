@@ -57,7 +57,7 @@ Compiled SimulatedBuilder::result_of(const Worker& worker) const {
                     : !compiled.result.ok ? TrialStatus::compile_failed
                                           : TrialStatus::ok;
   Binary& binary = compiled.result.binary;
-  binary.kind = BinaryKind::host_object;  // nobody reads machine code out of it
+  binary.kind = BinaryKind::host_object;  // no machine code to read
   binary.target = request.architecture;
   binary.function = request.function;
   binary.compile_ms = 1000 * world_.compile_s(request);

@@ -4,8 +4,8 @@
 #include <memory>
 #include <vector>
 
+#include "tuner/compile/builder.hpp"
 #include "tuner/compile/compile_pool.hpp"
-#include "tuner/services/builder.hpp"
 #include "tuner/simulation/simulated_world.hpp"
 
 namespace pascaline {

@@ -3,7 +3,7 @@
 #include <functional>
 #include <map>
 
-#include "tuner/services/sweep_clock.hpp"
+#include "core/util/sweep_clock.hpp"
 
 namespace pascaline {
 

@@ -158,7 +158,7 @@ void SimulatedLab::begin_finals(SweepClock::TimePoint at) {
       }
     }
   }
-  result.out_of_time = result.rounds < kFewestFinalsRounds;
+  result.out_of_time = result.rounds < kMinFinalsRounds;
   if (!result.out_of_time) {
     decide_finals(result, options);
   }

@@ -6,8 +6,8 @@
 #include <random>
 #include <vector>
 
+#include "tuner/measure/lab.hpp"
 #include "tuner/measure/race.hpp"
-#include "tuner/services/lab.hpp"
 #include "tuner/simulation/simulated_world.hpp"
 
 namespace pascaline {

@@ -8,7 +8,7 @@
 
 namespace pascaline {
 
-/// What measuring a configuration would find.
+/// The result that measuring a configuration would have.
 struct SimulatedResult {
   TrialStatus status = TrialStatus::ok;
   std::string reason{};
@@ -16,8 +16,8 @@ struct SimulatedResult {
   double spread = 0.005;  ///< standard deviation of a launch's time, relative to it
 };
 
-/// What a simulated sweep works on: how long everything takes, and what it comes to. What is not overridden takes
-/// about as long as on a quick machine.
+/// The world of a simulated sweep: how long everything takes, and the results. Functions that are not overridden take
+/// as long as on a quick machine.
 class SimulatedWorld {
  public:
   /// A time that never comes.

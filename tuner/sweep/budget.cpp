@@ -1,20 +1,9 @@
 #include "tuner/sweep/budget.hpp"
 
 #include <algorithm>
-#include <limits>
 
 namespace pascaline {
 namespace {
-
-// Better than the best rates seen so far there may be; by how much is a guess that only orders problems.
-constexpr double kHeadroom = 1.1;
-// No launch of nothing takes longer: of longer kernels nothing is known of what launching takes.
-constexpr double kLongestLaunchUs = 8;
-// Trials without improvement count only as many of them come together.
-constexpr double kPriorTrials = 16;
-constexpr double kPriorImprovement = 0.3;
-// Untried problems go first: no other gain comes near.
-constexpr double kUntried = 1e12;
 
 constexpr double kLoadSeconds = 0.02;  // of a finalist, to the device
 // Of a model's site: each way to compute it, and finals.
@@ -26,42 +15,7 @@ constexpr double kFirstLookSeconds = 0.8;
 constexpr double kFirstLookMargin = 2;
 constexpr double kMaxFirstSitesShare = 0.3;
 
-double room_left(const SearchProgress& problem, const AttainedRates& rates) {
-  const double by_flops = rates.flops_per_us > 0 ? problem.flops / (kHeadroom * rates.flops_per_us) : 0;
-  const double by_bytes = rates.bytes_per_us > 0 ? problem.bytes / (kHeadroom * rates.bytes_per_us) : 0;
-  return std::clamp(1 - std::max({by_flops, by_bytes, rates.launch_us / kHeadroom}) / problem.best_us, 0.0, 1.0);
-}
-
 }  // namespace
-
-AttainedRates attained_rates(std::span<const SearchProgress> problems) {
-  AttainedRates rates;
-  double shortest_us = std::numeric_limits<double>::infinity();
-  for (const SearchProgress& problem : problems) {
-    if (problem.best_us > 0) {
-      rates.flops_per_us = std::max(rates.flops_per_us, problem.flops / problem.best_us);
-      rates.bytes_per_us = std::max(rates.bytes_per_us, problem.bytes / problem.best_us);
-      shortest_us = std::min(shortest_us, problem.best_us);
-    }
-  }
-  rates.launch_us = shortest_us <= kLongestLaunchUs ? shortest_us : 0;
-  return rates;
-}
-
-double expected_gain(const SearchProgress& problem, const AttainedRates& rates) {
-  if (problem.trials == 0) {
-    return kUntried * (1 + 1 / (1 + problem.flops + problem.bytes));
-  }
-  if (!(problem.best_us > 0)) {
-    return 0;  // nothing usable in a whole slice: what works goes first
-  }
-  const double last_doubling =
-      problem.best_at_half_us > 0 ? std::max(0.0, 1 - problem.best_us / problem.best_at_half_us) : kPriorImprovement;
-  const double trials = problem.trials;
-  const double next_doubling = (last_doubling * trials + kPriorImprovement * kPriorTrials) / (trials + kPriorTrials);
-  const double share = std::min(next_doubling, room_left(problem, rates));
-  return problem.count * problem.best_us * share / std::max(problem.spent_s, 1e-3);
-}
 
 double finals_seconds(const FinalsNeed& need, const FinalsFit& fit) {
   double once_s = need.baseline_s;

@@ -2,40 +2,12 @@
 
 #include <cstddef>
 #include <optional>
-#include <span>
 #include <vector>
 
 #include "db/store.hpp"
 #include "tuner/sweep/finals.hpp"
 
 namespace pascaline {
-
-/// Where the search for one problem stands.
-struct SearchProgress {
-  double count = 1;            ///< calls by the model
-  double flops = 0;            ///< of one call
-  double bytes = 0;            ///< one call must move at least
-  double best_us = 0;          ///< 0: nothing usable yet
-  double best_at_half_us = 0;  ///< when half of the trials were made; 0: nothing usable then
-  int trials = 0;
-  double spent_s = 0;  ///< of a device
-};
-
-/// What devices were seen to do: the highest rates any problem's best reached, and the time of the shortest of them, as
-/// far as it can be that of a launch alone.
-struct AttainedRates {
-  double flops_per_us = 0;
-  double bytes_per_us = 0;
-  double launch_us = 0;
-};
-[[nodiscard]] AttainedRates attained_rates(std::span<const SearchProgress> problems);
-
-/// Microseconds of the model's time that a second more on this problem is expected to save: calls x time x the room
-/// left (towards a tenth better than the best rates and launches attained anywhere), no more than what the last
-/// doubling of its trials brought, over the time that the next doubling takes. A problem without trials goes before all
-/// others, the one with the least work first: what it leaves of its share of the time helps the larger ones. The
-/// estimate treats a search as a record process: each doubling of trials improves the best by a like share.
-[[nodiscard]] double expected_gain(const SearchProgress& problem, const AttainedRates& rates);
 
 /// How much of the finals fits in a time.
 struct FinalsFit {

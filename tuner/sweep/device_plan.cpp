@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "core/error.hpp"
@@ -17,6 +18,18 @@ namespace {
 
 constexpr int kMaxRetries = 3;
 constexpr std::size_t kMaxWithoutLearning = 512;  // whose code is kept
+// Of what was not measured yet.
+constexpr double kBuildSeconds = 0.5;
+constexpr double kTrialOverheadSeconds = 0.03;
+constexpr double kSamplesExpected = 30;
+constexpr double kPreparationSeconds = 0.2;
+constexpr double kPreparationSecondsPerByte = 2e-9;
+constexpr double kEmulatedLaunchUs = 100;
+constexpr double kEmulatedFlopsPerUs = 100;
+constexpr double kEmulatedBytesPerUs = 100;
+// Defaults, of other kernels and of none, next to one of the same kernel.
+constexpr double kWeightOfOtherKernel = 0.1;
+constexpr double kWeightOfGuess = 0.2;
 constexpr int kLittleLeft = 2;  // rank of what a search expects little of: what comes before it needs no deepening
 
 CompilePoolOptions pool_options(const SweepOptions& options, const CompileTarget& target, const CompilerAxis& compilers,
@@ -405,30 +418,32 @@ void DevicePlan::fill_from(SweepTask& task, std::size_t most_open) {
   }
 }
 
-// With a time limit each problem's first look is short: what it begins with is compiled before the device turns to it.
-void DevicePlan::fill_with_defaults(const std::vector<Waiting>& waiting) {
+// With a time limit, what the next problems' looks begin with is compiled before the device turns to them, the default
+// first of all. Their searches do not begin with that.
+void DevicePlan::fill_with_first(const std::vector<Waiting>& waiting) {
   if (!has_time_limit(options_)) {
     return;
   }
-  std::size_t most = std::max<std::size_t>(1, builder_->workers() / 2);
-  for (const auto& [task, first] : waiting) {
-    if (most-- == 0 || !task->untried()) {
+  for (const Waiting& next : waiting) {
+    if (builder_->pending() >= 2 * builder_->workers() || !next.first) {
       return;
     }
-    fill_with_default(*task);
+    fill_with_first(*next.task);
   }
 }
 
-// So that the device need not wait when it turns to the problem; its search does not begin with that.
-void DevicePlan::fill_with_default(SweepTask& task) {
+void DevicePlan::fill_with_first(SweepTask& task) {
   if (task.reference.stage == TaskReference::Stage::wanted) {
     compile_reference(task);
   }
-  if (!task.search.default_waits()) {
-    return;
-  }
-  if (const std::optional<Config> config = propose(task)) {
-    compile({&task, Purpose::search, *config}, true);
+  begin_with_types_of_run(task);
+  while (task.search.first_waits() && task.search.open() < static_cast<std::size_t>(kTrialsOfAction) &&
+         builder_->pending() < 2 * builder_->workers()) {
+    const std::optional<Config> config = propose(task);
+    if (!config) {
+      return;
+    }
+    compile({&task, Purpose::search, *config}, false);
   }
 }
 
@@ -450,9 +465,9 @@ void DevicePlan::fill_pool(bool closing) {
            task->search.remaining() <= static_cast<int>(task->search.open());
   });
   const std::vector<Waiting> waiting = in_order();
-  fill_with_defaults(waiting);
+  fill_with_first(waiting);
   fill_for_sites();
-  for (const auto& [task, first] : waiting) {
+  for (const auto& [task, first, rate] : waiting) {
     const bool deepened_first = deepens_here() && !first && !nothing_to_deepen_;
     if (!all_proposed || builder_->pending() >= 2 * builder_->workers() || deepened_first) {
       return;
@@ -461,7 +476,7 @@ void DevicePlan::fill_pool(bool closing) {
   }
 }
 
-// Tasks that wait for a device, the most promising first.
+// Tasks that wait for a device: with a limit of time those first that are expected to save most in it.
 std::vector<DevicePlan::Waiting> DevicePlan::in_order(std::optional<double> left_s) const {
   std::vector<Waiting> waiting;
   for (const auto& task : tasks_) {
@@ -472,26 +487,89 @@ std::vector<DevicePlan::Waiting> DevicePlan::in_order(std::optional<double> left
   if (!has_time_limit(options_)) {
     return waiting;
   }
-  const std::vector<SearchProgress> all = progress();
+  const std::vector<Outlook> all = outlooks();
   const AttainedRates rates = attained_rates(all);
-  const auto rank = [&](const SweepTask* task) {
-    if (task->kernel.is_site) {
-      return std::pair(site_rank(*task, left_s), static_cast<double>(unready(*task)));
+  std::vector<std::pair<std::pair<int, double>, Waiting>> ranked;
+  for (Waiting& next : waiting) {
+    const SweepTask& task = *next.task;
+    std::pair<int, double> rank;
+    if (task.kernel.is_site) {
+      rank = {site_rank(task, left_s), static_cast<double>(unready(task))};
+    } else if (task.objective_put_off) {  // what the others' first looks left it without
+      rank = {0, std::numeric_limits<double>::infinity()};
+    } else {
+      next.rate = next_search(all[task.index], rates).rate();
+      rank = {kernel_rank(task, left_s), -next.rate};
     }
-    if (task->objective_put_off) {  // what the others' first looks left it without
-      return std::pair(0, std::numeric_limits<double>::infinity());
-    }
-    return std::pair(kernel_rank(*task, left_s), -expected_gain(all[task->index], rates));
-  };
-  std::vector<std::pair<std::pair<int, double>, SweepTask*>> ranked;
-  for (const auto& [task, first] : waiting) {
-    ranked.emplace_back(rank(task), task);
+    next.first = rank.first < kLittleLeft;
+    ranked.emplace_back(rank, next);
   }
   std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  for (std::size_t i = 0; i < ranked.size(); ++i) {
-    waiting[i] = {ranked[i].second, ranked[i].first.first < kLittleLeft};
-  }
+  std::ranges::transform(ranked, waiting.begin(), [](const auto& entry) { return entry.second; });
   return waiting;
+}
+
+double DevicePlan::expected_s(const SweepTask& task) const {
+  const std::vector<Outlook> all = outlooks();
+  return next_search(all[task.index], attained_rates(all)).seconds;
+}
+
+bool DevicePlan::prefers_another(const SweepTask& present, std::optional<double> left_s) const {
+  const std::vector<Waiting> waiting = in_order(left_s);
+  if (waiting.empty() || !waiting.front().first) {
+    return false;
+  }
+  const std::vector<Outlook> all = outlooks();
+  Outlook here = all[present.index];
+  here.preparation_s = 0;
+  return waiting.front().task->kernel.is_site || waiting.front().rate > next_search(here, attained_rates(all)).rate();
+}
+
+// The default before it was measured is taken to need what arithmetic and memory allow, times how much longer than that
+// the defaults took that were measured, of the same kernel or else of all.
+double DevicePlan::estimated_us(const SweepTask& task) const {
+  const std::optional<DeviceRates> rates = device_rates();
+  const auto bound_us = [&](const SweepTask& one) {
+    const BoundSpace& space = one.search.bound();
+    return rates
+               ? rates->launch_us +
+                     std::max(space.flops() / (1e3 * rates->peak_gflops()), space.bytes() / (1e3 * rates->memory_gbps))
+               : kEmulatedLaunchUs + std::max(space.flops() / kEmulatedFlopsPerUs, space.bytes() / kEmulatedBytesPerUs);
+  };
+  double log_factor = 0;
+  double weight = kWeightOfGuess;  // of no factor at all
+  for (const auto& other : tasks_) {
+    if (other->search.default_us() > 0 && !other->kernel.is_site) {
+      const double of_kernel = &other->kernel == &task.kernel ? 1 : kWeightOfOtherKernel;
+      log_factor += of_kernel * std::log(other->search.default_us() / bound_us(*other));
+      weight += of_kernel;
+    }
+  }
+  return bound_us(task) * std::exp(log_factor / weight);
+}
+
+std::vector<Outlook> DevicePlan::outlooks() const {
+  const double build_s = compiled_ > 0 ? compile_ms_ / 1000 / compiled_ : kBuildSeconds;
+  std::vector<Outlook> out;
+  for (const auto& task : tasks_) {
+    const ProblemSearch& search = task->search;
+    Outlook outlook{task->weight, search.bound().flops(), search.bound().bytes()};
+    outlook.trials = search.done();
+    outlook.time_us = search.usable() > 0 ? search.best_us() : search.done() > 0 ? 0 : estimated_us(*task);
+    if (search.best_at_half_us() > 0 && search.done() > 1) {
+      outlook.last_doubling = std::max(0.0, 1 - search.best_us() / search.best_at_half_us());
+    }
+    const double sampled_s = std::min(options_.measure.budget_ms / 1000, kSamplesExpected * 1e-6 * outlook.time_us);
+    outlook.trial_s = task->trial_s().value_or(kTrialOverheadSeconds + sampled_s);
+    outlook.build_s = build_s / static_cast<double>(builder_->workers());
+    outlook.preparation_s =
+        task->preparation_s.value_or(kPreparationSeconds + kPreparationSecondsPerByte * search.bound().bytes());
+    if (search.ready() == 0) {  // the device would wait for the compilers
+      outlook.preparation_s += build_s + outlook.build_s * static_cast<double>(builder_->pending());
+    }
+    out.push_back(outlook);
+  }
+  return out;
 }
 
 // What was put off comes behind what was not looked at, and last of all where it would be put off once more.
@@ -522,16 +600,6 @@ SweepTask* DevicePlan::next_task(std::optional<double> left_s) {
   return next;
 }
 
-std::vector<SearchProgress> DevicePlan::progress() const {
-  std::vector<SearchProgress> out;
-  for (const auto& task : tasks_) {
-    const ProblemSearch& search = task->search;
-    out.push_back({task->weight, search.bound().flops(), search.bound().bytes(), search.best_us(),
-                   search.best_at_half_us(), search.done(), task->spent_s});
-  }
-  return out;
-}
-
 // Where it cannot be compiled with the default, the closest valid configuration with which it can is as good.
 void DevicePlan::take_reference(SweepTask& task, const Config& config, Compiled compiled) {
   TaskReference& reference = task.reference;
@@ -559,6 +627,7 @@ std::vector<DevicePlan::Outcome> DevicePlan::take_compiled() {
     const Job job = std::move(found->second);
     jobs_.erase(found);
     compile_ms_ += compiled->result.binary.compile_ms;
+    compiled_ += compiled->result.binary.compile_ms > 0 ? 1 : 0;
     if (try_again(job, compiled->status)) {
       continue;
     }

@@ -15,6 +15,7 @@
 #include "runtime/device/compile.hpp"
 #include "runtime/device/device.hpp"
 #include "tuner/services/services.hpp"
+#include "tuner/sweep/agenda.hpp"
 #include "tuner/sweep/budget.hpp"
 #include "tuner/sweep/compiler_axis.hpp"
 #include "tuner/sweep/sweep_recorder.hpp"
@@ -69,7 +70,11 @@ class DevicePlan {
   void gather_finalists(SweepTask& task);
   /// Whether every task is over.
   [[nodiscard]] bool all_over() const;
-  [[nodiscard]] std::vector<SearchProgress> progress() const;
+  /// Seconds that the next trials of a task are expected to keep a device, with preparation and finals.
+  [[nodiscard]] double expected_s(const SweepTask& task) const;
+  /// True if another task that waits is expected to save more in the time than more trials of this one, which a device
+  /// has.
+  [[nodiscard]] bool prefers_another(const SweepTask& present, std::optional<double> left_s) const;
 
   [[nodiscard]] const DeviceInfo& info() const noexcept { return info_; }
   [[nodiscard]] const CompileTarget& target() const noexcept { return target_; }
@@ -110,6 +115,7 @@ class DevicePlan {
   struct Waiting {
     SweepTask* task = nullptr;
     bool first = false;  ///< before anything is deepened
+    double rate = 0;     ///< SearchAction::rate; of a kernel's problem
   };
 
   using Tasks = std::vector<std::unique_ptr<SweepTask>>;
@@ -136,8 +142,10 @@ class DevicePlan {
   void fill_from(SweepTask& task, std::size_t most_open);
   [[nodiscard]] bool try_again(const Job& job, TrialStatus status);
   void take_reference(SweepTask& task, const Config& config, Compiled compiled);
-  void fill_with_default(SweepTask& task);
-  void fill_with_defaults(const std::vector<Waiting>& waiting);
+  void fill_with_first(SweepTask& task);
+  void fill_with_first(const std::vector<Waiting>& waiting);
+  [[nodiscard]] std::vector<Outlook> outlooks() const;
+  [[nodiscard]] double estimated_us(const SweepTask& task) const;
   [[nodiscard]] int kernel_rank(const SweepTask& task, std::optional<double> left_s) const;
   [[nodiscard]] std::vector<Waiting> in_order(std::optional<double> left_s = std::nullopt) const;
 
@@ -195,6 +203,7 @@ class DevicePlan {
   double first_left_s_ = 0;          ///< of the time, when it was first told
   std::uint64_t next_id_ = 1;
   double compile_ms_ = 0;
+  int compiled_ = 0;
   StopCheck check_;                 ///< of searches for a configuration
   bool looking_ = false;            ///< at the last `fill_pool`
   bool nothing_to_deepen_ = false;  ///< at the last look

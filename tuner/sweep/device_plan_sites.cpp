@@ -126,7 +126,7 @@ void DevicePlan::fill_for_sites() {
         return;
       }
       if (launched->fresh()) {
-        fill_with_default(*tasks_[launched->index]);
+        fill_with_first(*tasks_[launched->index]);
       }
     }
   }

@@ -14,9 +14,10 @@ namespace {
 
 // One on the device and one in the worker's hands, so that the device does not wait for the database.
 constexpr std::size_t kTrialsAhead = 2;
-constexpr int kMinTrialsOfTurn = 8;
 constexpr double kShareOfPreheat = 0.2;  // of the time there is
 constexpr double kShareOfTrial = 0.1;
+constexpr double kPatienceWithExpected = 2;
+constexpr double kPreparationsOfTurn = 10;  // that its trials take at least as long as, if nothing else is better
 // Times its share of the time, for which a site of a model may be made ready and its kernels compiled before it makes
 // way for others.
 constexpr double kPatienceWithSites = 3;
@@ -119,7 +120,7 @@ void DeviceScheduler::pause(const std::string& reason) {
 
 // The turn's trials are over: finals follow, unless nothing was tried and others wait for their first look.
 void DeviceScheduler::end_search(bool search_over, bool closing, const std::optional<Slice>& slice) {
-  if (!search_over && !closing && !turn_.ran && turn_trials() < kMinTrialsOfTurn) {
+  if (!search_over && !closing && !turn_.ran && turn_trials() < kTrialsOfAction) {
     put_off();
     return;
   }
@@ -155,7 +156,8 @@ void DeviceScheduler::take_task() {
   }
   task_->session = session_;
   task_->objective_put_off = false;
-  turn_ = {clock_.now(), task_->search.done(), false, task_->search.little_left(), Preparation::none};
+  turn_ = {clock_.now(),     task_->search.done(), false, task_->search.little_left(), plan_.expected_s(*task_),
+           Preparation::none};
   if (recorder_.events().problem) {
     recorder_.events().problem(
         status_.device(), task_->search.wanted(),
@@ -255,6 +257,11 @@ void DeviceScheduler::leave_out(const std::string& reason) {
   task_ = nullptr;
 }
 
+// The expectation may be off by a factor.
+double DeviceScheduler::longest_turn_s(const Slice& slice) const {
+  return std::max(slice.longest_s, std::min(kPatienceWithExpected * turn_.expected_s, slice.left_s / 2));
+}
+
 bool DeviceScheduler::turn_over(const std::optional<Slice>& slice) const {
   if (slice && task_->search.little_left() && !turn_.had_little_left) {
     return true;
@@ -263,11 +270,13 @@ bool DeviceScheduler::turn_over(const std::optional<Slice>& slice) const {
     return false;
   }
   if (lacks_alternatives()) {  // until all were tried what there is of them is worth nothing
-    return slice->others_untried && !turn_.ran && turn_s() > kPatienceWithSites * slice->longest_s;
+    return slice->others_untried && !turn_.ran && turn_s() > kPatienceWithSites * longest_turn_s(*slice);
   }
   // Nothing gets many trials before all have had a few.
-  return (turn_trials() >= kMinTrialsOfTurn && (slice->others_untried || turn_s() > slice->wanted_s)) ||
-         ((turn_trials() > 0 || slice->others_untried) && turn_s() > slice->longest_s);
+  return (turn_trials() >= kTrialsOfAction &&
+          (turn_s() > std::max(slice->wanted_s, kPreparationsOfTurn * task_->preparation_s.value_or(0)) ||
+           plan_.prefers_another(*task_, left_s_))) ||
+         ((turn_trials() > 0 || slice->others_untried) && turn_s() > longest_turn_s(*slice));
 }
 
 double DeviceScheduler::trial_s() const { return task_->search.done() > 0 ? task_->spent_s / task_->search.done() : 0; }
@@ -318,7 +327,7 @@ void DeviceScheduler::feed_trials(const std::optional<Slice>& slice) {
   const double finals_s = left_s_ ? std::min(min_finals_s(), *left_s_ / 2) : 0;
   double leave_s = finals_s;
   if (slice && slice->others_untried && !task_->kernel.is_site) {  // theirs
-    leave_s = std::max(leave_s, slice->left_s - std::max(0.0, slice->longest_s - turn_s()));
+    leave_s = std::max(leave_s, slice->left_s - std::max(0.0, longest_turn_s(*slice) - turn_s()));
   }
   // Close to the end none waits behind another: what is sent is measured before the finals begin.
   const bool close = left_s_ && *left_s_ < finals_s + 4 * trial_s();
@@ -374,6 +383,7 @@ void DeviceScheduler::pump() {
                           [&](const FinalistFailed& failed) { on_finalist_failed(failed); },
                           [&](const ProblemPrepared& prepared) {
                             turn_.preparation = Preparation::ready;
+                            task_->preparation_s = turn_s();
                             task_->weak_checks = prepared.weak_checks;
                           },
                           [&](const ProblemRefused& refused) { leave_out(refused.reason); },

@@ -88,6 +88,7 @@ class DeviceScheduler {
     int done_at_start = 0;
     bool ran = false;              ///< one of its configurations, since
     bool had_little_left = false;  ///< when it began
+    double expected_s = 0;         ///< DevicePlan::expected_s when it began
     Preparation preparation = Preparation::none;
   };
   /// Finals that are being gathered or run.
@@ -107,6 +108,7 @@ class DeviceScheduler {
   [[nodiscard]] int turn_trials() const { return task_->search.done() - turn_.done_at_start; }
   [[nodiscard]] double turn_s() const { return clock_.seconds_since(turn_.start); }
   [[nodiscard]] bool turn_over(const std::optional<Slice>& slice) const;
+  [[nodiscard]] double longest_turn_s(const Slice& slice) const;
   [[nodiscard]] double trial_s() const;
   void put_off();
   void take_back();

@@ -34,7 +34,7 @@ FinalsNeed DeviceScheduler::finals_need() const {
   const FinalsOptions finals = finals_options();
   need.rounds = finals.rounds;
   need.fewest_wanted = finals.min_rounds;
-  need.fewest = std::min(kFewestFinalsRounds, finals.rounds);
+  need.fewest = std::min(kMinFinalsRounds, finals.rounds);
   need.launches = finals.launches;
   return need;
 }

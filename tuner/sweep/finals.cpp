@@ -124,7 +124,7 @@ class Finals {
         events_.round(result_.rounds);
       }
     }
-    if (cut_ && result_.rounds < std::min(kFewestFinalsRounds, options_.rounds)) {
+    if (cut_ && result_.rounds < std::min(kMinFinalsRounds, options_.rounds)) {
       return false;
     }
     summarize_trials();

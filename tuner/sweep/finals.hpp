@@ -63,7 +63,7 @@ struct FinalsResult {
 };
 
 /// Fewest rounds that finals decide by: with fewer no difference could be significant.
-inline constexpr int kFewestFinalsRounds = 2;
+inline constexpr int kMinFinalsRounds = 2;
 
 /// Re-times finalists interleaved until one is significantly the fastest, a tie is certain, or the next round would not
 /// be over in time (DeviceMonitor::set_end_s), decides (`decide_finals`), and then, if there is time, takes the energy

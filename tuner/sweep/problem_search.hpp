@@ -140,10 +140,8 @@ class ProblemSearch {
   [[nodiscard]] std::optional<double> time_us(const Config& config) const;
   /// Whether more trials are allowed.
   [[nodiscard]] bool may_try() const noexcept { return done_ + static_cast<int>(open_) < trials_; }
-  /// Whether its default is still to be proposed, for which the search need not begin.
-  [[nodiscard]] bool default_waits() const {
-    return !first_.empty() && first_.front() == default_config_ && !known_.contains(default_config_.text());
-  }
+  /// Whether there is something to propose for which the search need not begin.
+  [[nodiscard]] bool first_waits() const noexcept { return !first_.empty(); }
 
   /// Winners of earlier finals: finalists, too, next to the best, as long as they are usable.
   void keep_comparing(std::vector<Config> winners) { standing_ = std::move(winners); }

@@ -26,7 +26,8 @@ constexpr std::chrono::milliseconds kNoteEvery{1000};
 constexpr double kShortestSliceSeconds = 2;
 constexpr double kLongestSliceSeconds = 300;
 constexpr double kSlicesEach = 8;
-constexpr double kSearchShare = 0.65;  // of a first look, the rest is for its finals
+constexpr double kShareOfLook = 0.125;  // of the time that is left
+constexpr double kSearchShare = 0.65;   // of a look, the rest is for its finals
 // For a launch that is about to end, and what it told to be stored.
 constexpr std::chrono::milliseconds kOvertime{1000};
 
@@ -149,7 +150,7 @@ void SweepRun::work() {
     }
   }
   for (;;) {
-    closing_ = closing_ || closing();  // once begun it stays: a device that is done must not begin again
+    closing_ = closing() || (closing_ && !any_untried());  // a device that is done begins again only for these
     try {
       for (const auto& plan : plans_) {
         plan->fill_pool(closing_ || stop_ || deadline_.over() || all_paused());
@@ -248,23 +249,23 @@ void SweepRun::tell_what_nobody_tells() {
   }
 }
 
-// Time for nothing but finals of what is on the devices now; not as long as there are problems that nobody looked at,
-// whose finals have their part of the time already.
+// Time for nothing but finals of what is on the devices now.
 bool SweepRun::closing() const {
   const auto left_s = deadline_.left_s();
   if (!left_s) {
     return false;
-  }
-  for (const auto& plan : plans_) {
-    if (slices(*plan)->kernel.others_untried) {
-      return false;
-    }
   }
   double reserve_s = 0;
   for (const ScheduledDevice& scheduled : devices_) {
     reserve_s = std::max(reserve_s, scheduled.scheduler->reserve_s(limit_s_.value_or(*left_s)));
   }
   return *left_s <= reserve_s;
+}
+
+bool SweepRun::any_untried() const {
+  return std::ranges::any_of(plans_, [](const auto& plan) {
+    return std::ranges::any_of(plan->tasks(), [](const auto& task) { return !task->state.taken() && task->fresh(); });
+  });
 }
 
 bool SweepRun::done(bool closing) const {
@@ -279,7 +280,7 @@ bool SweepRun::done(bool closing) const {
              return scheduled.plan != plan.get() || scheduled.scheduler->ended();
            });
   });
-  return lost || (quiet && (stop_ || closing || nothing_left));
+  return lost || (quiet && (stop_ || nothing_left || (closing && (over_at_ || !any_untried()))));
 }
 
 void SweepRun::take_compiled() {
@@ -309,45 +310,30 @@ void SweepRun::wait() {
   clock_.wait_until(until, std::move(waits));
 }
 
-// With a time limit a problem keeps a device for a part of its even share, so that gains are compared often; and as
-// long as there are others that were not looked at, for no longer than leaves as much for each of them, and for the
-// sites of a model what is kept for these.
+// With a time limit a problem keeps a device as long as it is expected to gain more than others would, but no longer
+// than for a part of the time that is left, so that a guess does not cost too much. As long as there are sites of a
+// model that were not looked at, the time that is kept for these is not for others.
 std::optional<Slices> SweepRun::slices(const DevicePlan& plan) const {
   const auto left_s = deadline_.left_s();
   if (!left_s) {
     return std::nullopt;
   }
-  double devices = 0;
-  for (const ScheduledDevice& scheduled : devices_) {
-    devices += scheduled.plan == &plan && !scheduled.scheduler->ended() ? 1 : 0;
-  }
-  devices = std::max(1.0, devices);
-  double unfinished = 0;
-  double untried = 0;
-  double kernels_untried = 0;
+  bool others_untried = false;
   for (const auto& task : plan.tasks()) {
-    unfinished += task->over() ? 0 : 1;
-    const bool waits = !task->state.taken() && task->fresh();
-    untried += waits ? 1 : 0;
-    kernels_untried += waits && !task->kernel.is_site ? 1 : 0;
+    others_untried = others_untried || (!task->state.taken() && task->fresh());
   }
-  const double all_s = *left_s * devices;
-  const double problems = std::max(1.0, static_cast<double>(plan.problems()));
   const DevicePlan::KeptForSites kept = plan.kept_for_sites(*left_s);
   const auto slice_of = [&](double share_s) {
     Slice slice;
     slice.left_s = *left_s;
-    slice.others_untried = untried > 0;
-    slice.longest_s = untried > 0 ? kSearchShare * share_s : std::numeric_limits<double>::infinity();
-    slice.wanted_s = std::min(std::clamp(all_s / (problems * kSlicesEach), kShortestSliceSeconds, kLongestSliceSeconds),
-                              slice.longest_s);
-    const double finals_s = untried > 0 ? (1 - kSearchShare) * share_s : all_s / (2 * std::max(devices, unfinished));
-    slice.finals_s = std::min(*left_s, finals_s);
+    slice.others_untried = others_untried;
+    slice.longest_s = others_untried ? kSearchShare * share_s : std::numeric_limits<double>::infinity();
+    slice.wanted_s = std::clamp(share_s / kSlicesEach, kShortestSliceSeconds, kLongestSliceSeconds);
+    slice.finals_s = std::min(*left_s, (1 - kSearchShare) * share_s);
     return slice;
   };
-  const double even_s = all_s / (untried + devices);
-  const double of_kernel_s = std::max(0.0, all_s - kept.seconds) / (kernels_untried + devices);
-  return Slices{slice_of(std::min(even_s, of_kernel_s)), slice_of(std::max(even_s, kept.each_s))};
+  const double share_s = std::max(0.0, *left_s - kept.seconds) * kShareOfLook;
+  return Slices{slice_of(share_s), slice_of(std::max(share_s, kept.each_s))};
 }
 
 // At the pace so far: of the searches without pauses and finals, and of finals by those that there were, or by what

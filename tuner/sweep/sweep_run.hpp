@@ -57,6 +57,7 @@ class SweepRun {
   void tell_what_nobody_tells();
   [[nodiscard]] bool all_paused() const;
   [[nodiscard]] bool closing() const;
+  [[nodiscard]] bool any_untried() const;
   [[nodiscard]] std::vector<std::string> not_reached() const;
   [[nodiscard]] bool done(bool closing) const;
   void take_compiled();

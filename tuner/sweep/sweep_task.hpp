@@ -111,6 +111,7 @@ struct SweepTask {
   std::optional<KnownEnergies> energies{};   ///< that the last finals in this process to measure any did
   std::set<std::int64_t> later_decisions{};  ///< toolkits of another sweep's, whose winners these did not time
   double spent_s = 0;                        ///< of a device
+  std::optional<double> preparation_s{};     ///< of a device, when it last turned to it
   std::vector<const SweepTask*> launched{};  ///< of a site of a model: the plan's problems that it launches
   double first_look_s = 0;                   ///< of a site: its first turn in which anything ran, with its finals
   std::string launched_then;                 ///< of a site: the winners of these when a device last turned to it

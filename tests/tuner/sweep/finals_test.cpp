@@ -392,7 +392,7 @@ TEST_F(RunFinalsTest, FinalsEndInTimeAndDecideByTheRoundsThereWere) {
   EXPECT_LE(now_s_, *end_s_);
   EXPECT_FALSE(result->out_of_time);
   EXPECT_FALSE(result->gave_up);
-  EXPECT_GE(result->rounds, kFewestFinalsRounds);
+  EXPECT_GE(result->rounds, kMinFinalsRounds);
   EXPECT_LT(result->rounds, options_.min_rounds);
   EXPECT_EQ(result->winner, 0U) << "a clear difference shows in a few rounds";
   EXPECT_FALSE(result->trials[0].energy_mj) << "for which there was no time";

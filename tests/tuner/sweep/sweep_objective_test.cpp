@@ -161,7 +161,7 @@ TEST_F(SweepObjectiveTest, WhatItsShareWasTooShortForIsDecidedWithTheTimeThatIsL
   options_.budget_s = 16;
   options_.deepen = false;
   const SweepSummary summary = sweep({"1000", "2000"});
-  EXPECT_TRUE(was_noted("toy N=1000: no winner by energy yet"));
+  EXPECT_TRUE(was_noted("toy N=2000: no winner by energy yet"));
   EXPECT_EQ(winners(Objective::energy).size(), 2U);
   EXPECT_EQ(std::count_if(notes_.begin(), notes_.end(),
                           [](const std::string& note) { return note.find("no winner by") != std::string::npos; }),

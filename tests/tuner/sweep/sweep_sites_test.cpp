@@ -76,7 +76,7 @@ class SweepSitesTest : public SweepTest {
 TEST_F(SweepSitesTest, ComeAsSoonAsWhatTheyLaunchWasLookedAt) {
   make_plan();
   const std::vector<std::string> turns{look(100), look(99), look(98), look(97), look(96)};
-  const std::vector<std::string> wanted{"toy N=1000", "site_head", "toy N=2000", "toy N=3000", "site_decode_mlp"};
+  const std::vector<std::string> wanted{"toy N=3000", "toy N=2000", "site_decode_mlp", "toy N=1000", "site_head"};
   EXPECT_EQ(turns, wanted);
 }
 
@@ -127,17 +127,18 @@ TEST_F(SweepSitesTest, ComeWithTheTimeThatIsKeptForThem) {
 
 TEST_F(SweepSitesTest, AreComparedAgainAtTheEndIfTheirKernelsChanged) {
   make_plan();
-  EXPECT_EQ(look(100), "toy N=1000");
-  EXPECT_EQ(look(99), "site_head");
-  EXPECT_EQ(look(2), "site_decode_mlp") << "its time has come";
-  const auto toys = [](const auto& task) { return task->search.wanted().problem.text() == "toy N=1000"; };
+  EXPECT_EQ(look(100), "toy N=3000");
+  EXPECT_EQ(look(99), "toy N=2000");
+  EXPECT_EQ(look(98), "site_decode_mlp");
+  EXPECT_EQ(look(0.5), "site_head") << "its time has come";
+  const auto toys = [](const auto& task) { return task->search.wanted().problem.text() == "toy N=3000"; };
   SweepTask& changed = **std::ranges::find_if(plan_->tasks(), toys);
-  SweepTask& other = next(1.5);
-  EXPECT_FALSE(other.kernel.is_site) << "two problems had no look yet";
+  SweepTask& other = next(0.4);
+  EXPECT_FALSE(other.kernel.is_site) << "a problem had no look yet";
   other.state.release();
   changed.winner = toy_config(128);
-  EXPECT_EQ(look(1.5), "site_head");
-  EXPECT_FALSE(next(1).kernel.is_site) << "once is enough";
+  EXPECT_EQ(look(0.4), "site_decode_mlp");
+  EXPECT_FALSE(next(0.3).kernel.is_site) << "once is enough";
 }
 
 TEST_F(SweepSitesTest, AllAreComparedAgainAtTheEndWhenAllKernelsHadALook) {

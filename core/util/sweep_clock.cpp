@@ -1,4 +1,4 @@
-#include "tuner/services/sweep_clock.hpp"
+#include "core/util/sweep_clock.hpp"
 
 #include <algorithm>
 #include <cstdint>

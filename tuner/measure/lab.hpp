@@ -5,12 +5,12 @@
 #include <cstddef>
 #include <vector>
 
+#include "core/util/sweep_clock.hpp"
 #include "tuner/measure/measure_jobs.hpp"
-#include "tuner/services/sweep_clock.hpp"
 
 namespace pascaline {
 
-/// What a device's worker spent its time on, in milliseconds.
+/// The time of a device's worker by activity, in milliseconds.
 struct WorkerTimes {
   double opening_ms = 0;    ///< opening the device and warming it up
   double preparing_ms = 0;  ///< buffers, first inputs and references of problems
@@ -36,7 +36,7 @@ class Lab {
   /// Ends at once what is measured and all that was given but trials, which can all be taken back then.
   virtual void interrupt() = 0;
 
-  /// Appends what came of the jobs to `events`, without waiting. Throws Error if nothing can be measured for a fault
+  /// Appends the results of the jobs to `events`, without waiting. Throws Error if nothing can be measured for a fault
   /// of the environment.
   virtual void pump(std::vector<MeasureEvent>& events) = 0;
   /// Descriptors that are ready when `pump` has something to do.
@@ -44,15 +44,15 @@ class Lab {
   /// When `pump` is to be called even if none of them is ready.
   [[nodiscard]] virtual SweepClock::TimePoint wakes_at() const noexcept = 0;
 
-  /// Whether the device is being opened and made steady.
+  /// True while the device is being opened and made steady.
   [[nodiscard]] virtual bool starting() const noexcept = 0;
-  /// Whether the problem's inputs and references are being made.
+  /// True while the problem's inputs and references are being made.
   [[nodiscard]] virtual bool preparing() const noexcept = 0;
   [[nodiscard]] virtual std::size_t trials_left() const noexcept = 0;
   [[nodiscard]] virtual bool busy() const noexcept = 0;
-  /// Whether nothing more can be measured; MeasuringEnded told why.
+  /// True when nothing more can be measured; MeasuringEnded has the reason.
   [[nodiscard]] virtual bool ended() const noexcept = 0;
-  /// Whether a worker was lost and the next is not there yet.
+  /// True while a worker was lost and the next has not started.
   [[nodiscard]] virtual bool restarting() const noexcept = 0;
   [[nodiscard]] virtual const WorkerTimes& times() const noexcept = 0;
   /// Milliseconds of these that it waited for the card to be steady: preheating, settling, cooling.

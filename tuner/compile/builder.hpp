@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/trial.hpp"
+#include "core/util/sweep_clock.hpp"
 #include "runtime/device/compile.hpp"
-#include "tuner/services/sweep_clock.hpp"
 
 namespace pascaline {
 

@@ -1,0 +1,109 @@
+#include "tuner/sweep/agenda.hpp"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace pascaline::testing {
+namespace {
+
+constexpr AttainedRates kRates{1e6, 1e5, 0};
+
+// Far from the rates above, after as many trials as tell something.
+Outlook example_outlook() {
+  Outlook problem;
+  problem.calls = 10;
+  problem.flops = 1e7;
+  problem.bytes = 1e6;
+  problem.time_us = 100;
+  problem.last_doubling = 0.3;
+  problem.trials = 64;
+  problem.trial_s = 0.1;
+  return problem;
+}
+
+double rate(const Outlook& problem) { return next_search(problem, kRates).rate(); }
+
+TEST(AgendaTest, AttainedRatesAreTheHighestOfAnyBest) {
+  Outlook compute = example_outlook();
+  compute.flops = 1e9;
+  compute.bytes = 1e3;
+  Outlook memory = example_outlook();
+  memory.flops = 1e3;
+  memory.bytes = 1e8;
+  Outlook unusable = example_outlook();
+  unusable.time_us = 0;
+  unusable.flops = 1e30;
+  Outlook untried = example_outlook();
+  untried.trials = 0;
+  untried.flops = 1e30;
+  const AttainedRates rates = attained_rates(std::vector{compute, memory, unusable, untried});
+  EXPECT_DOUBLE_EQ(rates.flops_per_us, 1e7);
+  EXPECT_DOUBLE_EQ(rates.bytes_per_us, 1e6);
+  EXPECT_EQ(rates.launch_us, 0) << "100 us are more than launching takes";
+  EXPECT_EQ(attained_rates({}).flops_per_us, 0);
+  Outlook shortest = example_outlook();
+  shortest.time_us = 3.4;
+  EXPECT_DOUBLE_EQ(attained_rates(std::vector{example_outlook(), shortest}).launch_us, 3.4);
+}
+
+TEST(AgendaTest, OfUntriedProblemsTheOneWithTheLargestShareOfTheModelComesFirst) {
+  Outlook small;
+  small.time_us = 3;
+  small.trial_s = 0.03;
+  Outlook large = small;
+  large.time_us = 3000;
+  large.trial_s = 0.12;
+  EXPECT_GT(rate(large), 100 * rate(small));
+  Outlook often = small;
+  often.calls = 1000;
+  EXPECT_NEAR(rate(often), 1000 * rate(small), 1e-6 * rate(often));
+  Outlook tuned = example_outlook();
+  tuned.calls = 1e6;
+  EXPECT_GT(rate(tuned), rate(small)) << "a second look at what the model spends its time on";
+}
+
+TEST(AgendaTest, WhatTakesLongToPrepareOrBuildWaits) {
+  const Outlook problem = example_outlook();
+  Outlook large_inputs = problem;
+  large_inputs.preparation_s = 60;
+  EXPECT_LT(rate(large_inputs), 0.5 * rate(problem));
+  Outlook slow_build = problem;
+  slow_build.build_s = 1;
+  EXPECT_NEAR(rate(slow_build), rate(problem) / 10, 1e-6 * rate(problem));
+  Outlook built_beside = problem;
+  built_beside.build_s = 0.05;
+  EXPECT_DOUBLE_EQ(rate(built_beside), rate(problem)) << "compilers work while the device measures";
+}
+
+TEST(AgendaTest, StagnationMovesOn) {
+  const Outlook improving = example_outlook();
+  Outlook stagnant = improving;
+  stagnant.last_doubling = 0;
+  EXPECT_LT(rate(stagnant), 0.5 * rate(improving));
+  Outlook long_stagnant = stagnant;
+  long_stagnant.trials *= 10;
+  EXPECT_LT(rate(long_stagnant), 0.5 * rate(stagnant)) << "what is usual counts less with every trial";
+  EXPECT_GT(rate(long_stagnant), 0);
+}
+
+TEST(AgendaTest, AtTheRooflineLittleIsExpected) {
+  Outlook memory_bound = example_outlook();
+  memory_bound.bytes = 1e7;  // 100 us at the attained rate
+  EXPECT_LE(next_search(memory_bound, kRates).saved_us, memory_bound.calls * memory_bound.time_us * 0.1);
+  Outlook beyond = memory_bound;
+  beyond.bytes = 2e7;
+  EXPECT_EQ(rate(beyond), 0) << "never negative";
+  EXPECT_LT(next_search(example_outlook(), {1e6, 1e5, 105}).saved_us, next_search(example_outlook(), kRates).saved_us)
+      << "a launch takes its time";
+}
+
+TEST(AgendaTest, NothingUsableWaitsAndNothingKnownOfRatesIsNoLimit) {
+  Outlook hopeless = example_outlook();
+  hopeless.time_us = 0;
+  EXPECT_EQ(rate(hopeless), 0);
+  EXPECT_GT(next_search(example_outlook(), {}).rate(), 0);
+}
+
+}  // namespace
+}  // namespace pascaline::testing

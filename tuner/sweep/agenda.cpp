@@ -1,0 +1,63 @@
+#include "tuner/sweep/agenda.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace pascaline {
+namespace {
+
+// Better than the best rates seen so far there may be; by how much is a guess that only orders problems.
+constexpr double kHeadroom = 1.1;
+// No launch of nothing takes longer: of longer kernels nothing is known of what launching takes.
+constexpr double kLongestLaunchUs = 8;
+// The usual improvement by a doubling of trials counts as much as that many trials. The first trials double a search's
+// knowledge less often than their number says: a default and a portfolio are more than one trial.
+constexpr double kUsualImprovement = 0.2;
+constexpr double kUsualTrials = 16;
+constexpr double kTrialsBefore = 4;
+constexpr int kMaxTrialsOfAction = 128;
+// Finals end a look; they compare a few finalists often.
+constexpr double kFinalsOfAction = 0.5;
+
+double room_left(const Outlook& problem, const AttainedRates& rates) {
+  const double by_flops = rates.flops_per_us > 0 ? problem.flops / rates.flops_per_us : 0;
+  const double by_bytes = rates.bytes_per_us > 0 ? problem.bytes / rates.bytes_per_us : 0;
+  const double least_us = std::max({by_flops, by_bytes, rates.launch_us}) / kHeadroom;
+  return std::clamp(1 - least_us / problem.time_us, 0.0, 1.0);
+}
+
+}  // namespace
+
+AttainedRates attained_rates(std::span<const Outlook> problems) {
+  AttainedRates rates;
+  double shortest_us = std::numeric_limits<double>::infinity();
+  for (const Outlook& problem : problems) {
+    if (problem.trials > 0 && problem.time_us > 0) {
+      rates.flops_per_us = std::max(rates.flops_per_us, problem.flops / problem.time_us);
+      rates.bytes_per_us = std::max(rates.bytes_per_us, problem.bytes / problem.time_us);
+      shortest_us = std::min(shortest_us, problem.time_us);
+    }
+  }
+  rates.launch_us = shortest_us <= kLongestLaunchUs ? shortest_us : 0;
+  return rates;
+}
+
+SearchAction next_search(const Outlook& problem, const AttainedRates& rates) {
+  SearchAction action;
+  action.trials = std::clamp(problem.trials / 2, kTrialsOfAction, kMaxTrialsOfAction);
+  const double trials_s = action.trials * std::max(problem.trial_s, problem.build_s);
+  action.seconds = std::max(1e-3, problem.preparation_s + (1 + kFinalsOfAction) * trials_s);
+  if (!(problem.time_us > 0)) {
+    return action;
+  }
+  const double known = problem.last_doubling ? problem.trials : 0;
+  const double improvement =
+      (problem.last_doubling.value_or(0) * known + kUsualImprovement * kUsualTrials) / (known + kUsualTrials);
+  const double doublings = std::log2(1 + action.trials / (problem.trials + kTrialsBefore));
+  const double share = 1 - std::pow(1 - std::min(improvement, 0.99), doublings);
+  action.saved_us = problem.calls * problem.time_us * std::min(share, room_left(problem, rates));
+  return action;
+}
+
+}  // namespace pascaline

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <optional>
+#include <span>
+
+namespace pascaline {
+
+/// The state of a problem, from which follows what more trials of it are expected to be worth.
+struct Outlook {
+  double calls = 1;  ///< by the model
+  double flops = 0;  ///< of a call
+  double bytes = 0;  ///< that a call must move at least
+  /// Microseconds of a call: the best so far, before the first trial the default's as estimated; 0: nothing is usable.
+  double time_us = 0;
+  /// By what share of the time the last doubling of its trials made the best faster; nothing before there was one.
+  std::optional<double> last_doubling{};
+  int trials = 0;
+  double trial_s = 0;        ///< of the device for the next trial
+  double build_s = 0;        ///< of all compile workers together for the next trial
+  double preparation_s = 0;  ///< of the device before the first trial of a turn
+};
+
+/// The highest rates that any problem's best reached on a device, and the time of the shortest of them, as
+/// far as it can be that of a launch alone.
+struct AttainedRates {
+  double flops_per_us = 0;
+  double bytes_per_us = 0;
+  double launch_us = 0;
+};
+/// Only problems with trials count.
+[[nodiscard]] AttainedRates attained_rates(std::span<const Outlook> problems);
+
+/// The next trials of a problem, with their expected cost and saving.
+struct SearchAction {
+  int trials = 0;
+  double seconds = 0;   ///< of the device, with the preparation and finals
+  double saved_us = 0;  ///< of the model's time
+  /// Microseconds of the model's time that a second is expected to save.
+  [[nodiscard]] double rate() const noexcept { return saved_us / seconds; }
+};
+
+/// Trials of a look at a problem that has few.
+inline constexpr int kTrialsOfAction = 8;
+
+/// A search is treated as a record process: each doubling of its trials makes the best faster by about the same share,
+/// by the share of the last doubling and, as long as there are few trials, by what is usual. No more is expected than
+/// the room that is left towards a tenth better than the best rates and launches attained anywhere.
+[[nodiscard]] SearchAction next_search(const Outlook& problem, const AttainedRates& rates);
+
+}  // namespace pascaline
