@@ -555,7 +555,7 @@ std::vector<Outlook> DevicePlan::outlooks() const {
     const ProblemSearch& search = task->search;
     Outlook outlook{task->weight, search.bound().flops(), search.bound().bytes()};
     outlook.trials = search.done();
-    outlook.time_us = search.usable() > 0 ? search.best_us() : search.done() > 0 ? 0 : estimated_us(*task);
+    outlook.time_us = search.usable() > 0 ? search.best_us() : task->measured > 0 ? 0 : estimated_us(*task);
     if (search.best_at_half_us() > 0 && search.done() > 1) {
       outlook.last_doubling = std::max(0.0, 1 - search.best_us() / search.best_at_half_us());
     }

@@ -19,12 +19,4 @@ SimulatedResult SimulatedSweepTest::measure(const Problem& problem, const Config
   return {.time_us = 10.0 + static_cast<double>(problem.dimension("N")) / static_cast<double>(config.integer("BLOCK"))};
 }
 
-SweepSummary SimulatedSweepTest::simulate(const std::vector<std::string>& sizes) {
-  std::vector<SweepProblem> problems;
-  for (const std::string& n : sizes) {
-    problems.push_back({space_.problem({{"N", n}}), 1, ""});
-  }
-  return run_sweep({space_}, problems, options_, events_, stop_, simulation_.services());
-}
-
 }  // namespace pascaline::testing

@@ -1,8 +1,6 @@
 #pragma once
 
-#include <chrono>
 #include <string>
-#include <vector>
 
 #include "tests/tuner/sweep/sweep_fixture.hpp"
 #include "tuner/simulation/simulation.hpp"
@@ -15,10 +13,10 @@ class SimulatedSweepTest : public SweepTest, protected SimulatedWorld {
  protected:
   Simulation simulation_{*this, {list_devices().back()}};
 
+  SimulatedSweepTest() { services_ = simulation_.services(); }
   [[nodiscard]] std::string compile_failure(const CompileRequest& request) const override;
   [[nodiscard]] double verify_s(const Problem& problem, const Config& config) const override;
   [[nodiscard]] SimulatedResult measure(const Problem& problem, const Config& config) const override;
-  [[nodiscard]] SweepSummary simulate(const std::vector<std::string>& sizes = {"1000"});
 };
 
 }  // namespace pascaline::testing

@@ -6,7 +6,7 @@ namespace pascaline::testing {
 namespace {
 
 TEST_F(SimulatedSweepTest, DoesWhatASweepDoes) {
-  const SweepSummary summary = simulate({"1000", "2000"});
+  const SweepSummary summary = sweep({"1000", "2000"});
   EXPECT_EQ(summary.trials, 18);
   EXPECT_EQ(summary.ok, 6);
   EXPECT_EQ(summary.problems_done, 2);
@@ -19,28 +19,28 @@ TEST_F(SimulatedSweepTest, DoesWhatASweepDoes) {
 }
 
 TEST_F(SimulatedSweepTest, TheSameAgainIsTheSame) {
-  const double first_s = simulate().wall_s;
+  const double first_s = sweep().wall_s;
   std::filesystem::remove(database_);
-  EXPECT_NEAR(simulate().wall_s, first_s, 1e-6);
+  EXPECT_NEAR(sweep().wall_s, first_s, 1e-6);
 }
 
 TEST_F(SimulatedSweepTest, AnInterruptEndsItAfterTheTrialOnTheDevice) {
   simulation_.clock().at(2, [this] { stop_ = true; });
-  const SweepSummary summary = simulate();
+  const SweepSummary summary = sweep();
   EXPECT_TRUE(summary.interrupted);
   EXPECT_NEAR(summary.wall_s, 2, 0.6);
   EXPECT_GT(summary.trials, 0);
   EXPECT_LT(summary.trials, 9);
   stop_ = false;
   options_.resume_run = summary.run;
-  EXPECT_EQ(simulate().trials, 9);
+  EXPECT_EQ(sweep().trials, 9);
   EXPECT_EQ(tried().size(), 9U);
   expect_sound();
 }
 
 TEST_F(SimulatedSweepTest, ADeviceThatIsLostEndsItWithAReason) {
-  simulation_.clock().at(2, [this] { simulation_.labs().front()->lose_device(); });
-  const SweepSummary summary = simulate();
+  simulation_.clock().at(2, [this] { simulation_.labs().back()->lose_device(); });
+  const SweepSummary summary = sweep();
   EXPECT_LT(summary.trials, 9);
   EXPECT_EQ(summary.end_reason, "emulator: the device was lost");
   expect_sound();
@@ -49,7 +49,7 @@ TEST_F(SimulatedSweepTest, ADeviceThatIsLostEndsItWithAReason) {
 TEST_F(SimulatedSweepTest, ABudgetIsKept) {
   options_.trials = kUnlimitedTrials;
   options_.budget_s = 600;
-  const SweepSummary summary = simulate({"1000", "2000", "4000"});
+  const SweepSummary summary = sweep({"1000", "2000", "4000"});
   EXPECT_LE(summary.wall_s, 601);
   EXPECT_EQ(summary.problems_done, 3);
   EXPECT_FALSE(summary.interrupted);

@@ -50,7 +50,7 @@ TEST_F(PoliteSweepTest, WaitsWhileOnBatteryAndThenDoesAll) {
       on_mains(true);
     }
   };
-  const SweepSummary summary = simulate();
+  const SweepSummary summary = sweep();
   EXPECT_GT(paused_views, 1);
   EXPECT_TRUE(noted("emulator: paused: the machine is on battery"));
   EXPECT_TRUE(noted("emulator: resumed"));
@@ -84,7 +84,7 @@ TEST_F(PoliteSweepTest, APauseInTheMiddleLosesNoTrial) {
       on_mains(true);
     }
   };
-  const SweepSummary summary = simulate({"1000", "2000"});
+  const SweepSummary summary = sweep({"1000", "2000"});
   EXPECT_GE(at_pause, 2);
   EXPECT_LT(at_pause, 18);
   EXPECT_EQ(summary.trials, 18);
@@ -96,14 +96,14 @@ TEST_F(PoliteSweepTest, APauseInTheMiddleLosesNoTrial) {
 TEST_F(PoliteSweepTest, ASweepThatIsPausedCanBeStoppedAndEndsWithItsTime) {
   on_mains(false);
   events_.view = [this](const SweepView& view) { stop_ = view.devices[0].stage == "paused"; };
-  const SweepSummary stopped = simulate();
+  const SweepSummary stopped = sweep();
   EXPECT_TRUE(stopped.interrupted);
   EXPECT_EQ(stopped.trials, 0);
   stop_ = false;
   events_.view = {};
   options_.resume_run = stopped.run;
   options_.budget_s = 2;
-  const SweepSummary over = simulate();
+  const SweepSummary over = sweep();
   EXPECT_EQ(over.trials, 0);
   EXPECT_FALSE(over.interrupted) << "its time was up";
   EXPECT_NEAR(over.wall_s, 2, 0.2);
@@ -113,7 +113,7 @@ TEST_F(PoliteSweepTest, ASweepThatIsPausedCanBeStoppedAndEndsWithItsTime) {
 TEST_F(PoliteSweepTest, WithoutItNobodyLooks) {
   options_.polite.enabled = false;
   on_mains(false);
-  const SweepSummary summary = simulate();
+  const SweepSummary summary = sweep();
   EXPECT_EQ(summary.trials, 9);
   EXPECT_EQ(summary.paused_s, 0);
   EXPECT_FALSE(Store(database_, OpenMode::read_only).plan(summary.run).value().polite);

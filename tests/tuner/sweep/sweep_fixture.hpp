@@ -23,6 +23,7 @@ class SweepTest : public ::testing::Test {
   SweepOptions options_;
   SweepEvents events_;
   std::atomic<bool> stop_{false};
+  SweepServices services_ = real_services();
 
   Space make_space(const std::vector<Fault>& faults) const {
     write_toys(folder_.path(), {toy_json(faults)});
@@ -44,7 +45,7 @@ class SweepTest : public ::testing::Test {
     for (const std::string& n : sizes) {
       problems.push_back({space_.problem({{"N", n}}), 1, ""});
     }
-    return run_sweep({space_}, problems, options_, events_, stop_);
+    return run_sweep({space_}, problems, options_, events_, stop_, services_);
   }
   [[nodiscard]] std::vector<StoredTrial> stored(TrialStage stage) const {
     std::vector<StoredTrial> trials = Store(database_, OpenMode::read_only).trials({});

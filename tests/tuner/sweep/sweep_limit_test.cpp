@@ -34,33 +34,6 @@ class SweepLimitTest : public SweepTest {
   }
 };
 
-TEST_F(SweepLimitTest, FinalsAreOverInTime) {
-  space_ = make_space({kRight});
-  options_.budget_s = 6;
-  options_.finals.rounds = options_.finals.min_rounds = 1'000'000;  // minutes
-  options_.finals.p_value = 1e-12;
-  const SweepSummary summary = sweep({"100000"});
-  EXPECT_LT(summary.wall_s, 6 + kBusyMachineSeconds);
-  EXPECT_EQ(summary.problems_done, 1);
-  ASSERT_EQ(winners().size(), 1U);
-  EXPECT_EQ(last_state(), "finished");
-  expect_sound();
-}
-
-TEST_F(SweepLimitTest, FinalsForWhichThereIsNoTimeAreReplacedByTheSearchsTrials) {
-  space_ = make_space({kRight});
-  options_.budget_s = 5;
-  options_.finals.launches = 10'000'000;
-  const SweepSummary summary = sweep({"100000"});
-  EXPECT_LT(summary.wall_s, 5 + kBusyMachineSeconds);
-  EXPECT_TRUE(stored(TrialStage::finals).empty());
-  ASSERT_EQ(winners().size(), 1U);
-  EXPECT_EQ(winners()[0].trial.stage, TrialStage::search);
-  ASSERT_TRUE(winners()[0].baseline);
-  EXPECT_GE(winners()[0].confidence, 0.5);
-  EXPECT_LE(winners()[0].confidence, 0.95);
-}
-
 TEST_F(SweepLimitTest, AReferenceThatTakesTooLongIsCutOffAndCostsNobodyATrial) {
   endless_reference();
   options_.budget_s = 4;
@@ -108,41 +81,6 @@ TEST_F(SweepLimitTest, ALaunchThatDoesNotEndIsCutOffAndNotHeldAgainstItsConfigur
   EXPECT_EQ(summary.not_reached, std::vector<std::string>{"toy N=1000"});
   EXPECT_TRUE(winners().empty());
   expect_sound();
-}
-
-// Even shares: whatever the first problems would gain, the last one gets its look.
-TEST_F(SweepLimitTest, EveryProblemGetsItsDefaultBeforeAnyGetsAnotherTurn) {
-  nlohmann::json json = toy_json({kRight});
-  std::vector<int> blocks;
-  for (int block = 32; block <= 1024; block += 32) {
-    blocks.push_back(block);
-  }
-  json["parameters"][0]["values"] = blocks;
-  write_toys(folder_.path(), {json});
-  space_ = Space::load(folder_ / "toy.json");
-  options_.budget_s = 20;
-  options_.measure.min_samples = options_.measure.max_samples = 1'000'000;
-  options_.measure.budget_ms = 200;
-  options_.measure.race_error = 0;
-  options_.finals.rounds = options_.finals.min_rounds = 1'000'000;
-  options_.finals.p_value = 1e-12;
-  const std::vector<std::string> sizes{"100000", "100001", "100002", "100003", "100004", "100005"};
-  const SweepSummary summary = sweep(sizes);
-  EXPECT_TRUE(summary.not_reached.empty()) << summary.not_reached.size();
-  std::map<std::string, int> trials;
-  std::vector<std::string> turns;
-  for (const StoredTrial& stored : stored(TrialStage::search)) {
-    const std::string problem = stored.trial.problem.text();
-    if (trials[problem]++ == 0) {
-      EXPECT_TRUE(stored.trial.is_default) << problem;
-    }
-    if (turns.empty() || turns.back() != problem) {
-      turns.push_back(problem);
-    }
-  }
-  ASSERT_GE(turns.size(), sizes.size());
-  EXPECT_EQ(std::set<std::string>(turns.begin(), turns.begin() + 6).size(), sizes.size());
-  EXPECT_LT(summary.wall_s, 20 + kBusyMachineSeconds);
 }
 
 TEST_F(SweepLimitTest, ADefaultThatFailsIsReplacedByTheNearestThatIsUsable) {
