@@ -1,6 +1,6 @@
-// Simulates sweeps of a workload on a card that need not be here, and shows how soon they make the model faster: what
-// a configuration takes is estimated by the static model and perturbed, compilers and device are simulated on a virtual
-// clock, and the rest is the sweep itself.
+// Simulates a sweep of a workload on a card that this machine may not have, and shows how soon the model gets faster.
+// The static model estimates each configuration's time; a random factor perturbs it. Compilers and device run on a
+// virtual clock; the sweep's code is the real one.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -57,7 +57,7 @@ DeviceInfo device_info(const Card& card) {
   return info;
 }
 
-/// A card whose times are those of the static model, each off by a factor that depends on the configuration alone.
+/// A card whose times are the static model's estimates, each times a random factor fixed by the configuration.
 class EstimatedWorld final : public SimulatedWorld {
  public:
   EstimatedWorld(const SweepWork& work, const Card& card, double off) : card_(card), off_(off) {
@@ -109,7 +109,7 @@ class EstimatedWorld final : public SimulatedWorld {
   std::map<std::string, std::pair<const BoundSpace*, StaticModel>> models_;
 };
 
-/// The model's time, as its winners are decided.
+/// The model's speedup over time, updated at each winner.
 class Curve {
  public:
   Curve(const SweepWork& work, const EstimatedWorld& world) : world_(world) {
@@ -167,11 +167,10 @@ int run(int argc, char** argv) {
   app.add_option("--workload", wanted.workload, "A file of search_spaces/workloads")->required();
   app.add_option("--card", card_name, "mx330, gtx1060 or p40")->capture_default_str();
   app.add_option("--budget", budget_s, "Seconds of the simulated sweep")->capture_default_str();
-  app.add_option("--off", off, "Standard deviation of estimates from the truth, in natural logarithms")
-      ->capture_default_str();
+  app.add_option("--off", off, "Standard deviation of ln(simulated time / estimated time)")->capture_default_str();
   app.add_option("--jobs", jobs, "Compile workers")->capture_default_str();
   app.add_option("--searcher", searcher, "Name of a searcher")->capture_default_str();
-  app.add_flag("--notes", talks, "Show what the sweep says");
+  app.add_flag("--notes", talks, "Print the notes of the sweep");
   CLI11_PARSE(app, argc, argv);
 
   const Card& card = cards().at(card_name);
@@ -208,8 +207,8 @@ int run(int argc, char** argv) {
   const SweepSummary summary = run_sweep(work.spaces, work.problems, options, events, stop, simulation.services());
   std::filesystem::remove_all(folder);
 
-  fmt::print("{}, {} compile workers, {}: {} trials, {} of {} problems decided\n", card.name, jobs,
-             duration_text(budget_s), summary.trials, curve.decided(), curve.problems());
+  fmt::print("{}, {} compile workers, {}: {} trials, {} of {} problems have a winner\n    time  model speedup\n",
+             card.name, jobs, duration_text(budget_s), summary.trials, curve.decided(), curve.problems());
   for (const double part : {0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0}) {
     fmt::print("{:>8.0f} s  {:.3f}\n", part * budget_s, curve.speedup_at(part * budget_s));
   }

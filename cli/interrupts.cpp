@@ -29,8 +29,9 @@ std::int64_t interrupt_clock_ms() {
   return std::int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
 }
 
-// No handler can end other processes and remove folders while its own threads go on, so the program takes the place of
-// this one: its threads, files and locks are gone then, its children are not. `by_signal`: 0, or what it ends by.
+// A signal handler cannot safely kill processes and remove folders while other threads run. So the process replaces
+// itself by `pascaline end-interrupted`: its threads, open files and locks end, its children remain. `by_signal`: the
+// signal that ends the process; 0: it exits with kInterrupted.
 void end_at_once(int signal, int by_signal) {
   std::array<char, 4> number{};
   number[0] = static_cast<char>('0' + by_signal / 10);
@@ -49,7 +50,7 @@ void end_at_once(int signal, int by_signal) {
   std::raise(signal);
 }
 
-// A second one that follows at once is the same: a terminal and a parent may both send it to a group of processes.
+// A second signal within kApartMs counts as the same interrupt: a terminal and a parent may both signal the group.
 void on_interrupt(int signal) {
   constexpr std::int64_t kApartMs = 200;
   const std::int64_t now = interrupt_clock_ms();
@@ -63,8 +64,9 @@ void on_interrupt(int signal) {
   }
 }
 
-// Ends what the program that this one was has started, removes its temporary folders, and ends by the signal if there
-// is one. Further signals, which may have come meanwhile, must not end this short work before it is done.
+// Kills the children of the interrupted program, which had this process id, and removes its temporary folders. Then
+// raises `signal`, or exits if it is 0. Further signals are ignored meanwhile, as they would end this short work too
+// early.
 int end_interrupted(int signal, const std::vector<std::string>& draft_folders) {
   for (const int interrupt : kInterrupts) {
     std::signal(interrupt, SIG_IGN);

@@ -1,13 +1,12 @@
-// y[r] = x[r,targets[r]] - log(sum(exp(x[r]))): the logarithm of the probability that the softmax of a row of logits
-// gives to its target, and 0 for a target that is not a column of the row. x[ROWS,WIDTH] row-major, float32 or float16
-// storage, float32 arithmetic, y in float32.
+// y[r] = x[r,targets[r]] - log(sum(exp(x[r]))): the log-probability of a row's target under softmax, and 0 if the
+// target is not a column index. x[ROWS,WIDTH] row-major, float32 or float16 storage, float32 arithmetic, y in float32.
 //
 // FLOPs: about 4·ROWS·WIDTH. Bytes: x once.
 // Requires: pointers aligned to 16 bytes; ROWS, WIDTH >= 1, of any value.
 // Launch: grid ceil(ROWS / ROWS_PER_BLOCK), block ROWS_PER_BLOCK · THREADS_PER_ROW.
 //
 // A row is read once: each thread keeps the largest of the values that it has seen and the sum of their exponentials
-// relative to it, and scales the sum when a larger value comes. UNROLL vectors are loaded and treated at a time.
+// relative to it, and scales the sum when a larger value comes. UNROLL vectors are loaded and processed at a time.
 
 #include "common/row.cuh"
 
@@ -15,7 +14,7 @@ namespace {
 
 constexpr int kThreads = kThreadsPerRow * kRowsPerBlock;
 constexpr int kStep = kThreadsPerRow * kVector;  // columns a row's threads take at a time
-constexpr float kLowest = -3.402823466e38f;      // finite: a difference to it is a number
+constexpr float kLowest = -3.402823466e38f;      // finite, so that kLowest - kLowest is 0, not NaN
 
 static_assert((kThreadsPerRow & (kThreadsPerRow - 1)) == 0, "groups of threads are powers of two");
 static_assert(kThreads % 32 == 0 && kThreads <= 1024, "a block is whole warps");
@@ -68,7 +67,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocks)
 
 #else
 
-// The same in float64, in two passes, one warp a row.
+// The same in float64: two passes, one warp per row.
 // Launch: grid ROWS, block 32.
 extern "C" __global__ void log_probability_reference(const STORAGE* __restrict__ x, const int* __restrict__ targets,
                                                      double* __restrict__ y, int rows, int width) {

@@ -132,10 +132,10 @@ void add_cache_command(CLI::App& app, Action& action) {
   CLI::Option* const clear = command->add_flag("--clear", options->clear, "Remove the compiled kernels");
   command
       ->add_option("--older-than", options->older_than_days,
-                   "Remove only those that were not used for so many days, such as 30")
+                   "Remove only kernels that were not used for this many days, such as 30")
       ->transform(whole_number(0, kMaxDays))
       ->needs(clear);
-  command->add_flag("--json", options->as_json, "Print JSON; with --clear it lists the files that are left");
+  command->add_flag("--json", options->as_json, "Print JSON; with --clear the removed and the remaining totals");
   command->footer(
       "--clear removes only files that Pascaline stored as compiled kernels, follows no symbolic links in the folder,\n"
       "and may run beside a sweep. A removed kernel is compiled again when it is needed.\n\n"

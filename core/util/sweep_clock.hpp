@@ -10,7 +10,7 @@
 
 namespace pascaline {
 
-/// The time that a sweep goes by, and the only thing that it waits for.
+/// The clock of a sweep, which waits only in `wait_until`.
 class SweepClock {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;

@@ -4,9 +4,9 @@
 
 namespace pascaline::ops {
 
-/// `y[r] = x[r, targets[r]] − log Σ exp(x[r])`: the logarithm of the probability that the softmax of a row of logits
-/// gives to its target; 0 for a target that is not a column. Their mean over a text is what its perplexity is computed
-/// from. All dense. Without rows there is nothing to do; rows without columns are an error.
+/// `y[r] = x[r, targets[r]] − log Σ exp(x[r])`: the log-probability of a row's target under softmax; 0 if the target is
+/// not a column index. The perplexity of a text is exp(−mean of y). All tensors are dense. With ROWS = 0 it does
+/// nothing; with ROWS > 0, WIDTH = 0 is an error.
 struct LogProbability {
   static constexpr const char* kName = "log_probability";
 

@@ -35,11 +35,11 @@ class Builder {
   /// Submitted and not yet taken.
   [[nodiscard]] virtual std::size_t pending() const noexcept = 0;
   [[nodiscard]] virtual std::size_t workers() const noexcept = 0;
-  /// Workers with a compilation in hand.
+  /// Workers that are compiling.
   [[nodiscard]] virtual std::size_t busy() const noexcept = 0;
   /// Descriptors that are ready when `take` has something to give.
   [[nodiscard]] virtual std::vector<pollfd> wakeups() const = 0;
-  /// When `take` is to be called even if none of them is ready.
+  /// Latest time to call `take`, even if no descriptor is ready.
   [[nodiscard]] virtual SweepClock::TimePoint wakes_at() const { return SweepClock::TimePoint::max(); }
 };
 

@@ -19,29 +19,29 @@ struct WorkerTimes {
   [[nodiscard]] double total_ms() const noexcept { return opening_ms + preparing_ms + trials_ms + finals_ms; }
 };
 
-/// Measures on one device what it is given, in order: one problem after the other, each with its trials and finals.
+/// Runs jobs on one device in order: one problem after the other, each with its trials and finals.
 class Lab {
  public:
   Lab() = default;
   virtual ~Lab() = default;
 
-  /// Opens the device before there is anything to do, so that the card is steady when there is.
+  /// Opens the device before the first job, so that the card is steady when the job arrives.
   virtual void warm_up() = 0;
-  /// Sets the problem of all jobs after it; there must be no job left. Answered by ProblemPrepared or ProblemRefused.
+  /// Sets the problem of all later jobs; no job may be queued. The answer is ProblemPrepared or ProblemRefused.
   virtual void set_problem(MeasureProblem problem) = 0;
   virtual void submit(TrialJob job) = 0;
   virtual void submit(FinalsJob job) = 0;
   /// Takes back every trial that was not begun; returns them.
   [[nodiscard]] virtual std::vector<TrialJob> take_back() = 0;
-  /// Ends at once what is measured and all that was given but trials, which can all be taken back then.
+  /// Stops the running measurement at once and drops finals and preparation. Trials stay queued for `take_back`.
   virtual void interrupt() = 0;
 
-  /// Appends the results of the jobs to `events`, without waiting. Throws Error if nothing can be measured for a fault
-  /// of the environment.
+  /// Appends the results of the jobs to `events`, without waiting. Throws Error if a fault of the environment
+  /// prevents all measurement.
   virtual void pump(std::vector<MeasureEvent>& events) = 0;
   /// Descriptors that are ready when `pump` has something to do.
   [[nodiscard]] virtual std::vector<pollfd> wakeups() const = 0;
-  /// When `pump` is to be called even if none of them is ready.
+  /// Latest time to call `pump`, even if no descriptor is ready.
   [[nodiscard]] virtual SweepClock::TimePoint wakes_at() const noexcept = 0;
 
   /// True while the device is being opened and made steady.

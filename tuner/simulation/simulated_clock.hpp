@@ -7,7 +7,7 @@
 
 namespace pascaline {
 
-/// Time that passes only while a sweep waits, and then at once.
+/// A clock that advances only in `wait_until`, without real waiting.
 class SimulatedClock final : public SweepClock {
  public:
   [[nodiscard]] TimePoint now() const override { return now_; }

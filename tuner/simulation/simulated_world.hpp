@@ -20,7 +20,7 @@ struct SimulatedResult {
 /// as long as on a quick machine.
 class SimulatedWorld {
  public:
-  /// A time that never comes.
+  /// An infinite duration.
   static constexpr double kForever = std::numeric_limits<double>::infinity();
 
   SimulatedWorld() = default;

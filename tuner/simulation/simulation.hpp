@@ -10,7 +10,7 @@
 
 namespace pascaline {
 
-/// A sweep's services on a virtual clock: whole sweeps run in milliseconds, and end as they would.
+/// The services of a sweep on a virtual clock: a whole sweep runs in milliseconds, with the same budgets and ends.
 class Simulation {
  public:
   /// `world` must outlive it.

@@ -7,18 +7,16 @@
 namespace pascaline {
 namespace {
 
-// Better than the best rates seen so far there may be; by how much is a guess that only orders problems.
+// Kernels may exceed the best rates so far by this factor. It is a guess, which only affects the order of problems.
 constexpr double kHeadroom = 1.1;
-// No launch of nothing takes longer: of longer kernels nothing is known of what launching takes.
+// An empty launch takes at most this long. If the shortest kernel takes longer, the launch time is unknown.
 constexpr double kLongestLaunchUs = 8;
-// The usual improvement by a doubling of trials counts as much as that many trials. The first trials double a search's
-// knowledge less often than their number says: a default and a portfolio are more than one trial.
-constexpr double kUsualImprovement = 0.2;
-constexpr double kUsualTrials = 16;
+constexpr double kUsualImprovement = 0.2;  // by a doubling of trials
+constexpr double kUsualTrials = 16;        // that it weighs as much as
+// The default and the portfolio carry knowledge from before the search: they count as this many extra trials.
 constexpr double kTrialsBefore = 4;
 constexpr int kMaxTrialsOfAction = 128;
-// Finals end a look; they compare a few finalists often.
-constexpr double kFinalsOfAction = 0.5;
+constexpr double kFinalsOfAction = 0.5;  // expected time of the finals, relative to that of the trials
 
 double room_left(const Outlook& problem, const AttainedRates& rates) {
   const double by_flops = rates.flops_per_us > 0 ? problem.flops / rates.flops_per_us : 0;

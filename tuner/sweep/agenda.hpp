@@ -10,9 +10,10 @@ struct Outlook {
   double calls = 1;  ///< by the model
   double flops = 0;  ///< of a call
   double bytes = 0;  ///< that a call must move at least
-  /// Microseconds of a call: the best so far, before the first trial the default's as estimated; 0: nothing is usable.
+  /// Microseconds of a call: the best so far, or the estimated time of the default before the first trial; 0: no trial
+  /// was usable.
   double time_us = 0;
-  /// By what share of the time the last doubling of its trials made the best faster; nothing before there was one.
+  /// Share of the time that the last doubling of trials saved; empty before the first doubling.
   std::optional<double> last_doubling{};
   int trials = 0;
   double trial_s = 0;        ///< of the device for the next trial
@@ -42,9 +43,9 @@ struct SearchAction {
 /// Trials of a look at a problem that has few.
 inline constexpr int kTrialsOfAction = 8;
 
-/// A search is treated as a record process: each doubling of its trials makes the best faster by about the same share,
-/// by the share of the last doubling and, as long as there are few trials, by what is usual. No more is expected than
-/// the room that is left towards a tenth better than the best rates and launches attained anywhere.
+/// Treats a search as a record process: each doubling of trials makes the best faster by about the same share, a
+/// weighted mean of the last doubling's and the usual one. The expected saving is limited by the time that the best
+/// attained rates and launch time, improved by 10 %, would need.
 [[nodiscard]] SearchAction next_search(const Outlook& problem, const AttainedRates& rates);
 
 }  // namespace pascaline

@@ -18,7 +18,7 @@ namespace {
 constexpr int kFirst = std::numeric_limits<int>::min();
 constexpr int kLast = std::numeric_limits<int>::max();
 
-std::string message_of(const std::vector<ArenaTensor>& tensors, std::size_t alignment = 256) {
+std::string arena_refusal(const std::vector<ArenaTensor>& tensors, std::size_t alignment = 256) {
   try {
     (void)lay_out_arena(tensors, alignment);
   } catch (const Error& error) {
@@ -63,11 +63,11 @@ TEST(ArenaLayout, EdgesOfStepsSizesAndAlignments) {
   const std::vector<ArenaTensor> touching{{"a", 256, 0, 3}, {"b", 256, 3, 5}, {"c", 256, 4, 6}};
   EXPECT_EQ(lay_out_arena(touching).total_bytes, 512U) << "both ends of a lifetime count";
 
-  EXPECT_NE(message_of({{"x", 1, 3, 2}}).find("'x' is needed from step 3 to step 2"), std::string::npos);
-  EXPECT_NE(message_of({{"x", std::size_t{1} << 62, 0, 0}, {"y", 1, 1, 1}}).find("'y'"), std::string::npos);
-  EXPECT_NE(message_of({{"x", ~std::size_t{0}, 0, 0}}).find("'x'"), std::string::npos);
-  EXPECT_NE(message_of({}, 3).find("power of two"), std::string::npos);
-  EXPECT_NE(message_of({}, 0).find("power of two"), std::string::npos);
+  EXPECT_NE(arena_refusal({{"x", 1, 3, 2}}).find("'x' is needed from step 3 to step 2"), std::string::npos);
+  EXPECT_NE(arena_refusal({{"x", std::size_t{1} << 62, 0, 0}, {"y", 1, 1, 1}}).find("'y'"), std::string::npos);
+  EXPECT_NE(arena_refusal({{"x", ~std::size_t{0}, 0, 0}}).find("'x'"), std::string::npos);
+  EXPECT_NE(arena_refusal({}, 3).find("power of two"), std::string::npos);
+  EXPECT_NE(arena_refusal({}, 0).find("power of two"), std::string::npos);
 }
 
 TEST(ArenaLayout, TheVerifierFindsEveryKindOfFlaw) {

@@ -155,7 +155,7 @@ TEST_F(CompilePoolTest, WhereTheCacheKeepsNothingTheAnswerHoldsTheResult) {
 TEST_F(CompilePoolTest, AResultRemovedFromTheCacheBeforeItIsReadIsCompiledAgain) {
   CompilePool pool(options(1));
   pool.submit(1, request("1"));
-  pollfd answer{pool.descriptors()[0], POLLIN, 0};
+  pollfd answer = pool.wakeups()[0];
   ASSERT_EQ(::poll(&answer, 1, 60'000), 1);
   const CubinCache cache(options().cache_folder);
   ASSERT_EQ(cache.entries().size(), 1U);

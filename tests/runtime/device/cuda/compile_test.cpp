@@ -21,7 +21,7 @@ extern "C" __global__ void scale(float* x, int n) {
 }
 )";
 
-std::string message_of(const std::string& architecture, const std::string& nvrtc) {
+std::string toolchain_refusal(const std::string& architecture, const std::string& nvrtc) {
   try {
     (void)Toolchain::find(architecture, nvrtc);
   } catch (const NvrtcError& error) {
@@ -50,7 +50,7 @@ TEST(Nvrtc, GarbageIsSkippedWhenSearchingAndNamedWhenChosen) {
   const std::size_t others = find_nvrtc().size();
   const ScopedVariable variable("PASCALINE_NVRTC", folder.path().c_str());
   EXPECT_EQ(find_nvrtc().size(), others);
-  const std::string message = message_of("sm_61", {});
+  const std::string message = toolchain_refusal("sm_61", {});
   EXPECT_NE(message.find(folder.path().string()), std::string::npos) << message;
   EXPECT_NE(message.find("none was found"), std::string::npos) << message;
   EXPECT_NE(message.find("setup.sh"), std::string::npos) << message;
@@ -103,12 +103,13 @@ TEST(Nvrtc, ToolkitsThatOthersCanChangeAreLeftOut) {
 
 TEST(Nvrtc, AnyOtherLibraryIsRefused) {
   const ScopedVariable variable("PASCALINE_NVRTC", "libnosuch.so.1");
-  EXPECT_NE(message_of("sm_61", {}).find("libnosuch"), std::string::npos);
-  EXPECT_NE(message_of("sm_61", "/usr/lib/x86_64-linux-gnu/libm.so.6").find("none was found"), std::string::npos);
+  EXPECT_NE(toolchain_refusal("sm_61", {}).find("libnosuch"), std::string::npos);
+  EXPECT_NE(toolchain_refusal("sm_61", "/usr/lib/x86_64-linux-gnu/libm.so.6").find("none was found"),
+            std::string::npos);
 }
 
 TEST(Nvrtc, UnknownArchitectureListsWhatThereIs) {
-  const std::string message = message_of("sm_13", {});
+  const std::string message = toolchain_refusal("sm_13", {});
   for (const NvrtcInfo& info : find_nvrtc()) {
     EXPECT_NE(message.find(info.version + " (" + info.architectures.front() + " to " + info.architectures.back()),
               std::string::npos)
@@ -128,8 +129,8 @@ TEST(Nvrtc, VersionPathAndEnvironmentNarrowTheChoice) {
     const ScopedVariable variable("PASCALINE_NVRTC", info.path.c_str());
     EXPECT_EQ(Toolchain::find("sm_61").version(), info.version);
   }
-  EXPECT_NE(message_of("sm_61", "1"), "");
-  EXPECT_NE(message_of("sm_61", "11.88"), "");
+  EXPECT_NE(toolchain_refusal("sm_61", "1"), "");
+  EXPECT_NE(toolchain_refusal("sm_61", "11.88"), "");
 }
 
 class EveryNvrtc : public ::testing::Test {

@@ -1,18 +1,10 @@
 #include "runtime/device/device_names.hpp"
 #include "support.hpp"
+#include "tests/core/util/message_of.hpp"
 #include "tests/runtime/recording.hpp"
 
 namespace pascaline::testing {
 namespace {
-
-std::string message_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const EmulatorError& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
 
 TEST(EmulatedDevice, SaysWhatItIs) {
   const auto device = open_emulated_device();
@@ -58,7 +50,7 @@ TEST(EmulatedDevice, RefusesLaunchesAGpuWouldRefuse) {
   const Kernel kernel = load(*device, "block.cu", "static_shared");
   const Buffer data = device->allocate(4096);
   const auto refusal = [&](const Geometry& geometry) {
-    return message_of([&] { run(*device, kernel, geometry, data.data(), data.data()); });
+    return message_of<EmulatorError>([&] { run(*device, kernel, geometry, data.data(), data.data()); });
   };
   EXPECT_NE(refusal({{1, 1, 1}, {0, 1, 1}, 0}).find("no threads"), std::string::npos);
   EXPECT_NE(refusal({{0, 1, 1}, {1, 1, 1}, 0}).find("grid (0,1,1)"), std::string::npos);
@@ -66,8 +58,9 @@ TEST(EmulatedDevice, RefusesLaunchesAGpuWouldRefuse) {
   EXPECT_NE(refusal({{1, 1, 1}, {1025, 1, 1}, 0}).find("block (1025,1,1)"), std::string::npos);
   EXPECT_NE(refusal({{1, 1, 1}, {1, 1, 65}, 0}).find("block (1,1,65)"), std::string::npos);
   EXPECT_NE(refusal({{1, 1, 1}, {64, 1, 1}, 49152 - 271}).find("49153 bytes of shared memory"), std::string::npos);
-  EXPECT_NE(message_of([&] { run(*device, kernel, {}, data.data()); }).find("takes 2 arguments, 1 were given"),
-            std::string::npos);
+  EXPECT_NE(
+      message_of<EmulatorError>([&] { run(*device, kernel, {}, data.data()); }).find("takes 2 arguments, 1 were given"),
+      std::string::npos);
   // A refusal is no failure of the device.
   run(*device, kernel, {{1, 1, 1}, {64, 1, 1}, 49152 - 272}, data.data(), data.data());
 }
@@ -157,10 +150,10 @@ TEST(EmulatedDevice, AGraphDoesWhatWasRecordedEachTimeItIsLaunched) {
 TEST(EmulatedDevice, WhatAGpuCouldNotRecordIsRefused) {
   const auto device = open_emulated_device();
   expect_records_only_launches_and_fills(*device, load(*device, "block.cu", "no_barriers"));
-  const std::string wait = message_of([&] { (void)device->record([&] { device->synchronize(); }); });
+  const std::string wait = message_of<EmulatorError>([&] { (void)device->record([&] { device->synchronize(); }); });
   EXPECT_NE(wait.find("cannot wait"), std::string::npos) << "what `work` throws comes through";
   EXPECT_FALSE(device->recording());
-  EXPECT_NE(message_of([&] { device->launch(Graph()); }).find("empty graph"), std::string::npos);
+  EXPECT_NE(message_of<EmulatorError>([&] { device->launch(Graph()); }).find("empty graph"), std::string::npos);
   device->synchronize();  // none of that broke the device
 }
 
