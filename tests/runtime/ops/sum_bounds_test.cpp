@@ -77,7 +77,7 @@ Sizes problem_of(const std::string& kernel, std::int64_t terms, std::int64_t epi
     }
     return sizes;
   }
-  if (kernel == "mlp") {
+  if (kernel.starts_with("mlp")) {
     return {{"M", "1"}, {"HIDDEN", "32"}, {"INTERMEDIATE", length}};
   }
   if (kernel == "qk_norm_rope") {
@@ -93,6 +93,9 @@ std::vector<std::int64_t> lengths_of(const std::string& kernel) {
   if (kernel == "matmul_q") {  // of whole blocks
     return {64, 256, 1024, 4096, 12'288, 32'768, 65'536};
   }
+  if (kernel == "mlp_q") {  // an integer of a few that is rounded the other way is much of a sum
+    return {64, 257, 1000, 4096, 12'288, 32'768, 65'536};
+  }
   // The score of a single key does not count; the only product of a feed-forward block may be of a closed gate.
   if (kernel == "attention_decode_qkv" || kernel == "mlp" || is_projected_token(kernel)) {
     return {2, 7, 16, 64, 257, 1000, 4096, 12'288, 32'768, 65'536};
@@ -103,7 +106,7 @@ std::vector<std::int64_t> lengths_of(const std::string& kernel) {
 // The fewest terms that a mistake in the loop over a sum leaves out: one of a product or a key, or a vector of a row.
 // Of a feed-forward block one may be of a gate that is closed, of a normalised row one that is nearly 0.
 std::size_t least_slice(const std::string& kernel) {
-  if (kernel == "mlp" || kernel == "matvec_normed") {
+  if (kernel.starts_with("mlp") || kernel == "matvec_normed") {
     return 2;
   }
   return kernel == "softmax" || kernel == "rmsnorm" || kernel == "layernorm" ? 4 : 1;
