@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <map>
 #include <numbers>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -126,7 +127,7 @@ class Curve {
       return;
     }
     found->second.second = world_.time_us(problem, winner);
-    decided_.insert_or_assign(problem.text(), at_s);
+    decided_.insert(problem.text());
     points_.emplace_back(at_s, untuned_us_ / now_us());
   }
   [[nodiscard]] double speedup_at(double seconds) const {
@@ -150,7 +151,7 @@ class Curve {
 
   const EstimatedWorld& world_;
   std::map<std::string, std::pair<double, double>> shares_us_;  // calls and time
-  std::map<std::string, double> decided_;
+  std::set<std::string> decided_;
   std::vector<std::pair<double, double>> points_;
   double untuned_us_ = 0;
 };

@@ -3,7 +3,6 @@
 #include <poll.h>
 
 #include <chrono>
-#include <memory>
 #include <vector>
 
 #include "core/util/deadline.hpp"

@@ -525,37 +525,49 @@ bool DevicePlan::prefers_another(const SweepTask& present, std::optional<double>
   return waiting.front().task->kernel.is_site || waiting.front().rate > next_search(here, attained_rates(all)).rate();
 }
 
-// The default before it was measured is taken to need what arithmetic and memory allow, times how much longer than that
-// the defaults took that were measured, of the same kernel or else of all.
-double DevicePlan::estimated_us(const SweepTask& task) const {
+// A default before it was measured is taken to need what arithmetic and memory allow, times how much longer than that
+// the defaults took that were measured, of the same kernel and, with less weight, of others. In the order of the tasks.
+std::vector<double> DevicePlan::estimated_defaults_us() const {
   const std::optional<DeviceRates> rates = device_rates();
-  const auto bound_us = [&](const SweepTask& one) {
-    const BoundSpace& space = one.search.bound();
-    return rates
-               ? rates->launch_us +
-                     std::max(space.flops() / (1e3 * rates->peak_gflops()), space.bytes() / (1e3 * rates->memory_gbps))
-               : kEmulatedLaunchUs + std::max(space.flops() / kEmulatedFlopsPerUs, space.bytes() / kEmulatedBytesPerUs);
-  };
-  double log_factor = 0;
-  double weight = kWeightOfGuess;  // of no factor at all
-  for (const auto& other : tasks_) {
-    if (other->search.default_us() > 0 && !other->kernel.is_site) {
-      const double of_kernel = &other->kernel == &task.kernel ? 1 : kWeightOfOtherKernel;
-      log_factor += of_kernel * std::log(other->search.default_us() / bound_us(*other));
-      weight += of_kernel;
+  std::vector<double> estimated_us;
+  std::map<const SweepKernel*, double> log_factors;  // sums over the measured defaults
+  std::map<const SweepKernel*, double> measured;
+  double log_factor_of_all = 0;
+  double measured_of_all = 0;
+  for (const auto& task : tasks_) {
+    const BoundSpace& space = task->search.bound();
+    const double bound_us =
+        rates ? rates->launch_us +
+                    std::max(space.flops() / (1e3 * rates->peak_gflops()), space.bytes() / (1e3 * rates->memory_gbps))
+              : kEmulatedLaunchUs + std::max(space.flops() / kEmulatedFlopsPerUs, space.bytes() / kEmulatedBytesPerUs);
+    estimated_us.push_back(bound_us);
+    if (task->search.default_us() > 0 && !task->kernel.is_site) {
+      const double log_factor = std::log(task->search.default_us() / bound_us);
+      log_factors[&task->kernel] += log_factor;
+      measured[&task->kernel] += 1;
+      log_factor_of_all += log_factor;
+      measured_of_all += 1;
     }
   }
-  return bound_us(task) * std::exp(log_factor / weight);
+  for (std::size_t i = 0; i < tasks_.size(); ++i) {
+    const SweepKernel* const kernel = &tasks_[i]->kernel;
+    const double own = 1 - kWeightOfOtherKernel;  // beside what it counts among all
+    const double log_factor = kWeightOfOtherKernel * log_factor_of_all + own * log_factors[kernel];
+    const double weight = kWeightOfGuess + kWeightOfOtherKernel * measured_of_all + own * measured[kernel];
+    estimated_us[i] *= std::exp(log_factor / weight);
+  }
+  return estimated_us;
 }
 
 std::vector<Outlook> DevicePlan::outlooks() const {
   const double build_s = compiled_ > 0 ? compile_ms_ / 1000 / compiled_ : kBuildSeconds;
+  const std::vector<double> defaults_us = estimated_defaults_us();
   std::vector<Outlook> out;
   for (const auto& task : tasks_) {
     const ProblemSearch& search = task->search;
     Outlook outlook{task->weight, search.bound().flops(), search.bound().bytes()};
     outlook.trials = search.done();
-    outlook.time_us = search.usable() > 0 ? search.best_us() : task->measured > 0 ? 0 : estimated_us(*task);
+    outlook.time_us = search.usable() > 0 ? search.best_us() : task->measured > 0 ? 0 : defaults_us[task->index];
     if (search.best_at_half_us() > 0 && search.done() > 1) {
       outlook.last_doubling = std::max(0.0, 1 - search.best_us() / search.best_at_half_us());
     }
@@ -663,6 +675,10 @@ void DevicePlan::gather_finalists(SweepTask& task) {
 std::size_t DevicePlan::problems() const {
   return static_cast<std::size_t>(
       std::count_if(tasks_.begin(), tasks_.end(), [](const auto& task) { return !task->search.wanted().between; }));
+}
+
+bool DevicePlan::any_fresh_waits() const {
+  return std::ranges::any_of(tasks_, [](const auto& task) { return !task->state.taken() && task->fresh(); });
 }
 
 bool DevicePlan::all_over() const {

@@ -68,6 +68,8 @@ class DevicePlan {
   void note_winner(SweepTask& task, const Config& winner);
   /// Asks for the finalists' binaries that are not at hand.
   void gather_finalists(SweepTask& task);
+  /// True if a task that no device has waits for its first look (SweepTask::fresh).
+  [[nodiscard]] bool any_fresh_waits() const;
   /// Whether every task is over.
   [[nodiscard]] bool all_over() const;
   /// Seconds that the next trials of a task are expected to keep a device, with preparation and finals.
@@ -145,7 +147,7 @@ class DevicePlan {
   void fill_with_first(SweepTask& task);
   void fill_with_first(const std::vector<Waiting>& waiting);
   [[nodiscard]] std::vector<Outlook> outlooks() const;
-  [[nodiscard]] double estimated_us(const SweepTask& task) const;
+  [[nodiscard]] std::vector<double> estimated_defaults_us() const;
   [[nodiscard]] int kernel_rank(const SweepTask& task, std::optional<double> left_s) const;
   [[nodiscard]] std::vector<Waiting> in_order(std::optional<double> left_s = std::nullopt) const;
 

@@ -263,9 +263,7 @@ bool SweepRun::closing() const {
 }
 
 bool SweepRun::any_untried() const {
-  return std::ranges::any_of(plans_, [](const auto& plan) {
-    return std::ranges::any_of(plan->tasks(), [](const auto& task) { return !task->state.taken() && task->fresh(); });
-  });
+  return std::ranges::any_of(plans_, [](const auto& plan) { return plan->any_fresh_waits(); });
 }
 
 bool SweepRun::done(bool closing) const {
@@ -318,10 +316,7 @@ std::optional<Slices> SweepRun::slices(const DevicePlan& plan) const {
   if (!left_s) {
     return std::nullopt;
   }
-  bool others_untried = false;
-  for (const auto& task : plan.tasks()) {
-    others_untried = others_untried || (!task->state.taken() && task->fresh());
-  }
+  const bool others_untried = plan.any_fresh_waits();
   const DevicePlan::KeptForSites kept = plan.kept_for_sites(*left_s);
   const auto slice_of = [&](double share_s) {
     Slice slice;
