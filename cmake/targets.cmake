@@ -11,6 +11,7 @@ function(pascaline_library name)
   target_link_libraries(pascaline_${name} PUBLIC ${arg_DEPENDS} PRIVATE ${arg_PRIVATE_DEPENDS})
   pascaline_compile_options(pascaline_${name})
   install(TARGETS pascaline_${name} EXPORT PascalineTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  set_property(GLOBAL APPEND PROPERTY PASCALINE_INSTALLED_TARGETS pascaline_${name})
 endfunction()
 
 # Warnings and sanitizers for a target of this project.

@@ -16,6 +16,9 @@ SimulatedResult SimulatedSweepTest::measure(const Problem& problem, const Config
   if (config.integer("FAULT") == kNotANumber) {
     return {.status = TrialStatus::wrong_result, .reason = "out[5]: nan"};
   }
+  if (config.integer("FAULT") == kEndless) {
+    return {.time_us = kForever};
+  }
   return {.time_us = 10.0 + static_cast<double>(problem.dimension("N")) / static_cast<double>(config.integer("BLOCK"))};
 }
 

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/tuner/simulation/simulated_fixture.hpp"
 
 namespace pascaline::testing {
@@ -35,6 +37,28 @@ TEST_F(SimulatedSweepTest, AnInterruptEndsItAfterTheTrialOnTheDevice) {
   options_.resume_run = summary.run;
   EXPECT_EQ(sweep().trials, 9);
   EXPECT_EQ(tried().size(), 9U);
+  expect_sound();
+}
+
+TEST_F(SimulatedSweepTest, AnInterruptWaitsForAKernelThatHangsUntilItsDeadline) {
+  space_ = make_space({kEndless, kRight});
+  options_.kernel_timeout_s = 100;
+  std::vector<std::string> notes;
+  events_.note = [&](const std::string& note) { notes.push_back(note); };
+  double stopped_s = 0;
+  simulation_.clock().at(30, [&] {
+    stop_ = true;
+    stopped_s = 30;
+  });
+  const SweepSummary summary = sweep();
+  EXPECT_TRUE(summary.interrupted);
+  EXPECT_GT(summary.wall_s, stopped_s + 50);
+  EXPECT_LT(summary.wall_s, 105);
+  EXPECT_EQ(summary.trials, 1);
+  EXPECT_EQ(summary.crashed, 1);
+  ASSERT_TRUE(std::ranges::any_of(notes, [](const std::string& note) {
+    return note.starts_with("stopping: waiting for the work on emulator to finish, at most 1 min");
+  })) << notes.size();
   expect_sound();
 }
 

@@ -97,22 +97,6 @@ TEST_F(InterruptTest, SecondRemovesTheTemporaryFoldersOfItsCompilers) {
   EXPECT_EQ(number("SELECT count(*) FROM attempts"), 1) << "the next sweep finds what was on the device";
 }
 
-TEST_F(InterruptTest, KernelThatHangsIsWaitedForUntilItsDeadlineOnly) {
-  write_space({kEndless, kRight}, {64, 128});
-  const int sweep = start(command({"--kernel-timeout", "2"}));
-  EXPECT_TRUE(wait_until_kernel_runs(sweep)) << output();
-  ::kill(sweep, SIGINT);
-  const auto began = Clock::now();
-  EXPECT_EQ(wait_child(sweep), 130) << output();
-  EXPECT_LT(seconds_since(began), 15.0) << "the kernel has no end";
-  EXPECT_NE(output().find("stopping: waiting for the work on emulator to finish, at most "), std::string::npos)
-      << output();
-  EXPECT_NE(output().find("a second Ctrl-C stops at once"), std::string::npos) << output();
-  EXPECT_LE(trial_count(), 1U);
-  EXPECT_EQ(statuses()[TrialStatus::timed_out], static_cast<int>(trial_count()));
-  expect_to_go_on(4);
-}
-
 TEST_F(InterruptTest, CardThatCoolsIsNotWaitedFor) {
   write_file_atomically(folder_ / "hot.json", R"([
     {"at_s": 0, "temperature_c": 60, "temperature_limit_c": 83, "canary_us": 100, "sm_clock_mhz": 1500},
