@@ -235,8 +235,8 @@ void DevicePlan::plan(SweepRecorder& recorder, const std::vector<SweepProblem>& 
       continue;
     }
     summary.problems_done += task->decided && !task->search.wanted().between ? 1 : 0;
-    summary.reused += task->search.reused();
-    summary.reused_ok += task->search.reused_ok();
+    summary.reused += task->search.reused().all;
+    summary.reused_ok += task->search.reused().usable;
   }
 }
 

@@ -161,7 +161,7 @@ void DeviceScheduler::take_task() {
   if (recorder_.events().problem) {
     recorder_.events().problem(
         status_.device(), task_->search.wanted(),
-        static_cast<std::size_t>(task_->search.done()) + static_cast<std::size_t>(task_->search.reused()));
+        static_cast<std::size_t>(task_->search.done()) + static_cast<std::size_t>(task_->search.reused().all));
   }
   tell_deepening();
 }
@@ -332,21 +332,21 @@ void DeviceScheduler::feed_trials(const std::optional<Slice>& slice) {
   // Close to the end none waits behind another: what is sent is measured before the finals begin.
   const bool close = left_s_ && *left_s_ < finals_s + 4 * trial_s();
   while (lab_->trials_left() < (close ? 1 : kTrialsAhead)) {
-    auto candidate = task_->search.take_ready();
-    if (!candidate) {
+    const Candidate* candidate = task_->search.take_ready();
+    if (candidate == nullptr) {
       return;
     }
     TrialJob job;
     job.id = next_job_++;
-    job.blank = blank_trial(task_->search.bound(), candidate->config, candidate->binary);
+    job.blank = blank_trial(task_->search.bound(), candidate->config, *candidate->binary);
     job.best_us = task_->search.best_us();
     job.leave_s = leave_s;
     const SweepTask::Stored stored = task_->stored(candidate->config);
     recorder_.persist([&](Store& store) {
       store.begin_attempt(session_, stored.context, stored.config, TrialStage::search, stored.is_default);
     });
-    on_device_.emplace(job.id, OnDevice{candidate->config, candidate->run_key});
-    job.binary = std::move(candidate->binary);
+    on_device_.emplace(job.id, candidate->config);
+    job.binary = *candidate->binary;
     lab_->submit(std::move(job));
   }
 }
@@ -399,9 +399,7 @@ void DeviceScheduler::pump() {
 }
 
 void DeviceScheduler::on_trial(const TrialDone& done) {
-  const auto found = on_device_.find(done.id);
-  const std::string run_key = std::move(found->second.run_key);
-  on_device_.erase(found);
+  on_device_.erase(done.id);
   turn_.ran = true;
   if (!task_->looked_at) {
     task_->no_time.clear();
@@ -413,7 +411,7 @@ void DeviceScheduler::on_trial(const TrialDone& done) {
     recorder_.note(fmt::format("{}: {}: {} ({}); its process is replaced", status_.device(), name_of(done.trial.status),
                                done.trial.reason, done.trial.config.text()));
   }
-  recorder_.store_trial(*task_, done.trial, done.agrees_with, run_key, options_.trials);
+  recorder_.store_trial(*task_, done.trial, done.agrees_with, options_.trials);
 }
 
 void DeviceScheduler::end_attempt(const Config& config) {
@@ -422,10 +420,10 @@ void DeviceScheduler::end_attempt(const Config& config) {
 }
 
 // As if it had never been asked for.
-void DeviceScheduler::on_cut(TrialCut cut) {
+void DeviceScheduler::on_cut(const TrialCut& cut) {
   const auto found = on_device_.find(cut.job.id);
-  end_attempt(found->second.config);
-  task_->search.put_back({found->second.config, std::move(cut.job.binary), found->second.run_key});
+  end_attempt(found->second);
+  task_->search.put_back(found->second);
   on_device_.erase(found);
 }
 

@@ -76,10 +76,6 @@ class DeviceScheduler {
   [[nodiscard]] std::vector<TelemetryRow> take_telemetry() { return status_.take_telemetry(); }
 
  private:
-  struct OnDevice {
-    Config config;
-    std::string run_key;
-  };
   /// How far the lab is with the task's problem.
   enum class Preparation : std::uint8_t { none, sent, ready };
   /// A device's turn at a task.
@@ -123,7 +119,7 @@ class DeviceScheduler {
 
   // What the lab tells.
   void on_trial(const TrialDone& done);
-  void on_cut(TrialCut cut);
+  void on_cut(const TrialCut& cut);
   void on_finals(const FinalsDone& done);
   void on_finalist_failed(const FinalistFailed& failed);
   void on_restarted(const WorkerRestarted& restarted);
@@ -191,7 +187,7 @@ class DeviceScheduler {
   Turn turn_;
   Finals finals_;
   std::optional<double> left_s_{};  ///< until the sweep ends, when it was last told
-  std::map<std::uint64_t, OnDevice> on_device_;
+  std::map<std::uint64_t, Config> on_device_;
   std::uint64_t next_job_ = 1;
   std::string end_reason_;
   bool gave_up_ = false;

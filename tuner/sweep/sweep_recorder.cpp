@@ -8,8 +8,7 @@
 
 namespace pascaline {
 
-void SweepRecorder::store_trial(SweepTask& task, const Trial& trial, const std::string& agrees_with,
-                                const std::string& run_key, int planned) {
+void SweepRecorder::store_trial(SweepTask& task, const Trial& trial, const std::string& agrees_with, int planned) {
   const ContextIds context = task.stored(trial.config).context;
   const Trial stored = task.stored_trial(trial);
   const std::int64_t id = persist([&](Store& store) { return store.add_trial(task.session, context, stored); });
@@ -20,17 +19,17 @@ void SweepRecorder::store_trial(SweepTask& task, const Trial& trial, const std::
   }
   summary_.add(trial);
   const bool had_hope = task.search.hopeless().empty();
-  const std::vector<ProblemSearch::ResolvedTrial> same = task.search.observe(trial, id, run_key);
+  const std::vector<ProblemSearch::ResolvedTrial> same = task.search.observe(trial, id);
   if (had_hope && !task.search.hopeless().empty()) {
     note(fmt::format(
         "{}: the first {} configurations all do not compile, for the same reason, and no more are tried: {}",
-        trial.problem.text(), ProblemSearch::kHopelessAfter, task.search.hopeless()));
+        trial.problem.text(), HopelessRule::kAfter, task.search.hopeless()));
   }
   if (events_.trial) {
     events_.trial(trial, task.search.done(), planned, task.search.best_us(), task.search.default_us());
   }
   for (const ProblemSearch::ResolvedTrial& resolved : same) {
-    store_trial(task, resolved.trial, {}, {}, planned);
+    store_trial(task, resolved.trial, {}, planned);
   }
 }
 

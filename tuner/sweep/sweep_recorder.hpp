@@ -33,8 +33,7 @@ class SweepRecorder {
   /// Stores a trial of the task in the task's session, counts it, tells the task's search and whoever listens; then the
   /// trials of configurations that run as the same code. `agrees_with`: see Agreement. `planned`: trials of a problem,
   /// for whoever listens.
-  void store_trial(SweepTask& task, const Trial& trial, const std::string& agrees_with, const std::string& run_key,
-                   int planned);
+  void store_trial(SweepTask& task, const Trial& trial, const std::string& agrees_with, int planned);
 
   /// Does `work` on the database, again and again while another process keeps it locked: a night's sweep does not end
   /// because somebody looks at its results. Throws StoreError for every other fault, and a while after `stop` is set.

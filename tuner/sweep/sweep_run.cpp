@@ -284,7 +284,7 @@ bool SweepRun::done(bool closing) const {
 void SweepRun::take_compiled() {
   for (const auto& plan : plans_) {
     for (const DevicePlan::Outcome& outcome : plan->take_compiled()) {
-      recorder_.store_trial(*outcome.task, outcome.resolved.trial, {}, {}, options_.trials);
+      recorder_.store_trial(*outcome.task, outcome.resolved.trial, {}, options_.trials);
     }
   }
 }

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "core/space/space.hpp"
+#include "tuner/static_model/energy_estimate.hpp"
+#include "tuner/sweep/candidate_table.hpp"
+#include "tuner/sweep/compiler_axis.hpp"
+
+namespace pascaline {
+
+/// Chooses whom finals compare, of the usable configurations of a table.
+class FinalistChoice {
+ public:
+  /// How many times as slow as the fastest a finalist is at most that was chosen for its energy.
+  static constexpr double kSlowestThrifty = 1.1;
+  /// Fewest finalists, if there are so many, that are the fastest whatever `choose_thrifty` says.
+  static constexpr int kFewestFastest = 5;
+
+  /// `most` finalists besides the baseline; `compilers` as of the table.
+  FinalistChoice(int most, const CompilerAxis* compilers) : most_(most), compilers_(compilers) {}
+
+  /// From now on half of the finalists, of those behind the first `kFewestFastest`, are not the fastest but, of those
+  /// up to `kSlowestThrifty` times as slow, the ones that are expected to take least energy.
+  void choose_thrifty(EnergyEstimator estimator);
+  /// Winners of earlier finals: finalists, too, next to the best, as long as they are usable.
+  void keep_comparing(std::vector<Config> winners) { standing_ = std::move(winners); }
+
+  /// The best, and such as `choose_thrifty` says; of several compilers each one's best and its default; and behind them
+  /// the baseline.
+  [[nodiscard]] std::vector<Config> found(const CandidateTable& table, const std::optional<Config>& baseline,
+                                          const Config& default_config) const;
+  /// Those and what `keep_comparing` says.
+  [[nodiscard]] std::vector<Config> all(const CandidateTable& table, const std::optional<Config>& baseline,
+                                        const Config& default_config) const;
+
+  /// Configurations whose binaries will be wanted.
+  [[nodiscard]] std::size_t kept_binaries() const { return static_cast<std::size_t>(most_) + 8; }
+
+ private:
+  [[nodiscard]] const std::vector<Config>& by_energy(const CandidateTable& table) const;
+
+  int most_;
+  const CompilerAxis* compilers_;
+  EnergyEstimator energy_{};
+  mutable std::pair<int, std::vector<Config>> thrifty_{-1, {}};  ///< by energy, of the table after so many changes
+  std::vector<Config> standing_{};
+};
+
+}  // namespace pascaline
