@@ -6,14 +6,6 @@ namespace pascaline {
 namespace {
 
 constexpr double kLoadSeconds = 0.02;  // of a finalist, to the device
-// Of a model's site: each way to compute it, and finals.
-constexpr double kAlternativeSeconds = 1;
-constexpr double kSiteSeconds = 2;
-// A first look at one, for each alternative: at least, and times the slowest seen, as the largest come last. And of the
-// whole time, the most.
-constexpr double kFirstLookSeconds = 0.8;
-constexpr double kFirstLookMargin = 2;
-constexpr double kMaxFirstSitesShare = 0.3;
 
 }  // namespace
 
@@ -42,15 +34,6 @@ std::optional<FinalsFit> fit_finals(const FinalsNeed& need, double allowed_s) {
     }
   }
   return fit;
-}
-
-double guessed_sites_s(const PlannedWork& sites) {
-  return sites.trials * kAlternativeSeconds + sites.problems * kSiteSeconds;
-}
-
-double first_sites_s(const FirstSites& first, double limit_s) {
-  const double each_s = std::max(kFirstLookSeconds, kFirstLookMargin * first.slowest_s);
-  return std::min(first.alternatives * each_s, kMaxFirstSitesShare * limit_s);
 }
 
 double objective_windows_s(const FinalsOptions& finals) {

@@ -39,18 +39,6 @@ struct PlannedWork {
 /// end of the finals. Nothing if there were none.
 [[nodiscard]] std::optional<double> estimate_s(const PlannedWork& work, const TrialCost& cost);
 
-/// Seconds that the sites of a model take, where none were measured before: their alternatives, and finals of them.
-[[nodiscard]] double guessed_sites_s(const PlannedWork& sites);
-
-/// First looks at the sites of a model: all alternatives of each once, compared in few rounds.
-struct FirstSites {
-  double alternatives = 0;  ///< of sites that were not looked at
-  double slowest_s = 0;     ///< that the first look at another took for each alternative; 0: none was seen
-};
-/// Seconds of a device that are kept for them, of `limit_s` that there were at first: twice as long as the slowest so
-/// far took, and no less than a guess, but no more than three tenths of the time.
-[[nodiscard]] double first_sites_s(const FirstSites& first, double limit_s);
-
 /// Seconds that one problem's windows by another objective than time take in its finals, about; 0 by time.
 [[nodiscard]] double objective_windows_s(const FinalsOptions& finals);
 

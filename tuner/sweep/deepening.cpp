@@ -38,6 +38,8 @@ std::string_view name_of(Deepening what) noexcept {
   switch (what) {
     case Deepening::none:
       return "";
+    case Deepening::comparison:
+      return "comparison";
     case Deepening::finals:
       return "finals again";
     case Deepening::neighbours:

@@ -14,12 +14,13 @@ namespace pascaline {
 /// What a turn of a problem is for, once there is time left after the searches.
 enum class Deepening : std::uint8_t {
   none,        ///< its search
+  comparison,  ///< all configurations once more, as what they launch has other winners
   finals,      ///< finals again, of what they left undecided, with more rounds
   neighbours,  ///< configurations near winners that were not tried
   between,     ///< the first look at a shape between tuned ones
 };
 
-/// "", "finals again", "neighbours", "shape in between".
+/// "", "comparison", "finals again", "neighbours", "shape in between".
 [[nodiscard]] std::string_view name_of(Deepening what) noexcept;
 
 /// What the last finals of a problem left open.

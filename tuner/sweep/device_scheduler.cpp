@@ -66,7 +66,7 @@ DeviceScheduler::DeviceScheduler(DevicePlan& plan, SweepRecorder& recorder, cons
       session_(session),
       status_(device) {}
 
-void DeviceScheduler::feed(bool closing, bool stopping, const std::optional<Slices>& slices) {
+void DeviceScheduler::feed(bool closing, bool stopping, const std::optional<Slice>& slice) {
   if (lab_->ended()) {
     return;
   }
@@ -74,7 +74,7 @@ void DeviceScheduler::feed(bool closing, bool stopping, const std::optional<Slic
     stop();
     return;
   }
-  left_s_ = slices ? std::optional(slices->kernel.left_s) : std::nullopt;
+  left_s_ = slice ? std::optional(slice->left_s) : std::nullopt;
   if (!pause_reason_.empty()) {
     take_back();
     return;
@@ -96,11 +96,7 @@ void DeviceScheduler::feed(bool closing, bool stopping, const std::optional<Slic
   if (lab_->starting() && !turn_.ran) {  // that is no problem's share of the time
     turn_.start = clock_.now();
   }
-  std::optional<Slice> slice;
-  if (slices) {
-    slice = task_->kernel.is_site ? slices->site : slices->kernel;
-  }
-  const bool finals_only = task_->deepening == Deepening::finals;
+  const bool finals_only = task_->deepening == Deepening::finals || task_->deepening == Deepening::comparison;
   const bool search_over = finals_only || (task_->search.spent() && task_->search.open() == 0);
   if (!search_over && !closing && !turn_over(slice)) {
     feed_trials(slice);
@@ -156,8 +152,9 @@ void DeviceScheduler::take_task() {
   }
   task_->session = session_;
   task_->objective_put_off = false;
-  turn_ = {clock_.now(),     task_->search.done(), false, task_->search.little_left(), plan_.expected_s(*task_),
-           Preparation::none};
+  turn_ = {
+      clock_.now(),     task_->search.done(), false, task_->search.little_left(), plan_.agenda().expected_s(*task_),
+      Preparation::none};
   if (recorder_.events().problem) {
     recorder_.events().problem(
         status_.device(), task_->search.wanted(),
@@ -175,6 +172,9 @@ void DeviceScheduler::tell_deepening() const {
   };
   switch (task.deepening) {
     case Deepening::none:
+      return;
+    case Deepening::comparison:
+      tell("compared again, as kernels that it launches have other winners");
       return;
     case Deepening::finals:
       tell(fmt::format("finals again, with up to {} rounds: {} near the winner, {}",
@@ -238,7 +238,7 @@ void DeviceScheduler::release_task(bool over) {
     recorder_.summary().problems_done += task_->search.wanted().between ? 0 : 1;
   }
   end_deepening();
-  if (over && !plan_.keeps(*task_)) {
+  if (over && !plan_.agenda().keeps(*task_)) {
     task_->state.finish();
   } else {
     task_->state.release();
@@ -269,13 +269,13 @@ bool DeviceScheduler::turn_over(const std::optional<Slice>& slice) const {
   if (!slice) {
     return false;
   }
-  if (lacks_alternatives()) {  // until all were tried what there is of them is worth nothing
+  if (task_->lacks_alternatives()) {  // until all were tried what there is of them is worth nothing
     return slice->others_untried && !turn_.ran && turn_s() > kPatienceWithSites * longest_turn_s(*slice);
   }
   // Nothing gets many trials before all have had a few.
   return (turn_trials() >= kTrialsOfAction &&
           (turn_s() > std::max(slice->wanted_s, kPreparationsOfTurn * task_->preparation_s.value_or(0)) ||
-           plan_.prefers_another(*task_, left_s_))) ||
+           plan_.agenda().prefers_another(*task_, left_s_))) ||
          ((turn_trials() > 0 || slice->others_untried) && turn_s() > longest_turn_s(*slice));
 }
 
@@ -326,7 +326,7 @@ void DeviceScheduler::feed_trials(const std::optional<Slice>& slice) {
   }
   const double finals_s = left_s_ ? std::min(min_finals_s(), *left_s_ / 2) : 0;
   double leave_s = finals_s;
-  if (slice && slice->others_untried && !task_->kernel.is_site) {  // theirs
+  if (slice && slice->others_untried && !task_->tunable.compares_all()) {  // theirs
     leave_s = std::max(leave_s, slice->left_s - std::max(0.0, longest_turn_s(*slice) - turn_s()));
   }
   // Close to the end none waits behind another: what is sent is measured before the finals begin.

@@ -29,12 +29,6 @@ struct Slice {
   bool others_untried = false;  ///< a few trials are enough, and a problem without any makes room for those
 };
 
-/// The same for what a device may have: a kernel's problem leaves alone what is kept for the sites of a model.
-struct Slices {
-  Slice kernel;
-  Slice site;
-};
-
 /// Works on a plan with one device: takes a task at a time, hands its configurations to the device's lab, finals
 /// after them, and gives what comes back to the recorder. Of the tasks it changes only the one it has taken.
 class DeviceScheduler {
@@ -47,7 +41,7 @@ class DeviceScheduler {
   void warm_up() { lab_->warm_up(); }
   /// Gives the device what there is to do. With `closing` no new trial is begun, only finals of what was measured; with
   /// `stopping` nothing at all.
-  void feed(bool closing, bool stopping, const std::optional<Slices>& slices);
+  void feed(bool closing, bool stopping, const std::optional<Slice>& slice);
   /// Leaves the device to others, with the reason, or takes it again with an empty one. What is being measured is
   /// measured to its end; the time until then and after it is no problem's share. Call it before each `feed`.
   void pause(const std::string& reason);
@@ -84,7 +78,7 @@ class DeviceScheduler {
     int done_at_start = 0;
     bool ran = false;              ///< one of its configurations, since
     bool had_little_left = false;  ///< when it began
-    double expected_s = 0;         ///< DevicePlan::expected_s when it began
+    double expected_s = 0;         ///< Agenda::expected_s when it began
     Preparation preparation = Preparation::none;
   };
   /// Finals that are being gathered or run.
@@ -128,9 +122,6 @@ class DeviceScheduler {
   // Finals, what is compared in how much time: device_scheduler_finals.cpp.
   static constexpr const char* kNotAllWays = "not all ways to compute it were measured";
   void begin_finals(bool last, std::optional<double> allowed_s);
-  // Whether some alternatives of a site of a model are still to be tried: what won among the others would be taken for
-  // the best.
-  [[nodiscard]] bool lacks_alternatives() const;
   [[nodiscard]] bool fit_in_time(FinalsJob& job, std::size_t& most);
   void send_finals();
   void end_finals_attempts();

@@ -15,13 +15,13 @@ namespace pascaline {
 // What was decided before for the same device, driver, compilers and source is to be shown wrong, or better known. What
 // the alternatives of a site are changes with the winners of their kernels.
 void DeviceScheduler::recall_standing(const Store& store) {
-  const CompilerAxis& compilers = *task_->kernel.compilers;
+  const CompilerAxis& compilers = *task_->tunable.compilers;
   task_->standing.assign(task_->contexts.size(), std::nullopt);
   task_->standing_of_all.reset();
   task_->decisions_before.assign(task_->contexts.size(), std::nullopt);
   std::vector<Config> winners;
   std::int64_t last_unix_ms = 0;
-  for (std::size_t i = 0; i < task_->contexts.size() && !task_->kernel.is_site; ++i) {
+  for (std::size_t i = 0; i < task_->contexts.size() && task_->tunable.is_lasting(); ++i) {
     const auto decided = store.decision(task_->contexts[i]);
     if (!decided || decided->stage != TrialStage::finals) {
       continue;
@@ -67,7 +67,7 @@ FinalsOptions DeviceScheduler::decision_options() const {
 FinalsResult DeviceScheduler::heed_later_decisions(const Store& store, FinalsResult result, Notes& notes) {
   const std::vector<std::optional<Store::DecisionId>> before = task_->decisions_before;
   task_->later_decisions.clear();
-  if (result.from_search || task_->kernel.is_site || before.empty()) {
+  if (result.from_search || !task_->tunable.is_lasting() || before.empty()) {
     return result;
   }
   recall_standing(store);
@@ -113,7 +113,7 @@ bool DeviceScheduler::is_better_elsewhere(const Store& store, const ContextIds& 
 // finalists, decided by the same samples.
 void DeviceScheduler::store_others(Store& store, const FinalsResult& result, const std::vector<std::int64_t>& ids,
                                    Notes& notes) {
-  const CompilerAxis& compilers = *task_->kernel.compilers;
+  const CompilerAxis& compilers = *task_->tunable.compilers;
   const Config standard = task_->own_bound.default_config();
   for (std::size_t compiler = 0; compiler < compilers.count(); ++compiler) {
     if (compiler == compilers.index_of(result.trials[result.winner].config)) {
@@ -198,7 +198,7 @@ void DeviceScheduler::tell_winner(const FinalsResult& result) {
     return;
   }
   FinalsResult told = result;
-  const CompilerAxis& compilers = *task_->kernel.compilers;
+  const CompilerAxis& compilers = *task_->tunable.compilers;
   if (compilers.several()) {
     told.compiler = compilers.compilers()[compilers.index_of(told.trials[told.winner].config)].text();
     for (Trial& trial : told.trials) {
@@ -223,7 +223,7 @@ void DeviceScheduler::note_decision(const FinalsResult& result) {
     ++counts.finals;
     counts.winners_changed += task_->winner == winner ? 0 : 1;
   }
-  plan_.note_winner(*task_, winner);
+  plan_.agenda().note_winner(*task_, winner);
   task_->open_finals = result.from_search ? OpenFinals{} : open_finals(result.trials, result.winner);
 }
 
@@ -235,7 +235,7 @@ bool DeviceScheduler::decided_in_finals(const Store& store, const Config& config
 // What finals have decided before, of the same compiler, is better founded, and stays.
 void DeviceScheduler::decide_without_finals() {
   const ProblemSearch& search = task_->search;
-  if (search.usable() > 0 && lacks_alternatives()) {
+  if (search.usable() > 0 && task_->lacks_alternatives()) {
     task_->no_time = kNotAllWays;
     return;
   }

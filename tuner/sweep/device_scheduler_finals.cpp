@@ -106,28 +106,22 @@ double DeviceScheduler::finals_reserve_s(double limit_s) const {
   return std::min(all_s, most_s);
 }
 
-bool DeviceScheduler::lacks_alternatives() const {
-  return task_->kernel.is_site && (!task_->search.spent() || task_->search.open() > 0);
-}
-
 void DeviceScheduler::begin_finals(bool last, std::optional<double> allowed_s) {
-  // With a limit of time a site of a model is compared again at the end, when its kernels are tuned.
-  const bool twice = task_->kernel.is_site && left_s_;
-  finals_.last = last && !(twice && !task_->compared);
+  finals_.last = last;
   finals_.cut = false;
   finals_.allowed_s = allowed_s;
   const std::string key = task_->search.finalists_key();
-  const bool again = task_->deepening == Deepening::finals;
+  const bool again = task_->deepening == Deepening::finals || task_->deepening == Deepening::comparison;
   // Neighbours of winners are compared with them only where one is faster.
   const bool none_faster =
       task_->deepening == Deepening::neighbours && !(task_->search.best_us() < task_->best_before_us);
-  if (lacks_alternatives()) {
+  if (task_->lacks_alternatives()) {
     task_->no_time = kNotAllWays;
     leave_preparing();
     release_task(last);
     return;
   }
-  if (key.empty() || (key == task_->decided_on && !twice && !again) || none_faster) {
+  if (key.empty() || (key == task_->decided_on && !again) || none_faster) {
     task_->decided_on = none_faster ? key : task_->decided_on;
     leave_preparing();
     release_task(last);

@@ -87,7 +87,7 @@ void DeviceScheduler::announce_by_objective(const FinalsResult& result, const st
   if (tell_undecided(decision)) {
     return;
   }
-  const CompilerAxis& compilers = *task_->kernel.compilers;
+  const CompilerAxis& compilers = *task_->tunable.compilers;
   const Config standard = task_->own_bound.default_config();
   for (std::size_t compiler = 0; compiler < compilers.count(); ++compiler) {
     if (compiler == compilers.index_of(result.trials[decision.winner].config)) {

@@ -155,8 +155,8 @@ SweepRun::SweepRun(const std::vector<Space>& spaces, const std::vector<SweepProb
   }
   // Before the sessions: whoever finds one of the run finds what to resume, too.
   std::vector<PlannedKernel> kernels;
-  for (const SweepKernel& kernel : plans_.front()->kernels()) {
-    kernels.push_back({kernel.own_space->kernel, kernel.source.hash, kernel.own_space->hash});
+  for (const auto& tunable : plans_.front()->tunables()) {
+    kernels.push_back({tunable->own_space->kernel, tunable->source.hash, tunable->own_space->hash});
   }
   const SweepPlan stored = plan_of(std::move(kernels), problems, options);
   recorder_.persist([&](Store& store) { store.save_plan(summary_.run, stored); });
@@ -268,7 +268,7 @@ void SweepRun::add_device(DevicePlan& plan, const DeviceInfo& device) {
     session.command_line = options_.command_line;
     session.searcher = options_.searcher;
     session.seed = options_.seed;
-    session.options_json = options_json(options_, plan.taken_over());
+    session.options_json = options_json(options_, plan.transfer().taken_over());
     session.device_uuid = device.uuid;
     session.program_version = kVersion;
     id = recorder_.persist(
@@ -324,10 +324,10 @@ std::optional<double> SweepRun::expected_s() const {
                                      [&](const ScheduledDevice& scheduled) { return scheduled.plan == plan.get(); });
     double plan_s = 0;
     double windows_s = 0;
-    for (const SweepKernel& kernel : plan->kernels()) {
+    for (const auto& tunable : plan->tunables()) {
       PlannedWork work;
       for (const auto& task : plan->tasks()) {
-        const bool counts = &task->kernel == &kernel && !task->over();
+        const bool counts = &task->tunable == tunable.get() && !task->over();
         work.trials += counts ? task->search.remaining() : 0;
         work.problems += counts ? 1 : 0;
       }
@@ -335,11 +335,9 @@ std::optional<double> SweepRun::expected_s() const {
         continue;
       }
       const TrialCost cost =
-          store_.trial_costs(plan->context().device, kernel.space->kernel, options_.finals.objective.objective);
+          store_.trial_costs(plan->context().device, tunable->space->kernel, options_.finals.objective.objective);
       auto kernel_s = estimate_s(work, cost);
-      if (!kernel_s && kernel.is_site) {
-        kernel_s = guessed_sites_s(work);
-      }
+      kernel_s = kernel_s ? kernel_s : tunable->guessed_s(work);
       if (!kernel_s) {
         return std::nullopt;
       }
@@ -359,7 +357,7 @@ void SweepRun::tell_plan() {
     for (const std::string& line : plan->compilers_left_out()) {
       recorder_.note(line);
     }
-    for (const std::string& line : plan->taken_over_lines()) {
+    for (const std::string& line : plan->transfer().taken_over_lines(plan->problems())) {
       recorder_.note(line);
     }
     std::vector<std::string> compilers;
@@ -374,7 +372,7 @@ void SweepRun::tell_plan() {
     }
     recorder_.note(fmt::format("{} ({}), {} for {}, {}", plan->info().name, fmt::join(ids, ", "),
                                fmt::join(compilers, " and "), shown_architecture(plan->target().architecture),
-                               counted(plan->builder().workers(), "compile worker")));
+                               counted(plan->builds().builder().workers(), "compile worker")));
   }
   const bool limited = options_.trials < kUnlimitedTrials;
   const auto left_s = deadline_.left_s();
@@ -396,7 +394,7 @@ void SweepRun::tell_plan() {
   const std::string trials = limited ? fmt::format("up to {} each", counted(options_.trials, "trial"))
                              : options_.searcher == kNoSearcher ? std::string("defaults and portfolios only")
                                                                 : std::string("as many trials as fit");
-  const std::size_t kernels = plans_.front()->kernels().size();
+  const std::size_t kernels = plans_.front()->tunables().size();
   const Objective by = options_.finals.objective.objective;
   const std::string objective = by == Objective::time ? "" : fmt::format(" by time and by {}", phrase_of(by));
   const std::string time_left =

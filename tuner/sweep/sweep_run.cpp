@@ -88,7 +88,7 @@ void SweepRun::sum_up() {
     }
   }
   for (const auto& plan : plans_) {
-    summary_.compile_s += plan->compile_ms() / 1000;
+    summary_.compile_s += plan->builds().compile_ms() / 1000;
   }
   recorder_.persist([&](Store& store) {
     summary_.trial_times = {};
@@ -109,7 +109,7 @@ void SweepRun::sum_up() {
     summary_.problems_exhausted += static_cast<int>(std::ranges::count_if(
         plan->tasks(), [](const auto& task) { return task->search.little_left() && !task->search.wanted().between; }));
     for (const auto& task : plan->tasks()) {
-      if (const std::string doubt = task->agreement.doubt(task->kernel.own_space->reference); !doubt.empty()) {
+      if (const std::string doubt = task->agreement.doubt(task->tunable.own_space->reference); !doubt.empty()) {
         summary_.doubts.push_back(fmt::format("{}: {}", task->search.wanted().problem.text(), doubt));
       }
     }
@@ -207,7 +207,7 @@ void SweepRun::feed() {
     if (over_at_) {
       scheduled.scheduler->run_out(clock_.now() - *over_at_ >= kOvertime);
     } else {
-      scheduled.scheduler->feed(closing_, stop_, slices(*scheduled.plan));
+      scheduled.scheduler->feed(closing_, stop_, slice(*scheduled.plan));
     }
     scheduled.scheduler->pump();
   }
@@ -300,7 +300,7 @@ void SweepRun::wait() {
     until = std::min(until, service.wakes_at());
   };
   for (const auto& plan : plans_) {
-    add(plan->builder());
+    add(plan->builds().builder());
   }
   for (const ScheduledDevice& scheduled : devices_) {
     add(scheduled.scheduler->lab());
@@ -309,26 +309,20 @@ void SweepRun::wait() {
 }
 
 // With a time limit a problem keeps a device as long as it is expected to gain more than others would, but no longer
-// than for a part of the time that is left, so that a guess does not cost too much. As long as there are sites of a
-// model that were not looked at, the time that is kept for these is not for others.
-std::optional<Slices> SweepRun::slices(const DevicePlan& plan) const {
+// than for a part of the time that is left, so that a guess does not cost too much.
+std::optional<Slice> SweepRun::slice(const DevicePlan& plan) const {
   const auto left_s = deadline_.left_s();
   if (!left_s) {
     return std::nullopt;
   }
-  const bool others_untried = plan.any_fresh_waits();
-  const DevicePlan::KeptForSites kept = plan.kept_for_sites(*left_s);
-  const auto slice_of = [&](double share_s) {
-    Slice slice;
-    slice.left_s = *left_s;
-    slice.others_untried = others_untried;
-    slice.longest_s = others_untried ? kSearchShare * share_s : std::numeric_limits<double>::infinity();
-    slice.wanted_s = std::clamp(share_s / kSlicesEach, kShortestSliceSeconds, kLongestSliceSeconds);
-    slice.finals_s = std::min(*left_s, (1 - kSearchShare) * share_s);
-    return slice;
-  };
-  const double share_s = std::max(0.0, *left_s - kept.seconds) * kShareOfLook;
-  return Slices{slice_of(share_s), slice_of(std::max(share_s, kept.each_s))};
+  const double share_s = *left_s * kShareOfLook;
+  Slice slice;
+  slice.left_s = *left_s;
+  slice.others_untried = plan.any_fresh_waits();
+  slice.longest_s = slice.others_untried ? kSearchShare * share_s : std::numeric_limits<double>::infinity();
+  slice.wanted_s = std::clamp(share_s / kSlicesEach, kShortestSliceSeconds, kLongestSliceSeconds);
+  slice.finals_s = std::min(*left_s, (1 - kSearchShare) * share_s);
+  return slice;
 }
 
 // At the pace so far: of the searches without pauses and finals, and of finals by those that there were, or by what
@@ -387,8 +381,8 @@ SweepView SweepRun::view(bool last) const {
   }
   static_cast<TrialCounts&>(view) = static_cast<const TrialCounts&>(summary_);
   for (const auto& plan : plans_) {
-    view.compiling += plan->builder().busy();
-    view.compile_workers += plan->builder().workers();
+    view.compiling += plan->builds().builder().busy();
+    view.compile_workers += plan->builds().builder().workers();
     view.problems += plan->problems();
     for (const auto& task : plan->tasks()) {
       if (!task->no_time.empty()) {

@@ -62,7 +62,7 @@ class SweepRun {
   [[nodiscard]] bool done(bool closing) const;
   void take_compiled();
   void wait();
-  [[nodiscard]] std::optional<Slices> slices(const DevicePlan& plan) const;
+  [[nodiscard]] std::optional<Slice> slice(const DevicePlan& plan) const;
   [[nodiscard]] std::optional<double> eta_s() const;
   [[nodiscard]] SweepView view(bool last) const;
   [[nodiscard]] std::int64_t spent_ms() const;

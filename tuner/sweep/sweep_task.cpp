@@ -52,17 +52,17 @@ void TaskState::leave_out(std::string reason) {
   why_left_out_ = std::move(reason);
 }
 
-SweepTask::SweepTask(const SweepKernel& of_kernel, const SweepProblem& wanted, const DeviceLimits& limits,
+SweepTask::SweepTask(const Tunable& wanted_tunable, const SweepProblem& wanted, const DeviceLimits& limits,
                      const SweepOptions& options)
-    : kernel(of_kernel),
-      search(*of_kernel.space, wanted, limits, options, of_kernel.compilers),
-      own_bound(*of_kernel.own_space, wanted.problem, limits),
-      reference{of_kernel.is_site ? TaskReference::Stage::none : TaskReference::Stage::wanted, {}, {}, {}, false},
+    : tunable(wanted_tunable),
+      search(*tunable.space, wanted, limits, options, tunable.compilers),
+      own_bound(*tunable.own_space, wanted.problem, limits),
+      reference{tunable.has_reference() ? TaskReference::Stage::wanted : TaskReference::Stage::none, {}, {}, {}, false},
       reserved(wanted.between),
       weight(wanted.count) {}
 
 SweepTask::Stored SweepTask::stored(const Config& config) const {
-  Stored stored{contexts.at(kernel.compilers->index_of(config)), kernel.compilers->without(config), false};
+  Stored stored{contexts.at(tunable.compilers->index_of(config)), tunable.compilers->without(config), false};
   stored.is_default = stored.config == own_bound.default_config();
   return stored;
 }
@@ -84,6 +84,15 @@ std::vector<Config> SweepTask::wanted_finalists(bool by_time_alone) const {
     });
   }
   return configs;
+}
+
+std::string SweepTask::winners_launched() const {
+  std::string winners;
+  for (const SweepTask* other : launched) {
+    const bool is_default = !other->winner || *other->winner == other->search.bound().default_config();
+    winners += is_default ? "\n" : other->winner->text() + "\n";
+  }
+  return winners;
 }
 
 bool SweepTask::misses_finalists() const {

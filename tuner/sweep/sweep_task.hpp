@@ -12,27 +12,14 @@
 #include "runtime/device/compile.hpp"
 #include "tuner/measure/agreement.hpp"
 #include "tuner/measure/reference_run.hpp"
-#include "tuner/sweep/compiler_axis.hpp"
 #include "tuner/sweep/deepening.hpp"
 #include "tuner/sweep/known_energy.hpp"
 #include "tuner/sweep/problem_search.hpp"
 #include "tuner/sweep/standing_decision.hpp"
 #include "tuner/sweep/transfer_priors.hpp"
+#include "tuner/sweep/tunable.hpp"
 
 namespace pascaline {
-
-/// A kernel of a plan on one kind of device: what its problems have in common.
-struct SweepKernel {
-  const Space* space = nullptr;      ///< that is searched: with the compiler, if there are several
-  const Space* own_space = nullptr;  ///< the kernel's, under which trials are stored
-  const CompilerAxis* compilers = nullptr;
-  KernelSource source;
-  bool is_site = false;  ///< of a model, whose configurations are ways to compute it
-  ContextIds context{};  ///< the rows that its trials hang on, without a problem and with the first toolkit
-  std::vector<Store::Measured> measured{};  ///< on such a device before this run
-  std::vector<Store::MeasuredElsewhere> measured_elsewhere{};
-  std::vector<Winner> winners{};  ///< on all devices, where there is any on another or of other element types
-};
 
 /// Where a problem of a plan stands.
 enum class TaskStage : std::uint8_t {
@@ -78,20 +65,28 @@ class TaskState {
 /// The code that a task's results are compared with.
 struct TaskReference {
   enum class Stage : std::uint8_t { none, wanted, compiling, ready, unusable };
-  Stage stage = Stage::none;     ///< none: of a place, which compares its alternatives itself
+  Stage stage = Stage::none;     ///< none: what is tuned compares its configurations itself
   ReferenceRun run{};            ///< when it is ready
   std::vector<Config> failed{};  ///< configurations that it cannot be compiled in: the default, then the closest to it
   std::string why_unusable{};    ///< in the first of them, whatever the stage
   bool told = false;             ///< of the failed ones
 };
 
+/// What was measured elsewhere or of something else that a task's search begins with.
+struct TaskTransfer {
+  std::vector<RelatedProblem> elsewhere{};    ///< by other devices
+  std::vector<RelatedProblem> other_types{};  ///< by this device before the run, with other element types
+  std::vector<TakenOver> taken_over{};        ///< both and their winners, for people
+  bool types_of_run_asked = false;            ///< for the winners so far of the run's problems of other types
+};
+
 /// A problem of the plan on one kind of device.
 struct SweepTask {
   /// All but `wanted` must outlive it. Throws as ProblemSearch.
-  SweepTask(const SweepKernel& kernel, const SweepProblem& wanted, const DeviceLimits& limits,
+  SweepTask(const Tunable& tunable, const SweepProblem& wanted, const DeviceLimits& limits,
             const SweepOptions& options);
 
-  const SweepKernel& kernel;
+  const Tunable& tunable;
   ProblemSearch search;
   BoundSpace own_bound;  ///< of the kernel's own space
   TaskState state;
@@ -99,11 +94,10 @@ struct SweepTask {
   std::vector<ContextIds> contexts{};  ///< the rows that its trials hang on, by compiler
   std::int64_t session = 0;            ///< that its trials belong to: of the device that has it, or had it last
   std::size_t index = 0;               ///< place in the plan
-  std::string fault{};      ///< of its kernel's files, for which it is left out: no valid configuration or no reference
-  bool decided = false;     ///< this run has come to a result
-  bool compared = false;    ///< finals were begun in this process
-  bool came_again = false;  ///< and a device turned to it once more
-  std::string decided_on;   ///< the finalists that were compared
+  std::string fault{};     ///< of its kernel's files, for which it is left out: no valid configuration or no reference
+  bool decided = false;    ///< this run has come to a result
+  bool compared = false;   ///< finals were begun in this process
+  std::string decided_on;  ///< the finalists that were compared
   std::vector<std::optional<StandingDecision>> standing{};  ///< of earlier finals, by compiler
   std::optional<std::size_t> standing_of_all{};             ///< that of the compiler that was decided for last
   /// What finals had decided by time when these began, by compiler.
@@ -112,9 +106,9 @@ struct SweepTask {
   std::set<std::int64_t> later_decisions{};  ///< toolkits of another sweep's, whose winners these did not time
   double spent_s = 0;                        ///< of a device
   std::optional<double> preparation_s{};     ///< of a device, when it last turned to it
-  std::vector<const SweepTask*> launched{};  ///< of a site of a model: the plan's problems that it launches
-  double first_look_s = 0;                   ///< of a site: its first turn in which anything ran, with its finals
-  std::string launched_then;                 ///< of a site: the winners of these when a device last turned to it
+  std::vector<const SweepTask*> launched{};  ///< the plan's problems that it launches
+  double first_look_s = 0;                   ///< its first turn in which anything ran, with its finals
+  std::string launched_then;                 ///< the winners of these when a device last turned to it
   bool looked_at = false;  ///< in this run: a configuration ran, or nothing that could run was found in its turn
   double put_off_s = 0;    ///< that it kept a device without a trial, when it last had to make room for others
   bool objective_put_off = false;      ///< its share of the time was over: it comes again when all were looked at
@@ -127,10 +121,7 @@ struct SweepTask {
   std::vector<std::string> weak_checks{};                  ///< of outputs whose check can hardly fail
   std::map<std::string, std::optional<Binary>> finalists;  ///< for the finals; without a binary: being compiled
 
-  std::vector<RelatedProblem> elsewhere{};    ///< what other devices measured that the search begins with
-  std::vector<RelatedProblem> other_types{};  ///< the same of this device before the run, with other element types
-  std::vector<TakenOver> taken_over{};        ///< both and their winners, for people
-  bool types_of_run_asked = false;            ///< for the winners so far of the run's problems of other types
+  TaskTransfer transfer{};
 
   // Once there is time left.
   Deepening deepening = Deepening::none;  ///< what the turn is for that it has
@@ -155,6 +146,12 @@ struct SweepTask {
 
   /// Whether finalists are being compiled.
   [[nodiscard]] bool misses_finalists() const;
+  /// The winners of what it launches, as far as they are not the defaults.
+  [[nodiscard]] std::string winners_launched() const;
+  /// Whether not all configurations were measured that have to be compared.
+  [[nodiscard]] bool lacks_alternatives() const noexcept {
+    return tunable.compares_all() && (!search.spent() || search.open() > 0);
+  }
   /// Whether it waits for its first look of this run, and has not made way for others.
   [[nodiscard]] bool fresh() const noexcept { return untried() && put_off_s == 0; }
   /// Whether it waits for its first look of this run.

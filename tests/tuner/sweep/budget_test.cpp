@@ -5,7 +5,7 @@
 namespace pascaline::testing {
 namespace {
 
-TEST(PlanTest, WindowsByAnotherObjectiveAndSitesTakeTime) {
+TEST(PlanTest, WindowsByAnotherObjectiveTakeTime) {
   FinalsOptions finals;
   EXPECT_EQ(objective_windows_s(finals), 0);
   finals.objective = objective_options(Objective::energy);
@@ -13,8 +13,6 @@ TEST(PlanTest, WindowsByAnotherObjectiveAndSitesTakeTime) {
   const double energy_s = objective_windows_s(finals);
   finals.objective = objective_options(Objective::sustained);
   EXPECT_GT(objective_windows_s(finals), energy_s) << "the card has to become warm first";
-  EXPECT_EQ(guessed_sites_s({0, 0}), 0);
-  EXPECT_GT(guessed_sites_s({6, 2}), guessed_sites_s({3, 1}));
 }
 
 TEST(PlanTest, EstimateIsWhatEarlierSweepsTook) {
@@ -59,16 +57,6 @@ TEST(PlanTest, FinalsSaveRoundsThenFinalistsThenRounds) {
   for (const double allowed_s : {100.0, 30.0, 10.0, 2.0}) {
     EXPECT_LE(finals_seconds(need, *fit_finals(need, allowed_s)), allowed_s);
   }
-}
-
-TEST(PlanTest, TimeIsKeptForFirstLooksAtSites) {
-  EXPECT_EQ(first_sites_s({0, 5}, 100), 0);
-  const double guessed_s = first_sites_s({10, 0}, 1e6);
-  EXPECT_GT(guessed_s, 0);
-  EXPECT_DOUBLE_EQ(first_sites_s({20, 0}, 1e6), 2 * guessed_s);
-  EXPECT_DOUBLE_EQ(first_sites_s({10, 1e-3}, 1e6), guessed_s) << "the next ones may be slower";
-  EXPECT_DOUBLE_EQ(first_sites_s({10, 7}, 1e6), 140);
-  EXPECT_DOUBLE_EQ(first_sites_s({10, 7}, 100), 30) << "of a limit no more than that";
 }
 
 }  // namespace

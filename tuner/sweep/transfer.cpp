@@ -1,3 +1,5 @@
+#include "tuner/sweep/transfer.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,12 +10,10 @@
 #include "core/util/counted.hpp"
 #include "runtime/dispatch/identity.hpp"
 #include "tuner/search/transfer.hpp"
-#include "tuner/sweep/device_plan.hpp"
 #include "tuner/sweep/other_devices.hpp"
 #include "tuner/sweep/other_kernels.hpp"
 #include "tuner/sweep/other_types.hpp"
 
-// What a plan's searches begin with that was measured on other devices, or of other element types or kernels.
 namespace pascaline {
 namespace {
 
@@ -30,7 +30,7 @@ bool has_all_values(const Space& space, const Config& config) {
 
 // A device's own trials of the shape, whatever their source and toolkit, make what others measured superfluous.
 bool knows_enough(const SweepTask& task) {
-  return std::any_of(task.kernel.measured.begin(), task.kernel.measured.end(), [&](const Store::Measured& key) {
+  return std::any_of(task.tunable.measured.begin(), task.tunable.measured.end(), [&](const Store::Measured& key) {
     return key.problem_id == task.contexts.front().problem && key.times_us.size() >= kMinRelated;
   });
 }
@@ -42,7 +42,7 @@ struct OtherProblem {
 };
 
 TakenOver& taken_over_entry_of(SweepTask& task, const OtherProblem& other) {
-  std::vector<TakenOver>& taken_over = task.taken_over;
+  std::vector<TakenOver>& taken_over = task.transfer.taken_over;
   const auto found = std::find_if(taken_over.begin(), taken_over.end(), [&](const TakenOver& one) {
     return one.other_types == other.other_types && one.device == other.device && one.measured == other.measured;
   });
@@ -59,9 +59,9 @@ void try_first(SweepTask& task, const std::vector<const Winner*>& winners, std::
   std::vector<Config> configs;
   std::vector<const Winner*> of;
   for (const Winner* winner : winners) {
-    Config here = task.kernel.compilers->with(winner->trial.config, 0);
+    Config here = task.tunable.compilers->with(winner->trial.config, 0);
     const bool is_new = std::find(configs.begin(), configs.end(), here) == configs.end();
-    if (is_new && configs.size() < most && has_all_values(*task.kernel.space, here)) {
+    if (is_new && configs.size() < most && has_all_values(*task.tunable.space, here)) {
       configs.push_back(std::move(here));
       of.push_back(winner);
     }
@@ -78,13 +78,13 @@ void try_first(SweepTask& task, const std::vector<const Winner*>& winners, std::
 bool differs_in_types(const SweepTask& a, const SweepTask& b) {
   const Problem& problem = a.search.wanted().problem;
   const Problem& other = b.search.wanted().problem;
-  return &a.kernel == &b.kernel && problem.types != other.types &&
-         transfer_octaves(*a.kernel.space, problem, other).has_value();
+  return &a.tunable == &b.tunable && problem.types != other.types &&
+         transfer_octaves(*a.tunable.space, problem, other).has_value();
 }
 
 bool is_of_other_kernel(const SweepTask& a, const SweepTask& b) {
-  return &a.kernel != &b.kernel && !b.kernel.is_site &&
-         kernel_octaves(*a.kernel.space, a.search.wanted().problem, *b.kernel.space, b.search.wanted().problem);
+  return &a.tunable != &b.tunable && b.tunable.is_lasting() &&
+         kernel_octaves(*a.tunable.space, a.search.wanted().problem, *b.tunable.space, b.search.wanted().problem);
 }
 
 std::string begins_with(std::size_t problems, std::size_t all, const std::string& what) {
@@ -94,32 +94,92 @@ std::string begins_with(std::size_t problems, std::size_t all, const std::string
 
 }  // namespace
 
-// Whether its search begins with what was measured elsewhere.
-bool DevicePlan::takes_over(const SweepTask& task) const {
-  return options_.searcher == kSearcherWithPriors && !task.kernel.is_site && !task.search.wanted().between;
+// For a static model; nothing of other devices than GPUs.
+std::optional<DeviceRates> Transfer::device_rates() const {
+  std::optional<DeviceRates> rates;
+  if (info_.kind == DeviceKind::cuda) {
+    rates = typical_rates(device_row(info_).compute_capability, info_.limits);
+    if (rates) {
+      use_measured(*rates, measured_rates_);
+    }
+  }
+  return rates;
 }
 
-void DevicePlan::recall_elsewhere(SweepRecorder& recorder, SweepTask& task) const {
+// Of the run's compilers together what they measured of one problem; of others, as if the first had compiled it. Either
+// of problems with the task's element types, or of those with others.
+std::vector<RelatedProblem> Transfer::measured_before(const SweepTask& task, bool other_types) const {
+  std::vector<RelatedProblem> related;
+  std::map<std::int64_t, std::size_t> own;  // by problem
+  for (const Store::Measured& key : task.tunable.measured) {
+    if ((key.problem.types != task.search.wanted().problem.types) != other_types) {
+      continue;
+    }
+    const auto toolkit = std::find(toolkits_.begin(), toolkits_.end(), key.toolkit);
+    const bool same_version = toolkit != toolkits_.end() && key.kernel == task.tunable.context.kernel;
+    const bool of_run = same_version && std::any_of(tasks_.begin(), tasks_.end(), [&](const auto& other) {
+                          return other->contexts.front().problem == key.problem_id;
+                        });
+    if (of_run) {  // what the run's own problems recalled is among their times
+      continue;
+    }
+    const auto place = same_version ? own.emplace(key.problem_id, related.size()).first->second : related.size();
+    if (place == related.size()) {
+      related.push_back({key.problem, {}, 0});
+    }
+    const auto compiler = toolkit == toolkits_.end() ? 0 : static_cast<std::size_t>(toolkit - toolkits_.begin());
+    for (const auto& [config, time_us] : key.times_us) {
+      related[place].times_us.emplace_back(task.tunable.compilers->with(config, compiler), time_us);
+    }
+  }
+  return related;
+}
+
+// From other keys in the database, from the other problems of this run, from other element types and other devices.
+std::vector<Prior> Transfer::known_before_search(const SweepTask& task, const SearchDomain& domain) const {
+  std::vector<RelatedProblem> related;
+  for (const auto& other : tasks_) {
+    const bool same_types = other->search.wanted().problem.types == task.search.wanted().problem.types;
+    if (other.get() != &task && &other->tunable == &task.tunable && same_types) {
+      related.push_back({other->search.wanted().problem, other->search.times_us(), 0});
+    }
+  }
+  for (RelatedProblem& before : measured_before(task, false)) {
+    related.push_back(std::move(before));
+  }
+  for (RelatedProblem& other : of_other_types(task)) {
+    related.push_back(std::move(other));
+  }
+  related.insert(related.end(), task.transfer.elsewhere.begin(), task.transfer.elsewhere.end());
+  return transfer_priors(domain, device_rates(), related, options_.seed);
+}
+
+// Whether its search begins with what was measured elsewhere.
+bool Transfer::takes_over(const SweepTask& task) const {
+  return options_.searcher == kSearcherWithPriors && task.tunable.is_lasting() && !task.search.wanted().between;
+}
+
+void Transfer::recall_elsewhere(SweepRecorder& recorder, SweepTask& task) const {
   if (takes_over(task)) {
     take_over_trials(recorder, task);
     take_over_winners(task);
   }
 }
 
-void DevicePlan::take_over_trials(SweepRecorder& recorder, SweepTask& task) const {
+void Transfer::take_over_trials(SweepRecorder& recorder, SweepTask& task) const {
   if (knows_enough(task)) {
     return;
   }
   const Problem& problem = task.search.wanted().problem;
-  const Space& space = *task.kernel.space;
+  const Space& space = *task.tunable.space;
   for (const NearElsewhere& near :
-       nearest_elsewhere(space, problem, device_row(info_), task.kernel.measured_elsewhere)) {
-    if (task.elsewhere.size() == kMaxOtherDevices) {
+       nearest_elsewhere(space, problem, device_row(info_), task.tunable.measured_elsewhere)) {
+    if (task.transfer.elsewhere.size() == kMaxOtherDevices) {
       return;
     }
     RelatedProblem related{near.key->problem, {}, near.device_octaves};
     for (auto& [config, time_us] : recorder.persist([&](Store& store) { return store.times_us(*near.key); })) {
-      Config here = task.kernel.compilers->with(config, 0);
+      Config here = task.tunable.compilers->with(config, 0);
       if (has_all_values(space, here)) {
         related.times_us.emplace_back(std::move(here), time_us);
       }
@@ -131,37 +191,37 @@ void DevicePlan::take_over_trials(SweepRecorder& recorder, SweepTask& task) cons
     related.times_us = thinned_times(std::move(related.times_us));
     taken_over_entry_of(task, {near.key->device.name, near.key->problem.text(), false}).trials +=
         static_cast<std::int64_t>(trials);
-    task.elsewhere.push_back(std::move(related));
+    task.transfer.elsewhere.push_back(std::move(related));
   }
 }
 
-void DevicePlan::take_over_winners(SweepTask& task) const {
+void Transfer::take_over_winners(SweepTask& task) const {
   const std::string problem = task.search.wanted().problem.text();
-  try_first(task, winners_elsewhere(problem, device_row(info_), task.kernel.winners), kMaxOtherDevices, false);
+  try_first(task, winners_elsewhere(problem, device_row(info_), task.tunable.winners), kMaxOtherDevices, false);
 }
 
 // Before the run; once all tasks are there, as what they measure themselves is told to each other when it is there.
-void DevicePlan::recall_other_types(SweepTask& task) const {
+void Transfer::recall_other_types(SweepTask& task) const {
   if (!takes_over(task)) {
     return;
   }
   const DeviceRow device = device_row(info_);
   if (!knows_enough(task)) {
-    task.other_types = nearest_of_other_types(task.search.bound(), measured_before(task, true));
-    for (RelatedProblem& other : task.other_types) {
+    task.transfer.other_types = nearest_of_other_types(task.search.bound(), measured_before(task, true));
+    for (RelatedProblem& other : task.transfer.other_types) {
       taken_over_entry_of(task, {device.name, other.problem.text(), true}).trials +=
           static_cast<std::int64_t>(other.times_us.size());
       other.times_us = thinned_times(std::move(other.times_us));
     }
   }
   const auto winners =
-      winners_of_other_types(*task.kernel.space, task.search.wanted().problem, device, task.kernel.winners);
+      winners_of_other_types(*task.tunable.space, task.search.wanted().problem, device, task.tunable.winners);
   try_first(task, winners, kMaxOtherTypes, true);
 }
 
 // The nearest problems of other element types, of those before the run and of the run's own; and the run's of other
 // kernels.
-std::vector<RelatedProblem> DevicePlan::of_other_types(const SweepTask& task) const {
+std::vector<RelatedProblem> Transfer::of_other_types(const SweepTask& task) const {
   if (!takes_over(task) || knows_enough(task)) {
     return {};
   }
@@ -171,14 +231,14 @@ std::vector<RelatedProblem> DevicePlan::of_other_types(const SweepTask& task) co
       related.push_back({other->search.wanted().problem, other->search.times_us(), 0});
     }
   }
-  related.insert(related.end(), task.other_types.begin(), task.other_types.end());
+  related.insert(related.end(), task.transfer.other_types.begin(), task.transfer.other_types.end());
   related = nearest_of_other_types(task.search.bound(), related);
   for (const auto& other : tasks_) {
     if (!is_of_other_kernel(task, *other)) {
       continue;
     }
     RelatedProblem measured{other->search.wanted().problem, other->search.times_us()};
-    if (auto mapped = of_other_kernel(task.search.bound(), *other->kernel.space, measured)) {
+    if (auto mapped = of_other_kernel(task.search.bound(), *other->tunable.space, measured)) {
       related.push_back(std::move(*mapped));
     }
   }
@@ -187,8 +247,8 @@ std::vector<RelatedProblem> DevicePlan::of_other_types(const SweepTask& task) co
 
 // As soon as another problem of the run with this shape and other element types has a winner, or enough trials for its
 // best to be worth one.
-void DevicePlan::begin_with_types_of_run(SweepTask& task) const {
-  if (task.types_of_run_asked || task.search.spent() || !takes_over(task)) {
+void Transfer::begin_with_types_of_run(SweepTask& task) const {
+  if (task.transfer.types_of_run_asked || task.search.spent() || !takes_over(task)) {
     return;
   }
   std::vector<std::pair<double, Config>> winners;
@@ -196,7 +256,7 @@ void DevicePlan::begin_with_types_of_run(SweepTask& task) const {
     const bool known = other->winner || other->search.usable() >= kMinRelated;
     const Problem& problem = other->search.wanted().problem;
     if (known && differs_in_types(task, *other) && problem.dimensions == task.search.wanted().problem.dimensions) {
-      winners.emplace_back(*transfer_octaves(*task.kernel.space, task.search.wanted().problem, problem),
+      winners.emplace_back(*transfer_octaves(*task.tunable.space, task.search.wanted().problem, problem),
                            other->winner ? *other->winner : other->search.best());
     }
   }
@@ -207,19 +267,19 @@ void DevicePlan::begin_with_types_of_run(SweepTask& task) const {
       configs.push_back(winner);
     }
   }
-  task.types_of_run_asked = !configs.empty();
+  task.transfer.types_of_run_asked = !configs.empty();
   std::ignore = task.search.begin_with_winners(configs);
 }
 
-std::vector<TakenOver> DevicePlan::taken_over() const {
+std::vector<TakenOver> Transfer::taken_over() const {
   std::vector<TakenOver> all;
   for (const auto& task : tasks_) {
-    all.insert(all.end(), task->taken_over.begin(), task->taken_over.end());
+    all.insert(all.end(), task->transfer.taken_over.begin(), task->transfer.taken_over.end());
   }
   return all;
 }
 
-std::vector<std::string> DevicePlan::taken_over_lines() const {
+std::vector<std::string> Transfer::taken_over_lines(std::size_t problems) const {
   struct Sum {
     std::int64_t trials = 0;
     std::set<std::string> problems;
@@ -235,7 +295,7 @@ std::vector<std::string> DevicePlan::taken_over_lines() const {
   std::vector<std::string> lines;
   for (const auto& [of, sum] : sums) {
     const std::string what = of.second + (of.first ? " measured of other element types" : " measured");
-    lines.push_back(fmt::format("{}: {}, {} to be tried first", begins_with(sum.problems.size(), problems(), what),
+    lines.push_back(fmt::format("{}: {}, {} to be tried first", begins_with(sum.problems.size(), problems, what),
                                 counted(sum.trials, "trial"), counted(sum.winners, "winner")));
   }
   const auto learning = std::count_if(tasks_.begin(), tasks_.end(), [&](const auto& task) {
@@ -246,7 +306,7 @@ std::vector<std::string> DevicePlan::taken_over_lines() const {
   if (learning > 0) {
     lines.push_back(
         fmt::format("the searches of {} of {} tell each other what they find of other element types or kernels",
-                    learning, counted(problems(), "problem")));
+                    learning, counted(problems, "problem")));
   }
   return lines;
 }

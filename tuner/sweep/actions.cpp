@@ -1,0 +1,399 @@
+#include "tuner/sweep/actions.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <numeric>
+
+#include "core/space/shape_distance.hpp"
+
+namespace pascaline {
+namespace {
+
+constexpr std::size_t kNeighboursATurn = 32;
+constexpr double kTrialSeconds = 0.1;      // where none was measured yet
+constexpr double kTrialsOfFirstLook = 16;  // with finals
+constexpr double kFewestTrials = 4;        // for which a shape is begun
+constexpr int kMinRoundsAgain = 2;
+constexpr double kMinActionSeconds = 1e-3;
+// By what share of a problem's time finals that are still to come are expected to matter, and a comparison of the same
+// configurations when kernels that they launch have other winners.
+constexpr double kShareOfFinals = 0.02;
+constexpr double kShareOfComparison = 0.02;
+
+// Of what was not measured yet.
+constexpr double kTrialOverheadSeconds = 0.03;
+constexpr double kSamplesExpected = 30;
+constexpr double kPreparationSeconds = 0.2;
+constexpr double kPreparationSecondsPerByte = 2e-9;
+constexpr double kEmulatedLaunchUs = 100;
+constexpr double kEmulatedFlopsPerUs = 100;
+constexpr double kEmulatedBytesPerUs = 100;
+constexpr double kPatienceAfterPutOff = 2;  // times the time in which nothing ran
+// Defaults, of other kernels and of none, next to one of the same kernel.
+constexpr double kWeightOfOtherKernel = 0.1;
+constexpr double kWeightOfGuess = 0.2;
+
+// Of a trial, the mean over all problems.
+double mean_trial_s(const Agenda::Tasks& tasks) {
+  double sum_s = 0;
+  int trials = 0;
+  for (const auto& task : tasks) {
+    sum_s += task->spent_s;
+    trials += task->measured;
+  }
+  return trials > 0 ? sum_s / trials : kTrialSeconds;
+}
+
+// By what share the winner of one shape is slower on another than what is best there; nothing if it was not tried.
+std::optional<double> loss_of(const SweepTask& winner_of, const SweepTask& on) {
+  const auto time_us = on.search.time_us(*winner_of.winner);
+  return time_us && on.search.best_us() > 0 ? std::optional(*time_us / on.search.best_us() - 1) : std::nullopt;
+}
+
+bool waits(const SweepTask& task) { return task.state.stage() == TaskStage::waiting && !task.reserved; }
+
+// What is compared again as soon as its kernels were looked at had better wait for that.
+double share_looked_at(const SweepTask& task) {
+  const auto looked_at = std::ranges::count_if(task.launched, [](const SweepTask* other) { return !other->fresh(); });
+  return (1.0 + static_cast<double>(looked_at)) / (1.0 + static_cast<double>(task.launched.size()));
+}
+
+void sort_by_value(std::vector<Action>& actions, std::optional<double> left_s) {
+  std::ranges::stable_sort(actions, [&](const Action& a, const Action& b) {
+    const bool a_late = left_s && a.least_s > *left_s;
+    const bool b_late = left_s && b.least_s > *left_s;
+    return a_late != b_late ? b_late : a.rate() > b.rate();
+  });
+}
+
+}  // namespace
+
+bool Agenda::is_settled(const SweepTask& task) const {
+  return task.at_its_end() && (task.search.usable() == 0 || task.decided_on == task.search.finalists_key());
+}
+
+bool Agenda::keeps(const SweepTask& task) const {
+  return has_time_limit(options_) && (deepens(options_) || task.tunable.compares_all()) && task.fault.empty() &&
+         task.search.usable() > 0;
+}
+
+std::vector<Action> Agenda::searches(std::optional<double> left_s) const {
+  std::vector<Action> found;
+  if (!has_time_limit(options_)) {
+    for (const auto& task : tasks_) {
+      if (waits(*task)) {
+        found.push_back({task.get()});
+      }
+    }
+    return found;
+  }
+  const std::vector<Outlook> all = outlooks();
+  const AttainedRates rates = attained_rates(all);
+  for (const auto& task : tasks_) {
+    if (waits(*task)) {
+      if (const auto action = search(*task, all[task->index], rates)) {
+        found.push_back(*action);
+      }
+    }
+  }
+  sort_by_value(found, left_s);
+  return found;
+}
+
+std::vector<Action> Agenda::actions(std::optional<double> left_s) const {
+  std::vector<Action> found = searches(left_s);
+  if (!has_time_limit(options_)) {
+    return found;
+  }
+  const double trial_s = mean_trial_s(tasks_);
+  const auto add = [&](const std::optional<Action>& action) {
+    if (action) {
+      found.push_back(*action);
+    }
+  };
+  for (const auto& task : tasks_) {
+    const bool settled = waits(*task) && keeps(*task) && is_settled(*task);
+    add(settled ? comparison(*task) : std::nullopt);
+    if (!deepens(options_)) {
+      continue;
+    }
+    add(settled && task->tunable.is_lasting() ? finals_again(*task) : std::nullopt);
+    if (options_.searcher != kNoSearcher) {
+      add(settled && task->tunable.is_lasting() ? neighbours(*task, task->trial_s().value_or(trial_s)) : std::nullopt);
+      add(task->reserved ? shape_between(*task, trial_s) : std::nullopt);
+    }
+  }
+  sort_by_value(found, left_s);
+  return found;
+}
+
+// More trials, and the finals after them.
+std::optional<Action> Agenda::search(SweepTask& task, const Outlook& outlook, const AttainedRates& rates) const {
+  const bool over = task.search.spent() && task.search.open() == 0;
+  if (over && keeps(task) && is_settled(task)) {
+    return std::nullopt;
+  }
+  const SearchAction next = next_search(outlook, rates);
+  Action action{&task, Deepening::none, next.seconds, next.saved_us};
+  action.least_s = outlook.preparation_s + outlook.trial_s;
+  const double all_us = task.weight * outlook.time_us;
+  if (task.objective_put_off) {  // what the others' first looks left it without
+    action.saved_us = any_fresh() ? 0 : std::numeric_limits<double>::infinity();
+  } else if (over) {
+    action.saved_us = kShareOfFinals * all_us;
+  } else if (task.search.little_left()) {
+    action.saved_us = std::min(action.saved_us, options_.min_gain * all_us);
+  }
+  action.saved_us *= share_looked_at(task);
+  return action;
+}
+
+std::optional<Action> Agenda::comparison(SweepTask& task) const {
+  if (!task.compared || task.launched_then == task.winners_launched()) {
+    return std::nullopt;
+  }
+  Action action{&task, Deepening::comparison, std::max(kMinActionSeconds, task.first_look_s)};
+  action.saved_us = task.weight * task.search.best_us() * kShareOfComparison;
+  action.share = kShareOfComparison;
+  action.least_s = action.seconds;
+  return action;
+}
+
+std::optional<Action> Agenda::finals_again(SweepTask& task) const {
+  const OpenFinals& open = task.open_finals;
+  if (task.finals_again >= kMaxFinalsAgain || open.close == 0 || !(open.share > 0) || open.share < options_.min_gain ||
+      options_.finals.rounds < kMinRoundsAgain) {
+    return std::nullopt;
+  }
+  const double once_s =
+      std::accumulate(open.among.begin(), open.among.end(), 0.0,
+                      [&](double sum_s, const std::string& config) { return sum_s + task.search.launch_s_of(config); });
+  const double rounds = options_.finals.rounds * rounds_factor(task.finals_again + 1);
+  Action action{&task, Deepening::finals, std::max(kMinActionSeconds, once_s * rounds * options_.finals.launches)};
+  action.saved_us = task.weight * task.search.best_us() * open.share;
+  action.share = open.share;
+  return action;
+}
+
+std::optional<Action> Agenda::neighbours(SweepTask& task, double trial_s) const {
+  const double share = expected_of_neighbour(task.near_winner);
+  if (task.no_neighbour_left || !task.search.may_try() || share < options_.min_gain) {
+    return std::nullopt;
+  }
+  Action action{&task, Deepening::neighbours, std::max(kMinActionSeconds, trial_s)};
+  action.saved_us = task.weight * task.search.best_us() * share;
+  action.share = share;
+  return action;
+}
+
+std::optional<Action> Agenda::shape_between(SweepTask& task, double trial_s) const {
+  const std::vector<Near> around = tuned_around(task);
+  if (around.empty() || around.front().octaves <= 0) {
+    return std::nullopt;
+  }
+  double weight = 0;
+  double log_us = 0;
+  for (const Near& near : around) {
+    weight += near.task->weight / static_cast<double>(around.size());
+    log_us += std::log(std::max(near.task->search.best_us(), 1e-3)) / static_cast<double>(around.size());
+  }
+  std::optional<double> cross_loss;
+  double apart = 0;
+  if (around.size() == 2) {
+    const auto forth = loss_of(*around[0].task, *around[1].task);
+    const auto back = loss_of(*around[1].task, *around[0].task);
+    cross_loss = forth && back ? std::optional((*forth + *back) / 2) : forth ? forth : back;
+    apart = around[0].octaves + around[1].octaves;
+  }
+  Action action{&task, Deepening::between, kTrialsOfFirstLook * trial_s};
+  action.share = expected_of_shape(around.front().octaves, cross_loss, apart);
+  action.saved_us = weight * std::exp(log_us) * action.share;
+  action.weight = weight;
+  action.least_s = kFewestTrials * trial_s;
+  return action.share < options_.min_gain ? std::nullopt : std::optional(action);
+}
+
+// Those on either side of it: the nearest tuned shape as the dispatcher measures it, and the nearest of those from
+// which the first is farther away than this one is.
+std::vector<Agenda::Near> Agenda::tuned_around(const SweepTask& task) const {
+  const Space& space = *task.tunable.own_space;
+  const Problem& problem = task.search.wanted().problem;
+  std::vector<Near> tuned;
+  for (const auto& other : tasks_) {
+    if (other.get() != &task && !other->reserved && &other->tunable == &task.tunable && other->winner) {
+      if (const auto octaves = shape_distance(space, problem, other->search.wanted().problem)) {
+        tuned.push_back({*octaves, other.get()});
+      }
+    }
+  }
+  std::ranges::stable_sort(tuned, {}, &Near::octaves);
+  if (tuned.empty()) {
+    return tuned;
+  }
+  const Near first = tuned.front();
+  std::vector<Near> around{first};
+  const auto beyond = std::find_if(tuned.begin() + 1, tuned.end(), [&](const Near& other) {
+    const auto apart = shape_distance(space, first.task->search.wanted().problem, other.task->search.wanted().problem);
+    return apart && *apart > std::max(first.octaves, other.octaves);
+  });
+  if (beyond != tuned.end()) {
+    around.push_back(*beyond);
+  }
+  return around;
+}
+
+// Its own winner first, then those of the kernel's other shapes, the nearest first.
+std::vector<Config> Agenda::winners_near(const SweepTask& task) const {
+  std::vector<Config> winners;
+  if (task.winner) {
+    winners.push_back(*task.winner);
+  }
+  for (const Near& near : tuned_around(task)) {
+    if (std::ranges::find(winners, *near.task->winner) == winners.end()) {
+      winners.push_back(*near.task->winner);
+    }
+  }
+  return winners;
+}
+
+bool Agenda::begin(const Action& action) const {
+  SweepTask& task = *action.task;
+  switch (action.what) {
+    case Deepening::none:
+    case Deepening::comparison:
+      break;
+    case Deepening::neighbours: {
+      const std::vector<Config> near = task.search.untried_near(winners_near(task), kNeighboursATurn);
+      task.no_neighbour_left = near.empty();
+      if (near.empty()) {
+        return false;
+      }
+      task.search.try_only(near);
+      task.trying = near.size();
+      break;
+    }
+    case Deepening::between:
+      task.weight = action.weight;
+      task.search.begin_with_winners(winners_near(task));
+      task.reserved = false;
+      break;
+    case Deepening::finals:
+      ++task.finals_again;
+      break;
+  }
+  task.deepening = action.what;
+  task.expected_share = action.share;
+  task.best_before_us = task.search.best_us();
+  return true;
+}
+
+void Agenda::finish_ended() const {
+  if (std::ranges::any_of(tasks_, [](const auto& task) { return task->state.taken(); })) {
+    return;
+  }
+  for (const auto& task : tasks_) {
+    const bool spent = task->search.spent() && task->search.open() == 0;
+    if (waits(*task) && keeps(*task) && spent && is_settled(*task)) {
+      task->state.finish();
+    }
+  }
+}
+
+void Agenda::note_winner(SweepTask& task, const Config& winner) const {
+  if (task.winner == winner) {
+    return;
+  }
+  task.winner = winner;
+  task.near_winner = {};
+  for (const auto& other : tasks_) {
+    if (&other->tunable == &task.tunable) {
+      other->no_neighbour_left = false;
+    }
+  }
+}
+
+double Agenda::expected_s(const SweepTask& task) const {
+  const std::vector<Outlook> all = outlooks();
+  return next_search(all[task.index], attained_rates(all)).seconds;
+}
+
+bool Agenda::prefers_another(const SweepTask& present, std::optional<double> left_s) const {
+  const std::vector<Action> others = actions(left_s);
+  if (others.empty()) {
+    return false;
+  }
+  const std::vector<Outlook> all = outlooks();
+  Outlook here = all[present.index];
+  here.preparation_s = 0;
+  return others.front().rate() > next_search(here, attained_rates(all)).rate();
+}
+
+bool Agenda::any_fresh() const {
+  return std::ranges::any_of(tasks_, [](const auto& task) { return !task->state.taken() && task->fresh(); });
+}
+
+// A default before it was measured is taken to need what arithmetic and memory allow, times how much longer than that
+// the defaults took that were measured, of the same kernel and, with less weight, of others. In the order of the tasks.
+std::vector<double> Agenda::estimated_defaults_us() const {
+  std::vector<double> estimated_us;
+  std::map<const Tunable*, double> log_factors;  // sums over the measured defaults
+  std::map<const Tunable*, double> measured;
+  double log_factor_of_all = 0;
+  double measured_of_all = 0;
+  for (const auto& task : tasks_) {
+    const BoundSpace& space = task->search.bound();
+    const double bound_us =
+        rates_ ? rates_->launch_us + std::max(space.flops() / (1e3 * rates_->peak_gflops()),
+                                              space.bytes() / (1e3 * rates_->memory_gbps))
+               : kEmulatedLaunchUs + std::max(space.flops() / kEmulatedFlopsPerUs, space.bytes() / kEmulatedBytesPerUs);
+    estimated_us.push_back(bound_us);
+    if (task->search.default_us() > 0 && task->tunable.is_lasting()) {
+      const double log_factor = std::log(task->search.default_us() / bound_us);
+      log_factors[&task->tunable] += log_factor;
+      measured[&task->tunable] += 1;
+      log_factor_of_all += log_factor;
+      measured_of_all += 1;
+    }
+  }
+  for (std::size_t i = 0; i < tasks_.size(); ++i) {
+    const Tunable* const tunable = &tasks_[i]->tunable;
+    const double own = 1 - kWeightOfOtherKernel;  // beside what it counts among all
+    const double log_factor = kWeightOfOtherKernel * log_factor_of_all + own * log_factors[tunable];
+    const double weight = kWeightOfGuess + kWeightOfOtherKernel * measured_of_all + own * measured[tunable];
+    estimated_us[i] *= std::exp(log_factor / weight);
+  }
+  return estimated_us;
+}
+
+std::vector<Outlook> Agenda::outlooks() const {
+  const double build_s = builds_.mean_build_s();
+  const Builder& builder = builds_.builder();
+  const std::vector<double> defaults_us = estimated_defaults_us();
+  std::vector<Outlook> out;
+  for (const auto& task : tasks_) {
+    const ProblemSearch& search = task->search;
+    Outlook outlook{task->weight, search.bound().flops(), search.bound().bytes()};
+    outlook.trials = search.done();
+    outlook.time_us = search.usable() > 0 ? search.best_us() : task->measured > 0 ? 0 : defaults_us[task->index];
+    if (search.best_at_half_us() > 0 && search.done() > 1) {
+      outlook.last_doubling = std::max(0.0, 1 - search.best_us() / search.best_at_half_us());
+    }
+    const double sampled_s = std::min(options_.measure.budget_ms / 1000, kSamplesExpected * 1e-6 * outlook.time_us);
+    outlook.trial_s = task->trial_s().value_or(kTrialOverheadSeconds + sampled_s);
+    outlook.build_s = build_s / static_cast<double>(builder.workers());
+    outlook.preparation_s =
+        task->preparation_s.value_or(kPreparationSeconds + kPreparationSecondsPerByte * search.bound().bytes());
+    if (!task->looked_at) {
+      outlook.preparation_s = std::max(outlook.preparation_s, kPatienceAfterPutOff * task->put_off_s);
+    }
+    if (search.ready() == 0) {  // the device would wait for the compilers
+      outlook.preparation_s += build_s + outlook.build_s * static_cast<double>(builder.pending());
+    }
+    out.push_back(outlook);
+  }
+  return out;
+}
+
+}  // namespace pascaline

@@ -1,0 +1,65 @@
+#include "tuner/sweep/build_queue.hpp"
+
+#include <utility>
+#include <variant>
+
+#include "tuner/compile/compile_variants.hpp"
+#include "tuner/sweep/sweep_task.hpp"
+
+namespace pascaline {
+namespace {
+
+constexpr int kMaxRetries = 3;
+constexpr double kBuildSeconds = 0.5;  // of what was not measured yet
+
+}  // namespace
+
+void BuildQueue::submit(Job job) {
+  const Tunable& tunable = job.task->tunable;
+  std::variant<CompileRequest, Binary> build = tunable.build(job.task->own_bound, job.config, target_);
+  const std::uint64_t id = next_id_++;
+  if (CompileRequest* request = std::get_if<CompileRequest>(&build)) {
+    const bool is_reference = job.purpose == Purpose::reference;
+    builder_->submit(id,
+                     is_reference ? reference_request_of(*tunable.own_space, std::move(*request)) : std::move(*request),
+                     job.purpose != Purpose::search);
+  } else {
+    Compiled& compiled = at_once_.emplace_back();
+    compiled.id = id;
+    compiled.result.ok = true;
+    compiled.result.binary = std::move(std::get<Binary>(build));
+  }
+  jobs_.emplace(id, std::move(job));
+}
+
+std::optional<BuildQueue::Built> BuildQueue::take() {
+  for (;;) {
+    std::optional<Compiled> compiled;
+    if (at_once_.empty()) {
+      compiled = builder_->take();
+    } else {
+      compiled = std::move(at_once_.front());
+      at_once_.pop_front();
+    }
+    if (!compiled) {
+      return std::nullopt;
+    }
+    const auto found = jobs_.find(compiled->id);
+    Job job = std::move(found->second);
+    jobs_.erase(found);
+    compile_ms_ += compiled->result.binary.compile_ms;
+    compiled_ += compiled->result.binary.compile_ms > 0 ? 1 : 0;
+    const bool again = job.purpose != Purpose::search && compiled->status == TrialStatus::crashed;
+    if (!again || job.tries >= kMaxRetries) {
+      return Built{std::move(job), std::move(*compiled)};
+    }
+    ++job.tries;
+    submit(std::move(job));
+  }
+}
+
+double BuildQueue::mean_build_s() const noexcept {
+  return compiled_ > 0 ? compile_ms_ / 1000 / compiled_ : kBuildSeconds;
+}
+
+}  // namespace pascaline
