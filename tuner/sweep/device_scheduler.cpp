@@ -64,7 +64,8 @@ DeviceScheduler::DeviceScheduler(DevicePlan& plan, SweepRecorder& recorder, cons
       clock_(*services.clock),
       lab_(services.lab(client_options(options, device, deadline))),
       session_(session),
-      status_(device) {}
+      status_(device),
+      finals_(plan, recorder, options, *lab_, status_, session) {}
 
 void DeviceScheduler::feed(bool closing, bool stopping, const std::optional<Slice>& slice) {
   if (lab_->ended()) {
@@ -75,7 +76,7 @@ void DeviceScheduler::feed(bool closing, bool stopping, const std::optional<Slic
     return;
   }
   left_s_ = slice ? std::optional(slice->left_s) : std::nullopt;
-  if (!pause_reason_.empty()) {
+  if (!pause_.reason.empty()) {
     take_back();
     return;
   }
@@ -90,7 +91,9 @@ void DeviceScheduler::feed(bool closing, bool stopping, const std::optional<Slic
     return;
   }
   if (task_->state.stage() == TaskStage::gathering) {
-    send_finals();
+    if (!task_->misses_finalists() && set_problem()) {
+      end_turn(finals_.send(*task_, left_s_));
+    }
     return;
   }
   if (lab_->starting() && !turn_.ran) {  // that is no problem's share of the time
@@ -107,11 +110,11 @@ void DeviceScheduler::feed(bool closing, bool stopping, const std::optional<Slic
 
 void DeviceScheduler::pause(const std::string& reason) {
   const SweepClock::TimePoint now = clock_.now();
-  if (!pause_reason_.empty()) {
-    turn_.start += now - paused_until_;
+  if (!pause_.reason.empty()) {
+    turn_.start += now - pause_.looked_at;
   }
-  paused_until_ = now;
-  pause_reason_ = reason;
+  pause_.looked_at = now;
+  pause_.reason = reason;
 }
 
 // The turn's trials are over: finals follow, unless nothing was tried and others wait for their first look.
@@ -121,12 +124,30 @@ void DeviceScheduler::end_search(bool search_over, bool closing, const std::opti
     return;
   }
   task_->looked_at = task_->looked_at || !closing;
-  finals_.shared = slice && !closing && slice->others_untried;
-  // What is held again was shared out already, and ends by its rounds.
-  const double finals_s = !slice                                  ? 0
-                          : task_->deepening == Deepening::finals ? std::max(slice->finals_s, slice->left_s / 2)
-                                                                  : wanted_finals_s(slice->finals_s, slice->left_s);
-  begin_finals(search_over, !slice ? std::nullopt : closing ? std::optional(slice->left_s) : std::optional(finals_s));
+  const bool shared = slice && !closing && slice->others_untried;
+  std::optional<double> finals_s;
+  if (slice && closing) {
+    finals_s = slice->left_s;
+  } else if (slice && task_->deepening == Deepening::finals) {
+    // What is held again was shared out already, and ends by its rounds.
+    finals_s = std::max(slice->finals_s, slice->left_s / 2);
+  } else if (slice) {
+    finals_s = finals_.budget().wanted_s(*task_, slice->finals_s, slice->left_s,
+                                         !shared && finals_.decider().by_objective().lacks(*task_));
+  }
+  const auto end = finals_.begin(*task_, search_over, shared, finals_s);
+  if (end) {
+    leave_preparing();
+  }
+  end_turn(end);
+}
+
+void DeviceScheduler::end_turn(std::optional<FinalsTurn::End> end) {
+  if (end) {
+    release_task(end->over);
+  } else if (task_->state.stage() == TaskStage::gathering && !task_->misses_finalists() && set_problem()) {
+    end_turn(finals_.send(*task_, left_s_));
+  }
 }
 
 // What is being measured is measured to its end, unless that could take long: the card is being waited for, or a
@@ -137,7 +158,7 @@ void DeviceScheduler::stop() {
   }
   if (!status_.measuring() || turn_.preparation == Preparation::sent) {
     lab_->interrupt();
-    drop_finals();
+    finals_.drop(*task_);
   }
   take_back();
   if (quiet()) {
@@ -252,7 +273,7 @@ void DeviceScheduler::leave_out(const std::string& reason) {
   recorder_.note(fmt::format("{} is left out: {}", problem, reason));
   recorder_.summary().left_out.push_back(fmt::format("{}: {}", problem, reason));
   take_back();
-  drop_finals();
+  finals_.drop(*task_);
   task_->state.leave_out(reason);
   task_ = nullptr;
 }
@@ -282,7 +303,7 @@ bool DeviceScheduler::turn_over(const std::optional<Slice>& slice) const {
 double DeviceScheduler::trial_s() const { return task_->search.done() > 0 ? task_->spent_s / task_->search.done() : 0; }
 
 double DeviceScheduler::reserve_s(double limit_s) const {
-  const double finals_s = task_ != nullptr ? finals_reserve_s(limit_s) : 0;
+  const double finals_s = task_ != nullptr ? finals_.budget().reserve_s(*task_, limit_s) : 0;
   return finals_s > 0 ? finals_s + std::min(trial_s(), kShareOfTrial * limit_s) : 0;
 }
 
@@ -324,7 +345,7 @@ void DeviceScheduler::feed_trials(const std::optional<Slice>& slice) {
   if (!set_problem()) {
     return;
   }
-  const double finals_s = left_s_ ? std::min(min_finals_s(), *left_s_ / 2) : 0;
+  const double finals_s = left_s_ ? std::min(finals_.budget().min_s(*task_), *left_s_ / 2) : 0;
   double leave_s = finals_s;
   if (slice && slice->others_untried && !task_->tunable.compares_all()) {  // theirs
     leave_s = std::max(leave_s, slice->left_s - std::max(0.0, longest_turn_s(*slice) - turn_s()));
@@ -337,7 +358,7 @@ void DeviceScheduler::feed_trials(const std::optional<Slice>& slice) {
       return;
     }
     TrialJob job;
-    job.id = next_job_++;
+    job.id = sent_.next++;
     job.blank = blank_trial(task_->search.bound(), candidate->config, *candidate->binary);
     job.best_us = task_->search.best_us();
     job.leave_s = leave_s;
@@ -345,7 +366,7 @@ void DeviceScheduler::feed_trials(const std::optional<Slice>& slice) {
     recorder_.persist([&](Store& store) {
       store.begin_attempt(session_, stored.context, stored.config, TrialStage::search, stored.is_default);
     });
-    on_device_.emplace(job.id, candidate->config);
+    sent_.configs.emplace(job.id, candidate->config);
     job.binary = *candidate->binary;
     lab_->submit(std::move(job));
   }
@@ -369,8 +390,8 @@ void DeviceScheduler::run_out(bool at_once) {
   if (!quiet()) {
     return;
   }
-  drop_finals();
-  decide_without_finals();
+  finals_.drop(*task_);
+  finals_.decider().decide_without_finals(*task_);
   release_task(false);
 }
 
@@ -379,8 +400,8 @@ void DeviceScheduler::pump() {
   lab_->pump(events);
   for (const MeasureEvent& event : events) {
     std::visit(Overloaded{[&](const TrialDone& done) { on_trial(done); }, [&](const TrialCut& cut) { on_cut(cut); },
-                          [&](const FinalsDone& done) { on_finals(done); },
-                          [&](const FinalistFailed& failed) { on_finalist_failed(failed); },
+                          [&](const FinalsDone& done) { end_turn(finals_.take(*task_, done)); },
+                          [&](const FinalistFailed& failed) { finals_.take_failed(*task_, failed); },
                           [&](const ProblemPrepared& prepared) {
                             turn_.preparation = Preparation::ready;
                             task_->preparation_s = turn_s();
@@ -399,7 +420,7 @@ void DeviceScheduler::pump() {
 }
 
 void DeviceScheduler::on_trial(const TrialDone& done) {
-  on_device_.erase(done.id);
+  sent_.configs.erase(done.id);
   turn_.ran = true;
   if (!task_->looked_at) {
     task_->no_time.clear();
@@ -421,10 +442,10 @@ void DeviceScheduler::end_attempt(const Config& config) {
 
 // As if it had never been asked for.
 void DeviceScheduler::on_cut(const TrialCut& cut) {
-  const auto found = on_device_.find(cut.job.id);
+  const auto found = sent_.configs.find(cut.job.id);
   end_attempt(found->second);
   task_->search.put_back(found->second);
-  on_device_.erase(found);
+  sent_.configs.erase(found);
 }
 
 void DeviceScheduler::on_restarted(const WorkerRestarted& restarted) {
@@ -435,23 +456,21 @@ void DeviceScheduler::on_restarted(const WorkerRestarted& restarted) {
 }
 
 void DeviceScheduler::on_ended(const MeasuringEnded& ended) {
-  end_reason_ = fmt::format("{}: {}", status_.device(), ended.reason);
-  gave_up_ = ended.gave_up;
-  remedy_ = ended.remedy;
+  end_ = ended;
   recorder_.note(fmt::format("{} is no longer used: {}", status_.device(), ended.reason));
   if (task_ == nullptr) {
     return;
   }
   take_back();
-  drop_finals();
+  finals_.drop(*task_);
   release_task(false);
 }
 
 DeviceProgress DeviceScheduler::view() const {
   DeviceProgress view = status_.view(task_, plan_.problems(), options_.trials < kUnlimitedTrials);
-  view.pause_reason = lab_->ended() ? "" : pause_reason_;
+  view.pause_reason = lab_->ended() ? "" : pause_.reason;
   view.stage = lab_->ended()                                  ? "lost"
-               : !pause_reason_.empty() && quiet()            ? "paused"
+               : !pause_.reason.empty() && quiet()            ? "paused"
                : task_ == nullptr                             ? "idle"
                : lab_->restarting()                           ? "restarting"
                : task_->deepening == Deepening::finals        ? "finals again"

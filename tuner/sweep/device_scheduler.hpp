@@ -11,9 +11,9 @@
 #include "core/util/deadline.hpp"
 #include "db/store.hpp"
 #include "tuner/services/services.hpp"
-#include "tuner/sweep/budget.hpp"
 #include "tuner/sweep/device_plan.hpp"
 #include "tuner/sweep/device_status.hpp"
+#include "tuner/sweep/finals_turn.hpp"
 #include "tuner/sweep/sweep.hpp"
 #include "tuner/sweep/sweep_recorder.hpp"
 #include "tuner/sweep/sweep_view.hpp"
@@ -61,10 +61,8 @@ class DeviceScheduler {
   [[nodiscard]] const Lab& lab() const noexcept { return *lab_; }
   [[nodiscard]] std::int64_t session() const noexcept { return session_; }
   [[nodiscard]] const std::string& device() const noexcept { return status_.device(); }
-  [[nodiscard]] const std::string& end_reason() const noexcept { return end_reason_; }
-  [[nodiscard]] bool gave_up() const noexcept { return gave_up_; }
-  /// MeasuringEnded::remedy.
-  [[nodiscard]] const std::string& remedy() const noexcept { return remedy_; }
+  /// Why nothing more can be measured on the device; nothing as long as it can.
+  [[nodiscard]] const std::optional<MeasuringEnded>& end() const noexcept { return end_; }
   [[nodiscard]] DeviceProgress view() const;
   /// Readings since the last call.
   [[nodiscard]] std::vector<TelemetryRow> take_telemetry() { return status_.take_telemetry(); }
@@ -81,19 +79,21 @@ class DeviceScheduler {
     double expected_s = 0;         ///< Agenda::expected_s when it began
     Preparation preparation = Preparation::none;
   };
-  /// Finals that are being gathered or run.
-  struct Finals {
-    bool last = false;                  ///< the search is over: nothing is to be done after them
-    bool shared = false;                ///< their time, with problems that were not looked at
-    bool cut = false;                   ///< fewer finalists or rounds than are wanted
-    std::optional<double> allowed_s{};  ///< for all of them
-    std::vector<Config> on_device{};
+  /// Trials that the lab has.
+  struct SentTrials {
+    std::map<std::uint64_t, Config> configs{};  ///< by the job's number
+    std::uint64_t next = 1;
+  };
+  struct Pause {
+    std::string reason{};  ///< empty: there is none
+    SweepClock::TimePoint looked_at{};
   };
 
   // Turns at tasks.
   void take_task();
   [[nodiscard]] bool set_problem();
   void feed_trials(const std::optional<Slice>& slice);
+  void end_turn(std::optional<FinalsTurn::End> end);
   void end_search(bool search_over, bool closing, const std::optional<Slice>& slice);
   [[nodiscard]] int turn_trials() const { return task_->search.done() - turn_.done_at_start; }
   [[nodiscard]] double turn_s() const { return clock_.seconds_since(turn_.start); }
@@ -114,58 +114,8 @@ class DeviceScheduler {
   // What the lab tells.
   void on_trial(const TrialDone& done);
   void on_cut(const TrialCut& cut);
-  void on_finals(const FinalsDone& done);
-  void on_finalist_failed(const FinalistFailed& failed);
   void on_restarted(const WorkerRestarted& restarted);
   void on_ended(const MeasuringEnded& ended);
-
-  // Finals, what is compared in how much time: device_scheduler_finals.cpp.
-  static constexpr const char* kNotAllWays = "not all ways to compute it were measured";
-  void begin_finals(bool last, std::optional<double> allowed_s);
-  [[nodiscard]] bool fit_in_time(FinalsJob& job, std::size_t& most);
-  void send_finals();
-  void end_finals_attempts();
-  void drop_finals();
-  std::int64_t add_trial(const Trial& trial);
-  void release_for_later();
-  [[nodiscard]] FinalsNeed finals_need() const;
-  [[nodiscard]] FinalsOptions finals_options() const;
-  [[nodiscard]] bool by_time_alone() const;
-  [[nodiscard]] bool takes_energies() const;
-  [[nodiscard]] double min_finals_s() const;
-  [[nodiscard]] double finals_reserve_s(double limit_s) const;
-  [[nodiscard]] double energies_s() const;
-  [[nodiscard]] double objective_s() const;
-  [[nodiscard]] double wanted_finals_s(double share_s, double left_s) const;
-
-  // What is decided by time: device_scheduler_decision.cpp.
-  // What is decided in view of what the database has for the same key is read and stored in one transaction, and told
-  // when that is over.
-  using Notes = std::vector<std::string>;
-  void recall_standing(const Store& store);
-  [[nodiscard]] std::optional<StandingDecision> standing() const;
-  [[nodiscard]] FinalsOptions decision_options() const;
-  [[nodiscard]] FinalsResult heed_later_decisions(const Store& store, FinalsResult result, Notes& notes);
-  [[nodiscard]] bool is_better_elsewhere(const Store& store, const ContextIds& context,
-                                         const FinalsResult& result) const;
-  void announce(const FinalsResult& decided, const std::vector<std::int64_t>& ids);
-  void tell_winner(const FinalsResult& result);
-  [[nodiscard]] std::optional<FinalsResult> decide_and_store(Store& store, const FinalsResult& decided,
-                                                             const std::vector<std::int64_t>& ids, Notes& notes);
-  void store_others(Store& store, const FinalsResult& result, const std::vector<std::int64_t>& ids, Notes& notes);
-  void store_decision(Store& store, const ContextIds& context, const FinalsResult& result, std::int64_t trial,
-                      Notes& notes) const;
-  void note_decision(const FinalsResult& result);
-  [[nodiscard]] bool decided_in_finals(const Store& store, const Config& config) const;
-  void decide_without_finals();
-
-  // What is decided by another objective: device_scheduler_objective.cpp.
-  [[nodiscard]] bool lacks_objective() const;
-  [[nodiscard]] bool tell_undecided(const ObjectiveDecision& decision);
-  [[nodiscard]] bool was_not_compared(const Store& store, const ContextIds& context, const FinalsResult& result) const;
-  void store_by_objective(const ObjectiveDecision& decided, const FinalsResult& result,
-                          std::optional<std::size_t> baseline, const std::vector<std::int64_t>& ids);
-  void announce_by_objective(const FinalsResult& result, const std::vector<std::int64_t>& ids);
 
   DevicePlan& plan_;
   SweepRecorder& recorder_;
@@ -176,15 +126,11 @@ class DeviceScheduler {
   DeviceStatus status_;
   SweepTask* task_ = nullptr;
   Turn turn_;
-  Finals finals_;
+  FinalsTurn finals_;
   std::optional<double> left_s_{};  ///< until the sweep ends, when it was last told
-  std::map<std::uint64_t, Config> on_device_;
-  std::uint64_t next_job_ = 1;
-  std::string end_reason_;
-  bool gave_up_ = false;
-  std::string remedy_;
-  std::string pause_reason_;
-  SweepClock::TimePoint paused_until_{};  ///< the last look at a pause
+  SentTrials sent_{};
+  std::optional<MeasuringEnded> end_{};
+  Pause pause_{};
 };
 
 }  // namespace pascaline

@@ -63,8 +63,8 @@ SweepSummary SweepRun::run() {
     throw;
   }
   const bool nothing_ran = std::all_of(devices_.begin(), devices_.end(), [](const ScheduledDevice& scheduled) {
-    return scheduled.scheduler->ended() && !scheduled.scheduler->gave_up() &&
-           scheduled.scheduler->lab().times().total_ms() == 0;
+    const auto& end = scheduled.scheduler->end();
+    return scheduled.scheduler->ended() && !(end && end->gave_up) && scheduled.scheduler->lab().times().total_ms() == 0;
   });
   if (nothing_ran && summary_.trials == trials_at_start_) {
     throw Error(summary_.end_reason);
@@ -81,10 +81,11 @@ void SweepRun::sum_up() {
     summary_.finals_s += times.finals_ms / 1000;
     summary_.waited_s += scheduled.scheduler->lab().waited_ms() / 1000;
     summary_.paused_s += scheduled.polite != nullptr ? scheduled.polite->paused_s() : 0;
-    summary_.gave_up = summary_.gave_up || scheduled.scheduler->gave_up();
-    summary_.remedy = summary_.remedy.empty() ? scheduled.scheduler->remedy() : summary_.remedy;
-    if (!scheduled.scheduler->end_reason().empty()) {
-      summary_.end_reason += (summary_.end_reason.empty() ? "" : "; ") + scheduled.scheduler->end_reason();
+    if (const auto& end = scheduled.scheduler->end()) {
+      summary_.gave_up = summary_.gave_up || end->gave_up;
+      summary_.remedy = summary_.remedy.empty() ? end->remedy : summary_.remedy;
+      summary_.end_reason +=
+          fmt::format("{}{}: {}", summary_.end_reason.empty() ? "" : "; ", scheduled.scheduler->device(), end->reason);
     }
   }
   for (const auto& plan : plans_) {

@@ -1,32 +1,31 @@
+#include "tuner/sweep/objective_decider.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <limits>
-#include <string>
 
-#include "tuner/sweep/device_scheduler.hpp"
-
-// What finals decide by another objective than time.
 namespace pascaline {
 
-bool DeviceScheduler::lacks_objective() const {
-  return !by_time_alone() && std::ranges::none_of(task_->contexts, [this](const ContextIds& context) {
-    return recorder_.persist(
-        [&](Store& store) { return store.decision(context, options_.finals.objective.objective).has_value(); });
-  });
+bool ObjectiveDecider::lacks(const SweepTask& task) const {
+  return options_.finals.objective.objective != Objective::time &&
+         std::ranges::none_of(task.contexts, [this](const ContextIds& context) {
+           return recorder_.persist(
+               [&](Store& store) { return store.decision(context, options_.finals.objective.objective).has_value(); });
+         });
 }
 
 // Why nothing was decided, if so; a winner that is stored stays, and what is told once is not told again.
-bool DeviceScheduler::tell_undecided(const ObjectiveDecision& decision) {
-  const std::string what = fmt::format("{}: {}: no winner by {}", status_.device(),
-                                       task_->search.wanted().problem.text(), phrase_of(decision.objective));
-  const bool told = !task_->no_time_by_objective.empty();
-  const bool lacks = lacks_objective();
-  task_->objective_put_off = decision.out_of_time && finals_.shared && lacks;
-  task_->no_time_by_objective =
-      decision.out_of_time && lacks ? fmt::format("no winner by {}", phrase_of(decision.objective)) : std::string();
-  const bool wanted = decision.out_of_time ? lacks && !told : !decision.undecided.empty();
-  if (wanted && task_->objective_put_off) {  // there may be time when all problems were looked at
+bool ObjectiveDecider::tell_undecided(SweepTask& task, const ObjectiveDecision& decision, const FinalsLimits& limits) {
+  const std::string what = fmt::format("{}: {}: no winner by {}", device_, task.search.wanted().problem.text(),
+                                       phrase_of(decision.objective));
+  const bool told = !task.no_time_by_objective.empty();
+  const bool undecided = this->lacks(task);
+  task.objective_put_off = decision.out_of_time && limits.shared && undecided;
+  task.no_time_by_objective =
+      decision.out_of_time && undecided ? fmt::format("no winner by {}", phrase_of(decision.objective)) : std::string();
+  const bool wanted = decision.out_of_time ? undecided && !told : !decision.undecided.empty();
+  if (wanted && task.objective_put_off) {  // there may be time when all problems were looked at
     recorder_.note(fmt::format(
         "{} yet: its share of the time was over; it is decided when all shapes were looked at, if there is time",
         what));
@@ -37,8 +36,8 @@ bool DeviceScheduler::tell_undecided(const ObjectiveDecision& decision) {
 }
 
 // A winner by the objective that there was no time to compare again stays.
-bool DeviceScheduler::was_not_compared(const Store& store, const ContextIds& context,
-                                       const FinalsResult& result) const {
+bool ObjectiveDecider::was_not_compared(const Store& store, const SweepTask& task, const ContextIds& context,
+                                        const FinalsResult& result, const FinalsLimits& limits) const {
   const ObjectiveDecision& decision = *result.by_objective;
   const auto stored = store.decision(context, decision.objective);
   if (!stored) {
@@ -50,24 +49,25 @@ bool DeviceScheduler::was_not_compared(const Store& store, const ContextIds& con
   }
   for (std::size_t i = 0; i < result.trials.size(); ++i) {
     const Trial& trial = result.trials[i];
-    const SweepTask::Stored of_trial = task_->stored(trial.config);
+    const SweepTask::Stored of_trial = task.stored(trial.config);
     if (of_trial.config == stored->config && of_trial.context.toolkit == context.toolkit) {
       return trial.time->median_us <= options_.finals.objective.contender_factor * fastest_us &&
              std::ranges::none_of(decision.contenders,
                                   [&](const Contender& contender) { return contender.trial == i; });
     }
   }
-  return finals_.cut;
+  return limits.cut;
 }
 
 // What another sweep decides is not overwritten between the look and the storing.
-void DeviceScheduler::store_by_objective(const ObjectiveDecision& decided, const FinalsResult& result,
-                                         std::optional<std::size_t> baseline, const std::vector<std::int64_t>& ids) {
-  const ContextIds context = task_->stored(result.trials[decided.winner].config).context;
+void ObjectiveDecider::store(const SweepTask& task, const ObjectiveDecision& decided, const FinalsResult& result,
+                             std::optional<std::size_t> baseline, const std::vector<std::int64_t>& ids,
+                             const FinalsLimits& limits) {
+  const ContextIds context = task.stored(result.trials[decided.winner].config).context;
   bool stays = false;
   recorder_.persist([&](Store& store) {
     store.in_one_transaction([&] {
-      stays = was_not_compared(store, context, result);
+      stays = was_not_compared(store, task, context, result, limits);
       if (!stays) {
         store.set_winner(context, ids[decided.winner],
                          baseline ? result.trials[*baseline].time : std::optional<TimeSummary>{}, decided.confidence,
@@ -76,19 +76,19 @@ void DeviceScheduler::store_by_objective(const ObjectiveDecision& decided, const
     });
   });
   if (stays) {
-    recorder_.note(fmt::format("{}: {}: its winner by {} stays: there was no time to compare it again",
-                               status_.device(), task_->search.wanted().problem.text(), phrase_of(decided.objective)));
+    recorder_.note(fmt::format("{}: {}: its winner by {} stays: there was no time to compare it again", device_,
+                               task.search.wanted().problem.text(), phrase_of(decided.objective)));
   }
 }
 
-// As `store_others` and `announce` by time.
-void DeviceScheduler::announce_by_objective(const FinalsResult& result, const std::vector<std::int64_t>& ids) {
+void ObjectiveDecider::announce(SweepTask& task, const FinalsResult& result, const std::vector<std::int64_t>& ids,
+                                const FinalsLimits& limits) {
   const ObjectiveDecision& decision = *result.by_objective;
-  if (tell_undecided(decision)) {
+  if (tell_undecided(task, decision, limits)) {
     return;
   }
-  const CompilerAxis& compilers = *task_->tunable.compilers;
-  const Config standard = task_->own_bound.default_config();
+  const CompilerAxis& compilers = *task.tunable.compilers;
+  const Config standard = task.own_bound.default_config();
   for (std::size_t compiler = 0; compiler < compilers.count(); ++compiler) {
     if (compiler == compilers.index_of(result.trials[decision.winner].config)) {
       continue;
@@ -104,10 +104,10 @@ void DeviceScheduler::announce_by_objective(const FinalsResult& result, const st
     }
     if (baseline) {
       decide_objective(among, result.trials, baseline, options_.finals.objective);
-      store_by_objective(among, result, baseline, ids);
+      store(task, among, result, baseline, ids, limits);
     }
   }
-  store_by_objective(decision, result, result.baseline_trial, ids);
+  store(task, decision, result, result.baseline_trial, ids, limits);
 }
 
 }  // namespace pascaline

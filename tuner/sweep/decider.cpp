@@ -1,38 +1,33 @@
+#include "tuner/sweep/decider.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
-#include <string>
 #include <utility>
-#include <vector>
 
-#include "tuner/sweep/device_scheduler.hpp"
-
-// What is decided by time, in view of what the database has for the same key: of earlier finals, and of other sweeps
-// meanwhile.
 namespace pascaline {
 
 // What was decided before for the same device, driver, compilers and source is to be shown wrong, or better known. What
 // the alternatives of a site are changes with the winners of their kernels.
-void DeviceScheduler::recall_standing(const Store& store) {
-  const CompilerAxis& compilers = *task_->tunable.compilers;
-  task_->standing.assign(task_->contexts.size(), std::nullopt);
-  task_->standing_of_all.reset();
-  task_->decisions_before.assign(task_->contexts.size(), std::nullopt);
+void Decider::recall_standing(const Store& store, SweepTask& task) {
+  const CompilerAxis& compilers = *task.tunable.compilers;
+  task.standing.assign(task.contexts.size(), std::nullopt);
+  task.standing_of_all.reset();
+  task.decisions_before.assign(task.contexts.size(), std::nullopt);
   std::vector<Config> winners;
   std::int64_t last_unix_ms = 0;
-  for (std::size_t i = 0; i < task_->contexts.size() && task_->tunable.is_lasting(); ++i) {
-    const auto decided = store.decision(task_->contexts[i]);
+  for (std::size_t i = 0; i < task.contexts.size() && task.tunable.is_lasting(); ++i) {
+    const auto decided = store.decision(task.contexts[i]);
     if (!decided || decided->stage != TrialStage::finals) {
       continue;
     }
-    task_->decisions_before[i] = decided->id;
+    task.decisions_before[i] = decided->id;
     const Config winner = compilers.with(decided->config, i);
-    if (task_->search.trial_of(winner) == 0) {  // not usable, or not any more
+    if (task.search.trial_of(winner) == 0) {  // not usable, or not any more
       continue;
     }
     winners.push_back(winner);
-    StandingDecision& standing = task_->standing[i].emplace();
+    StandingDecision& standing = task.standing[i].emplace();
     standing.config = winner.text();
     standing.time = decided->time;
     standing.baseline = decided->baseline;
@@ -42,61 +37,60 @@ void DeviceScheduler::recall_standing(const Store& store) {
     standing.confidence = decided->confidence;
     if (decided->id.decided_unix_ms > last_unix_ms) {
       last_unix_ms = decided->id.decided_unix_ms;
-      task_->standing_of_all = i;
+      task.standing_of_all = i;
     }
   }
-  task_->search.keep_comparing(std::move(winners));
+  task.search.keep_comparing(std::move(winners));
 }
 
-std::optional<StandingDecision> DeviceScheduler::standing() const {
-  return task_->standing_of_all ? task_->standing.at(*task_->standing_of_all) : std::nullopt;
+std::optional<StandingDecision> Decider::standing(const SweepTask& task) {
+  return task.standing_of_all ? task.standing.at(*task.standing_of_all) : std::nullopt;
 }
 
-// With what the finalists are compared with: the baseline, and what finals decided before.
-FinalsOptions DeviceScheduler::decision_options() const {
-  FinalsOptions options = finals_options();
-  const std::optional<Config> baseline = task_->search.baseline();
+FinalsOptions Decider::with_what_to_compare(const SweepTask& task, FinalsOptions options) {
+  const std::optional<Config> baseline = task.search.baseline();
   options.stand_in = baseline ? baseline->text() : "";
-  options.standing = standing();
-  options.energies = task_->energies;
+  options.standing = standing(task);
+  options.energies = task.energies;
   return options;
 }
 
 // Another sweep on the same database may have decided while these finals ran: what it decided is to be shown wrong as
 // what was decided before. Where its winner is no finalist here, see `is_better_elsewhere`.
-FinalsResult DeviceScheduler::heed_later_decisions(const Store& store, FinalsResult result, Notes& notes) {
-  const std::vector<std::optional<Store::DecisionId>> before = task_->decisions_before;
-  task_->later_decisions.clear();
-  if (result.from_search || !task_->tunable.is_lasting() || before.empty()) {
+FinalsResult Decider::heed_later_decisions(const Store& store, SweepTask& task, FinalsResult result,
+                                           Notes& notes) const {
+  const std::vector<std::optional<Store::DecisionId>> before = task.decisions_before;
+  task.later_decisions.clear();
+  if (result.from_search || !task.tunable.is_lasting() || before.empty()) {
     return result;
   }
-  recall_standing(store);
+  recall_standing(store, task);
   const auto is_finalist = [&](const std::optional<StandingDecision>& standing) {
     return standing && std::ranges::any_of(result.trials,
                                            [&](const Trial& trial) { return trial.config.text() == standing->config; });
   };
   bool to_decide = false;
   for (std::size_t i = 0; i < before.size(); ++i) {
-    const bool later = task_->decisions_before[i] != before[i];
-    if (later && !is_finalist(task_->standing[i])) {
-      task_->later_decisions.insert(task_->contexts[i].toolkit);
+    const bool later = task.decisions_before[i] != before[i];
+    if (later && !is_finalist(task.standing[i])) {
+      task.later_decisions.insert(task.contexts[i].toolkit);
     }
-    to_decide = to_decide || (later && task_->standing_of_all == i && is_finalist(task_->standing[i]));
+    to_decide = to_decide || (later && task.standing_of_all == i && is_finalist(task.standing[i]));
   }
   if (!to_decide) {
     return result;
   }
   notes.push_back(fmt::format("{}: {}: another sweep decided it meanwhile, and its winner counts as the one before",
-                              status_.device(), task_->search.wanted().problem.text()));
+                              device_, task.search.wanted().problem.text()));
   result.stays = false;
-  decide_finals(result, decision_options());
+  decide_finals(result, with_what_to_compare(task, budget_.options(task)));
   return result;
 }
 
 // Of a winner that another sweep decided meanwhile and these finals did not time: by what both gain on the default.
-bool DeviceScheduler::is_better_elsewhere(const Store& store, const ContextIds& context,
-                                          const FinalsResult& result) const {
-  if (!task_->later_decisions.contains(context.toolkit)) {
+bool Decider::is_better_elsewhere(const Store& store, const SweepTask& task, const ContextIds& context,
+                                  const FinalsResult& result) {
+  if (!task.later_decisions.contains(context.toolkit)) {
     return false;
   }
   const auto stored = store.decision(context);
@@ -111,10 +105,10 @@ bool DeviceScheduler::is_better_elsewhere(const Store& store, const ContextIds& 
 
 // Where the winner's compiler is missing one day, the best of another is used: of each that has its default among the
 // finalists, decided by the same samples.
-void DeviceScheduler::store_others(Store& store, const FinalsResult& result, const std::vector<std::int64_t>& ids,
-                                   Notes& notes) {
-  const CompilerAxis& compilers = *task_->tunable.compilers;
-  const Config standard = task_->own_bound.default_config();
+void Decider::store_others(Store& store, const SweepTask& task, const FinalsResult& result,
+                           const std::vector<std::int64_t>& ids, Notes& notes) const {
+  const CompilerAxis& compilers = *task.tunable.compilers;
+  const Config standard = task.own_bound.default_config();
   for (std::size_t compiler = 0; compiler < compilers.count(); ++compiler) {
     if (compiler == compilers.index_of(result.trials[result.winner].config)) {
       continue;
@@ -130,18 +124,18 @@ void DeviceScheduler::store_others(Store& store, const FinalsResult& result, con
     }
     if (baseline) {
       FinalsOptions options = options_.finals;
-      options.standing = task_->standing.at(compiler);
+      options.standing = task.standing.at(compiler);
       const FinalsResult among = decide_among(result, members, *baseline, options);
-      store_decision(store, task_->contexts[compiler], among, ids[members[among.winner]], notes);
+      store_decision(store, task, task.contexts[compiler], among, ids[members[among.winner]], notes);
     }
   }
 }
 
-void DeviceScheduler::store_decision(Store& store, const ContextIds& context, const FinalsResult& result,
-                                     std::int64_t trial, Notes& notes) const {
-  if (is_better_elsewhere(store, context, result)) {
+void Decider::store_decision(Store& store, const SweepTask& task, const ContextIds& context, const FinalsResult& result,
+                             std::int64_t trial, Notes& notes) const {
+  if (is_better_elsewhere(store, task, context, result)) {
     notes.push_back(fmt::format("{}: {}: another sweep decided it meanwhile, with a winner that gains more; that stays",
-                                status_.device(), task_->search.wanted().problem.text()));
+                                device_, task.search.wanted().problem.text()));
   } else if (result.stays) {
     store.confirm_winner(context);
   } else {
@@ -150,29 +144,30 @@ void DeviceScheduler::store_decision(Store& store, const ContextIds& context, co
 }
 
 // The winner of all is decided last. Nothing if what finals have decided stays.
-std::optional<FinalsResult> DeviceScheduler::decide_and_store(Store& store, const FinalsResult& decided,
-                                                              const std::vector<std::int64_t>& ids, Notes& notes) {
-  FinalsResult result = heed_later_decisions(store, decided, notes);
+std::optional<FinalsResult> Decider::decide_and_store(Store& store, SweepTask& task, const FinalsResult& decided,
+                                                      const std::vector<std::int64_t>& ids, Notes& notes) const {
+  FinalsResult result = heed_later_decisions(store, task, decided, notes);
   const Config& winner = result.trials[result.winner].config;
-  if (result.from_search && decided_in_finals(store, winner)) {
+  if (result.from_search && decided_in_finals(store, task, winner)) {
     return std::nullopt;
   }
   if (!result.from_search) {
-    store_others(store, result, ids, notes);
+    store_others(store, task, result, ids, notes);
   }
-  store_decision(store, task_->stored(winner).context, result, ids[result.winner], notes);
+  store_decision(store, task, task.stored(winner).context, result, ids[result.winner], notes);
   return result;
 }
 
-void DeviceScheduler::announce(const FinalsResult& decided, const std::vector<std::int64_t>& ids) {
+void Decider::announce(SweepTask& task, const FinalsResult& decided, const std::vector<std::int64_t>& ids,
+                       const FinalsLimits& limits) {
   // Another sweep must not decide between the look and the storing. Where the database was locked it is done again.
-  const std::vector<std::optional<Store::DecisionId>> before = task_->decisions_before;
+  const std::vector<std::optional<Store::DecisionId>> before = task.decisions_before;
   Notes notes;
   std::optional<FinalsResult> stored;
   recorder_.persist([&](Store& store) {
-    task_->decisions_before = before;
+    task.decisions_before = before;
     notes.clear();
-    store.in_one_transaction([&] { stored = decide_and_store(store, decided, ids, notes); });
+    store.in_one_transaction([&] { stored = decide_and_store(store, task, decided, ids, notes); });
   });
   for (const std::string& note : notes) {
     recorder_.note(note);
@@ -182,23 +177,23 @@ void DeviceScheduler::announce(const FinalsResult& decided, const std::vector<st
   }
   const FinalsResult& result = *stored;
   if (result.by_objective) {
-    announce_by_objective(result, ids);
+    by_objective_.announce(task, result, ids, limits);
   }
-  if (!task_->decided) {
-    task_->decided = true;
-    recorder_.summary().problems_done += task_->search.wanted().between ? 0 : 1;
+  if (!task.decided) {
+    task.decided = true;
+    recorder_.summary().problems_done += task.search.wanted().between ? 0 : 1;
   }
-  note_decision(result);
-  task_->no_time = result.from_search ? "decided by the search's trials, without finals" : task_->no_time_by_objective;
-  tell_winner(result);
+  note(task, result);
+  task.no_time = result.from_search ? "decided by the search's trials, without finals" : task.no_time_by_objective;
+  tell_winner(task, result);
 }
 
-void DeviceScheduler::tell_winner(const FinalsResult& result) {
+void Decider::tell_winner(const SweepTask& task, const FinalsResult& result) const {
   if (!recorder_.events().winner) {
     return;
   }
   FinalsResult told = result;
-  const CompilerAxis& compilers = *task_->tunable.compilers;
+  const CompilerAxis& compilers = *task.tunable.compilers;
   if (compilers.several()) {
     told.compiler = compilers.compilers()[compilers.index_of(told.trials[told.winner].config)].text();
     for (Trial& trial : told.trials) {
@@ -206,40 +201,40 @@ void DeviceScheduler::tell_winner(const FinalsResult& result) {
     }
   }
   if (result.stays) {
-    told.standing = standing();
+    told.standing = standing(task);
   }
-  told.baseline_why = result.baseline ? task_->search.why_no_default() : "";
-  recorder_.events().winner(status_.device(), task_->search.wanted(), told, task_->search.done());
+  told.baseline_why = result.baseline ? task.search.why_no_default() : "";
+  recorder_.events().winner(device_, task.search.wanted(), told, task.search.done());
 }
 
 // For the time that may be left.
-void DeviceScheduler::note_decision(const FinalsResult& result) {
+void Decider::note(SweepTask& task, const FinalsResult& result) {
   if (auto energies = energies_of(result.trials); energies && !result.from_search && !result.energies_again) {
-    task_->energies = std::move(energies);
+    task.energies = std::move(energies);
   }
   const Config& winner = result.trials[result.winner].config;
-  if (task_->deepening == Deepening::finals) {
+  if (task.deepening == Deepening::finals) {
     DeepeningCounts& counts = recorder_.summary().deepening;
     ++counts.finals;
-    counts.winners_changed += task_->winner == winner ? 0 : 1;
+    counts.winners_changed += task.winner == winner ? 0 : 1;
   }
-  plan_.agenda().note_winner(*task_, winner);
-  task_->open_finals = result.from_search ? OpenFinals{} : open_finals(result.trials, result.winner);
+  agenda_.note_winner(task, winner);
+  task.open_finals = result.from_search ? OpenFinals{} : open_finals(result.trials, result.winner);
 }
 
-bool DeviceScheduler::decided_in_finals(const Store& store, const Config& config) const {
-  const auto decided = store.decision(task_->stored(config).context);
+bool Decider::decided_in_finals(const Store& store, const SweepTask& task, const Config& config) {
+  const auto decided = store.decision(task.stored(config).context);
   return decided && decided->stage == TrialStage::finals;
 }
 
 // What finals have decided before, of the same compiler, is better founded, and stays.
-void DeviceScheduler::decide_without_finals() {
-  const ProblemSearch& search = task_->search;
-  if (search.usable() > 0 && task_->lacks_alternatives()) {
-    task_->no_time = kNotAllWays;
+void Decider::decide_without_finals(SweepTask& task) {
+  const ProblemSearch& search = task.search;
+  if (search.usable() > 0 && task.lacks_alternatives()) {
+    task.no_time = kNotAllWays;
     return;
   }
-  const auto is_decided = [&](const Store& store) { return decided_in_finals(store, search.best()); };
+  const auto is_decided = [&](const Store& store) { return decided_in_finals(store, task, search.best()); };
   if (search.usable() == 0 || recorder_.persist(is_decided)) {
     return;
   }
@@ -262,8 +257,9 @@ void DeviceScheduler::decide_without_finals() {
     trials.back().config = config;
   }
   announce(
+      task,
       decide_from_search(std::move(trials), baseline ? std::optional(ids.size() - 1) : std::nullopt, search.usable()),
-      ids);
+      ids, {});
 }
 
 }  // namespace pascaline

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "db/store.hpp"
+#include "tuner/sweep/actions.hpp"
+#include "tuner/sweep/finals_budget.hpp"
+#include "tuner/sweep/objective_decider.hpp"
+#include "tuner/sweep/sweep.hpp"
+#include "tuner/sweep/sweep_recorder.hpp"
+#include "tuner/sweep/sweep_task.hpp"
+
+namespace pascaline {
+
+/// Decides who won, stores and tells it, in view of what the database has for the same key: of earlier finals, and of
+/// other sweeps meanwhile.
+class Decider {
+ public:
+  /// All must outlive it; `device`: for people.
+  Decider(SweepRecorder& recorder, const SweepOptions& options, const Agenda& agenda, const FinalsBudget& budget,
+          const std::string& device)
+      : recorder_(recorder),
+        options_(options),
+        agenda_(agenda),
+        budget_(budget),
+        device_(device),
+        by_objective_(recorder, options, device) {}
+
+  /// Before finals: has what earlier ones decided compared once more.
+  void recall_standing(SweepTask& task) {
+    recorder_.persist([&](Store& store) { recall_standing(store, task); });
+  }
+  /// The options with what the finalists are compared with: the baseline, and what finals decided before.
+  [[nodiscard]] static FinalsOptions with_what_to_compare(const SweepTask& task, FinalsOptions options);
+  /// What finals decided. `ids`: the stored trials of `decided.trials`.
+  void announce(SweepTask& task, const FinalsResult& decided, const std::vector<std::int64_t>& ids,
+                const FinalsLimits& limits);
+  /// Decides by the search's trials, where there is no time for finals. What finals have decided before, of the same
+  /// compiler, is better founded, and stays.
+  void decide_without_finals(SweepTask& task);
+  [[nodiscard]] const ObjectiveDecider& by_objective() const noexcept { return by_objective_; }
+
+  static constexpr const char* kNotAllWays = "not all ways to compute it were measured";
+
+ private:
+  // What is decided in view of what the database has is read and stored in one transaction, and told when that is over.
+  using Notes = std::vector<std::string>;
+
+  static void recall_standing(const Store& store, SweepTask& task);
+  [[nodiscard]] static std::optional<StandingDecision> standing(const SweepTask& task);
+  [[nodiscard]] FinalsResult heed_later_decisions(const Store& store, SweepTask& task, FinalsResult result,
+                                                  Notes& notes) const;
+  [[nodiscard]] static bool is_better_elsewhere(const Store& store, const SweepTask& task, const ContextIds& context,
+                                                const FinalsResult& result);
+  void store_others(Store& store, const SweepTask& task, const FinalsResult& result,
+                    const std::vector<std::int64_t>& ids, Notes& notes) const;
+  void store_decision(Store& store, const SweepTask& task, const ContextIds& context, const FinalsResult& result,
+                      std::int64_t trial, Notes& notes) const;
+  [[nodiscard]] std::optional<FinalsResult> decide_and_store(Store& store, SweepTask& task, const FinalsResult& decided,
+                                                             const std::vector<std::int64_t>& ids, Notes& notes) const;
+  void tell_winner(const SweepTask& task, const FinalsResult& result) const;
+  void note(SweepTask& task, const FinalsResult& result);
+  [[nodiscard]] static bool decided_in_finals(const Store& store, const SweepTask& task, const Config& config);
+
+  SweepRecorder& recorder_;
+  const SweepOptions& options_;
+  const Agenda& agenda_;
+  const FinalsBudget& budget_;
+  std::string device_;
+  ObjectiveDecider by_objective_;
+};
+
+}  // namespace pascaline
