@@ -25,7 +25,7 @@ std::optional<FinalsTurn::End> FinalsTurn::begin(SweepTask& task, bool last, boo
   limits_ = {shared, false};
   allowed_s_ = allowed_s;
   if (task.lacks_alternatives()) {
-    task.no_time = Decider::kNotAllWays;
+    task.no_time = WinnerDecider::kNotAllWays;
     return End{last};
   }
   const std::string key = task.search.finalists_key();
@@ -65,7 +65,7 @@ bool FinalsTurn::fit_in_time(const SweepTask& task, FinalsJob& job, std::size_t&
 std::optional<FinalsTurn::End> FinalsTurn::send(SweepTask& task, std::optional<double> left_s) {
   FinalsJob job;
   job.id = next_job_++;
-  job.options = Decider::with_what_to_compare(task, budget_.options(task));
+  job.options = WinnerDecider::with_what_to_compare(task, budget_.options(task));
   job.best_us = task.search.best_us();
   job.allowed_s = allowed_s_;
   const std::optional<Config> baseline = task.search.baseline();

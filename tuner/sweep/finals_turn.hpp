@@ -5,12 +5,12 @@
 #include <vector>
 
 #include "tuner/measure/lab.hpp"
-#include "tuner/sweep/decider.hpp"
 #include "tuner/sweep/device_plan.hpp"
 #include "tuner/sweep/device_status.hpp"
 #include "tuner/sweep/finals_budget.hpp"
 #include "tuner/sweep/sweep_recorder.hpp"
 #include "tuner/sweep/sweep_task.hpp"
+#include "tuner/sweep/winner_decider.hpp"
 
 namespace pascaline {
 
@@ -39,7 +39,7 @@ class FinalsTurn {
   void drop(SweepTask& task);
 
   [[nodiscard]] const FinalsBudget& budget() const noexcept { return budget_; }
-  [[nodiscard]] Decider& decider() noexcept { return decider_; }
+  [[nodiscard]] WinnerDecider& decider() noexcept { return decider_; }
 
  private:
   [[nodiscard]] bool fit_in_time(const SweepTask& task, FinalsJob& job, std::size_t& most,
@@ -54,7 +54,7 @@ class FinalsTurn {
   const DeviceStatus& status_;
   std::int64_t session_;
   FinalsBudget budget_;
-  Decider decider_;
+  WinnerDecider decider_;
   bool last_ = false;
   FinalsLimits limits_{};
   std::optional<double> allowed_s_{};

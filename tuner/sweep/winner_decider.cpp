@@ -1,4 +1,4 @@
-#include "tuner/sweep/decider.hpp"
+#include "tuner/sweep/winner_decider.hpp"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@ namespace pascaline {
 
 // What was decided before for the same device, driver, compilers and source is to be shown wrong, or better known. What
 // the alternatives of a site are changes with the winners of their kernels.
-void Decider::recall_standing(const Store& store, SweepTask& task) {
+void WinnerDecider::recall_standing(const Store& store, SweepTask& task) {
   const CompilerAxis& compilers = *task.tunable.compilers;
   task.standing.assign(task.contexts.size(), std::nullopt);
   task.standing_of_all.reset();
@@ -43,11 +43,11 @@ void Decider::recall_standing(const Store& store, SweepTask& task) {
   task.search.keep_comparing(std::move(winners));
 }
 
-std::optional<StandingDecision> Decider::standing(const SweepTask& task) {
+std::optional<StandingDecision> WinnerDecider::standing(const SweepTask& task) {
   return task.standing_of_all ? task.standing.at(*task.standing_of_all) : std::nullopt;
 }
 
-FinalsOptions Decider::with_what_to_compare(const SweepTask& task, FinalsOptions options) {
+FinalsOptions WinnerDecider::with_what_to_compare(const SweepTask& task, FinalsOptions options) {
   const std::optional<Config> baseline = task.search.baseline();
   options.stand_in = baseline ? baseline->text() : "";
   options.standing = standing(task);
@@ -57,8 +57,8 @@ FinalsOptions Decider::with_what_to_compare(const SweepTask& task, FinalsOptions
 
 // Another sweep on the same database may have decided while these finals ran: what it decided is to be shown wrong as
 // what was decided before. Where its winner is no finalist here, see `is_better_elsewhere`.
-FinalsResult Decider::heed_later_decisions(const Store& store, SweepTask& task, FinalsResult result,
-                                           Notes& notes) const {
+FinalsResult WinnerDecider::heed_later_decisions(const Store& store, SweepTask& task, FinalsResult result,
+                                                 Notes& notes) const {
   const std::vector<std::optional<Store::DecisionId>> before = task.decisions_before;
   task.later_decisions.clear();
   if (result.from_search || !task.tunable.is_lasting() || before.empty()) {
@@ -88,8 +88,8 @@ FinalsResult Decider::heed_later_decisions(const Store& store, SweepTask& task, 
 }
 
 // Of a winner that another sweep decided meanwhile and these finals did not time: by what both gain on the default.
-bool Decider::is_better_elsewhere(const Store& store, const SweepTask& task, const ContextIds& context,
-                                  const FinalsResult& result) {
+bool WinnerDecider::is_better_elsewhere(const Store& store, const SweepTask& task, const ContextIds& context,
+                                        const FinalsResult& result) {
   if (!task.later_decisions.contains(context.toolkit)) {
     return false;
   }
@@ -105,8 +105,8 @@ bool Decider::is_better_elsewhere(const Store& store, const SweepTask& task, con
 
 // Where the winner's compiler is missing one day, the best of another is used: of each that has its default among the
 // finalists, decided by the same samples.
-void Decider::store_others(Store& store, const SweepTask& task, const FinalsResult& result,
-                           const std::vector<std::int64_t>& ids, Notes& notes) const {
+void WinnerDecider::store_others(Store& store, const SweepTask& task, const FinalsResult& result,
+                                 const std::vector<std::int64_t>& ids, Notes& notes) const {
   const CompilerAxis& compilers = *task.tunable.compilers;
   const Config standard = task.own_bound.default_config();
   for (std::size_t compiler = 0; compiler < compilers.count(); ++compiler) {
@@ -131,8 +131,8 @@ void Decider::store_others(Store& store, const SweepTask& task, const FinalsResu
   }
 }
 
-void Decider::store_decision(Store& store, const SweepTask& task, const ContextIds& context, const FinalsResult& result,
-                             std::int64_t trial, Notes& notes) const {
+void WinnerDecider::store_decision(Store& store, const SweepTask& task, const ContextIds& context,
+                                   const FinalsResult& result, std::int64_t trial, Notes& notes) const {
   if (is_better_elsewhere(store, task, context, result)) {
     notes.push_back(fmt::format("{}: {}: another sweep decided it meanwhile, with a winner that gains more; that stays",
                                 device_, task.search.wanted().problem.text()));
@@ -144,8 +144,8 @@ void Decider::store_decision(Store& store, const SweepTask& task, const ContextI
 }
 
 // The winner of all is decided last. Nothing if what finals have decided stays.
-std::optional<FinalsResult> Decider::decide_and_store(Store& store, SweepTask& task, const FinalsResult& decided,
-                                                      const std::vector<std::int64_t>& ids, Notes& notes) const {
+std::optional<FinalsResult> WinnerDecider::decide_and_store(Store& store, SweepTask& task, const FinalsResult& decided,
+                                                            const std::vector<std::int64_t>& ids, Notes& notes) const {
   FinalsResult result = heed_later_decisions(store, task, decided, notes);
   const Config& winner = result.trials[result.winner].config;
   if (result.from_search && decided_in_finals(store, task, winner)) {
@@ -158,8 +158,8 @@ std::optional<FinalsResult> Decider::decide_and_store(Store& store, SweepTask& t
   return result;
 }
 
-void Decider::announce(SweepTask& task, const FinalsResult& decided, const std::vector<std::int64_t>& ids,
-                       const FinalsLimits& limits) {
+void WinnerDecider::announce(SweepTask& task, const FinalsResult& decided, const std::vector<std::int64_t>& ids,
+                             const FinalsLimits& limits) {
   // Another sweep must not decide between the look and the storing. Where the database was locked it is done again.
   const std::vector<std::optional<Store::DecisionId>> before = task.decisions_before;
   Notes notes;
@@ -188,7 +188,7 @@ void Decider::announce(SweepTask& task, const FinalsResult& decided, const std::
   tell_winner(task, result);
 }
 
-void Decider::tell_winner(const SweepTask& task, const FinalsResult& result) const {
+void WinnerDecider::tell_winner(const SweepTask& task, const FinalsResult& result) const {
   if (!recorder_.events().winner) {
     return;
   }
@@ -208,7 +208,7 @@ void Decider::tell_winner(const SweepTask& task, const FinalsResult& result) con
 }
 
 // For the time that may be left.
-void Decider::note(SweepTask& task, const FinalsResult& result) {
+void WinnerDecider::note(SweepTask& task, const FinalsResult& result) {
   if (auto energies = energies_of(result.trials); energies && !result.from_search && !result.energies_again) {
     task.energies = std::move(energies);
   }
@@ -222,13 +222,13 @@ void Decider::note(SweepTask& task, const FinalsResult& result) {
   task.open_finals = result.from_search ? OpenFinals{} : open_finals(result.trials, result.winner);
 }
 
-bool Decider::decided_in_finals(const Store& store, const SweepTask& task, const Config& config) {
+bool WinnerDecider::decided_in_finals(const Store& store, const SweepTask& task, const Config& config) {
   const auto decided = store.decision(task.stored(config).context);
   return decided && decided->stage == TrialStage::finals;
 }
 
 // What finals have decided before, of the same compiler, is better founded, and stays.
-void Decider::decide_without_finals(SweepTask& task) {
+void WinnerDecider::decide_without_finals(SweepTask& task) {
   const ProblemSearch& search = task.search;
   if (search.usable() > 0 && task.lacks_alternatives()) {
     task.no_time = kNotAllWays;

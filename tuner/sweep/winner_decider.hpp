@@ -18,11 +18,11 @@ namespace pascaline {
 
 /// Decides who won, stores and tells it, in view of what the database has for the same key: of earlier finals, and of
 /// other sweeps meanwhile.
-class Decider {
+class WinnerDecider {
  public:
   /// All must outlive it; `device`: for people.
-  Decider(SweepRecorder& recorder, const SweepOptions& options, const Agenda& agenda, const FinalsBudget& budget,
-          const std::string& device)
+  WinnerDecider(SweepRecorder& recorder, const SweepOptions& options, const Agenda& agenda, const FinalsBudget& budget,
+                const std::string& device)
       : recorder_(recorder),
         options_(options),
         agenda_(agenda),
