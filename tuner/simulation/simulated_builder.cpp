@@ -40,6 +40,7 @@ std::optional<Compiled> SimulatedBuilder::take() {
     if (worker.job && worker.ends_at <= clock_.now()) {
       Compiled compiled = result_of(worker);
       worker.job.reset();
+      worker.lost.clear();
       start_jobs();
       return compiled;
     }
@@ -51,11 +52,16 @@ Compiled SimulatedBuilder::result_of(const Worker& worker) const {
   const CompileRequest& request = worker.job->request;
   Compiled compiled;
   compiled.id = worker.job->id;
-  compiled.result.reason = worker.times_out ? "the compiler took too long" : world_.compile_failure(request);
+  compiled.result.reason = !worker.lost.empty() ? worker.lost
+                           : worker.times_out   ? fmt::format("the compiler did not finish within {} s",
+                                                              std::chrono::duration<double>(options_.deadline).count())
+                                                : world_.compile_failure(request);
   compiled.result.ok = compiled.result.reason.empty();
-  compiled.status = worker.times_out      ? TrialStatus::timed_out
-                    : !compiled.result.ok ? TrialStatus::compile_failed
-                                          : TrialStatus::ok;
+  compiled.result.crashed = !worker.lost.empty() || (!worker.times_out && world_.compiler_crashes(request));
+  compiled.status = compiled.result.crashed ? TrialStatus::crashed
+                    : worker.times_out      ? TrialStatus::timed_out
+                    : !compiled.result.ok   ? TrialStatus::compile_failed
+                                            : TrialStatus::ok;
   Binary& binary = compiled.result.binary;
   binary.kind = BinaryKind::host_object;  // no machine code to read
   binary.target = request.architecture;
@@ -63,6 +69,15 @@ Compiled SimulatedBuilder::result_of(const Worker& worker) const {
   binary.compile_ms = 1000 * world_.compile_s(request);
   binary.code = fmt::format("{} {}", fmt::join(request.defines, " "), fmt::join(request.options, " "));
   return compiled;
+}
+
+void SimulatedBuilder::lose_workers(const std::string& how) {
+  for (Worker& worker : workers_) {
+    if (worker.job) {
+      worker.lost = "the compiler crashed: " + how;
+      worker.ends_at = std::min(worker.ends_at, clock_.now());
+    }
+  }
 }
 
 std::size_t SimulatedBuilder::busy() const noexcept {

@@ -2,6 +2,7 @@
 
 #include <deque>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "tuner/compile/builder.hpp"
@@ -25,6 +26,9 @@ class SimulatedBuilder final : public Builder {
   [[nodiscard]] std::vector<pollfd> wakeups() const override { return {}; }
   [[nodiscard]] SweepClock::TimePoint wakes_at() const override;
 
+  /// Its workers end now, each with the compilation in its hands, and others take their places.
+  void lose_workers(const std::string& how = "ended by signal 9");
+
  private:
   struct Job {
     std::uint64_t id = 0;
@@ -35,6 +39,7 @@ class SimulatedBuilder final : public Builder {
     std::optional<Job> job{};
     SweepClock::TimePoint ends_at{};  ///< its job, or the last one
     bool times_out = false;
+    std::string lost{};  ///< how it ended; empty: it works
   };
 
   void start_jobs();

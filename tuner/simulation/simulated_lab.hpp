@@ -4,15 +4,18 @@
 #include <deque>
 #include <optional>
 #include <random>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "tuner/measure/lab.hpp"
 #include "tuner/measure/race.hpp"
+#include "tuner/simulation/simulated_card.hpp"
 #include "tuner/simulation/simulated_world.hpp"
 
 namespace pascaline {
 
-/// The worker of one device of a simulated world.
+/// The worker of one device of a simulated world, which is lost and replaced as real ones are (MeasureClient).
 class SimulatedLab final : public Lab {
  public:
   /// The world and the clock must outlive it.
@@ -32,22 +35,37 @@ class SimulatedLab final : public Lab {
   [[nodiscard]] std::size_t trials_left() const noexcept override { return trials_.size(); }
   [[nodiscard]] bool busy() const noexcept override { return !trials_.empty() || finals_ || preparing_; }
   [[nodiscard]] bool ended() const noexcept override { return ended_; }
-  [[nodiscard]] bool restarting() const noexcept override { return false; }
+  [[nodiscard]] bool restarting() const noexcept override { return !started_ && restarts_ > 0; }
   [[nodiscard]] const WorkerTimes& times() const noexcept override { return times_; }
-  [[nodiscard]] double waited_ms() const noexcept override { return 0; }
+  [[nodiscard]] double waited_ms() const noexcept override { return waited_ms_; }
 
-  /// From now on the device is gone: nothing more is measured on it.
-  void lose_device() { lost_ = true; }
+  /// The worker ends now, and takes what is on the device along; another one is started.
+  void lose_worker(std::string how = "the measuring process ended: signal 9") { loss_ = std::move(how); }
+  /// The worker stands still from now on, and is replaced when it was silent for too long.
+  void stop_worker();
+  /// From now on the device is gone: the worker ends, and so does every other one that is started.
+  void lose_device(std::string how = "the device was lost");
 
  private:
-  enum class Work : std::uint8_t { none, opening, preparing, trial, finals };
+  enum class Work : std::uint8_t { none, waiting, opening, preparing, trial, finals };
 
   void begin_next(SweepClock::TimePoint at);
   void begin(Work work, SweepClock::TimePoint at, double seconds);
+  void open(SweepClock::TimePoint at);
   void begin_trial(SweepClock::TimePoint at);
   void begin_finals(SweepClock::TimePoint at);
   void finish(std::vector<MeasureEvent>& events);
-  [[nodiscard]] Trial measured(const Trial& blank);
+  void finish_opening(double spent_ms, std::vector<MeasureEvent>& events);
+  void finish_preparing(double spent_ms, std::vector<MeasureEvent>& events);
+  void finish_trial(double spent_ms, std::vector<MeasureEvent>& events);
+  void lose(const std::string& how, TrialStatus status, std::vector<MeasureEvent>& events);
+  [[nodiscard]] bool blame(Work lost, TrialStatus status, const std::string& how, std::vector<MeasureEvent>& events);
+  void refuse(std::string reason, std::vector<MeasureEvent>& events);
+  void end(MeasuringEnded ended, std::vector<MeasureEvent>& events);
+  void tell_readings(std::vector<MeasureEvent>& events);
+  void measure_trial(Trial& trial, const TrialJob& job);
+  void time_trial(Trial& trial, const TrialJob& job, const SimulatedResult& result);
+  [[nodiscard]] double allowed_s(const std::string& phase) const;
   void add_round(FinalsResult& result, double& seconds);
   [[nodiscard]] double draw_us(const SimulatedResult& result);
   [[nodiscard]] double left_s(SweepClock::TimePoint at) const;
@@ -55,6 +73,7 @@ class SimulatedLab final : public Lab {
   MeasureClientOptions options_;
   const SimulatedWorld& world_;
   const SweepClock& clock_;
+  SimulatedCard card_;
   std::mt19937_64 generator_{1};
   NoiseScale noise_{};
   std::optional<MeasureProblem> problem_{};
@@ -62,14 +81,22 @@ class SimulatedLab final : public Lab {
   std::optional<FinalsJob> finals_{};
   std::optional<Trial> trial_result_{};          ///< of the trial in work; nothing if the time will be up before
   std::optional<FinalsResult> finals_result_{};  ///< of the finals in work
+  bool gives_up_ = false;                        ///< the trial in work ends with the card unfit
   Work work_ = Work::none;
   SweepClock::TimePoint begun_at_{};
   SweepClock::TimePoint ends_at_ = SweepClock::TimePoint::max();
+  SweepClock::TimePoint start_at_{};  ///< no worker is started before
+  std::string loss_{};                ///< how the worker ended just now; empty: it did not
+  std::string overdue_{};       ///< that it will have been silent for too long when the work ends; empty: it will not
+  std::string device_fault_{};  ///< how each new worker ends; empty: the device is there
+  int failures_ = 0;            ///< workers in a row that failed
+  int preparations_ = 0;        ///< of the problem, in vain
+  int restarts_ = 0;
   WorkerTimes times_{};
+  double waited_ms_ = 0;
   bool wanted_ = false;
-  bool open_ = false;
+  bool started_ = false;
   bool preparing_ = false;
-  bool lost_ = false;
   bool ended_ = false;
 };
 

@@ -10,7 +10,7 @@ namespace pascaline {
 
 /// The result that measuring a configuration would have.
 struct SimulatedResult {
-  TrialStatus status = TrialStatus::ok;
+  TrialStatus status = TrialStatus::ok;  ///< `crashed` takes the worker along
   std::string reason{};
   double time_us = 0;     ///< of a launch, the median; if `status` is ok
   double spread = 0.005;  ///< standard deviation of a launch's time, relative to it
@@ -32,10 +32,14 @@ class SimulatedWorld {
   [[nodiscard]] virtual double compile_s(const CompileRequest& /*request*/) const { return 0.3; }
   /// Why it does not compile; empty if it does.
   [[nodiscard]] virtual std::string compile_failure(const CompileRequest& /*request*/) const { return {}; }
+  /// Whether such a failure is the compiler's own: it crashed.
+  [[nodiscard]] virtual bool compiler_crashes(const CompileRequest& /*request*/) const { return false; }
   /// Seconds until a device is open and steady.
   [[nodiscard]] virtual double open_s() const { return 1; }
   /// Seconds for the inputs and the reference of a problem.
   [[nodiscard]] virtual double prepare_s(const Problem& /*problem*/) const { return 0.2; }
+  /// Why a problem cannot be measured; empty if it can.
+  [[nodiscard]] virtual std::string refusal(const Problem& /*problem*/) const { return {}; }
   /// Seconds for loading and verifying a configuration, before it is timed.
   [[nodiscard]] virtual double verify_s(const Problem& /*problem*/, const Config& /*config*/) const { return 0.02; }
   [[nodiscard]] virtual SimulatedResult measure(const Problem& problem, const Config& config) const = 0;

@@ -2,18 +2,17 @@
 
 #include <utility>
 
-#include "tuner/simulation/simulated_builder.hpp"
-
 namespace pascaline {
 
 Simulation::Simulation(const SimulatedWorld& world, std::vector<DeviceInfo> devices)
     : world_(world), devices_(std::move(devices)) {}
 
 SweepServices Simulation::services() {
-  labs_.clear();
   return {clock_, [this] { return devices_; },
           [this](const CompilePoolOptions& options) {
-            return std::make_unique<SimulatedBuilder>(options, world_, *clock_);
+            auto builder = std::make_unique<SimulatedBuilder>(options, world_, *clock_);
+            builders_.push_back(builder.get());
+            return builder;
           },
           [this](MeasureClientOptions options) {
             auto lab = std::make_unique<SimulatedLab>(std::move(options), world_, *clock_);

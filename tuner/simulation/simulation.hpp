@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "tuner/services/services.hpp"
+#include "tuner/simulation/simulated_builder.hpp"
 #include "tuner/simulation/simulated_clock.hpp"
 #include "tuner/simulation/simulated_lab.hpp"
 #include "tuner/simulation/simulated_world.hpp"
@@ -21,12 +22,15 @@ class Simulation {
   [[nodiscard]] SweepServices services();
   /// The labs of the sweep that runs, in the order of its devices.
   [[nodiscard]] const std::vector<SimulatedLab*>& labs() const noexcept { return labs_; }
+  /// Its builders, one for each kind of device.
+  [[nodiscard]] const std::vector<SimulatedBuilder*>& builders() const noexcept { return builders_; }
 
  private:
   const SimulatedWorld& world_;
   std::vector<DeviceInfo> devices_;
   std::shared_ptr<SimulatedClock> clock_ = std::make_shared<SimulatedClock>();
   std::vector<SimulatedLab*> labs_;
+  std::vector<SimulatedBuilder*> builders_;
 };
 
 }  // namespace pascaline

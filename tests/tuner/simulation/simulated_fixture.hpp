@@ -14,7 +14,9 @@ class SimulatedSweepTest : public SweepTest, protected SimulatedWorld {
   Simulation simulation_{*this, {list_devices().back()}};
 
   SimulatedSweepTest() { services_ = simulation_.services(); }
+  [[nodiscard]] double compile_s(const CompileRequest& request) const override;
   [[nodiscard]] std::string compile_failure(const CompileRequest& request) const override;
+  [[nodiscard]] bool compiler_crashes(const CompileRequest& request) const override;
   [[nodiscard]] double verify_s(const Problem& problem, const Config& config) const override;
   [[nodiscard]] SimulatedResult measure(const Problem& problem, const Config& config) const override;
 };

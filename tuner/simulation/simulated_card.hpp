@@ -1,0 +1,56 @@
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "tuner/measure/measure_jobs.hpp"
+#include "tuner/monitor/device_monitor.hpp"
+
+namespace pascaline {
+
+/// The card of a simulated lab, watched by the monitor of real workers. It has a clock of its own, which work and
+/// waiting advance. A card without a script of its sensors is always fit.
+class SimulatedCard {
+ public:
+  explicit SimulatedCard(const MeasureClientOptions& options);
+  SimulatedCard(const SimulatedCard&) = delete;
+  SimulatedCard& operator=(const SimulatedCard&) = delete;
+  ~SimulatedCard();
+
+  /// A new worker opens it, which knows nothing of those before and begins the script again.
+  void open(double at_s);
+  /// Valid once it was opened.
+  [[nodiscard]] DeviceMonitor& monitor() { return *monitor_; }
+  [[nodiscard]] double now_s() const noexcept { return now_s_; }
+  /// Works or waits for that long.
+  void advance(double seconds);
+  /// Does nothing until then.
+  void idle_until(double at_s) { advance(std::max(0.0, at_s - now_s_)); }
+
+  /// What its sensors told, with seconds on its clock.
+  struct Reading {
+    double at_s = 0;
+    MeasureTelemetry telemetry;
+  };
+  /// Readings up to a time, each of which is returned once.
+  [[nodiscard]] std::vector<Reading> take_readings(double until_s);
+  /// The worker ended at that time: nothing came after it.
+  void close(double at_s);
+
+ private:
+  class Chip;
+
+  void tell();
+
+  GovernorOptions governor_;
+  std::optional<SensorTrace> trace_{};
+  std::unique_ptr<Chip> chip_;
+  std::optional<DeviceMonitor> monitor_{};
+  double now_s_ = 0;
+  double next_reading_s_ = 0;
+  std::vector<Reading> readings_{};
+};
+
+}  // namespace pascaline
