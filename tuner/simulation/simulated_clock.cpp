@@ -19,6 +19,8 @@ void SimulatedClock::wait_until(TimePoint time, std::vector<pollfd> /*wakeups*/)
   now_ = std::max(now_, time);
 }
 
+void SimulatedClock::pass_with_each_look(double seconds) { look_ = clock_seconds(seconds); }
+
 void SimulatedClock::at(double elapsed_s, std::function<void()> event) {
   events_.emplace(TimePoint{} + clock_seconds(elapsed_s), std::move(event));
 }

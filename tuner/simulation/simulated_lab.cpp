@@ -9,6 +9,7 @@
 #include "core/util/statistics.hpp"
 #include "tuner/measure/worker_deadline.hpp"
 #include "tuner/simulation/simulated_clock.hpp"
+#include "tuner/simulation/simulated_objective.hpp"
 
 namespace pascaline {
 namespace {
@@ -153,6 +154,15 @@ double SimulatedLab::draw_us(const SimulatedResult& result) {
   return result.time_us * std::exp(result.spread * std::normal_distribution<double>()(generator_));
 }
 
+TimedWork SimulatedLab::work_of(const SimulatedResult& result) {
+  return {[this, result] { card_.advance(1e-6 * result.time_us); },
+          [this, result](bool /*cold_cache*/) {
+            const double time_us = draw_us(result);
+            card_.advance(1e-6 * time_us);
+            return time_us;
+          }};
+}
+
 void SimulatedLab::begin_trial(SweepClock::TimePoint at) {
   const TrialJob& job = trials_.front();
   card_.monitor().set_end_s(card_seconds(at) + std::max(0.0, left_s(at) - job.leave_s));
@@ -166,6 +176,7 @@ void SimulatedLab::measure_trial(Trial& trial, const TrialJob& job) {
   const SimulatedResult result = world_.measure(trial.problem, trial.config);
   const double verify_s = world_.verify_s(trial.problem, trial.config);
   trial.verify_ms = 1000 * verify_s;
+  trial.load_ms = trial.verify_ms / 2;
   trial.status = result.status;
   trial.reason = result.reason;
   card_.advance(verify_s);
@@ -181,15 +192,8 @@ void SimulatedLab::measure_trial(Trial& trial, const TrialJob& job) {
 }
 
 void SimulatedLab::time_trial(Trial& trial, const TrialJob& job, const SimulatedResult& result) {
-  DeviceMonitor& monitor = card_.monitor();
-  const TimedWork work{[&] { card_.advance(1e-6 * result.time_us); },
-                       [&](bool /*cold_cache*/) {
-                         const double time_us = draw_us(result);
-                         card_.advance(1e-6 * time_us);
-                         return time_us;
-                       }};
   const double begun_s = card_.now_s();
-  Measured measured = measure(monitor, work, options_.measure, job.best_us, noise_);
+  Measured measured = measure(card_.monitor(), work_of(result), options_.measure, job.best_us, noise_);
   if (measured.gave_up || measured.cut_short) {
     gives_up_ = measured.gave_up;
     trial_result_.reset();
@@ -248,6 +252,12 @@ void SimulatedLab::begin_finals(SweepClock::TimePoint at) {
   result.out_of_time = result.rounds < kMinFinalsRounds;
   if (!result.out_of_time) {
     decide_finals(result, options);
+    card_.advance(seconds);
+    card_.monitor().set_end_s(card_seconds(at) + allowed_s);
+    decide_by_objective(result, options, card_.monitor(), [this](const Trial& finalist) {
+      return work_of(world_.measure(finalist.problem, finalist.config));
+    });
+    seconds = card_.now_s() - card_seconds(at);
   }
   finals_result_ = std::move(result);
   begin(Work::finals, at, std::min(seconds, allowed_s));

@@ -65,6 +65,7 @@ class SimulatedLab final : public Lab {
   void tell_readings(std::vector<MeasureEvent>& events);
   void measure_trial(Trial& trial, const TrialJob& job);
   void time_trial(Trial& trial, const TrialJob& job, const SimulatedResult& result);
+  [[nodiscard]] TimedWork work_of(const SimulatedResult& result);
   [[nodiscard]] double allowed_s(const std::string& phase) const;
   void add_round(FinalsResult& result, double& seconds);
   [[nodiscard]] double draw_us(const SimulatedResult& result);

@@ -17,21 +17,22 @@ double SimulatedSweepTest::compile_s(const CompileRequest& request) const {
 }
 
 std::string SimulatedSweepTest::compile_failure(const CompileRequest& request) const {
-  return has_fault(request, kDoesNotCompile)    ? "wrong on purpose"
-         : has_fault(request, kCrashesCompiler) ? "the compiler crashed: ended by signal 11"
-                                                : "";
+  return broken_references_.contains(request.function) ? "#error no"
+         : has_fault(request, kDoesNotCompile)         ? "wrong on purpose"
+         : has_fault(request, kCrashesCompiler)        ? "the compiler crashed: ended by signal 11"
+                                                       : "";
 }
 
 bool SimulatedSweepTest::compiler_crashes(const CompileRequest& request) const {
   return has_fault(request, kCrashesCompiler);
 }
 
-double SimulatedSweepTest::verify_s(const Problem& /*problem*/, const Config& /*config*/) const { return 0.5; }
-
 SimulatedResult SimulatedSweepTest::measure(const Problem& problem, const Config& config) const {
   switch (config.integer("FAULT")) {
     case kNotANumber:
       return {.status = TrialStatus::wrong_result, .reason = "error inf above the tolerance"};
+    case kLastElementLeftOut:
+      return {.status = TrialStatus::wrong_result, .reason = "error 1 above the tolerance"};
     case kWriteBehind:
       return {.status = TrialStatus::wrong_result, .reason = "wrote outside of buffer 'out'"};
     case kDeadlock:

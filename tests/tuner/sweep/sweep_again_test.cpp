@@ -8,20 +8,19 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tests/tuner/program.hpp"
-#include "tests/tuner/sweep/sweep_fixture.hpp"
+#include "tests/tuner/simulation/simulated_fixture.hpp"
 
 // Finals of a later sweep, where the database has a decision for the same key.
 namespace pascaline::testing {
 namespace {
 
-class SweepAgainTest : public SweepTest {
+class SweepAgainTest : public SimulatedSweepTest {
  protected:
   // Launches so long that finals of few are seen.
-  const std::vector<std::string> kLongLaunch{"400000"};
+  const std::vector<std::string> kLongLaunch{"40000000"};
   std::optional<FinalsResult> decided_;
 
-  // Five configurations that differ in a number of their code alone: whatever the machine does, their times are alike.
+  // Five configurations that differ in a number of their code alone: their times are alike.
   SweepAgainTest() {
     std::vector<Fault> alike;
     for (int i = 0; i < 5; ++i) {

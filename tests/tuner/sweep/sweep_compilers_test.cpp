@@ -10,14 +10,14 @@
 #include "runtime/device/compilers.hpp"
 #include "runtime/device/emulator/emulated_device.hpp"
 #include "runtime/dispatch/dispatcher.hpp"
-#include "tests/tuner/sweep/sweep_fixture.hpp"
+#include "tests/tuner/simulation/simulated_fixture.hpp"
 
 namespace pascaline::testing {
 namespace {
 
 /// A sweep of the toy kernel, three blocks, by two compilers: the machine's own, and the same one made to compile
 /// without optimisation, which tells another version.
-class SweepCompilersTest : public SweepTest {
+class SweepCompilersTest : public SimulatedSweepTest {
  protected:
   HostCompiler usual_ = HostCompiler::find();
   std::string slow_ = (folder_ / "slow-c++").string();
@@ -30,7 +30,7 @@ class SweepCompilersTest : public SweepTest {
   static void name_compilers(const std::string& names) { ::setenv("PASCALINE_HOST_CXX", names.c_str(), 1); }
 
   void SetUp() override {
-    SweepTest::SetUp();
+    SimulatedSweepTest::SetUp();
     std::ofstream(slow_) << "#!/bin/sh\nif [ \"$1\" = --version ]; then echo '" << usual_.name
                          << " (made for a test) 0.1.0'; else exec " << usual_.program << " \"$@\" -O0; fi\n";
     std::filesystem::permissions(slow_, std::filesystem::perms::owner_all);

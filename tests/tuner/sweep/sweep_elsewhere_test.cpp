@@ -5,20 +5,20 @@
 #include <vector>
 
 #include "runtime/dispatch/identity.hpp"
-#include "tests/tuner/sweep/sweep_fixture.hpp"
+#include "tests/tuner/simulation/simulated_fixture.hpp"
 
 namespace pascaline::testing {
 namespace {
 
 /// Sweeps on a database that holds what other devices measured of the toy kernel.
-class SweepElsewhereTest : public SweepTest {
+class SweepElsewhereTest : public SimulatedSweepTest {
  protected:
   static constexpr Fault kSlow = static_cast<Fault>(kAlike + 6);
   static constexpr std::int64_t kTrials = 18;
   std::vector<std::string> notes_;
 
   void SetUp() override {
-    SweepTest::SetUp();
+    SimulatedSweepTest::SetUp();
     std::vector<Fault> faults{kRight};
     for (int i = 0; i < 8; ++i) {
       faults.push_back(static_cast<Fault>(kAlike + i));
@@ -206,8 +206,8 @@ TEST_F(SweepElsewhereTest, KernelsOfARunWithTheSameParametersTellEachOther) {
   options_.trials = 2;
   options_.jobs = 1;
   const Problem problem = twin.problem({{"N", "1000"}});
-  std::ignore =
-      run_sweep({twin, space_}, {{problem, 1, ""}, {space_.problem({{"N", "1000"}}), 1, ""}}, options_, events_, stop_);
+  std::ignore = run_sweep({twin, space_}, {{problem, 1, ""}, {space_.problem({{"N", "1000"}}), 1, ""}}, options_,
+                          events_, stop_, services_);
   EXPECT_TRUE(
       noted("the searches of 2 of 2 problems tell each other what they find of other element types or kernels"));
   std::vector<std::string> tried;
@@ -237,7 +237,7 @@ class SweepTypesTest : public SweepElsewhereTest {
     for (const Problem& one : wanted) {
       problems.push_back({one, 1, ""});
     }
-    return run_sweep({space_}, problems, options_, events_, stop_);
+    return run_sweep({space_}, problems, options_, events_, stop_, services_);
   }
   [[nodiscard]] std::vector<TakenOver> told_of(std::int64_t session, const Problem& of) const {
     for (const SessionRow& row : Store(database_, OpenMode::read_only).sessions()) {

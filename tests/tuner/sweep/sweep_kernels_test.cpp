@@ -6,13 +6,13 @@
 
 #include "core/error.hpp"
 #include "db/sweep_plan.hpp"
-#include "tests/tuner/sweep/sweep_fixture.hpp"
+#include "tests/tuner/simulation/simulated_fixture.hpp"
 
 // Sweeps over the problems of two kernels: one plan, one budget, one session.
 namespace pascaline::testing {
 namespace {
 
-class SweepKernelsTest : public SweepTest {
+class SweepKernelsTest : public SimulatedSweepTest {
  protected:
   Space other_ = Space::parse(accumulate_json().dump(), "accumulate.json");
 
@@ -23,7 +23,7 @@ class SweepKernelsTest : public SweepTest {
     return problem_of(other_, n, std::move(phases));
   }
   [[nodiscard]] SweepSummary sweep_both(const std::vector<SweepProblem>& problems) {
-    return run_sweep({space_, other_}, problems, options_, events_, stop_);
+    return run_sweep({space_, other_}, problems, options_, events_, stop_, services_);
   }
   [[nodiscard]] std::map<std::string, int> trials_by_problem() const {
     std::map<std::string, int> trials;
@@ -34,6 +34,12 @@ class SweepKernelsTest : public SweepTest {
   }
   [[nodiscard]] std::vector<Winner> winners() const {
     return Store(database_, OpenMode::read_only).winners("", nullptr);
+  }
+
+ protected:
+  // What workers say is tested by ProblemMemoryTest.
+  [[nodiscard]] std::string refusal(const Problem& problem) const override {
+    return problem.dimension("N") > 1'000'000'000 ? "this shape needs 800 GB of memory, 1 GB are available" : "";
   }
 
  private:
@@ -70,6 +76,7 @@ TEST_F(SweepKernelsTest, ProblemsOfTwoKernelsAreOnePlanAndOneSession) {
 TEST_F(SweepKernelsTest, UnderAShortBudgetEveryProblemOfEveryKernelIsLookedAt) {
   options_.trials = kUnlimitedTrials;
   options_.budget_s = 24;
+  verify_s_ = 0.02;
   options_.measure.min_samples = options_.measure.max_samples = 1'000'000;
   options_.measure.budget_ms = 200;
   options_.measure.race_error = 0;
@@ -96,8 +103,7 @@ TEST_F(SweepKernelsTest, UnderAShortBudgetEveryProblemOfEveryKernelIsLookedAt) {
 }
 
 TEST_F(SweepKernelsTest, ReferenceThatDoesNotCompileCostsItsKernelOnly) {
-  write_bytes(folder_ / "accumulate.cu",
-              bytes_of(folder_ / "accumulate.cu") + "#ifdef PASCALINE_REFERENCE\n#error no\n#endif\n");
+  broken_references_.insert("accumulate_reference");
   std::vector<std::string> notes;
   events_.note = [&](const std::string& text) { notes.push_back(text); };
   const SweepSummary summary = sweep_both({accumulate("1000"), toy("1000"), accumulate("500")});
@@ -141,9 +147,7 @@ TEST_F(SweepKernelsTest, SpaceWithoutAValidConfigurationCostsItsKernelOnly) {
 }
 
 TEST_F(SweepKernelsTest, WhenEveryKernelIsAtFaultTheSweepFails) {
-  for (const char* file : {"toy.cu", "accumulate.cu"}) {
-    write_bytes(folder_ / file, bytes_of(folder_ / file) + "#ifdef PASCALINE_REFERENCE\n#error no\n#endif\n");
-  }
+  broken_references_ = {"toy_reference", "accumulate_reference"};
   EXPECT_THROW(std::ignore = sweep_both({accumulate("1000"), toy("1000")}), Error);
   EXPECT_EQ(last_state(), "failed");
   expect_sound();

@@ -1,44 +1,31 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
-#include <map>
-#include <set>
 
 #include <nlohmann/json.hpp>
 
 #include "tests/tuner/program.hpp"
-#include "tests/tuner/sweep/sweep_fixture.hpp"
+#include "tests/tuner/simulation/simulated_fixture.hpp"
 #include "tuner/sweep/budget.hpp"
 
-// Sweeps with a time limit. Times are held against the limit, what one launch takes and two seconds, and ten more for a
-// machine that has other things to do; what they show would take minutes without a limit.
+// Sweeps with a time limit, and what is told of time.
 namespace pascaline::testing {
 namespace {
 
-constexpr double kBusyMachineSeconds = 2 + 10;
-
-class SweepLimitTest : public SweepTest {
+class SweepLimitTest : public SimulatedSweepTest {
  protected:
   SweepLimitTest() { options_.trials = kUnlimitedTrials; }
 
-  void endless_reference() const {
-    std::string source = bytes_of(folder_ / "toy.cu");
-    const std::string line = "out[i] = 3.0 * x[i] + y[i];";
-    source.replace(source.find(line), line.size(),
-                   "for (const volatile float* look = x; *look < 1e30f;) {}\n    " + line);
-    write_bytes(folder_ / "toy.cu", source);
-  }
   [[nodiscard]] std::vector<Winner> winners() const {
     return Store(database_, OpenMode::read_only).winners("toy", nullptr);
   }
 };
 
 TEST_F(SweepLimitTest, AReferenceThatTakesTooLongIsCutOffAndCostsNobodyATrial) {
-  endless_reference();
+  endless_references_ = true;
   options_.budget_s = 4;
   const SweepSummary summary = sweep({"1000"});
-  EXPECT_LT(summary.wall_s, 4 + kBusyMachineSeconds);
+  EXPECT_LE(summary.wall_s, 4.1);
   EXPECT_EQ(summary.ok, 0);
   EXPECT_EQ(summary.not_reached, std::vector<std::string>{"toy N=1000"});
   for (const StoredTrial& trial : stored(TrialStage::search)) {
@@ -53,7 +40,7 @@ TEST_F(SweepLimitTest, AReferenceThatTakesTooLongIsCutOffAndCostsNobodyATrial) {
 }
 
 TEST_F(SweepLimitTest, AProblemThatGotNoTimeIsToldWhenThatIsKnown) {
-  endless_reference();
+  endless_references_ = true;
   options_.budget_s = 4;
   std::vector<std::string> told;
   bool seen_running = false;
@@ -76,7 +63,7 @@ TEST_F(SweepLimitTest, ALaunchThatDoesNotEndIsCutOffAndNotHeldAgainstItsConfigur
   space_ = make_space({kEndless});
   options_.budget_s = 4;
   const SweepSummary summary = sweep({"1000"});
-  EXPECT_LT(summary.wall_s, 4 + kBusyMachineSeconds);
+  EXPECT_LE(summary.wall_s, 5.1) << "a second is given to a launch that is about to end";
   EXPECT_EQ(summary.trials, 0) << "its 60 s were not over";
   EXPECT_EQ(summary.not_reached, std::vector<std::string>{"toy N=1000"});
   EXPECT_TRUE(winners().empty());
@@ -114,21 +101,6 @@ TEST_F(SweepLimitTest, ADefaultThatFailsIsReplacedByTheNearestThatIsUsable) {
       << text;
 }
 
-// The whole command, and who hears of what it did not reach.
-TEST_F(SweepLimitTest, TheCommandEndsInTimeAndNamesWhatItDidNotReach) {
-  endless_reference();
-  const std::string folder = folder_.path().string();
-  const auto start = std::chrono::steady_clock::now();
-  const ProgramResult result = run_program(
-      folder_.path(), {"sweep", "--kernels", folder, "--spaces", folder, "--kernel", "toy", "--problem", "N=5000",
-                       "--device", "emulator", "--db", database_.string(), "--jobs", "1", "--budget", "4s", "--json"});
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-  EXPECT_LT(took.count(), 4 + kBusyMachineSeconds);
-  EXPECT_EQ(json_of(result).at("not_reached"), nlohmann::json::array({"toy N=5000"}));
-  const ProgramResult status = run_program(folder_.path(), {"status", "--db", database_.string()});
-  EXPECT_NE(status.out.find("not reached before time ran out (1): toy N=5000"), std::string::npos) << status.out;
-}
-
 TEST_F(SweepLimitTest, ADefaultThatIsUsableHasNoStandIn) {
   options_.trials = 100;
   std::ignore = sweep();
@@ -136,8 +108,6 @@ TEST_F(SweepLimitTest, ADefaultThatIsUsableHasNoStandIn) {
   EXPECT_FALSE(Store(database_, OpenMode::read_only).stand_in_of(winners()[0].trial_id));
 }
 
-// Caches of their own, so that both compile everything. What is told is held against what is stored and not against the
-// second sweep's wall time, as another load of the machine may come between the two.
 TEST_F(SweepLimitTest, TimeIsToldFromEarlierSweepsOnly) {
   space_ = make_space({kRight});
   options_.trials = 100;
@@ -146,7 +116,6 @@ TEST_F(SweepLimitTest, TimeIsToldFromEarlierSweepsOnly) {
   options_.measure.race_error = 0;
   std::vector<std::string> notes;
   events_.note = [&](const std::string& text) { notes.push_back(text); };
-  options_.cache = folder_ / "first_cache";
   EXPECT_FALSE(sweep({"1000"}).expected_s);
   EXPECT_TRUE(std::any_of(notes.begin(), notes.end(),
                           [](const std::string& note) { return note.find("duration unknown") != std::string::npos; }));
@@ -158,7 +127,6 @@ TEST_F(SweepLimitTest, TimeIsToldFromEarlierSweepsOnly) {
   const std::optional<double> stored_s = estimate_s({3, 1}, cost);  // three blocks of one problem
   ASSERT_TRUE(stored_s);
   EXPECT_GT(*stored_s, 1) << "three trials of half a second each";
-  options_.cache = folder_ / "second_cache";
   const SweepSummary summary = sweep({"2000"});
   ASSERT_TRUE(summary.expected_s);
   EXPECT_DOUBLE_EQ(*summary.expected_s, *stored_s);

@@ -5,19 +5,19 @@
 #include "core/error.hpp"
 #include "core/util/paths.hpp"
 #include "db/sweep_plan.hpp"
-#include "tests/tuner/sweep/sweep_fixture.hpp"
+#include "tests/tuner/simulation/simulated_fixture.hpp"
 #include "tuner/sweep/budget.hpp"
 
 namespace pascaline::testing {
 namespace {
 
 /// Sweeps by another objective on the emulated device, a script standing for its sensors.
-class SweepObjectiveTest : public SweepTest {
+class SweepObjectiveTest : public SimulatedSweepTest {
  protected:
   std::vector<std::string> notes_;
 
   void SetUp() override {
-    SweepTest::SetUp();
+    SimulatedSweepTest::SetUp();
     space_ = make_space({kRight});
     options_.finalists = 1;
     options_.governor.passive = true;

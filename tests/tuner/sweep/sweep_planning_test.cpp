@@ -1,38 +1,25 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <numeric>
 #include <tuple>
 
-#include "tests/tuner/sweep/sweep_fixture.hpp"
+#include "tests/tuner/simulation/simulated_fixture.hpp"
 #include "tuner/sweep/device_plan.hpp"
 #include "tuner/sweep/sweep_recorder.hpp"
 
 namespace pascaline::testing {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 // What happens between a sweep's start and its first trial.
-class SweepPlanningTest : public SweepTest {
+class SweepPlanningTest : public SimulatedSweepTest {
  protected:
   SweepSummary summary_;
 
-  // So that whoever plans many problems counts nearly 100,000 configurations for each of them.
-  void use_large_space() {
-    nlohmann::json json = toy_json({kRight});
-    std::vector<int> values(1024);
-    std::iota(values.begin(), values.end(), 1);
-    json["parameters"][0]["values"] = values;
-    values.resize(97);
-    std::iota(values.begin(), values.end(), 0);
-    json["parameters"][1]["values"] = values;
-    write_toys(folder_.path(), {json});
-    space_ = Space::load(folder_ / "toy.json");
-  }
-  [[nodiscard]] static std::vector<std::string> many_sizes() {
+  // Of which each takes a while to be planned.
+  [[nodiscard]] std::vector<std::string> many_sizes() {
+    simulation_.clock().pass_with_each_look(0.01);
     std::vector<std::string> sizes;
-    for (int n = 1; n <= 5000; ++n) {
+    for (int n = 1; n <= 500; ++n) {
       sizes.push_back(std::to_string(n));
     }
     return sizes;
@@ -77,7 +64,7 @@ TEST_F(SweepPlanningTest, ADatabaseThatIsLockedMeanwhileChangesNothing) {
   };
   SweepRecorder recorder(store, summary_, events_, stop_, 0.1);
   const std::vector<Space> spaces{space_};
-  DevicePlan plan(spaces, options_, real_services(), host(), 1);
+  DevicePlan plan(spaces, options_, services_, host(), 1);
   plan.plan(recorder, problems({"1000", "2000"}), "", [] {});
   EXPECT_EQ(told, 1);
   ASSERT_EQ(plan.tasks().size(), 2U);
@@ -96,7 +83,7 @@ TEST_F(SweepPlanningTest, ADatabaseThatStaysLockedIsWaitedForUntilTheSweepIsToEn
   events_.note = [&](const std::string&) { stop_ = true; };
   SweepRecorder recorder(store, summary_, events_, stop_, 0.1);
   const std::vector<Space> spaces{space_};
-  DevicePlan plan(spaces, options_, real_services(), host(), 1);
+  DevicePlan plan(spaces, options_, services_, host(), 1);
   const auto check_time = [&] {
     if (stop_) {
       throw SweepStoppedError("told to");
@@ -113,7 +100,7 @@ TEST_F(SweepPlanningTest, NothingOfAPlanIsStoredThatCameToNothing) {
   Store store(database_, OpenMode::create);
   SweepRecorder recorder(store, summary_, events_, stop_, 0.1);
   const std::vector<Space> spaces{space_};
-  DevicePlan plan(spaces, options_, real_services(), host(), 1);
+  DevicePlan plan(spaces, options_, services_, host(), 1);
   int calls = 0;
   const auto check_time = [&] {
     if (++calls == 6) {  // three problems are made, and the second of them is about to be stored
@@ -130,7 +117,6 @@ TEST_F(SweepPlanningTest, NothingOfAPlanIsStoredThatCameToNothing) {
 }
 
 TEST_F(SweepPlanningTest, InterruptEndsALongOneAndNothingIsBegun) {
-  use_large_space();
   const std::vector<std::string> sizes = many_sizes();
   stop_ = true;
   EXPECT_THROW(std::ignore = sweep(sizes), SweepStoppedError);
@@ -138,13 +124,11 @@ TEST_F(SweepPlanningTest, InterruptEndsALongOneAndNothingIsBegun) {
 }
 
 TEST_F(SweepPlanningTest, EndOfTimeEndsALongOneAndSaysWhatToDo) {
-  use_large_space();
   const std::vector<std::string> sizes = many_sizes();
   options_.budget_s = 0.01;
-  const auto start = Clock::now();
   const std::string fault = fault_of_sweep(sizes);
-  EXPECT_LT(std::chrono::duration<double>(Clock::now() - start).count(), 10);
-  EXPECT_NE(fault.find("while 5000 problems were being planned"), std::string::npos) << fault;
+  EXPECT_LT(simulation_.clock().elapsed_s(), 1.5) << "a second after its time";
+  EXPECT_NE(fault.find("while 500 problems were being planned"), std::string::npos) << fault;
   EXPECT_NE(fault.find("(--budget, --until) or fewer problems"), std::string::npos) << fault;
   expect_nothing_begun();
 }

@@ -11,7 +11,7 @@
 
 #include "core/util/paths.hpp"
 #include "model/fusion/site_space.hpp"
-#include "tests/tuner/sweep/sweep_fixture.hpp"
+#include "tests/tuner/simulation/simulated_fixture.hpp"
 #include "tuner/sweep/device_plan.hpp"
 #include "tuner/sweep/sweep_recorder.hpp"
 
@@ -21,7 +21,7 @@ namespace {
 constexpr double kLimit = 100;
 
 // Sites that are taken to launch toys.
-class SweepSitesTest : public SweepTest {
+class SweepSitesTest : public SimulatedSweepTest {
  protected:
   SweepSummary summary_;
   std::vector<Space> spaces_;
@@ -31,7 +31,7 @@ class SweepSitesTest : public SweepTest {
   std::unique_ptr<DevicePlan> plan_;
 
   void SetUp() override {
-    SweepTest::SetUp();
+    SimulatedSweepTest::SetUp();
     std::filesystem::copy(data_folder("kernel_templates"), folder_.path(),
                           std::filesystem::copy_options::recursive | std::filesystem::copy_options::skip_existing);
     space_ = make_space({kRight});
@@ -46,11 +46,14 @@ class SweepSitesTest : public SweepTest {
     problems_.push_back({spaces_[2].example_problem(), 1, ""});
     problems_.back().launches = {toy("2000"), toy("3000")};
   }
+  [[nodiscard]] SimulatedResult measure(const Problem& problem, const Config& config) const override {
+    return problem.kernel == "toy" ? SimulatedSweepTest::measure(problem, config) : SimulatedResult{.time_us = 50};
+  }
   [[nodiscard]] Problem toy(const std::string& n) const { return space_.problem({{"N", n}}); }
   void make_plan() {
     store_ = std::make_unique<Store>(database_, OpenMode::create);
     recorder_ = std::make_unique<SweepRecorder>(*store_, summary_, events_, stop_, 0.1);
-    plan_ = std::make_unique<DevicePlan>(spaces_, options_, real_services(), open_device("emulator")->info(), 1);
+    plan_ = std::make_unique<DevicePlan>(spaces_, options_, services_, open_device("emulator")->info(), 1);
     plan_->plan(*recorder_, problems_, "", [] {});
   }
   [[nodiscard]] static std::string name_of_task(const SweepTask& task) {
@@ -113,7 +116,7 @@ TEST_F(SweepSitesTest, AllWaysToComputeASiteAreCompared) {
     decided.push_back(problem.problem.kernel);
     EXPECT_EQ(result.trials.size(), alternatives_of("site_head").size());
   };
-  const SweepSummary summary = run_sweep(spaces_, problems_, options_, events_, stop_);
+  const SweepSummary summary = run_sweep(spaces_, problems_, options_, events_, stop_, services_);
   EXPECT_EQ(decided, std::vector<std::string>{"site_head"});
   EXPECT_TRUE(summary.not_reached.empty());
   EXPECT_EQ(tried().size(), alternatives_of("site_head").size());

@@ -1,17 +1,17 @@
 #include <numeric>
 
 #include "core/util/stop_check.hpp"
-#include "tests/tuner/sweep/sweep_fixture.hpp"
+#include "tests/tuner/simulation/simulated_fixture.hpp"
 #include "tuner/compile/compile_variants.hpp"
 
 namespace pascaline::testing {
 namespace {
 
 // Billions of combinations, of which the default alone is valid: looking for another one has no end.
-class SparseSweepTest : public SweepTest {
+class SparseSweepTest : public SimulatedSweepTest {
  protected:
   void SetUp() override {
-    SweepTest::SetUp();
+    SimulatedSweepTest::SetUp();
     nlohmann::json json = toy_json({kRight});
     std::vector<int> values(64);
     std::iota(values.begin(), values.end(), 1);
@@ -25,6 +25,7 @@ class SparseSweepTest : public SweepTest {
     space_ = Space::load(folder_ / "toy.json");
     options_.searcher = "exhaustive";
     options_.jobs = 1;
+    simulation_.clock().pass_with_each_look(0.001);
   }
 };
 
@@ -33,9 +34,9 @@ TEST_F(SparseSweepTest, EndsWithItsTimeAndShowsThatItGoesBy) {
   double elapsed_s = 0;
   events_.view = [&](const SweepView& view) { elapsed_s = std::max(elapsed_s, view.elapsed_s); };
   const SweepSummary summary = sweep();
-  EXPECT_LE(summary.ok, 1) << "the default, if a busy machine came to it in time";
+  EXPECT_EQ(summary.ok, 1) << "the default";
   EXPECT_GE(elapsed_s, 1);
-  EXPECT_LT(summary.wall_s, 20) << "all of it takes an hour";
+  EXPECT_LT(summary.wall_s, 3.5) << "all of it takes an hour";
   EXPECT_GE(Store(database_, OpenMode::read_only).sessions().at(0).spent_ms, 1000) << "what status shows";
   expect_sound();
 }

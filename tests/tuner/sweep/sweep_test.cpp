@@ -7,12 +7,12 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
-#include "tests/tuner/sweep/sweep_fixture.hpp"
+#include "tests/tuner/simulation/simulated_fixture.hpp"
 
 namespace pascaline::testing {
 namespace {
 
-TEST_F(SweepTest, StoresEveryTrialAndDecides) {
+TEST_F(SimulatedSweepTest, StoresEveryTrialAndDecides) {
   int events = 0;
   events_.trial = [&](const Trial&, int done, int planned, double, double) {
     EXPECT_EQ(done, ++events);
@@ -44,7 +44,7 @@ TEST_F(SweepTest, StoresEveryTrialAndDecides) {
   expect_sound();
 }
 
-TEST_F(SweepTest, DefaultIsMeasuredFirstAndIsAFinalist) {
+TEST_F(SimulatedSweepTest, DefaultIsMeasuredFirstAndIsAFinalist) {
   options_.trials = 4;
   options_.finalists = 1;
   std::ignore = sweep();
@@ -62,7 +62,7 @@ TEST_F(SweepTest, DefaultIsMeasuredFirstAndIsAFinalist) {
   EXPECT_GE(winners[0].confidence, 0.5);
 }
 
-TEST_F(SweepTest, SecondRunMeasuresOnlyWhatIsNew) {
+TEST_F(SimulatedSweepTest, SecondRunMeasuresOnlyWhatIsNew) {
   options_.trials = 4;
   EXPECT_EQ(sweep().trials, 4);
   options_.seed = 99;
@@ -80,7 +80,7 @@ TEST_F(SweepTest, SecondRunMeasuresOnlyWhatIsNew) {
   EXPECT_EQ(tried().size(), 9U);
 }
 
-TEST_F(SweepTest, ChangedSourceIsMeasuredAfresh) {
+TEST_F(SimulatedSweepTest, ChangedSourceIsMeasuredAfresh) {
   EXPECT_EQ(sweep().trials, 9);
   write_bytes(folder_ / "toy.cu", bytes_of(folder_ / "toy.cu") + "// changed\n");
   const SweepSummary second = sweep();
@@ -88,7 +88,7 @@ TEST_F(SweepTest, ChangedSourceIsMeasuredAfresh) {
   EXPECT_EQ(second.trials, 9);
 }
 
-TEST_F(SweepTest, ValuesTheSpaceLostAreLeftOut) {
+TEST_F(SimulatedSweepTest, ValuesTheSpaceLostAreLeftOut) {
   EXPECT_EQ(sweep().trials, 9);
   nlohmann::json json = toy_json({kRight, kNotANumber});
   json["parameters"][0]["values"] = {64, 128, 256};
@@ -98,7 +98,7 @@ TEST_F(SweepTest, ValuesTheSpaceLostAreLeftOut) {
   EXPECT_EQ(second.trials, 2);
 }
 
-TEST_F(SweepTest, StoppedSweepIsInterruptedAndContinuesLater) {
+TEST_F(SimulatedSweepTest, StoppedSweepIsInterruptedAndContinuesLater) {
   events_.trial = [&](const Trial&, int done, int, double, double) { stop_ = stop_ || done == 3; };
   const SweepSummary first = sweep({"1000", "500"});
   EXPECT_TRUE(first.interrupted);
@@ -116,13 +116,13 @@ TEST_F(SweepTest, StoppedSweepIsInterruptedAndContinuesLater) {
   EXPECT_EQ(tried().size(), 9U);
 }
 
-TEST_F(SweepTest, StoppedBeforeTheFirstTrialIsInterrupted) {
+TEST_F(SimulatedSweepTest, StoppedBeforeTheFirstTrialIsInterrupted) {
   stop_ = true;
   EXPECT_TRUE(sweep().interrupted);
   EXPECT_EQ(last_state(), "interrupted");
 }
 
-TEST_F(SweepTest, StoppedBetweenProblemsIsInterrupted) {
+TEST_F(SimulatedSweepTest, StoppedBetweenProblemsIsInterrupted) {
   events_.winner = [&](const std::string&, const SweepProblem&, const FinalsResult&, int) { stop_ = true; };
   const SweepSummary summary = sweep({"1000", "500"});
   EXPECT_TRUE(summary.interrupted);
@@ -130,7 +130,7 @@ TEST_F(SweepTest, StoppedBetweenProblemsIsInterrupted) {
   EXPECT_EQ(last_state(), "interrupted");
 }
 
-TEST_F(SweepTest, TimeThatIsOverEndsTheSearch) {
+TEST_F(SimulatedSweepTest, TimeThatIsOverEndsTheSearch) {
   options_.budget_s = 8;
   options_.trials = kUnlimitedTrials;
   options_.measure.min_samples = 1'000'000;
@@ -140,12 +140,12 @@ TEST_F(SweepTest, TimeThatIsOverEndsTheSearch) {
   const SweepSummary summary = sweep({"100000", "100001"});
   EXPECT_GE(summary.problems_done, 1) << "what was measured is decided on";
   EXPECT_LT(summary.trials, 18);
-  EXPECT_LT(summary.wall_s, 8 + 15);
+  EXPECT_LE(summary.wall_s, 8.2);
   EXPECT_FALSE(summary.interrupted);
   EXPECT_EQ(last_state(), "finished");
 }
 
-TEST_F(SweepTest, NothingUsableHasNoWinner) {
+TEST_F(SimulatedSweepTest, NothingUsableHasNoWinner) {
   space_ = make_space({kDeadlock, kNotANumber});
   const SweepSummary summary = sweep();
   EXPECT_EQ(summary.trials, 6);
@@ -155,10 +155,11 @@ TEST_F(SweepTest, NothingUsableHasNoWinner) {
   EXPECT_EQ(sweep().reused_ok, 0);
 }
 
-TEST_F(SweepTest, FaultsEndTheSessionAndKeepWhatIsStored) {
+TEST_F(SimulatedSweepTest, FaultsEndTheSessionAndKeepWhatIsStored) {
   EXPECT_EQ(sweep().trials, 9);
   const std::vector<StoredTrial> before = stored(TrialStage::search);
-  write_bytes(folder_ / "toy.cu", bytes_of(folder_ / "toy.cu") + "#ifdef PASCALINE_REFERENCE\n#error no\n#endif\n");
+  write_bytes(folder_ / "toy.cu", bytes_of(folder_ / "toy.cu") + "// changed\n");
+  broken_references_.insert("toy_reference");
   try {
     std::ignore = sweep();
     FAIL() << "there is no reference";
@@ -180,7 +181,7 @@ TEST_F(SweepTest, FaultsEndTheSessionAndKeepWhatIsStored) {
 }
 
 // A default that an earlier sweep died on has no time; without one, anything would win unopposed.
-TEST_F(SweepTest, DefaultAnEarlierSweepDiedOnIsTriedOnceMore) {
+TEST_F(SimulatedSweepTest, DefaultAnEarlierSweepDiedOnIsTriedOnceMore) {
   options_.trials = 1;
   EXPECT_EQ(sweep().trials, 1);
   SQLite::Database(database_.string(), SQLite::OPEN_READWRITE)
@@ -195,7 +196,7 @@ TEST_F(SweepTest, DefaultAnEarlierSweepDiedOnIsTriedOnceMore) {
 }
 
 // The emulated device has the limits of sm_61.
-TEST_F(SweepTest, TheDefaultIsThatOfTheArchitecture) {
+TEST_F(SimulatedSweepTest, TheDefaultIsThatOfTheArchitecture) {
   nlohmann::json text = toy_json({kRight});
   text["defaults"]["sm_61"]["BLOCK"] = 128;
   write_toys(folder_.path(), {text});
@@ -209,7 +210,7 @@ TEST_F(SweepTest, TheDefaultIsThatOfTheArchitecture) {
   EXPECT_EQ(stored(TrialStage::search).front().trial.config, toy_config(128)) << "the first that is measured";
 }
 
-TEST_F(SweepTest, WhatRacingDropsIsCountedAlsoOfARunThatIsResumed) {
+TEST_F(SimulatedSweepTest, WhatRacingDropsIsCountedAlsoOfARunThatIsResumed) {
   nlohmann::json json = toy_json({kRight});
   json["parameters"][0].update({{"values", {512, 1, 2}}, {"default", 512}});  // a block of one thread is far slower
   write_toys(folder_.path(), {json});
