@@ -15,8 +15,8 @@
 
 namespace pascaline::testing {
 
-TemporaryFolder::TemporaryFolder() {
-  std::string pattern = (std::filesystem::temp_directory_path() / "pascaline-XXXXXX").string();
+TemporaryFolder::TemporaryFolder(const std::filesystem::path& below) {
+  std::string pattern = (below / "pascaline-XXXXXX").string();
   if (::mkdtemp(pattern.data()) == nullptr) {
     throw std::runtime_error("cannot make a temporary folder");
   }
@@ -27,6 +27,11 @@ TemporaryFolder::~TemporaryFolder() {
   std::error_code ignored;
   std::filesystem::permissions(path_, std::filesystem::perms::owner_all, ignored);
   std::filesystem::remove_all(path_, ignored);
+}
+
+std::filesystem::path memory_folder() {
+  const std::filesystem::path folder = "/dev/shm";
+  return ::access(folder.c_str(), W_OK) == 0 ? folder : std::filesystem::temp_directory_path();
 }
 
 DeviceRow example_device() {

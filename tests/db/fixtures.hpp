@@ -16,7 +16,7 @@ namespace pascaline::testing {
 /// A folder of its own for a test, removed with it.
 class TemporaryFolder {
  public:
-  TemporaryFolder();
+  explicit TemporaryFolder(const std::filesystem::path& below = std::filesystem::temp_directory_path());
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
   ~TemporaryFolder();
@@ -26,6 +26,10 @@ class TemporaryFolder {
  private:
   std::filesystem::path path_;
 };
+
+/// Where databases are written without waiting for a disk, and programs may not be allowed to start; the usual place
+/// where there is none.
+[[nodiscard]] std::filesystem::path memory_folder();
 
 [[nodiscard]] DeviceRow example_device();
 [[nodiscard]] ToolkitRow example_toolkit();

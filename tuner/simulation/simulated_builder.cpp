@@ -67,7 +67,8 @@ Compiled SimulatedBuilder::result_of(const Worker& worker) const {
   binary.target = request.architecture;
   binary.function = request.function;
   binary.compile_ms = 1000 * world_.compile_s(request);
-  binary.code = fmt::format("{} {}", fmt::join(request.defines, " "), fmt::join(request.options, " "));
+  binary.code =
+      fmt::format("{} {} {}", fmt::join(request.defines, " "), fmt::join(request.options, " "), request.compiler);
   return compiled;
 }
 

@@ -62,7 +62,7 @@ TEST_F(SimulatedLimitTest, EveryProblemGetsItsDefaultBeforeAnyGetsAnotherTurn) {
   options_.measure.race_error = 0;
   options_.finals.rounds = options_.finals.min_rounds = 1'000'000;
   options_.finals.p_value = 1e-12;
-  const std::vector<std::string> sizes{"100000", "100001", "100002", "100003", "100004", "100005"};
+  const std::vector<std::string> sizes{"1000000", "1000001", "1000002", "1000003", "1000004", "1000005"};
   const SweepSummary summary = sweep(sizes);
   EXPECT_TRUE(summary.not_reached.empty()) << summary.not_reached.size();
   std::map<std::string, int> trials;

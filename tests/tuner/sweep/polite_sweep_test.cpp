@@ -12,7 +12,6 @@ namespace {
 class PoliteSweepTest : public SimulatedSweepTest {
  protected:
   TemporaryFolder root_;
-  std::vector<std::string> notes_;
 
   void SetUp() override {
     SimulatedSweepTest::SetUp();
@@ -21,15 +20,10 @@ class PoliteSweepTest : public SimulatedSweepTest {
     options_.polite.look_every_s = 0.02;
     options_.polite.calm_s = 0.1;
     put_file(root_ / "proc/acpi/button/lid/LID0/state", "state:      open");
-    events_.note = [this](const std::string& text) { notes_.push_back(text); };
   }
   void on_mains(bool is) const {
     put_file(root_ / "sys/class/power_supply/AC/type", "Mains");
     put_file(root_ / "sys/class/power_supply/AC/online", is ? "1" : "0");
-  }
-  [[nodiscard]] bool noted(const std::string& text) const {
-    return std::any_of(notes_.begin(), notes_.end(),
-                       [&](const std::string& note) { return note.find(text) != std::string::npos; });
   }
 };
 

@@ -1,8 +1,6 @@
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <csignal>
 #include <map>
 #include <optional>
 #include <set>
@@ -14,7 +12,6 @@
 #include "core/util/paths.hpp"
 #include "db/sweep_plan.hpp"
 #include "runtime/dispatch/dispatcher.hpp"
-#include "tests/tuner/program.hpp"
 #include "tests/tuner/simulation/simulated_fixture.hpp"
 
 // What a sweep does with the time that its searches leave. Spaces are small, so that this ends long before the limit.
@@ -123,7 +120,6 @@ TEST_F(SweepDeepeningTest, FinalsThatAreHeldAgainTakeNoEnergyTwice) {
   options_.finals.energy_window_ms = 100;
   options_.governor.passive = true;
   options_.sensors = folder_ / "trace.json";
-  services_ = real_services();  // whose workers read sensors
   write_file_atomically(options_.sensors, R"({"repeat_s": 0.1, "steps": [
       {"at_s": 0, "power_w": 50, "temperature_c": 60, "sm_clock_mhz": 1500, "throttle_reasons": 0},
       {"at_s": 0.03, "power_w": 50.05}, {"at_s": 0.07, "power_w": 49.98}]})");
@@ -242,84 +238,33 @@ TEST_F(SweepDeepeningTest, TheLimitHoldsAsEver) {
   expect_sound();
 }
 
-/// The program, of which the searches and what comes after them can be resumed.
-class SweepDeepeningProgramTest : public SweepDeepeningTest {
- protected:
-  void SetUp() override {
-    SweepDeepeningTest::SetUp();
-    use_blocks({64, 32, 128});
-    write_bytes(folder_ / "sizes.json",
-                R"({"schema": 1, "name": "sizes", "description": "two sizes", "source": "a test",
-      "phases": [{"name": "prompt", "per": "prompt of S tokens", "symbols": {"S": [10, 20]}}],
-      "entries": [{"kernel": "toy", "name": "first", "phase": "prompt", "dimensions": {"N": "100 * S"}, "count": 2}]})");
-  }
-  [[nodiscard]] std::vector<std::string> words(const std::vector<std::string>& more) const {
-    const std::string folder = folder_.path().string();
-    std::vector<std::string> words{"sweep",    "--kernels", folder,   "--spaces", folder, "--db", database_.string(),
-                                   "--device", "emulator",  "--jobs", "1"};
-    words.insert(words.end(), more.begin(), more.end());
-    return words;
-  }
-  [[nodiscard]] std::vector<std::string> of_sizes(const std::vector<std::string>& more) const {
-    std::vector<std::string> all{
-        "--workload", (folder_ / "sizes.json").string(), "--warm-cache", "--max-samples", "10", "--rounds", "4"};
-    all.insert(all.end(), more.begin(), more.end());
-    return words(all);
-  }
-  [[nodiscard]] SweepPlan plan() const {
-    const Store store(database_, OpenMode::read_only);
-    return store.plan(store.sessions().at(0).run_uuid).value();
-  }
-};
-
-TEST_F(SweepDeepeningProgramTest, AWorkloadsSymbolsSayWhatVaries) {
-  const auto json = json_of(run_program(folder_.path(), of_sizes({"--budget", "300s", "--min-gain", "0", "--json"})));
-  EXPECT_EQ(json.at("deepening").at("shapes"), 1);
-  EXPECT_EQ(json.at("problems_done"), 2);
-  EXPECT_EQ(json.at("phases").at(0).at("problems"), 2) << "the shape in between is in no phase";
-  ASSERT_EQ(plan().problems.size(), 3U);
-  EXPECT_EQ(plan().problems[2].problem.text(), "toy N=1400");
-  EXPECT_EQ(plan().problems[2].label, "between S=10 and S=20; prompt: first");
-  EXPECT_TRUE(winner_of("1400"));
-  const ProgramResult trials = run_program(folder_.path(), of_sizes({"--trials", "5"}));
-  EXPECT_EQ(trials.exit_code, 0);
-  EXPECT_EQ(trials.out.find("time left"), std::string::npos) << trials.out;
-  EXPECT_EQ(plan().problems.size(), 2U) << "without a limit of time there is nothing in between";
-  const ProgramResult off = run_program(folder_.path(), of_sizes({"--budget", "300s", "--time-left", "search"}));
-  EXPECT_EQ(off.out.find("time left"), std::string::npos) << off.out;
-  EXPECT_FALSE(plan().deepen);
-}
-
-TEST_F(SweepDeepeningProgramTest, KilledInTheMiddleItIsResumed) {
-  const std::vector<std::string> slow{"--budget",      "300s",   "--min-gain",         "0",   "--min-samples", "100000",
-                                      "--max-samples", "100000", "--sample-budget-ms", "200", "--race-error",  "0"};
-  const int sweep = start_program(folder_.path(), of_sizes(slow));
-  const auto begun = [&] {
-    try {
-      return !stored_of("1400", TrialStage::search).empty();
-    } catch (const Error&) {
-      return false;  // there is no database yet
+TEST_F(SweepDeepeningTest, KilledInTheMiddleItIsResumed) {
+  use_blocks({64, 32, 128});
+  const std::vector<SweepProblem> problems{problem("1000"), problem("4000"), between("2000")};
+  events_.trial = [this](const Trial& trial, int, int, double, double) {
+    if (trial.problem.text() == "toy N=2000") {
+      kill();
     }
   };
-  for (int i = 0; i < 6000 && !begun(); ++i) {
-    ::usleep(10'000);
-  }
-  ::kill(sweep, SIGKILL);
-  std::ignore = wait_child(sweep);
-  ASSERT_TRUE(begun());
+  ASSERT_FALSE(ends_unkilled([&] { std::ignore = sweep_of(problems); }));
+  ASSERT_FALSE(stored_of("2000", TrialStage::search).empty());
+  events_.trial = {};
+  const auto plan = [this] {
+    const Store store(database_, OpenMode::read_only);
+    return store.plan(store.sessions().at(0).run_uuid).value();
+  };
   const SweepPlan before = plan();
-  const ProgramResult resumed = run_program(folder_.path(), words({"--resume"}));
-  EXPECT_EQ(resumed.exit_code, 0) << resumed.error;
-  EXPECT_EQ(resumed.out.find("N=1400", 0) < resumed.out.find('\n'), false) << "no problem of the plan: " << resumed.out;
+  options_.resume_run = Store(database_, OpenMode::read_only).sessions().at(0).run_uuid;
+  EXPECT_FALSE(sweep_of(problems).interrupted);
   EXPECT_EQ(plan().problems, before.problems);
   EXPECT_TRUE(plan().deepen);
-  std::map<std::string, std::set<std::string>> tried;
+  std::map<std::string, std::set<std::string>> configs;
   for (const StoredTrial& trial : stored(TrialStage::search)) {
-    EXPECT_TRUE(tried[trial.trial.problem.text()].insert(trial.trial.config.text()).second)
+    EXPECT_TRUE(configs[trial.trial.problem.text()].insert(trial.trial.config.text()).second)
         << trial.trial.problem.text() << ": " << trial.trial.config.text() << " twice";
   }
-  EXPECT_EQ(tried.at("toy N=1400").size(), 3U);
-  EXPECT_TRUE(winner_of("1400"));
+  EXPECT_EQ(configs.at("toy N=2000").size(), 3U);
+  EXPECT_TRUE(winner_of("2000"));
   EXPECT_EQ(last_state(), "finished");
   expect_sound();
 }

@@ -15,8 +15,6 @@ class SweepElsewhereTest : public SimulatedSweepTest {
  protected:
   static constexpr Fault kSlow = static_cast<Fault>(kAlike + 6);
   static constexpr std::int64_t kTrials = 18;
-  std::vector<std::string> notes_;
-
   void SetUp() override {
     SimulatedSweepTest::SetUp();
     std::vector<Fault> faults{kRight};
@@ -27,7 +25,6 @@ class SweepElsewhereTest : public SimulatedSweepTest {
     options_.trials = 4;
     options_.jobs = 1;  // what is proposed first is compiled first, and so measured first
     options_.finals.rounds = 2;
-    events_.note = [&](const std::string& line) { notes_.push_back(line); };
   }
   static DeviceRow here() { return device_row(open_device("emulator")->info()); }
   // An emulated device that has so many more processors than this one.
@@ -95,10 +92,6 @@ class SweepElsewhereTest : public SimulatedSweepTest {
       }
     }
     return {};
-  }
-  [[nodiscard]] bool noted(const std::string& text) const {
-    return std::any_of(notes_.begin(), notes_.end(),
-                       [&](const std::string& line) { return line.find(text) != std::string::npos; });
   }
 };
 

@@ -17,6 +17,8 @@ namespace pascaline::testing {
 /// A sweep of the toy kernel: three blocks times right, wrong and not compiling, nine configurations.
 class SweepTest : public ::testing::Test {
  protected:
+  explicit SweepTest(const std::filesystem::path& below = std::filesystem::temp_directory_path()) : folder_(below) {}
+
   TemporaryFolder folder_;
   std::filesystem::path database_ = folder_ / "tuned.db";
   Space space_ = make_space({kRight, kNotANumber, kDoesNotCompile});
