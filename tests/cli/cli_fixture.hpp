@@ -12,6 +12,7 @@
 #include "db/store.hpp"
 #include "tests/db/fixtures.hpp"
 #include "tests/tuner/program.hpp"
+#include "tests/tuner/simulation/toy_world.hpp"
 #include "tests/tuner/toy_kernel.hpp"
 
 namespace pascaline::testing {
@@ -69,10 +70,8 @@ class CliTest : public ::testing::Test {
     words.insert(words.end(), more.begin(), more.end());
     return words;
   }
-  void tune() const {
-    const ProgramResult result = run(sweep({"--trials", "3"}));
-    ASSERT_EQ(result.exit_code, 0) << result.error;
-  }
+  /// Stores what such a sweep would, of three trials, without the program and its workers.
+  void tune() const { tune_toy(folder_.path(), database_, 3); }
   /// The index of what `compile --emit` wrote to the folder "objects".
   [[nodiscard]] std::vector<nlohmann::json> emitted_index() const {
     std::vector<nlohmann::json> entries;

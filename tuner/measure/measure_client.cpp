@@ -131,7 +131,9 @@ void MeasureClient::interrupt() {
   worker_ = WorkerProcess();
   running_.reset();
   finals_.reset();
-  preparing_ = false;
+  if (std::exchange(preparing_, false)) {
+    problem_.reset();  // the next worker would begin with it again
+  }
   deadline_.clear();
 }
 

@@ -36,6 +36,9 @@ void SimulatedLab::set_problem(MeasureProblem problem) {
   problem_ = std::move(problem);
   preparing_ = true;
   preparations_ = 0;
+  if (started_) {
+    to_prepare_.push_back(problem_->problem);
+  }
   begin_next(clock_.now());
 }
 
@@ -65,7 +68,9 @@ void SimulatedLab::interrupt() {
   card_.close(card_seconds(clock_.now()));
   overdue_.clear();
   finals_.reset();
-  preparing_ = false;
+  if (std::exchange(preparing_, false)) {
+    problem_.reset();
+  }
   started_ = false;
   wanted_ = false;
 }
@@ -120,9 +125,9 @@ void SimulatedLab::begin_next(SweepClock::TimePoint at) {
     return;
   }
   card_.idle_until(card_seconds(at));
-  if (preparing_) {
-    begin(Work::preparing, at, world_.prepare_s(problem_->problem));
-    card_.advance(world_.prepare_s(problem_->problem));
+  if (!to_prepare_.empty()) {
+    begin(Work::preparing, at, world_.prepare_s(to_prepare_.front()));
+    card_.advance(world_.prepare_s(to_prepare_.front()));
   } else if (!trials_.empty()) {
     begin_trial(at);
   } else if (finals_) {
@@ -131,11 +136,15 @@ void SimulatedLab::begin_next(SweepClock::TimePoint at) {
   }
 }
 
-// A new worker prepares its problem again.
+// A new worker prepares the problem again.
 void SimulatedLab::open(SweepClock::TimePoint at) {
   started_ = true;
   wanted_ = false;
   preparing_ = problem_.has_value();
+  to_prepare_.clear();
+  if (problem_) {
+    to_prepare_.push_back(problem_->problem);
+  }
   card_.open(card_seconds(at));
   card_.monitor().set_end_s(card_seconds(at) + left_s(at));
   card_.advance(world_.open_s());
@@ -222,10 +231,11 @@ void SimulatedLab::time_trial(Trial& trial, const TrialJob& job, const Simulated
 void SimulatedLab::add_round(FinalsResult& result, double& seconds) {
   for (Trial& trial : result.trials) {
     const SimulatedResult truth = world_.measure(trial.problem, trial.config);
+    const double begun_s = card_.now_s();
     for (int launch = 0; launch < finals_->options.launches; ++launch) {
-      trial.samples.push_back({draw_us(truth), SampleMark::none, {}, {}, {}});
-      seconds += 1e-6 * trial.samples.back().time_us;
+      trial.samples.push_back(take_sample(card_.monitor(), work_of(truth), options_.measure.cold_cache));
     }
+    seconds += card_.now_s() - begun_s;
     trial.time = summarize(trial.samples);
   }
   ++result.rounds;
@@ -252,7 +262,6 @@ void SimulatedLab::begin_finals(SweepClock::TimePoint at) {
   result.out_of_time = result.rounds < kMinFinalsRounds;
   if (!result.out_of_time) {
     decide_finals(result, options);
-    card_.advance(seconds);
     card_.monitor().set_end_s(card_seconds(at) + allowed_s);
     decide_by_objective(result, options, card_.monitor(), [this](const Trial& finalist) {
       return work_of(world_.measure(finalist.problem, finalist.config));
@@ -304,7 +313,9 @@ void SimulatedLab::finish_opening(double spent_ms, std::vector<MeasureEvent>& ev
 }
 
 void SimulatedLab::finish_preparing(double spent_ms, std::vector<MeasureEvent>& events) {
-  if (std::string reason = world_.refusal(problem_->problem); !reason.empty()) {
+  const Problem prepared = std::move(to_prepare_.front());
+  to_prepare_.pop_front();
+  if (std::string reason = world_.refusal(prepared); !reason.empty()) {
     refuse(std::move(reason), events);
     return;
   }

@@ -78,6 +78,7 @@ class SimulatedLab final : public Lab {
   std::mt19937_64 generator_{1};
   NoiseScale noise_{};
   std::optional<MeasureProblem> problem_{};
+  std::deque<Problem> to_prepare_{};  ///< by the worker, in this order
   std::deque<TrialJob> trials_{};
   std::optional<FinalsJob> finals_{};
   std::optional<Trial> trial_result_{};          ///< of the trial in work; nothing if the time will be up before

@@ -293,6 +293,19 @@ TEST_F(MeasureClientTest, InterruptEndsTheWorkerAndEveryTrialCanBeTakenBack) {
   expect_works(3);
 }
 
+TEST_F(MeasureClientTest, PreparationThatIsInterruptedIsNotBegunAgain) {
+  lane_.set_problem(problem());
+  lane_.pump(events_);
+  lane_.interrupt();
+  lane_.warm_up();
+  lane_.set_problem(problem());
+  pump_until_idle();
+  lane_.submit(job(1));
+  pump_until_idle();
+  EXPECT_EQ(all<ProblemPrepared>().size(), 1U) << "the second alone";
+  EXPECT_EQ(all<TrialDone>().size(), 1U);
+}
+
 TEST_F(MeasureClientTest, WorkerKilledWhileIdleCostsNothing) {
   lane_.set_problem(problem());
   pump_until_idle();

@@ -128,7 +128,7 @@ TEST_F(SimulatedFaultsTest, AWorkerThatStandsStillIsReplaced) {
 
 TEST_F(SimulatedFaultsTest, AWorkerThatCannotPrepareAProblemIsReplacedOnceAndThenTheProblemIsRefused) {
   use_space({kRight}, {32, 64, 128});
-  endless_references_ = true;
+  endless_references = true;
   for (const double at_s : {2, 8}) {
     simulation_.clock().at(at_s, [this] { simulation_.labs().back()->lose_worker(); });
   }
@@ -192,7 +192,7 @@ TEST_F(SimulatedFaultsTest, AProblemThatIsPutOffDoesNotKeepTheDeviceFromOthers) 
   use_space({kRight}, {32, 64, 128});
   options_.trials = kUnlimitedTrials;
   options_.budget_s = 60;
-  endless_problem_ = "toy N=2000";
+  endless_problem = "toy N=2000";
   const SweepSummary summary = sweep({"2000", "1000", "500"});
   EXPECT_EQ(summary.not_reached, std::vector<std::string>{"toy N=2000"});
   EXPECT_FALSE(noted("toy N=1000: no trial in its turn"));

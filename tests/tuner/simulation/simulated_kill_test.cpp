@@ -114,7 +114,7 @@ TEST_F(SimulatedKillTest, KilledAgainAndAgainItGetsDone) {
 }
 
 TEST_F(SimulatedKillTest, WhileCompilersWorkToo) {
-  compile_s_ = 4;
+  compile_seconds = 4;
   for (const double at_s : {1.0, 3.0, 5.5, 9.0}) {
     EXPECT_FALSE(sweep_until(at_s));
     const std::vector<StoredTrial> before = stored(TrialStage::search);

@@ -76,7 +76,7 @@ TEST_F(SweepKernelsTest, ProblemsOfTwoKernelsAreOnePlanAndOneSession) {
 TEST_F(SweepKernelsTest, UnderAShortBudgetEveryProblemOfEveryKernelIsLookedAt) {
   options_.trials = kUnlimitedTrials;
   options_.budget_s = 24;
-  verify_s_ = 0.02;
+  verify_seconds = 0.02;
   options_.measure.min_samples = options_.measure.max_samples = 1'000'000;
   options_.measure.budget_ms = 200;
   options_.measure.race_error = 0;
@@ -103,7 +103,7 @@ TEST_F(SweepKernelsTest, UnderAShortBudgetEveryProblemOfEveryKernelIsLookedAt) {
 }
 
 TEST_F(SweepKernelsTest, ReferenceThatDoesNotCompileCostsItsKernelOnly) {
-  broken_references_.insert("accumulate_reference");
+  broken_references.insert("accumulate_reference");
   std::vector<std::string> notes;
   events_.note = [&](const std::string& text) { notes.push_back(text); };
   const SweepSummary summary = sweep_both({accumulate("1000"), toy("1000"), accumulate("500")});
@@ -147,7 +147,7 @@ TEST_F(SweepKernelsTest, SpaceWithoutAValidConfigurationCostsItsKernelOnly) {
 }
 
 TEST_F(SweepKernelsTest, WhenEveryKernelIsAtFaultTheSweepFails) {
-  broken_references_ = {"toy_reference", "accumulate_reference"};
+  broken_references = {"toy_reference", "accumulate_reference"};
   EXPECT_THROW(std::ignore = sweep_both({accumulate("1000"), toy("1000")}), Error);
   EXPECT_EQ(last_state(), "failed");
   expect_sound();

@@ -22,7 +22,7 @@ class SweepLimitTest : public SimulatedSweepTest {
 };
 
 TEST_F(SweepLimitTest, AReferenceThatTakesTooLongIsCutOffAndCostsNobodyATrial) {
-  endless_references_ = true;
+  endless_references = true;
   options_.budget_s = 4;
   const SweepSummary summary = sweep({"1000"});
   EXPECT_LE(summary.wall_s, 4.1);
@@ -40,7 +40,7 @@ TEST_F(SweepLimitTest, AReferenceThatTakesTooLongIsCutOffAndCostsNobodyATrial) {
 }
 
 TEST_F(SweepLimitTest, AProblemThatGotNoTimeIsToldWhenThatIsKnown) {
-  endless_references_ = true;
+  endless_references = true;
   options_.budget_s = 4;
   std::vector<std::string> told;
   bool seen_running = false;

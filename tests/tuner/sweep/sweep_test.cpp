@@ -159,7 +159,7 @@ TEST_F(SimulatedSweepTest, FaultsEndTheSessionAndKeepWhatIsStored) {
   EXPECT_EQ(sweep().trials, 9);
   const std::vector<StoredTrial> before = stored(TrialStage::search);
   write_bytes(folder_ / "toy.cu", bytes_of(folder_ / "toy.cu") + "// changed\n");
-  broken_references_.insert("toy_reference");
+  broken_references.insert("toy_reference");
   try {
     std::ignore = sweep();
     FAIL() << "there is no reference";
