@@ -24,9 +24,9 @@
 #include "runtime/device/compile.hpp"
 #include "runtime/dispatch/identity.hpp"
 #include "tuner/compile/compile_variants.hpp"
+#include "tuner/measure/run_finals.hpp"
 #include "tuner/measure/trial_runner.hpp"
 #include "tuner/monitor/device_monitor.hpp"
-#include "tuner/sweep/finals.hpp"
 
 namespace {
 

@@ -26,8 +26,6 @@ std::optional<Objective> objective_from(std::string_view name) noexcept {
   return std::nullopt;
 }
 
-bool needs_power(Objective objective) noexcept { return objective == Objective::energy || objective == Objective::edp; }
-
 std::string_view unit_of(Objective objective) noexcept {
   switch (objective) {
     case Objective::energy:

@@ -24,9 +24,6 @@ inline constexpr std::array kObjectives{Objective::time, Objective::energy, Obje
 [[nodiscard]] std::string_view phrase_of(Objective objective) noexcept;
 [[nodiscard]] std::optional<Objective> objective_from(std::string_view name) noexcept;
 
-/// Whether it can only be decided where the device reports its power.
-[[nodiscard]] bool needs_power(Objective objective) noexcept;
-
 /// What an objective's values are in: "us", "mJ" or "mJ us".
 [[nodiscard]] std::string_view unit_of(Objective objective) noexcept;
 

@@ -15,6 +15,7 @@
 #include "runtime/device/compile.hpp"
 #include "runtime/device/compilers.hpp"
 #include "runtime/device/device.hpp"
+#include "tuner/finals/objective.hpp"
 #include "tuner/portfolio/portfolio_file.hpp"
 
 namespace pascaline {
@@ -70,11 +71,12 @@ void set_governor(const std::string& max_temperature, const std::vector<std::str
 // After the governor: work is sustained once it is as warm as the preheating waits for, and no warmer than allowed.
 void set_objective(const SweepCommandOptions& options, SweepOptions& sweep) {
   ObjectiveOptions& objective = sweep.finals.objective;
-  objective = objective_options(objective_from(options.objective).value_or(Objective::time));
+  const FinalsObjective& by = objective_of(objective_from(options.objective).value_or(Objective::time));
+  objective = by.defaults();
   objective.sustain_first_s = sweep.governor.preheat_limit_s;
   objective.sustain_again_s = std::min(objective.sustain_again_s, objective.sustain_first_s);
   objective.max_temperature_c = sweep.governor.limit_c;
-  if (needs_power(objective.objective) && !options.finalists_given) {
+  if (by.wants_low_energy() && !options.finalists_given) {
     sweep.finalists = kFinalistsByEnergy;
   }
 }

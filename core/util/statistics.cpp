@@ -55,11 +55,11 @@ double pairs_below(std::span<const double> a, std::span<const double> b) {
 
 }  // namespace
 
-TimeSummary summarize(std::span<const Sample> samples) {
+TimeSummary summarize(std::span<const Sample> samples, double clock_scale) {
   std::vector<double> times;
   for (const Sample& sample : samples) {
     if (sample.counted()) {
-      times.push_back(sample.time_us);
+      times.push_back(clock_scale * sample.time_us);
     }
   }
   TimeSummary summary;

@@ -10,8 +10,8 @@ namespace pascaline {
 /// Median of the counted samples and the distribution-free 95 % confidence interval of it, from order statistics
 /// (Conover, Practical Nonparametric Statistics, 3.2; binomial by its normal approximation above 70 samples).
 /// With fewer than 6 samples the interval is the whole range. All zero if no sample counts; NaN if a counted time is
-/// NaN, so that every comparison with it fails.
-[[nodiscard]] TimeSummary summarize(std::span<const Sample> samples);
+/// NaN, so that every comparison with it fails. Times are multiplied by `clock_scale`.
+[[nodiscard]] TimeSummary summarize(std::span<const Sample> samples, double clock_scale = 1.0);
 
 /// The median of values, of which there must be one.
 [[nodiscard]] double median(std::vector<double> values);

@@ -15,11 +15,7 @@ TEST(ObjectiveTest, NamesRoundTrip) {
   EXPECT_FALSE(objective_from("Time").has_value());
 }
 
-TEST(ObjectiveTest, OnlyEnergyNeedsPower) {
-  EXPECT_FALSE(needs_power(Objective::time));
-  EXPECT_TRUE(needs_power(Objective::energy));
-  EXPECT_TRUE(needs_power(Objective::edp));
-  EXPECT_FALSE(needs_power(Objective::sustained));
+TEST(ObjectiveTest, ValuesHaveUnits) {
   EXPECT_EQ(unit_of(Objective::energy), "mJ");
   EXPECT_EQ(unit_of(Objective::sustained), "us");
 }

@@ -98,7 +98,7 @@ class Sampling {
   }
 
   void conclude() {
-    measured_.canary_us = median_of(canaries_);
+    measured_.canary_us = canaries_.empty() ? std::nullopt : std::optional(median(canaries_));
     measured_.clock_scale = measured_.canary_us ? monitor_.scale_of(*measured_.canary_us) : 1.0;
     const int count = counted_samples(measured_.samples);
     if (measured_.gave_up || count >= std::min(kMinTrialSamples, options_.max_samples)) {
@@ -151,18 +151,6 @@ void mark_drifted(std::vector<Sample>& samples, std::size_t begin) {
   for (std::size_t i = begin; i < samples.size(); ++i) {
     samples[i].mark = samples[i].counted() ? SampleMark::canary_drift : samples[i].mark;
   }
-}
-
-std::optional<double> median_of(std::vector<double> values) {
-  return values.empty() ? std::nullopt : std::optional(median(std::move(values)));
-}
-
-TimeSummary scaled_summary(const std::vector<Sample>& samples, double clock_scale) {
-  TimeSummary summary = summarize(samples);
-  summary.median_us *= clock_scale;
-  summary.low_us *= clock_scale;
-  summary.high_us *= clock_scale;
-  return summary;
 }
 
 namespace {

@@ -81,10 +81,4 @@ struct TimedWork {
 /// Marks the samples from `begin` on that carry no mark as taken while the canary drifted.
 void mark_drifted(std::vector<Sample>& samples, std::size_t begin);
 
-/// The median; nothing of nothing.
-[[nodiscard]] std::optional<double> median_of(std::vector<double> values);
-
-/// Summary of the counted samples, times `clock_scale`.
-[[nodiscard]] TimeSummary scaled_summary(const std::vector<Sample>& samples, double clock_scale);
-
 }  // namespace pascaline

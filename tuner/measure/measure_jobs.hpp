@@ -12,10 +12,10 @@
 #include "core/trial.hpp"
 #include "core/util/deadline.hpp"
 #include "runtime/dispatch/dispatcher.hpp"
+#include "tuner/finals/finals_decision.hpp"
 #include "tuner/measure/measure.hpp"
 #include "tuner/measure/reference_run.hpp"
 #include "tuner/monitor/governor.hpp"
-#include "tuner/sweep/finals.hpp"
 
 namespace pascaline {
 

@@ -1,9 +1,9 @@
 #pragma once
 
+#include "tuner/finals/finals_decision.hpp"
 #include "tuner/ipc/messages.hpp"
 #include "tuner/measure/measure.hpp"
 #include "tuner/monitor/governor.hpp"
-#include "tuner/sweep/finals.hpp"
 
 // What goes between a sweep and its measurement worker besides, as JSON values.
 namespace pascaline {

@@ -17,6 +17,7 @@
 #include "tuner/ipc/frames.hpp"
 #include "tuner/ipc/worker_process.hpp"
 #include "tuner/measure/measure_messages.hpp"
+#include "tuner/measure/run_finals.hpp"
 #include "tuner/measure/trial_runner.hpp"
 #include "tuner/monitor/device_monitor.hpp"
 
@@ -210,9 +211,8 @@ void MeasureServer::finals(const json& message) {
   for (const json& finalist : message.at("finalists")) {
     finalists.emplace_back(Config::from_json(finalist.at("config")), finalist.at("binary").get<Binary>());
   }
-  FinalsEvents hooks;
-  hooks.running = [this](std::size_t finalist) { phase(job_id_, std::to_string(finalist)); };
-  const auto result = run_finals(*runner_, finalists, message.at("options").get<FinalsOptions>(), hooks);
+  const auto result = run_finals(*runner_, finalists, message.at("options").get<FinalsOptions>(),
+                                 [this](std::size_t finalist) { phase(job_id_, std::to_string(finalist)); });
   if (!result && runner_->device_lost()) {
     look_at_device();  // the parent knows whose turn it was, and has the others compared in a new process
     return;

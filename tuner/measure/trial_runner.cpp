@@ -220,7 +220,7 @@ void TrialRunner::time(Trial& trial, Ready& ready, double best_us) {
     trial.status = TrialStatus::rejected;
     return;
   }
-  trial.time = scaled_summary(trial.samples, trial.clock_scale);
+  trial.time = summarize(trial.samples, trial.clock_scale);
   trial.status = TrialStatus::ok;
   noise_.add(trial.samples);
   if (measured.dropped) {

@@ -3,6 +3,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -85,8 +86,8 @@ class DeviceMonitor {
   /// for.
   void set_end_s(std::optional<double> at_s) noexcept { end_s_ = at_s; }
   [[nodiscard]] bool time_is_up() const { return end_s_ && now_s() >= *end_s_; }
-  /// Whether something that takes that long would be over in time.
-  [[nodiscard]] bool has_time_for(double seconds) const { return !end_s_ || now_s() + seconds <= *end_s_; }
+  /// Seconds until then; infinite: never.
+  [[nodiscard]] double left_s() const { return end_s_ ? *end_s_ - now_s() : std::numeric_limits<double>::infinity(); }
 
   /// Seconds spent waiting so far, preheating included.
   [[nodiscard]] double waited_s() const noexcept { return waited_s_; }

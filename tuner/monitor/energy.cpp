@@ -101,12 +101,6 @@ std::optional<double> sane_power_w(const Sensors& sensors) {
   return sensors.power_w && *sensors.power_w > 0 && *sensors.power_w <= kMaxPowerW ? sensors.power_w : std::nullopt;
 }
 
-std::optional<double> measure_energy_mj(DeviceMonitor& monitor, const TimedWork& work, double time_us,
-                                        double window_ms) {
-  const EnergyWindow window = measure_energy_window(monitor, work, time_us, window_ms);
-  return window.changed ? window.energy_mj : std::nullopt;
-}
-
 EnergyWindow measure_energy_window(DeviceMonitor& monitor, const TimedWork& work, double time_us, double window_ms) {
   Device& device = monitor.device();
   EnergyWindow window;

@@ -22,10 +22,6 @@ struct EnergyWindow {
 [[nodiscard]] EnergyWindow measure_energy_window(DeviceMonitor& monitor, const TimedWork& work, double time_us,
                                                  double window_ms);
 
-/// Its energy; nothing either where the readings never changed, which are old ones and tell of other work.
-[[nodiscard]] std::optional<double> measure_energy_mj(DeviceMonitor& monitor, const TimedWork& work, double time_us,
-                                                      double window_ms);
-
 /// A power that a card can take, in watts, up to 3,000: what a card reports that measures none, or wrongly, is nothing.
 [[nodiscard]] std::optional<double> sane_power_w(const Sensors& sensors);
 

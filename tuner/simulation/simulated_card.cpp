@@ -13,6 +13,8 @@ namespace {
 
 constexpr double kReadEverySeconds = 0.25;
 constexpr double kCanaryUs = 1000;
+constexpr double kFlicker = 1e-3;  // of the power
+constexpr double kFlickerPerSecond = 1000;
 
 }  // namespace
 
@@ -45,9 +47,10 @@ class SimulatedCard::Chip final : public Device {
   [[nodiscard]] double time_launch_us(const Graph& /*graph*/, bool /*cold_cache*/) override { refuse(); }
   [[nodiscard]] double time_canary_us() override {
     card_.advance(kCanaryUs * 1e-6);
-    return kCanaryUs;
+    const SensorTrace::Moment moment = card_.moment();
+    return moment.canary_us.value_or(kCanaryUs) * moment.canary_scale;
   }
-  [[nodiscard]] Sensors read_sensors() noexcept override { return {}; }
+  [[nodiscard]] Sensors read_sensors() noexcept override { return card_.moment().sensors; }
   void reset() override {}
 
  protected:
@@ -73,12 +76,20 @@ SimulatedCard::SimulatedCard(const MeasureClientOptions& options)
 SimulatedCard::~SimulatedCard() = default;
 
 void SimulatedCard::open(double at_s) {
-  now_s_ = next_reading_s_ = at_s;
+  opened_s_ = now_s_ = next_reading_s_ = at_s;
   DeviceMonitorHooks hooks;
-  hooks.trace = trace_;
   hooks.now_s = [this] { return now_s_; };
   hooks.sleep_s = [this](double seconds) { advance(seconds); };
   monitor_.emplace(*chip_, governor_, std::move(hooks));
+}
+
+// The last digits of a card's power are never still.
+SensorTrace::Moment SimulatedCard::moment() const {
+  SensorTrace::Moment moment = trace_ ? trace_->at(std::max(0.0, now_s_ - opened_s_)) : SensorTrace::Moment{};
+  if (power_w_) {
+    moment.sensors.power_w = *power_w_ * (1 + kFlicker * std::sin(kFlickerPerSecond * now_s_));
+  }
+  return moment;
 }
 
 // A duration without end has no readings.

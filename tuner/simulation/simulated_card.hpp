@@ -26,6 +26,8 @@ class SimulatedCard {
   [[nodiscard]] double now_s() const noexcept { return now_s_; }
   /// Works or waits for that long.
   void advance(double seconds);
+  /// What runs now takes this power; nothing: as the script says.
+  void draw_power(std::optional<double> power_w) { power_w_ = power_w; }
   /// Does nothing until then.
   void idle_until(double at_s) { advance(std::max(0.0, at_s - now_s_)); }
 
@@ -43,11 +45,14 @@ class SimulatedCard {
   class Chip;
 
   void tell();
+  [[nodiscard]] SensorTrace::Moment moment() const;
 
   GovernorOptions governor_;
   std::optional<SensorTrace> trace_{};
   std::unique_ptr<Chip> chip_;
   std::optional<DeviceMonitor> monitor_{};
+  std::optional<double> power_w_{};
+  double opened_s_ = 0;
   double now_s_ = 0;
   double next_reading_s_ = 0;
   std::vector<Reading> readings_{};

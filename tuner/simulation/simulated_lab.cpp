@@ -7,13 +7,14 @@
 #include <utility>
 
 #include "core/util/statistics.hpp"
+#include "tuner/measure/finals_sampler.hpp"
 #include "tuner/measure/worker_deadline.hpp"
 #include "tuner/simulation/simulated_clock.hpp"
-#include "tuner/simulation/simulated_objective.hpp"
 
 namespace pascaline {
 namespace {
 
+constexpr int kWarmAfter = 100;  // launches back to back
 constexpr int kMaxWorkerFailures = 3;
 constexpr int kMaxPreparationsInVain = 2;
 constexpr double kSecondsUntilRestart = 0.5;  // times the square of the failures in a row
@@ -163,10 +164,16 @@ double SimulatedLab::draw_us(const SimulatedResult& result) {
   return result.time_us * std::exp(result.spread * std::normal_distribution<double>()(generator_));
 }
 
-TimedWork SimulatedLab::work_of(const SimulatedResult& result) {
-  return {[this, result] { card_.advance(1e-6 * result.time_us); },
-          [this, result](bool /*cold_cache*/) {
-            const double time_us = draw_us(result);
+// After many launches back to back the card is as warm as it gets.
+TimedWork SimulatedLab::work_of(const Trial& trial, const SimulatedResult& result) {
+  back_to_back_ = 0;
+  return {[this, result, power_w = world_.power_w(trial.problem, trial.config)] {
+            ++back_to_back_;
+            card_.draw_power(power_w);
+            card_.advance(1e-6 * result.time_us);
+          },
+          [this, result, factor = world_.sustained_factor(trial.problem, trial.config)](bool /*cold_cache*/) {
+            const double time_us = draw_us(result) * (back_to_back_ > kWarmAfter ? factor : 1);
             card_.advance(1e-6 * time_us);
             return time_us;
           }};
@@ -202,7 +209,7 @@ void SimulatedLab::measure_trial(Trial& trial, const TrialJob& job) {
 
 void SimulatedLab::time_trial(Trial& trial, const TrialJob& job, const SimulatedResult& result) {
   const double begun_s = card_.now_s();
-  Measured measured = measure(card_.monitor(), work_of(result), options_.measure, job.best_us, noise_);
+  Measured measured = measure(card_.monitor(), work_of(trial, result), options_.measure, job.best_us, noise_);
   if (measured.gave_up || measured.cut_short) {
     gives_up_ = measured.gave_up;
     trial_result_.reset();
@@ -221,55 +228,42 @@ void SimulatedLab::time_trial(Trial& trial, const TrialJob& job, const Simulated
     trial.status = TrialStatus::rejected;
     return;
   }
-  trial.time = scaled_summary(trial.samples, trial.clock_scale);
+  trial.time = summarize(trial.samples, trial.clock_scale);
   noise_.add(trial.samples);
   if (measured.dropped) {
     trial.reason = fmt::format("{}{} samples", kDroppedReason, trial.samples.size());
   }
 }
 
-void SimulatedLab::add_round(FinalsResult& result, double& seconds) {
-  for (Trial& trial : result.trials) {
-    const SimulatedResult truth = world_.measure(trial.problem, trial.config);
-    const double begun_s = card_.now_s();
-    for (int launch = 0; launch < finals_->options.launches; ++launch) {
-      trial.samples.push_back(take_sample(card_.monitor(), work_of(truth), options_.measure.cold_cache));
-    }
-    seconds += card_.now_s() - begun_s;
-    trial.time = summarize(trial.samples);
-  }
-  ++result.rounds;
-}
-
+// A finalist that does not run now is left out first.
 void SimulatedLab::begin_finals(SweepClock::TimePoint at) {
-  FinalsResult result;
   const FinalsOptions& options = finals_->options;
+  DeviceMonitor& monitor = card_.monitor();
+  monitor.set_end_s(card_seconds(at) + std::min(left_s(at), finals_->allowed_s.value_or(SimulatedWorld::kForever)));
+  std::vector<Trial> contenders;
   for (const auto& [blank, binary] : finals_->finalists) {
-    result.trials.push_back(blank);
-    result.trials.back().stage = TrialStage::finals;
+    contenders.push_back(blank);
   }
-  const double allowed_s = std::min(left_s(at), finals_->allowed_s.value_or(SimulatedWorld::kForever));
-  double seconds = 0;
-  while (result.rounds < options.rounds && seconds * (result.rounds + 1) <= allowed_s * std::max(1, result.rounds)) {
-    add_round(result, seconds);
-    if (finals_look_after(result.rounds, options)) {
-      decide_finals(result, options);
-      if (finals_are_settled(result, options)) {
-        break;
-      }
+  Finals finals(std::move(contenders), objective_of(options), options,
+                [&](double canary_us) { return monitor.scale_of(canary_us); });
+  FinalsSampler sampler(monitor, options, options_.measure.cold_cache, {});
+  for (std::size_t i = 0; i < finals.contenders().size();) {
+    const Trial& trial = finals.contenders()[i];
+    const SimulatedResult result = world_.measure(trial.problem, trial.config);
+    if (result.status == TrialStatus::ok) {
+      sampler.add(work_of(trial, result));
+      ++i;
+    } else {
+      finals.fail(i, result.reason);
     }
   }
-  result.out_of_time = result.rounds < kMinFinalsRounds;
-  if (!result.out_of_time) {
-    decide_finals(result, options);
-    card_.monitor().set_end_s(card_seconds(at) + allowed_s);
-    decide_by_objective(result, options, card_.monitor(), [this](const Trial& finalist) {
-      return work_of(world_.measure(finalist.problem, finalist.config));
-    });
-    seconds = card_.now_s() - card_seconds(at);
+  for (Round round = finals.next(monitor.left_s()); !round.over(); round = finals.next(monitor.left_s())) {
+    finals.add(sampler.measure(round, finals.contenders()));
   }
-  finals_result_ = std::move(result);
-  begin(Work::finals, at, std::min(seconds, allowed_s));
+  card_.draw_power(std::nullopt);
+  finals_result_ = finals.decided();
+  gives_up_ = finals_result_ && finals_result_->gave_up;
+  begin(Work::finals, at, card_.now_s() - card_seconds(at));
 }
 
 void SimulatedLab::finish(std::vector<MeasureEvent>& events) {
@@ -295,6 +289,10 @@ void SimulatedLab::finish(std::vector<MeasureEvent>& events) {
       finish_trial(spent_ms, events);
       break;
     case Work::finals:
+      if (gives_up_) {
+        end({card_.monitor().reason(), true, card_.monitor().remedy()}, events);
+        break;
+      }
       times_.finals_ms += spent_ms;
       failures_ = 0;
       events.emplace_back(FinalsDone{finals_->id, std::move(finals_result_)});

@@ -65,9 +65,8 @@ class SimulatedLab final : public Lab {
   void tell_readings(std::vector<MeasureEvent>& events);
   void measure_trial(Trial& trial, const TrialJob& job);
   void time_trial(Trial& trial, const TrialJob& job, const SimulatedResult& result);
-  [[nodiscard]] TimedWork work_of(const SimulatedResult& result);
+  [[nodiscard]] TimedWork work_of(const Trial& trial, const SimulatedResult& result);
   [[nodiscard]] double allowed_s(const std::string& phase) const;
-  void add_round(FinalsResult& result, double& seconds);
   [[nodiscard]] double draw_us(const SimulatedResult& result);
   [[nodiscard]] double left_s(SweepClock::TimePoint at) const;
 
@@ -82,8 +81,9 @@ class SimulatedLab final : public Lab {
   std::deque<TrialJob> trials_{};
   std::optional<FinalsJob> finals_{};
   std::optional<Trial> trial_result_{};          ///< of the trial in work; nothing if the time will be up before
-  std::optional<FinalsResult> finals_result_{};  ///< of the finals in work
-  bool gives_up_ = false;                        ///< the trial in work ends with the card unfit
+  std::optional<FinalsResult> finals_result_{};  ///< of the finals in work; nothing if no finalist runs
+  bool gives_up_ = false;                        ///< the trial or the finals in work end with the card unfit
+  int back_to_back_ = 0;                         ///< launches that were not timed
   Work work_ = Work::none;
   SweepClock::TimePoint begun_at_{};
   SweepClock::TimePoint ends_at_ = SweepClock::TimePoint::max();

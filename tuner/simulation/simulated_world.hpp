@@ -1,6 +1,7 @@
 #pragma once
 
 #include <limits>
+#include <optional>
 #include <string>
 
 #include "core/trial.hpp"
@@ -43,6 +44,14 @@ class SimulatedWorld {
   /// Seconds for loading and verifying a configuration, before it is timed.
   [[nodiscard]] virtual double verify_s(const Problem& /*problem*/, const Config& /*config*/) const { return 0.02; }
   [[nodiscard]] virtual SimulatedResult measure(const Problem& problem, const Config& config) const = 0;
+  /// Watts while it runs back to back; nothing: the card does not report its power.
+  [[nodiscard]] virtual std::optional<double> power_w(const Problem& /*problem*/, const Config& /*config*/) const {
+    return std::nullopt;
+  }
+  /// How many times as long a launch takes in the thermal steady state.
+  [[nodiscard]] virtual double sustained_factor(const Problem& /*problem*/, const Config& /*config*/) const {
+    return 1;
+  }
 };
 
 }  // namespace pascaline

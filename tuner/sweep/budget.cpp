@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tuner/finals/objective.hpp"
+
 namespace pascaline {
 namespace {
 
@@ -37,14 +39,9 @@ std::optional<FinalsFit> fit_finals(const FinalsNeed& need, double allowed_s) {
 }
 
 double objective_windows_s(const FinalsOptions& finals) {
-  const ObjectiveOptions& objective = finals.objective;
-  if (objective.objective == Objective::time) {
-    return 0;
-  }
-  const double first_s = objective.objective == Objective::sustained
-                             ? std::max(0.0, objective.sustain_first_s - objective.sustain_again_s)
-                             : 0;
-  return first_s + kContendersByObjective * objective.min_rounds * window_seconds(objective, finals.energy_window_ms);
+  const FinalsObjective& objective = objective_of(finals);
+  return objective.first_window_s(finals) +
+         kContendersByObjective * finals.objective.min_rounds * objective.window_s(finals);
 }
 
 std::optional<double> estimate_s(const PlannedWork& work, const TrialCost& cost) {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "db/store.hpp"
-#include "tuner/sweep/finals.hpp"
+#include "tuner/finals/finals_decision.hpp"
 
 namespace pascaline {
 

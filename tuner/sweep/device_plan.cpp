@@ -8,6 +8,7 @@
 #include "core/space/code_words.hpp"
 #include "runtime/dispatch/identity.hpp"
 #include "runtime/dispatch/planner.hpp"
+#include "tuner/finals/objective.hpp"
 #include "tuner/sweep/code_judge.hpp"
 #include "tuner/sweep/recall_finals.hpp"
 
@@ -143,7 +144,7 @@ void DevicePlan::recall(SweepRecorder& recorder, SweepTask& task, const std::str
     task.search.judge_by_code(std::move(estimator));
   }
   const std::optional<DeviceRates> rates = transfer_.device_rates();
-  if (rates && needs_power(options_.finals.objective.objective)) {
+  if (rates && objective_of(options_.finals).wants_low_energy()) {
     task.search.choose_thrifty(energy_estimator(task.search.bound(), *rates));
   }
   task.search.ask_before_search(
@@ -371,7 +372,7 @@ std::vector<DevicePlan::Outcome> DevicePlan::take_compiled() {
 
 void DevicePlan::gather_finalists(SweepTask& task) {
   task.finalists.clear();
-  const std::vector<Config> wanted = task.wanted_finalists(options_.finals.objective.objective == Objective::time);
+  const std::vector<Config> wanted = task.wanted_finalists(objective_of(options_.finals).by_time_alone());
   for (auto& [config, binary] : task.search.finalists()) {
     if (std::find(wanted.begin(), wanted.end(), config) == wanted.end()) {
       continue;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tuner/finals/objective.hpp"
+
 namespace pascaline {
 namespace {
 
@@ -33,7 +35,7 @@ FinalsNeed FinalsBudget::need(const SweepTask& task) const {
   return need;
 }
 
-bool FinalsBudget::by_time_alone() const { return options_.finals.objective.objective == Objective::time; }
+bool FinalsBudget::by_time_alone() const { return objective_of(options_.finals).by_time_alone(); }
 
 bool FinalsBudget::takes_energies(const SweepTask& task) const {
   return !by_time_alone() || task.spent_s >= options_.finals.energy_after_search_s;
@@ -63,8 +65,8 @@ double FinalsBudget::energies_s(const SweepTask& task) const {
 
 // Of windows by another objective, the fewest that decide anything.
 double FinalsBudget::objective_s() const {
-  const ObjectiveOptions& objective = options_.finals.objective;
-  return kContendersByObjective * objective.min_rounds * window_seconds(objective, options_.finals.energy_window_ms);
+  const FinalsOptions& finals = options_.finals;
+  return kContendersByObjective * finals.objective.min_rounds * objective_of(finals).window_s(finals);
 }
 
 // Of the time, what finals after those of all others may take that the objective is decided in, if nothing is stored.

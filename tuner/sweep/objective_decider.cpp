@@ -8,7 +8,7 @@
 namespace pascaline {
 
 bool ObjectiveDecider::lacks(const SweepTask& task) const {
-  return options_.finals.objective.objective != Objective::time &&
+  return !objective_of(options_.finals).by_time_alone() &&
          std::ranges::none_of(task.contexts, [this](const ContextIds& context) {
            return recorder_.persist(
                [&](Store& store) { return store.decision(context, options_.finals.objective.objective).has_value(); });
@@ -103,7 +103,7 @@ void ObjectiveDecider::announce(SweepTask& task, const FinalsResult& result, con
       }
     }
     if (baseline) {
-      decide_objective(among, result.trials, baseline, options_.finals.objective);
+      decide_objective(among, result.trials, baseline, options_.finals);
       store(task, among, result, baseline, ids, limits);
     }
   }

@@ -19,13 +19,13 @@
 #include "core/trial_counts.hpp"
 #include "db/overview.hpp"
 #include "db/sweep_plan.hpp"
+#include "tuner/finals/finals_decision.hpp"
 #include "tuner/fleet/shard.hpp"
 #include "tuner/measure/measure.hpp"
 #include "tuner/monitor/governor.hpp"
 #include "tuner/monitor/polite_watch.hpp"
 #include "tuner/services/services.hpp"
 #include "tuner/sweep/deepening.hpp"
-#include "tuner/sweep/finals.hpp"
 #include "tuner/sweep/sweep_view.hpp"
 
 namespace pascaline {

@@ -15,6 +15,7 @@
 #include "core/version.hpp"
 #include "runtime/dispatch/identity.hpp"
 #include "runtime/thermal/sensor_trace.hpp"
+#include "tuner/finals/objective.hpp"
 #include "tuner/monitor/energy.hpp"
 #include "tuner/monitor/sustained.hpp"
 #include "tuner/sweep/budget.hpp"
@@ -104,26 +105,18 @@ std::vector<std::unique_ptr<DevicePlan>> make_plans(const std::vector<Space>& sp
 }  // namespace
 
 void require_sensors_of_objective(const SweepOptions& options, std::string_view way_out) {
-  const Objective objective = options.finals.objective.objective;
-  if (objective == Objective::time) {
+  const FinalsObjective& objective = objective_of(options.finals);
+  if (objective.by_time_alone()) {
     return;
   }
   for (const DeviceInfo& device : find_devices(options.devices, list_devices())) {
     const Sensors sensors = sensors_at_the_start(device, options);
-    if (needs_power(objective) && !sane_power_w(sensors)) {
-      throw Error(fmt::format(
-          "--objective {}: {} ({}) {}, so there is no energy to measure; `pascaline devices` "
-          "shows what it reports: {}{}",
-          name_of(objective), device.id, device.name,
-          sensors.power_w ? fmt::format("reports a power that cannot be, {:.4g} W", *sensors.power_w)
-                          : "does not report its power",
-          way_out, tells_heat(sensors) ? ", or use --objective sustained, for which it reports enough" : ""));
-    }
-    if (objective == Objective::sustained && !tells_heat(sensors)) {
-      throw Error(
-          fmt::format("--objective sustained: {} ({}) reports neither its temperature nor its clock, so nothing tells "
-                      "when it is steady; `pascaline devices` shows what it reports: {}",
-                      device.id, device.name, way_out));
+    const DeviceReports reports{sensors.power_w, sane_power_w(sensors).has_value(), tells_heat(sensors)};
+    if (const std::string refusal = objective.refusal(reports); !refusal.empty()) {
+      const bool sustained = objective_of(Objective::sustained).refusal(reports).empty();
+      throw Error(fmt::format("--objective {}: {} ({}) {}; `pascaline devices` shows what it reports: {}{}",
+                              name_of(objective.id()), device.id, device.name, refusal, way_out,
+                              sustained ? ", or use --objective sustained, for which it reports enough" : ""));
     }
   }
 }
@@ -395,8 +388,8 @@ void SweepRun::tell_plan() {
                              : options_.searcher == kNoSearcher ? std::string("defaults and portfolios only")
                                                                 : std::string("as many trials as fit");
   const std::size_t kernels = plans_.front()->tunables().size();
-  const Objective by = options_.finals.objective.objective;
-  const std::string objective = by == Objective::time ? "" : fmt::format(" by time and by {}", phrase_of(by));
+  const FinalsObjective& by = objective_of(options_.finals);
+  const std::string objective = by.by_time_alone() ? "" : fmt::format(" by time and by {}", phrase_of(by.id()));
   const std::string time_left =
       !deepens(options_) ? std::string()
       : between > 0      ? fmt::format("; with time left: finals again, neighbours of winners, {} in between",

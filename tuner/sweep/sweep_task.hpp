@@ -10,12 +10,12 @@
 
 #include "db/store.hpp"
 #include "runtime/device/compile.hpp"
+#include "tuner/finals/known_energy.hpp"
+#include "tuner/finals/standing_decision.hpp"
 #include "tuner/measure/agreement.hpp"
 #include "tuner/measure/reference_run.hpp"
 #include "tuner/sweep/deepening.hpp"
-#include "tuner/sweep/known_energy.hpp"
 #include "tuner/sweep/problem_search.hpp"
-#include "tuner/sweep/standing_decision.hpp"
 #include "tuner/sweep/transfer_priors.hpp"
 #include "tuner/sweep/tunable.hpp"
 

@@ -219,7 +219,7 @@ TEST_F(GovernedMeasureTest, ASmallDriftScales) {
   EXPECT_EQ(count(result, SampleMark::none), 400);
   EXPECT_EQ(result.canary_us, 101.5);
   EXPECT_DOUBLE_EQ(result.clock_scale, 100 / 101.5);
-  EXPECT_DOUBLE_EQ(scaled_summary(result.samples, result.clock_scale).median_us, 15 * 100 / 101.5);
+  EXPECT_DOUBLE_EQ(summarize(result.samples, result.clock_scale).median_us, 15 * 100 / 101.5);
   EXPECT_EQ(result.samples.back().time_us, 10);
 }
 

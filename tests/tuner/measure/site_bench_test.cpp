@@ -19,8 +19,8 @@
 #include "model/fusion/attention_choice.hpp"
 #include "model/fusion/site_space.hpp"
 #include "tests/db/fixtures.hpp"
+#include "tuner/measure/run_finals.hpp"
 #include "tuner/measure/trial_runner.hpp"
-#include "tuner/sweep/finals.hpp"
 
 namespace pascaline::testing {
 namespace {
@@ -238,7 +238,7 @@ TEST_F(SiteBenchTest, TrialsOfASite) {
   options.rounds = options.min_rounds = 4;
   options.energy_window_ms = 0;
   const auto finals =
-      run_finals(runner, {{config_of_alternative("rotated"), {}}, {config_of_alternative("single"), {}}}, options, {});
+      run_finals(runner, {{config_of_alternative("rotated"), {}}, {config_of_alternative("single"), {}}}, options);
   ASSERT_TRUE(finals.has_value());
   EXPECT_TRUE(finals->failed.empty());
   EXPECT_EQ(finals->trials.size(), 2U);

@@ -33,8 +33,7 @@ class EnergyTest : public ::testing::Test {
       return sensors;
     };
   }
-  template <typename Measure>
-  [[nodiscard]] auto measured(const Measure& measure) {
+  [[nodiscard]] EnergyWindow window() {
     DeviceMonitorHooks hooks;
     hooks.now_s = [this] { return now_s_; };
     DeviceMonitor monitor(device_, {.passive = true}, hooks);
@@ -43,15 +42,11 @@ class EnergyTest : public ::testing::Test {
     now_s_ = 0;
     reads_ = 0;
     device_.launches = 0;
-    return measure(monitor, ready.work(device_));
+    return measure_energy_window(monitor, ready.work(device_), 1000, 500);
   }
   [[nodiscard]] std::optional<double> energy_mj() {
-    return measured(
-        [](DeviceMonitor& monitor, const TimedWork& work) { return measure_energy_mj(monitor, work, 1000, 500); });
-  }
-  [[nodiscard]] EnergyWindow window() {
-    return measured(
-        [](DeviceMonitor& monitor, const TimedWork& work) { return measure_energy_window(monitor, work, 1000, 500); });
+    const EnergyWindow measured = window();
+    return measured.changed ? measured.energy_mj : std::nullopt;
   }
 };
 

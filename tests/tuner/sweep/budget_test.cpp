@@ -2,16 +2,18 @@
 
 #include <gtest/gtest.h>
 
+#include "tuner/finals/objective.hpp"
+
 namespace pascaline::testing {
 namespace {
 
 TEST(PlanTest, WindowsByAnotherObjectiveTakeTime) {
   FinalsOptions finals;
   EXPECT_EQ(objective_windows_s(finals), 0);
-  finals.objective = objective_options(Objective::energy);
-  EXPECT_DOUBLE_EQ(objective_windows_s(finals), 3 * 3 * window_seconds(finals.objective, finals.energy_window_ms));
+  finals.objective = objective_of(Objective::energy).defaults();
+  EXPECT_DOUBLE_EQ(objective_windows_s(finals), 3 * 3 * objective_of(finals).window_s(finals));
   const double energy_s = objective_windows_s(finals);
-  finals.objective = objective_options(Objective::sustained);
+  finals.objective = objective_of(Objective::sustained).defaults();
   EXPECT_GT(objective_windows_s(finals), energy_s) << "the card has to become warm first";
 }
 

@@ -6,6 +6,7 @@
 #include "core/util/paths.hpp"
 #include "db/sweep_plan.hpp"
 #include "tests/tuner/simulation/simulated_fixture.hpp"
+#include "tuner/finals/objective.hpp"
 #include "tuner/sweep/budget.hpp"
 
 namespace pascaline::testing {
@@ -24,7 +25,7 @@ class SweepObjectiveTest : public SimulatedSweepTest {
     use_sensors(kLivePower);
   }
   void tune_for(Objective objective) {
-    options_.finals.objective = objective_options(objective);
+    options_.finals.objective = objective_of(objective).defaults();
     options_.finals.objective.max_rounds = 3;
     options_.finals.objective.contender_factor = 1000;
     options_.finals.objective.sustain_first_s = 0.2;
@@ -38,7 +39,7 @@ class SweepObjectiveTest : public SimulatedSweepTest {
   [[nodiscard]] std::vector<Winner> winners(Objective objective) const {
     return Store(database_, OpenMode::read_only).winners("toy", nullptr, objective);
   }
-  [[nodiscard]] std::string refusal() {
+  [[nodiscard]] std::string reason_of_refusal() {
     try {
       std::ignore = sweep();
     } catch (const Error& error) {
@@ -184,7 +185,7 @@ TEST_F(SweepObjectiveTest, WhatADeviceDoesNotReportIsRefusedBeforeAnythingIsBegu
   use_sensors(R"([{"at_s": 0, "temperature_c": 60}, {"at_s": 1, "power_w": 50}])");
   for (const Objective objective : {Objective::energy, Objective::edp}) {
     tune_for(objective);
-    const std::string message = refusal();
+    const std::string message = reason_of_refusal();
     EXPECT_NE(message.find("--objective " + std::string(name_of(objective))), std::string::npos) << message;
     EXPECT_NE(message.find("does not report its power"), std::string::npos) << message;
     EXPECT_EQ(message.find('\n'), std::string::npos);
@@ -192,10 +193,10 @@ TEST_F(SweepObjectiveTest, WhatADeviceDoesNotReportIsRefusedBeforeAnythingIsBegu
   }
   tune_for(Objective::sustained);
   use_sensors(R"([{"at_s": 0, "power_w": 50}])");
-  EXPECT_NE(refusal().find("neither its temperature nor its clock"), std::string::npos);
+  EXPECT_NE(reason_of_refusal().find("neither its temperature nor its clock"), std::string::npos);
   options_.sensors.clear();  // those of the machine: it tells no power
   tune_for(Objective::energy);
-  const std::string bare = refusal();
+  const std::string bare = reason_of_refusal();
   EXPECT_NE(bare.find("does not report its power"), std::string::npos) << bare;
   EXPECT_EQ(bare.find("sustained"), std::string::npos) << "which it could not do either: " << bare;
   EXPECT_FALSE(std::filesystem::exists(database_));

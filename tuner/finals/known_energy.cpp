@@ -1,10 +1,10 @@
-#include "tuner/sweep/known_energy.hpp"
+#include "tuner/finals/known_energy.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
-#include "tuner/measure/measure.hpp"
+#include "core/util/statistics.hpp"
 
 namespace pascaline {
 namespace {
@@ -13,15 +13,15 @@ constexpr double kSameStateClock = 0.01;
 constexpr double kSameStateC = 3;
 
 std::optional<double> median_reading(const std::vector<Trial>& finalists, std::optional<double> Sample::*reading) {
-  std::vector<double> told;
+  std::vector<double> readings;
   for (const Trial& trial : finalists) {
     for (const Sample& sample : trial.samples) {
       if (sample.counted() && sample.*reading) {
-        told.push_back(*(sample.*reading));
+        readings.push_back(*(sample.*reading));
       }
     }
   }
-  return median_of(std::move(told));
+  return readings.empty() ? std::nullopt : std::optional(median(std::move(readings)));
 }
 
 KnownEnergies state_of(const std::vector<Trial>& finalists) {

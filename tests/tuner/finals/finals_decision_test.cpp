@@ -3,7 +3,7 @@
 #include <random>
 
 #include "core/util/statistics.hpp"
-#include "tuner/sweep/finals.hpp"
+#include "tests/tuner/finals/made_samples.hpp"
 
 namespace pascaline::testing {
 namespace {
@@ -39,19 +39,25 @@ FinalsResult decided(std::vector<Trial> trials) {
   return result;
 }
 
-bool settled(std::vector<Trial> trials) { return finals_are_settled(undecided(std::move(trials)), FinalsOptions()); }
+bool settled(const std::vector<Trial>& trials) {
+  const FinalsOptions options;
+  return time_objective().compare({}, trials, options)->settled();
+}
 
 TEST(DecideFinals, LooksEveryFiveRoundsFromTheTenth) {
   std::vector<int> looks;
   for (int round = 1; round <= 40; ++round) {
-    if (finals_look_after(round, FinalsOptions())) {
+    if (FinalsOptions().looks().due_after(round)) {
       looks.push_back(round);
     }
   }
   EXPECT_EQ(looks, (std::vector<int>{10, 15, 20, 25, 30, 35, 40}));
-  EXPECT_TRUE(finals_look_after(3, {.rounds = 3}));
-  EXPECT_FALSE(finals_look_after(2, {.rounds = 3}));
-  EXPECT_TRUE(finals_look_after(13, {.rounds = 13}));
+  EXPECT_TRUE(FinalsOptions{.rounds = 3}.looks().due_after(3));
+  EXPECT_FALSE(FinalsOptions{.rounds = 3}.looks().due_after(2));
+  EXPECT_TRUE(FinalsOptions{.rounds = 13}.looks().due_after(13));
+  EXPECT_EQ(FinalsOptions().looks().count(), 7);
+  EXPECT_EQ(FinalsOptions{.rounds = 13}.looks().count(), 2);
+  EXPECT_EQ(FinalsOptions{.rounds = 3}.looks().count(), 1);
 }
 
 TEST(DecideFinals, TiesGoToTheDefault) {
@@ -228,25 +234,11 @@ TEST(DecideFinals, SettledWhenOneIsLeftOrAllAreTheSame) {
 
 // What the p-value promises: of variants no faster than the default hardly any wins.
 TEST(DecideFinals, EqualVariantsHardlyEverWin) {
-  std::mt19937 random(7);
-  std::normal_distribution<double> noise(10, 0.1);
-  const FinalsOptions options;
   int wins = 0;
-  for (int repeat = 0; repeat < 300; ++repeat) {
-    FinalsResult result = undecided({trial_of(false, {}), trial_of(true, {})});
-    for (int round = 1; round <= options.rounds; ++round) {
-      for (Trial& trial : result.trials) {
-        for (int launch = 0; launch < options.launches; ++launch) {
-          trial.samples.emplace_back().time_us = noise(random);
-        }
-        trial.time = summarize(trial.samples);
-      }
-      if (finals_look_after(round, options) && finals_are_settled(result, options)) {
-        break;
-      }
-    }
-    decide_finals(result, options);
-    wins += result.winner == 0 ? 1 : 0;
+  for (std::uint32_t repeat = 0; repeat < 300; ++repeat) {
+    Finals finals(made_trials(2, 1), objective_of(Objective::time), FinalsOptions());
+    MadeSamples samples({{}, {}}, 0.01, repeat);
+    wins += samples.run(finals).value().winner == 0 ? 1 : 0;
   }
   EXPECT_LE(wins, 5) << "1.5 are allowed on average";
 }
@@ -314,6 +306,16 @@ TEST(DecideFinalsAgain, WhatMerelyTiesWithTheFastestDoesNot) {
                             trial_of(false, around(9.5), 1), trial_of(true, around(12), 0)};
   ASSERT_EQ(decided(trials).winner, 0U) << "NAME=15 comes before NAME=2";
   EXPECT_EQ(decided_after(after(9.5, 12), trials).winner, 1U);
+}
+
+// The standing winner has too few samples to beat the default; what replaces it is faster than it, or the fastest.
+TEST(DecideFinalsAgain, WhatIsNotFasterThanTheStandingWinnerDoesNotReplaceIt) {
+  const std::vector<Trial> trials{trial_of(false, around(9.45, 0.03), 15), trial_of(false, around(9.4), 2),
+                                  trial_of(false, {9.41, 9.42, 9.43}, 1), trial_of(true, around(12), 0)};
+  ASSERT_EQ(decided(trials).winner, 0U) << "NAME=15 comes before NAME=2";
+  FinalsOptions options = after(9.5, 12);
+  options.standing->baseline_config = "NAME=7";
+  EXPECT_EQ(decided_after(options, trials).winner, 1U);
 }
 
 TEST(DecideFinalsAgain, OfATieTheStandingWinnerIsTaken) {

@@ -1,4 +1,4 @@
-#include "tuner/sweep/finals.hpp"
+#include "tuner/measure/run_finals.hpp"
 
 #include <gtest/gtest.h>
 
@@ -23,9 +23,7 @@ class RunFinalsTest : public ::testing::Test {
   Sensors sensors_;
   FinalsOptions options_;
   GovernorOptions governor_;
-  FinalsEvents events_;
   std::vector<std::size_t> runs_;  // who was put on the device, in turn
-  std::vector<int> rounds_;
 
   RunFinalsTest() {
     governor_.preheat_limit_s = 0;
@@ -39,8 +37,6 @@ class RunFinalsTest : public ::testing::Test {
       return 100.0;
     };
     device_.on_launch = [this] { now_s_ += 0.001; };
-    events_.running = [this](std::size_t finalist) { runs_.push_back(finalist); };
-    events_.round = [this](int rounds) { rounds_.push_back(rounds); };
   }
   [[nodiscard]] std::pair<Config, Binary> finalist(std::int64_t block, Fault fault = kRight) const {
     const Config config = toy_config(block, fault);
@@ -53,7 +49,7 @@ class RunFinalsTest : public ::testing::Test {
     DeviceMonitor monitor(device_, governor_, hooks);
     monitor.set_end_s(end_s_);
     TrialRunner runner(monitor, bench_.bound(), bench_.reference(), quick_measure(), 1);
-    return run_finals(runner, finalists, options_, events_);
+    return run_finals(runner, finalists, options_, [this](std::size_t finalist) { runs_.push_back(finalist); });
   }
   // Noise of 1 %, another value each time.
   [[nodiscard]] double noisy(double center_us) {
@@ -94,8 +90,7 @@ TEST_F(RunFinalsTest, WideTimesTakeAllRoundsAndTieToTheDefault) {
   options_.tie_width = 1e-6;
   const auto result = run({finalist(32), finalist(64), finalist(128)});
   EXPECT_EQ(result->rounds, 40);
-  EXPECT_EQ(rounds_.size(), 40U);
-  EXPECT_EQ(rounds_.back(), 40);
+  EXPECT_EQ(runs_.size(), 3U + 3 * 40U);
   EXPECT_TRUE(result->tie);
   EXPECT_EQ(result->winner, 1U) << "the default";
   EXPECT_EQ(result->confidence, 0.5);
@@ -121,7 +116,7 @@ TEST_F(RunFinalsTest, ThrottledSamplesDoNotCountAndTheirRoundIsRepeated) {
   };
   const auto result = run({finalist(32), finalist(64)});
   EXPECT_EQ(result->rounds, 10);
-  EXPECT_EQ(rounds_.size(), 10U) << "eleven passes, the last one ended it";
+  EXPECT_EQ(runs_.size(), 2U + 2 * 11U) << "eleven passes";
   EXPECT_EQ(result->trials[0].samples.size() + result->trials[1].samples.size(), 66U);
   EXPECT_EQ(result->trials[0].time->count + result->trials[1].time->count, 65);
 }
@@ -250,7 +245,7 @@ class ObjectiveFinalsTest : public RunFinalsTest {
     };
     device_.on_launch = [this] { now_s_ += 1e-6 * launch_us_[runs_.back()]; };
     time_us_ = [this](std::size_t finalist) { return noisy(launch_us_[finalist]); };
-    options_.objective = objective_options(Objective::energy);
+    options_.objective = objective_of(Objective::energy).defaults();
   }
   std::vector<double> launch_us_{1000, 1100, 1300};
 };
@@ -349,7 +344,7 @@ TEST_F(ObjectiveFinalsTest, TheWinnerByTimeContendsHoweverShortTheTime) {
 }
 
 TEST_F(ObjectiveFinalsTest, SustainedGoesByTheTimeOfWarmWork) {
-  options_.objective = objective_options(Objective::sustained);
+  options_.objective = objective_of(Objective::sustained).defaults();
   options_.energy_window_ms = 0;
   sensors_.temperature_c = 70;
   // Cold the first is the fastest; at work for a while it throttles.
@@ -373,7 +368,7 @@ TEST_F(ObjectiveFinalsTest, SustainedGoesByTheTimeOfWarmWork) {
 }
 
 TEST_F(ObjectiveFinalsTest, SustainedWorkBeyondTheUsersLimitIsNotDecided) {
-  options_.objective = objective_options(Objective::sustained);
+  options_.objective = objective_of(Objective::sustained).defaults();
   options_.objective.max_temperature_c = 65;
   sensors_.temperature_c = 70;
   const auto result = run({finalist(32), finalist(64)});

@@ -1,4 +1,4 @@
-#include "tuner/sweep/standing_decision.hpp"
+#include "tuner/finals/standing_decision.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,3 @@
-#include "tuner/sweep/objective_decision.hpp"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,6 +5,8 @@
 #include <cstdint>
 #include <random>
 #include <vector>
+
+#include "tests/tuner/finals/made_samples.hpp"
 
 namespace pascaline::testing {
 namespace {
@@ -26,11 +26,12 @@ struct MadeFinals {
   }
   const ObjectiveDecision& decide(std::optional<std::size_t> baseline,
                                   std::optional<std::size_t> by_time = std::nullopt) {
-    decide_objective(decision, trials, baseline, objective_options(decision.objective), by_time);
+    decide_objective(decision, trials, baseline, options_by(decision.objective), by_time);
     return decision;
   }
   [[nodiscard]] bool settled() const {
-    return objective_is_settled(decision, trials, objective_options(decision.objective));
+    const FinalsOptions options = options_by(decision.objective);
+    return objective_of(decision.objective).compare(decision.contenders, trials, options)->settled();
   }
 };
 
@@ -205,27 +206,50 @@ TEST(ObjectiveDecisionTest, FalseAlarmsAreRare) {
   EXPECT_LE(wrong, kTimes / 100);
 }
 
+TEST(ObjectiveDecisionTest, ADefaultThatTiesWithTheBestStaysWhereTheWinnerByTimeIsWorse) {
+  MadeFinals finals(Objective::energy);
+  finals.add(10, {51, 51.01, 50.99, 51, 51.01, 50.99});
+  finals.add(11, {50, 50.01, 49.99, 50, 50.01, 49.99});
+  finals.add(12, {48, 54, 50, 53, 47, 52});
+  EXPECT_EQ(finals.decide(2, 0).winner, 2U) << "nothing is known to be better than the default";
+  EXPECT_EQ(finals.decision.confidence, 0.5);
+}
+
+// A default of another compiler may have been left out of later rounds.
+TEST(ObjectiveDecisionTest, ADefaultThatWasLeftOutStaysUnlessSomethingIsBetter) {
+  MadeFinals finals(Objective::energy);
+  finals.add(10, {50, 58, 43, 50.1});
+  finals.add(12, {52, 51, 53});
+  EXPECT_EQ(finals.decide(1).winner, 1U);
+  MadeFinals better(Objective::energy);
+  better.add(10, {50, 50.1, 49.9, 50});
+  better.add(12, {70, 70.1, 69.9});
+  EXPECT_EQ(better.decide(1).winner, 0U);
+}
+
 /// Finals by energy of made windows: `energies` of contenders, the last of which is the default, the one before the
 /// winner by time; windows scatter by so much of their value.
 struct MadeRounds {
-  MadeFinals finals{Objective::energy};
   std::size_t windows = 0;
+  ObjectiveDecision decision;
 
   MadeRounds(const std::vector<double>& energies, double scatter, std::uint32_t seed) {
-    std::mt19937 random(seed);
-    std::normal_distribution<double> noise(0, scatter);
+    std::vector<MadeContender> contenders;
     for (std::size_t i = 0; i < energies.size(); ++i) {
-      finals.add(10 + static_cast<double>(i), {});
+      contenders.push_back({i + 2 == energies.size() ? 10 : 11 + 0.3 * static_cast<double>(i), energies[i], 0});
     }
-    const ObjectiveOptions options = objective_options(Objective::energy);
-    ObjectiveRounds rounds(finals.decision, finals.trials, options, {energies.size() - 2, energies.size() - 1});
-    for (std::vector<std::size_t> turns = rounds.next(); !turns.empty(); turns = rounds.next()) {
-      for (const std::size_t turn : turns) {
-        finals.decision.contenders[turn].values.push_back(energies[turn] * std::exp(noise(random)));
-        ++windows;
-      }
+    Finals finals(made_trials(energies.size(), energies.size() - 1), objective_of(Objective::energy),
+                  options_by(Objective::energy));
+    MadeSamples samples(std::move(contenders), scatter, seed);
+    const auto result = samples.run(finals);
+    EXPECT_TRUE(result && result->by_objective && result->winner == energies.size() - 2);
+    decision = result->by_objective.value();
+    for (const Contender& contender : decision.contenders) {
+      windows += contender.values.size();
     }
-    finals.decide(energies.size() - 1, energies.size() - 2);
+  }
+  [[nodiscard]] std::size_t windows_of(std::size_t trial) const {
+    return std::ranges::find(decision.contenders, trial, &Contender::trial)->values.size();
   }
 };
 
@@ -235,14 +259,14 @@ TEST(ObjectiveRoundsTest, MostDifferencesAboveTheScatterAreFoundAmongMany) {
   int wrong = 0;
   std::size_t most = 0;
   for (int run = 0; run < runs; ++run) {
-    // One is thriftier by 2 %, seven are as the winner by time.
+    // One needs 2 % less, seven are as the winner by time.
     std::vector<double> energies(10, 50.0);
     energies[3] = 49.0;
-    const MadeRounds thriftier(energies, 0.01, static_cast<std::uint32_t>(run));
-    found += thriftier.finals.decision.winner == 3 ? 1 : 0;
-    most = std::max(most, thriftier.windows);
+    const MadeRounds better(energies, 0.01, static_cast<std::uint32_t>(run));
+    found += better.decision.winner == 3 ? 1 : 0;
+    most = std::max(most, better.windows);
     const MadeRounds alike(std::vector<double>(10, 50.0), 0.01, static_cast<std::uint32_t>(1000 + run));
-    wrong += alike.finals.decision.winner == 8 ? 0 : 1;
+    wrong += alike.decision.winner == 8 ? 0 : 1;
   }
   EXPECT_GE(found, runs * 85 / 100);
   EXPECT_LE(wrong, runs * 2 / 100) << "nothing is to be found";
@@ -251,9 +275,9 @@ TEST(ObjectiveRoundsTest, MostDifferencesAboveTheScatterAreFoundAmongMany) {
 
 TEST(ObjectiveRoundsTest, WhatIsFarWorseIsMeasuredThreeTimes) {
   const MadeRounds rounds({50, 80, 50.3, 49.9, 90}, 0.003, 1);
-  EXPECT_EQ(rounds.finals.decision.contenders[1].values.size(), 3U);
-  EXPECT_GT(rounds.finals.decision.contenders[4].values.size(), 3U) << "the default is compared with in any case";
-  EXPECT_EQ(rounds.finals.decision.winner, 3U) << "the winner by time stays where nothing is better";
+  EXPECT_EQ(rounds.windows_of(1), 3U);
+  EXPECT_GT(rounds.windows_of(4), 3U) << "the default is compared with in any case";
+  EXPECT_EQ(rounds.decision.winner, 3U) << "the winner by time stays where nothing is better";
 }
 
 TEST(ObjectiveRoundsTest, WhoIsLeftOutDoesNotWin) {
