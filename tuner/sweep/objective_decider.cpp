@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "tuner/finals/objective.hpp"
+
 namespace pascaline {
 
 bool ObjectiveDecider::lacks(const SweepTask& task) const {
