@@ -32,6 +32,16 @@ class InterruptTest : public SweepFaultsTest {
       EXPECT_TRUE(now.contains(config));
     }
   }
+  // Until it is no longer taken for the first one's echo; returns the exit code.
+  static int interrupt_again(int sweep) {
+    const auto began = Clock::now();
+    int status = 0;
+    while (::waitpid(sweep, &status, WNOHANG) == 0 && seconds_since(began) < 30) {
+      ::kill(sweep, SIGINT);
+      std::this_thread::yield();
+    }
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
   void interrupt_once(int signal) const {
     const int sweep = start(command());
     EXPECT_TRUE(wait_until([&] { return measures(); })) << output();
@@ -59,8 +69,7 @@ TEST_F(InterruptTest, SecondEndsAtOnceAndLeavesNobody) {
   EXPECT_TRUE(wait_until([&] { return output().find("a second Ctrl-C stops at once") != std::string::npos; }));
   EXPECT_EQ(::waitpid(sweep, nullptr, WNOHANG), 0) << "the trial in flight is finished first";
   const auto second = Clock::now();
-  ::kill(sweep, SIGINT);
-  EXPECT_EQ(wait_child(sweep), 128 + SIGINT);
+  EXPECT_EQ(interrupt_again(sweep), 128 + SIGINT);
   EXPECT_TRUE(all_gone(workers));
   EXPECT_LT(seconds_since(second), 10.0) << "the trial would have gone on for longer";
   EXPECT_EQ(trial_count(), 0U);
@@ -85,10 +94,7 @@ TEST_F(InterruptTest, SecondRemovesTheTemporaryFoldersOfItsCompilers) {
   EXPECT_TRUE(wait_until([&] { return output().find("a second Ctrl-C stops at once") != std::string::npos; }));
   const auto below = processes_below(sweep);
   const auto second = Clock::now();
-  while (::waitpid(sweep, nullptr, WNOHANG) == 0 && seconds_since(second) < 30) {
-    ::kill(sweep, SIGINT);  // until it is no longer taken for the first one's echo
-    std::this_thread::yield();
-  }
+  EXPECT_EQ(interrupt_again(sweep), 128 + SIGINT);
   EXPECT_LT(seconds_since(second), 10.0);
   EXPECT_TRUE(std::filesystem::is_empty(temporary));
   EXPECT_TRUE(all_gone(workers) && all_gone(below));
