@@ -20,7 +20,7 @@
 #include "core/error.hpp"
 #include "model/executor.hpp"
 #include "model/fusion/attention_choice.hpp"
-#include "runtime/formats/packed_matrix.hpp"
+#include "runtime/formats/draw.hpp"
 #include "runtime/ops/attention.hpp"
 #include "runtime/ops/attention_sparse.hpp"
 #include "runtime/ops/block_choice.hpp"

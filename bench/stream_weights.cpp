@@ -15,10 +15,9 @@
 
 #include <CLI/CLI.hpp>
 
-#include "core/elements.hpp"
 #include "core/error.hpp"
 #include "runtime/dispatch/dispatcher.hpp"
-#include "runtime/formats/packed_matrix.hpp"
+#include "runtime/formats/draw.hpp"
 
 namespace {
 

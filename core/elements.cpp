@@ -1,9 +1,7 @@
 #include "core/elements.hpp"
 
 #include <bit>
-#include <cmath>
 #include <cstring>
-#include <numbers>
 
 #include "core/error.hpp"
 #include "core/util/worker_pool.hpp"
@@ -12,41 +10,6 @@ namespace pascaline {
 namespace {
 
 constexpr std::size_t kGrain = 1 << 16;
-
-// In (0, 1).
-double unit(std::uint64_t seed, std::uint64_t index) noexcept {
-  return (static_cast<double>(splitmix(seed + index * 0x9E3779B97F4A7C15ULL) >> 11U) + 0.5) * 0x1.0p-53;
-}
-
-double draw(Fill fill, double low, double high, std::uint64_t seed, std::uint64_t index, std::size_t count) noexcept {
-  if (fill == Fill::uniform) {
-    return low + (high - low) * unit(seed, index);
-  }
-  if (fill == Fill::normal) {
-    const double radius = std::sqrt(-2.0 * std::log(unit(seed, 2 * index)));
-    return low + high * radius * std::cos(2.0 * std::numbers::pi * unit(seed, 2 * index + 1));
-  }
-  if (fill == Fill::ramp || fill == Fill::row_ramp) {
-    return count < 2 ? low : low + (high - low) * static_cast<double>(index) / static_cast<double>(count - 1);
-  }
-  return 0.0;
-}
-
-template <typename T, typename Convert>
-std::vector<std::byte> drawn(std::size_t count, Fill fill, double low, double high, std::uint64_t seed,
-                             Convert convert) {
-  std::vector<std::byte> bytes(count * sizeof(T));
-  if (fill == Fill::none || fill == Fill::zero) {
-    return bytes;
-  }
-  worker_pool().run(count, kGrain, [&](std::size_t begin, std::size_t end) {
-    for (std::size_t i = begin; i < end; ++i) {
-      const T value = convert(draw(fill, low, high, seed, i, count));
-      std::memcpy(bytes.data() + i * sizeof(T), &value, sizeof(T));
-    }
-  });
-  return bytes;
-}
 
 template <typename T, typename Convert>
 void convert_each(std::span<double> to, std::span<const std::byte> bytes, Convert convert) {
@@ -62,20 +25,7 @@ double as_double(T value) {
   return static_cast<double>(value);
 }
 
-// Integers are drawn from the whole numbers of [low, high].
-template <typename T>
-T as_integer(double value) {
-  return static_cast<T>(std::floor(value));
-}
-
 }  // namespace
-
-std::uint64_t splitmix(std::uint64_t state) noexcept {
-  state += 0x9E3779B97F4A7C15ULL;
-  state = (state ^ (state >> 30U)) * 0xBF58476D1CE4E5B9ULL;
-  state = (state ^ (state >> 27U)) * 0x94D049BB133111EBULL;
-  return state ^ (state >> 31U);
-}
 
 std::uint16_t half_from_float(float value) noexcept {
   const auto bits = std::bit_cast<std::uint32_t>(value);
@@ -119,35 +69,6 @@ std::uint16_t bfloat_from_float(float value) noexcept {
 
 float float_from_bfloat(std::uint16_t bits) noexcept {
   return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16U);
-}
-
-std::vector<std::byte> draw_elements(ElementType type, std::size_t count, Fill fill, double low, double high,
-                                     std::uint64_t seed) {
-  const auto make = [&]<typename T, typename Convert>(Convert convert) {
-    return drawn<T>(count, fill, low, high, seed, convert);
-  };
-  switch (type) {
-    case ElementType::float32:
-      return make.operator()<float>([](double v) { return static_cast<float>(v); });
-    case ElementType::float16:
-      return make.operator()<std::uint16_t>([](double v) { return half_from_float(static_cast<float>(v)); });
-    case ElementType::bfloat16:
-      return make.operator()<std::uint16_t>([](double v) { return bfloat_from_float(static_cast<float>(v)); });
-    case ElementType::float64:
-      return make.operator()<double>([](double v) { return v; });
-    case ElementType::int32:
-      return make.operator()<std::int32_t>(as_integer<std::int32_t>);
-    case ElementType::int64:
-      return make.operator()<std::int64_t>(as_integer<std::int64_t>);
-    case ElementType::uint32:
-      return make.operator()<std::uint32_t>(as_integer<std::uint32_t>);
-    case ElementType::int8:
-      return make.operator()<std::int8_t>(as_integer<std::int8_t>);
-    case ElementType::uint8:
-      return make.operator()<std::uint8_t>(as_integer<std::uint8_t>);
-    default:
-      throw Error("only elements by themselves can be drawn one by one");
-  }
 }
 
 void widen_into(std::span<double> to, ElementType type, std::span<const std::byte> bytes) {

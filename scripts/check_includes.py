@@ -21,9 +21,10 @@ MAY_INCLUDE = {
     "search_spaces": set(),
     "core": set(),
     "db": {"core"},
-    "runtime": {"core", "db"},
+    # What the processor computes as a device does is one text, in kernel_templates/inputs.
+    "runtime": {"core", "db", "kernel_templates"},
     "model": {"core", "db", "runtime"},
-    "tuner": {"core", "db", "runtime", "model"},
+    "tuner": {"core", "db", "runtime", "model", "kernel_templates"},
     "report": {"core", "db"},
     "app": {"core", "db", "runtime", "model", "tuner", "report"},
     "cli": {"core", "db", "runtime", "model", "tuner", "report", "app"},

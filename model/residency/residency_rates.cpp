@@ -8,7 +8,7 @@
 #include "core/device/device_rates.hpp"
 #include "core/error.hpp"
 #include "core/util/worker_pool.hpp"
-#include "runtime/formats/packed_matrix.hpp"
+#include "runtime/formats/draw.hpp"
 #include "runtime/ops/matmul.hpp"
 
 namespace pascaline {

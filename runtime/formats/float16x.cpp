@@ -7,49 +7,12 @@
 #include <cstring>
 
 #include "core/problem.hpp"
+#include "kernel_templates/inputs/float16x_code.cuh"
 
 namespace pascaline {
 namespace {
 
-constexpr std::uint32_t kSign = 0x8000;
-constexpr std::uint32_t kMagnitude = 0x7FFFFFFFU;  // of a float32
-
 int fraction_bits(Float16x format) noexcept { return 15 - format.exponent_bits; }
-
-// How a float32 becomes a code, in operations that are done for several values at a time.
-class Float16xEncoder {
- public:
-  explicit Float16xEncoder(Float16x format) noexcept
-      : shift_(static_cast<unsigned>(8 + format.exponent_bits)),
-        prescale_(std::ldexp(1.0F, std::max(0, format.bias - 127))),
-        rebase_(static_cast<std::uint32_t>(127 - std::min(format.bias, 127)) << 23U),
-        smallest_normal_(std::ldexp(1.0F, 1 - std::min(format.bias, 127))),
-        ulp_carrier_(std::ldexp(1.0F, 24 - std::min(format.bias, 127) - fraction_bits(format))),
-        largest_(format.largest_code()) {}
-
-  [[nodiscard]] std::uint16_t operator()(float value) const noexcept {
-    const auto bits = std::bit_cast<std::uint32_t>(value * prescale_);
-    const std::uint32_t magnitude = bits & kMagnitude;
-    // Rounded at the last place that is kept; what carries into the exponent is the next code, as it should be.
-    const std::uint32_t odd = (magnitude >> shift_) & 1U;
-    const std::uint32_t half = (1U << (shift_ - 1U)) - 1U;
-    const std::uint32_t normal = (magnitude - rebase_ + half + odd) >> shift_;
-    // The last place of this sum is that of a subnormal code.
-    const float absolute = std::bit_cast<float>(magnitude);
-    const std::uint32_t subnormal =
-        std::bit_cast<std::uint32_t>(absolute + ulp_carrier_) - std::bit_cast<std::uint32_t>(ulp_carrier_);
-    const std::uint32_t code = absolute < smallest_normal_ ? subnormal : normal;
-    return static_cast<std::uint16_t>((code < largest_ ? code : largest_) | (bits >> 16U & kSign));
-  }
-
- private:
-  unsigned shift_;
-  float prescale_;  // makes normal numbers of a float32 of all that are normal in the format; may overflow if those do
-  std::uint32_t rebase_;  // taken from the exponent
-  float smallest_normal_;
-  float ulp_carrier_;
-  std::uint32_t largest_;
-};
 
 /// Rounds magnitudes to those that a format has, without making codes of them: a few operations that are done for
 /// several values at a time.
@@ -88,10 +51,20 @@ void floats_from_16x(Float16x format, std::span<const std::byte> codes, std::spa
   }
 }
 
-std::uint16_t to_float16x(Float16x format, float value) noexcept { return Float16xEncoder(format)(value); }
+Float16xCode float16x_code(Float16x format) noexcept {
+  const int bias = std::min(format.bias, 127);
+  return {.shift = static_cast<unsigned>(8 + format.exponent_bits),
+          .prescale = std::ldexp(1.0F, std::max(0, format.bias - 127)),
+          .rebase = static_cast<std::uint32_t>(127 - bias) << 23U,
+          .smallest_normal = std::ldexp(1.0F, 1 - bias),
+          .ulp_carrier = std::ldexp(1.0F, 24 - bias - fraction_bits(format)),
+          .largest = format.largest_code()};
+}
+
+std::uint16_t to_float16x(Float16x format, float value) noexcept { return float16x_code(format)(value); }
 
 void to_float16x(Float16x format, std::span<const float> values, std::span<std::byte> codes) noexcept {
-  const Float16xEncoder encode(format);
+  const Float16xCode encode = float16x_code(format);
   for (std::size_t i = 0; i < values.size(); ++i) {
     const std::uint16_t code = encode(values[i]);
     std::memcpy(codes.data() + i * sizeof code, &code, sizeof code);
@@ -99,7 +72,7 @@ void to_float16x(Float16x format, std::span<const float> values, std::span<std::
 }
 
 bool holds_exactly(Float16x format, std::span<const float> values) noexcept {
-  const Float16xEncoder encode(format);
+  const Float16xCode encode = float16x_code(format);
   const Float16xDecoder decode(format);
   bool all = true;
   for (const float value : values) {

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <span>
 
+struct Float16xCode;  // kernel_templates/inputs/float16x_code.cuh, which installations have as data alone
+
 namespace pascaline {
 
 /// A binary floating point format of 16 bits: a sign, `exponent_bits` of exponent with a bias of its own, the rest a
@@ -49,6 +51,8 @@ struct Float16xDecoder {
 /// Those of as many codes as there are values; `codes` need not be aligned.
 void floats_from_16x(Float16x format, std::span<const std::byte> codes, std::span<float> values) noexcept;
 
+/// What rounds numbers to that format's codes, on the processor and on devices.
+[[nodiscard]] Float16xCode float16x_code(Float16x format) noexcept;
 /// The code nearest to a number, ties to even; beyond the largest, and for infinities, the largest of that sign. Not
 /// for NaN.
 [[nodiscard]] std::uint16_t to_float16x(Float16x format, float value) noexcept;

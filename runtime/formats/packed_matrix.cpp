@@ -271,50 +271,64 @@ std::optional<UnfitBlock> quantize_int8_row(std::span<const float> values, std::
   return std::nullopt;
 }
 
-// Random bytes, then scales that are numbers of the right size.
-class RowDraw {
- public:
-  RowDraw(ElementType format, double high, std::uint64_t seed) : format_(format), high_(high), seed_(seed) {}
+// Notes where the bytes of one row go.
+struct PieceMover {
+  std::vector<PackedPiece>* found;
+  std::size_t block = 0;
 
-  void operator()(std::span<std::byte> row, std::uint64_t index) const {
-    std::uint64_t state = seed_ + index * 0x2545F4914F6CDD1DULL;
-    for (std::size_t at = 0; at < row.size(); at += sizeof state) {
-      const std::uint64_t word = splitmix(state += 0x9E3779B97F4A7C15ULL);
-      std::memcpy(row.data() + at, &word, std::min(sizeof word, row.size() - at));
-    }
-    if (format_ == ElementType::int8_row) {
-      const auto scale = static_cast<float>(high_ / 127 * share(state));
-      std::memcpy(row.data() + row.size() - sizeof scale, &scale, sizeof scale);
-      return;
-    }
-    for (std::size_t at = 0; at < row.size(); at += file_block_of(format_).bytes) {
-      state = splitmix(state);
-      draw_scales(row.data() + at, state);
+  void note(std::size_t in_group, std::size_t bytes) const { found->push_back({in_group, 0, bytes, block}); }
+  void move(std::size_t in_group, std::size_t /*in_row*/, std::size_t bytes) const { note(in_group, bytes); }
+  void parts(std::size_t low, std::size_t high, std::size_t /*in_row*/) const {
+    note(low, kUnit);
+    note(high, kUnit);
+  }
+  void single_bits(std::size_t in_group, std::size_t /*in_row*/) const { note(in_group, sizeof(std::uint32_t)); }
+  void upper_bits(const std::array<std::size_t, 4>& in_group, std::size_t /*in_row*/) const {
+    for (const std::size_t at : in_group) {
+      note(at, 8);
     }
   }
-
- private:
-  // From a half to one.
-  static double share(std::uint64_t state) { return 0.5 + static_cast<double>(splitmix(state) >> 11U) * 0x1p-54; }
-  static void set_half(std::byte* to, double value) {
-    const std::uint16_t bits = half_from_float(static_cast<float>(value));
-    std::memcpy(to, &bits, sizeof bits);
-  }
-  void draw_scales(std::byte* block, std::uint64_t state) const {
-    const FormatTraits::Block traits = file_block_of(format_);
-    for (std::size_t i = 0; i < traits.scales(); ++i) {
-      set_half(block + traits.scales_at + 2 * i, high_ / traits.reach[i] * share(state + i));
-    }
-    if (format_ == ElementType::int4_g128) {
-      block[66] &= std::byte{0x0F};
-      block[67] = std::byte{0};
-    }
-  }
-
-  ElementType format_;
-  double high_;
-  std::uint64_t seed_;
 };
+
+// Notes where a block's scales go.
+struct ScaleMover {
+  std::size_t in_block;
+  std::size_t* found;
+
+  void move(std::size_t in_group, std::size_t in_row, std::size_t bytes) const {
+    if (in_row <= in_block && in_block < in_row + bytes) {
+      *found = in_group + in_block - in_row;
+    }
+  }
+  void parts(std::size_t /*low*/, std::size_t /*high*/, std::size_t /*in_row*/) const {}
+  void single_bits(std::size_t /*in_group*/, std::size_t /*in_row*/) const {}
+  void upper_bits(const std::array<std::size_t, 4>& /*in_group*/, std::size_t /*in_row*/) const {}
+};
+
+std::vector<PackedPiece> pieces_of_row(ElementType format, std::size_t index) {
+  std::vector<PackedPiece> pieces;
+  const auto columns = static_cast<std::size_t>(layout_of(format).chunk_columns);
+  if (format == ElementType::int8_row) {
+    for (std::size_t at = 0; at < columns; at += kUnit) {
+      pieces.push_back({at / kUnit * kStep + index * kUnit, 0, kUnit, at});
+    }
+    return pieces;
+  }
+  blocks::with_blocks(format, [&]<ElementType known> {
+    for (std::size_t block = 0; block < columns / file_block_of(format).values; ++block) {
+      BlockMove<known>::run(PieceMover{&pieces, block}, {0, 0, block, index});
+    }
+  });
+  return pieces;
+}
+
+std::size_t scales_of(ElementType format, std::size_t block, std::size_t index) {
+  std::size_t at = 0;
+  blocks::with_blocks(format, [&]<ElementType known> {
+    BlockMove<known>::run(ScaleMover{file_block_of(format).scales_at, &at}, {0, 0, block, index});
+  });
+  return at;
+}
 
 constexpr std::size_t kElementsAtOnce = 1 << 16;
 
@@ -330,26 +344,6 @@ std::vector<double> widen_float16x(std::span<const std::byte> matrix, std::size_
     }
   });
   return values;
-}
-
-// Values as other types have them, in a format that the seed chooses: of any width, with a largest number up to three
-// powers of two above the largest value.
-std::vector<std::byte> draw_float16x(std::size_t count, Fill fill, double low, double high, std::uint64_t seed) {
-  const auto head = static_cast<std::size_t>(layout_of(ElementType::float16x).head_bytes);
-  const double largest = std::max({std::fabs(low), std::fabs(high), 0x1p-100});
-  const std::uint64_t choice = splitmix(seed);
-  Float16x format{static_cast<int>(4 + choice % 5), 0};
-  format.bias = (1 << format.exponent_bits) - 2 - std::ilogb(largest) - static_cast<int>(choice / 5 % 3);
-  format.bias = std::clamp(format.bias, format.least_bias(), format.most_bias());
-  std::vector<std::byte> matrix(head + count * sizeof(std::uint16_t));
-  put_float16x_header(format, matrix);
-  const std::vector<std::byte> drawn = draw_elements(ElementType::float32, count, fill, low, high, seed);
-  worker_pool().run(count, kElementsAtOnce, [&](std::size_t begin, std::size_t end) {
-    std::vector<float> values(end - begin);
-    std::memcpy(values.data(), drawn.data() + begin * sizeof(float), values.size() * sizeof(float));
-    to_float16x(format, values, std::span(matrix).subspan(head + begin * sizeof(std::uint16_t)));
-  });
-  return matrix;
 }
 
 }  // namespace
@@ -441,41 +435,20 @@ std::vector<double> widen_matrix(ElementType type, std::span<const std::byte> by
   return values;
 }
 
-std::vector<std::byte> draw_matrix(ElementType type, std::int64_t rows, std::int64_t columns, Fill fill, double low,
-                                   double high, std::uint64_t seed) {
-  if (!is_matrix_format(type) && fill == Fill::row_ramp) {
-    const std::vector<std::byte> row = draw_elements(type, static_cast<std::size_t>(columns), fill, low, high, seed);
-    std::vector<std::byte> bytes;
-    bytes.reserve(row.size() * static_cast<std::size_t>(rows));
-    for (std::int64_t i = 0; i < rows; ++i) {
-      bytes.insert(bytes.end(), row.begin(), row.end());
-    }
-    return bytes;
+PackedPieces packed_pieces(ElementType format) {
+  PackedPieces found;
+  found.pieces = pieces_of_row(format, 0);
+  const std::vector<PackedPiece> next = pieces_of_row(format, 1);
+  for (std::size_t i = 0; i < next.size(); ++i) {
+    found.pieces[i].row_step = next[i].at - found.pieces[i].at;
   }
-  if (!is_matrix_format(type)) {
-    return draw_elements(type, static_cast<std::size_t>(rows * columns), fill, low, high, seed);
+  const std::size_t scales = format == ElementType::int8_row ? 0 : file_block_of(format).scales();
+  if (scales > 0) {
+    const std::size_t at = scales_of(format, 0, 0);
+    found.scales = {at, scales_of(format, 0, 1) - at, scales * sizeof(std::uint16_t), 0};
+    found.scale_block_step = scales_of(format, 1, 0) - at;
   }
-  if (type == ElementType::float16x) {
-    return draw_float16x(static_cast<std::size_t>(rows * columns), fill, low, high, seed);
-  }
-  const MatrixLayout layout = layout_of(type);
-  std::vector<std::byte> bytes(static_cast<std::size_t>(layout.bytes(rows, columns)));
-  if (fill == Fill::none || fill == Fill::zero) {
-    return bytes;
-  }
-  const auto group_bytes = static_cast<std::size_t>(layout.group_bytes(columns));
-  const RowDraw draw(type, std::max(std::fabs(low), std::fabs(high)), seed);
-  worker_pool().run(bytes.size() / group_bytes, 1, [&](std::size_t begin, std::size_t end) {
-    std::vector<std::byte> row(file_row_bytes(type, columns));
-    for (std::size_t group = begin; group < end; ++group) {
-      const std::span<std::byte> to = std::span(bytes).subspan(group * group_bytes, group_bytes);
-      for (std::size_t i = 0; i < kGroupRows && group * kGroupRows + i < static_cast<std::size_t>(rows); ++i) {
-        draw(row, group * kGroupRows + i);
-        pack_row(type, row, columns, static_cast<std::int64_t>(i), to);
-      }
-    }
-  });
-  return bytes;
+  return found;
 }
 
 }  // namespace pascaline

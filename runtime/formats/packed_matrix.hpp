@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "core/problem.hpp"
-#include "core/space/space.hpp"
 #include "runtime/formats/block_format.hpp"
 
 namespace pascaline {
@@ -44,11 +43,20 @@ void unpack_row(ElementType format, std::span<const std::byte> group, std::int64
 [[nodiscard]] std::vector<double> widen_matrix(ElementType type, std::span<const std::byte> bytes, std::int64_t rows,
                                                std::int64_t columns);
 
-/// A packed matrix [rows, columns] of random integers and random scales, by which values are from about `low` to
-/// `high`; of float16x with an exponent width and a bias by the seed, and of elements by themselves, what
-/// `draw_elements` gives; with `Fill::row_ramp` every row is a ramp. The same
-/// `seed` gives the same bytes on every machine.
-[[nodiscard]] std::vector<std::byte> draw_matrix(ElementType type, std::int64_t rows, std::int64_t columns, Fill fill,
-                                                 double low, double high, std::uint64_t seed);
+/// Bytes of a row that lie together in its packed group, at most 16, in numbers of the group's first chunk.
+struct PackedPiece {
+  std::size_t at = 0;        ///< of the group's first row
+  std::size_t row_step = 0;  ///< from one row to the next
+  std::size_t bytes = 0;
+  std::size_t place = 0;  ///< the block that they are of; of int8_row, the column that they begin with
+};
+
+/// Where packing puts the bytes of a row's chunk: all of them, but for what a group has once at its end.
+struct PackedPieces {
+  std::vector<PackedPiece> pieces;
+  PackedPiece scales;  ///< of the first block; 0 bytes if blocks have none
+  std::size_t scale_block_step = 0;
+};
+[[nodiscard]] PackedPieces packed_pieces(ElementType format);
 
 }  // namespace pascaline

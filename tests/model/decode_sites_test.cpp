@@ -9,10 +9,9 @@
 #include <tuple>
 #include <vector>
 
-#include "core/elements.hpp"
 #include "model/fusion/site_list.hpp"
 #include "runtime/dispatch/dispatcher.hpp"
-#include "runtime/formats/packed_matrix.hpp"
+#include "runtime/formats/draw.hpp"
 
 namespace pascaline::testing {
 namespace {

@@ -88,6 +88,7 @@ class MeasureServer {
   CompileTarget plan_;
   MeasureOptions measure_;
   DispatcherOptions kernels_;
+  std::optional<Binary> drawing_;  ///< of a GPU; the processor writes the emulated device's memory itself
   std::optional<DeviceMonitor> monitor_;
   std::optional<Space> space_;
   std::optional<BoundSpace> bound_;
@@ -109,6 +110,9 @@ void MeasureServer::setup(const json& message) {
   kernels_.nvrtc = message.at("nvrtc").get<std::string>();
   kernels_.cache = message.at("cache").get<std::string>();
   kernels_.target = message.at("target").get<std::string>();
+  if (device_->info().kind == DeviceKind::cuda) {
+    drawing_ = drawing_code(device_->info(), kernels_);
+  }
   message.at("measure").get_to(measure_);
   const auto governor = message.at("governor").get<GovernorOptions>();
   const auto trace = message.at("sensors").get<std::string>();
@@ -152,6 +156,9 @@ void MeasureServer::problem(const json& message) {
       runner_.emplace(*monitor_, *bound_, kernels_, measure_, seed);
     } else {
       runner_.emplace(*monitor_, *bound_, std::move(reference), measure_, seed);
+    }
+    if (drawing_) {
+      runner_->draw_by(*drawing_);
     }
     runner_->prepare();
   } catch (const DeviceLostError&) {

@@ -10,7 +10,6 @@
 #include "core/elements.hpp"
 #include "core/error.hpp"
 #include "runtime/dispatch/planner.hpp"
-#include "runtime/formats/packed_matrix.hpp"
 #include "tuner/measure/problem_memory.hpp"
 #include "tuner/measure/trial_setup.hpp"
 
@@ -54,11 +53,13 @@ void require_reference_fits(const BoundSpace& space, const Resources& resources,
   }
 }
 
-ProblemData::ProblemData(Device& device, const BoundSpace& space, Kernel reference, Config baseline)
+ProblemData::ProblemData(Device& device, const BoundSpace& space, Kernel reference, Config baseline,
+                         const std::optional<Binary>& drawing)
     : device_(&device),
       space_(&space),
       reference_(std::move(reference)),
       baseline_(std::move(baseline)),
+      drawing_(device, drawing),
       readback_(device) {
   require_problem_memory(device, space);
   for (const Argument& argument : space.space().arguments) {
@@ -86,7 +87,12 @@ void ProblemData::draw(std::uint64_t seed) {
       seed += 0x1000003;  // every buffer its own stream
       const auto [low, high] = space_->fill_range(*slot.argument);
       const auto rows = static_cast<std::int64_t>(slot.count) / slot.columns;
-      slot.initial = draw_matrix(slot.type, rows, slot.columns, slot.argument->fill, low, high, seed);
+      slot.drawn = {slot.type, rows, slot.columns, slot.argument->fill, low, high, seed};
+      slot.initial.clear();
+      refill(slot);
+      if (slot.argument->access == Access::inout && !drawing_.on_device()) {
+        slot.initial = contents(slot);
+      }
     }
   }
   use_inputs();
@@ -98,15 +104,29 @@ void ProblemData::set_inputs(std::vector<std::vector<std::byte>> inputs) {
   for (Slot& slot : slots_) {
     if (is_input(*slot.argument)) {
       slot.initial = std::move(inputs.at(next++));
+      device_->upload(slot.buffer, slot.initial);
     }
   }
   use_inputs();
 }
 
+void ProblemData::refill(const Slot& slot) {
+  if (slot.initial.empty()) {
+    drawing_.draw(slot.buffer.span(), slot.drawn);
+  } else {
+    device_->upload(slot.buffer, slot.initial);
+  }
+}
+
+std::vector<std::byte> ProblemData::contents(const Slot& slot) {
+  std::vector<std::byte> bytes(slot.buffer.bytes());
+  device_->download(bytes, slot.buffer);
+  return bytes;
+}
+
 void ProblemData::use_inputs() {
   for (Slot& slot : slots_) {
     if (is_input(*slot.argument)) {
-      device_->upload(slot.buffer, slot.initial);
       slot.checksum = device_->checksum(slot.buffer);
     }
   }
@@ -210,9 +230,9 @@ ProblemData::Results ProblemData::launch_reference(LaunchArguments& arguments, s
     if (!is_input(*slot.argument)) {
       device_->fill(result, poison);
     } else if (reference_is_itself()) {
-      device_->upload(result, slot.initial);
+      device_->upload(result, contents(slot));
     } else {
-      const std::vector<double> initial = widen(slot.type, slot.initial);
+      const std::vector<double> initial = widen(slot.type, contents(slot));
       device_->upload(result, std::as_bytes(std::span(initial)));
     }
   }
@@ -246,6 +266,7 @@ void ProblemData::compute_reference() {
   std::vector<NamedPointer> named;
   for (Slot& slot : slots_) {
     void* data = slot.buffer.data();
+    slot.expected = {};  // those of earlier inputs, before there are others beside them
     if (is_output(*slot.argument)) {
       if (slot.expected_there && !reference_is_itself()) {
         results.push_back(std::move(*slot.expected_there));
@@ -314,11 +335,11 @@ void ProblemData::require_written(const Results& first, const Results& second) c
 }
 
 // Where all outputs are also inputs, a kernel that does nothing would agree with a reference that does nothing.
-void ProblemData::require_changes() const {
+void ProblemData::require_changes() {
   bool any = false;
   for (const Slot& slot : slots_) {
     if (is_output(*slot.argument)) {
-      if (!is_input(*slot.argument) || slot.expected != widen(slot.type, slot.initial)) {
+      if (!is_input(*slot.argument) || slot.expected != widen(slot.type, contents(slot))) {
         return;
       }
       any = any || slot.count > 0;
@@ -338,7 +359,7 @@ std::string ProblemData::reference_text() const { return text_of_reference(space
 void ProblemData::poison_outputs(std::uint8_t poison) {
   for (const Slot& slot : slots_) {
     if (slot.argument->access == Access::inout) {
-      device_->upload(slot.buffer, slot.initial);
+      refill(slot);
     } else if (is_output(*slot.argument)) {
       device_->fill(slot.buffer, poison);
     }
@@ -347,8 +368,8 @@ void ProblemData::poison_outputs(std::uint8_t poison) {
 
 void ProblemData::restore_inputs() {
   for (const Slot& slot : slots_) {
-    if (is_input(*slot.argument)) {
-      device_->upload(slot.buffer, slot.initial);
+    if (is_input(*slot.argument) && device_->checksum(slot.buffer) != slot.checksum) {
+      refill(slot);
     }
   }
 }

@@ -11,6 +11,7 @@
 #include "core/space/space.hpp"
 #include "runtime/device/device.hpp"
 #include "runtime/dispatch/arguments.hpp"
+#include "tuner/measure/input_drawing.hpp"
 #include "tuner/measure/readback.hpp"
 
 namespace pascaline {
@@ -31,10 +32,11 @@ void require_reference_fits(const BoundSpace& space, const Resources& resources,
 /// Buffers of one problem on a device, its drawn inputs, and what the outputs must be (in float64).
 class ProblemData {
  public:
-  /// Allocates the buffers; `reference` is the code that results are compared with, launched with `baseline`. Throws
-  /// OutOfMemoryError, before anything is allocated, if the problem needs more memory than is available, CudaError or
-  /// EmulatorError.
-  ProblemData(Device& device, const BoundSpace& space, Kernel reference, Config baseline);
+  /// Allocates the buffers; `reference` is the code that results are compared with, launched with `baseline`, and
+  /// `drawing` that of the kernel that draws inputs, if the device is to. Throws OutOfMemoryError, before anything is
+  /// allocated, if the problem needs more memory than is available, CudaError or EmulatorError.
+  ProblemData(Device& device, const BoundSpace& space, Kernel reference, Config baseline,
+              const std::optional<Binary>& drawing = std::nullopt);
   /// With the untuned configuration as the baseline.
   ProblemData(Device& device, const BoundSpace& space, Kernel reference);
 
@@ -53,7 +55,7 @@ class ProblemData {
   /// A sentence for each output that a kernel could fill with one value and be right: the reference has the same
   /// everywhere, or the tolerance is too large. It says nothing of the shape.
   [[nodiscard]] std::vector<std::string> weak_checks() const;
-  /// Uploads the drawn contents of the inputs again.
+  /// Puts the drawn contents of the inputs back where they have changed.
   void restore_inputs();
   /// The largest error where all elements are within their bounds, or that of the element furthest beyond its own;
   /// ErrorBound says what both are. The device compares where it can and what the outputs must be is kept there; where
@@ -93,15 +95,18 @@ class ProblemData {
     std::size_t count = 0;
     std::int64_t columns = 1;  ///< of a matrix
     Buffer buffer;
-    std::vector<std::byte> initial;        ///< drawn contents of in and inout buffers
+    DrawnMatrix drawn;                     ///< of in and inout buffers
+    std::vector<std::byte> initial;        ///< instead, if they were set; of inout buffers also to upload them faster
     std::vector<double> expected;          ///< of out and inout buffers
     std::optional<Buffer> expected_there;  ///< the same on the device, if it compares
     std::uint64_t expected_checksum = 0;   ///< of `expected_there`
     std::vector<double> slack;             ///< of its elements, where the reference has some; `bound` takes it
     std::optional<ErrorBound> bound;
-    std::uint64_t checksum = 0;  ///< of `initial` on the device
+    std::uint64_t checksum = 0;  ///< of an input on the device
   };
 
+  void refill(const Slot& slot);
+  [[nodiscard]] std::vector<std::byte> contents(const Slot& slot);
   void keep_expected(Slot& slot, bool is_there);
   [[nodiscard]] ErrorBound::Verdict compare(const Slot& slot);
   // What it leaves in the outputs, which `results` stand for, where they and scratch held that poison.
@@ -109,7 +114,7 @@ class ProblemData {
   [[nodiscard]] Results launch_reference(LaunchArguments& arguments, std::vector<Buffer>& results, MoreBuffers& more,
                                          std::uint8_t poison);
   void require_written(const Results& first, const Results& second) const;
-  void require_changes() const;
+  void require_changes();
   [[nodiscard]] std::string reference_text() const;
   [[nodiscard]] static bool accepts(const Slot& slot, double value);
   [[nodiscard]] static bool accepts_everywhere(const Slot& slot, double value);
@@ -122,6 +127,7 @@ class ProblemData {
   const BoundSpace* space_;
   Kernel reference_;
   Config baseline_;  ///< which the reference is launched with
+  InputDrawing drawing_;
   std::vector<Slot> slots_;
   bool poison_may_pass_ = false;
   std::vector<NamedPointer> named_;

@@ -51,7 +51,7 @@ ProblemMemory problem_memory(const BoundSpace& space) {
     const double bytes = bytes_of_buffer(space, argument, config, count);
     const double wide = count * sizeof(double);
     memory.buffers += bytes + kGuards;
-    if (is_input(argument)) {
+    if (argument.access == Access::inout) {
       memory.copies += bytes;
     }
     if (is_output(argument)) {
@@ -74,12 +74,12 @@ void require_problem_memory(Device& device, const BoundSpace& space) {
       fmt::format("buffers {}, references on the device {}", shown(memory.buffers), shown(memory.references));
   if (device.info().kind == DeviceKind::emulator) {
     require(memory.buffers + memory.references + memory.copies, std::min(on_host, on_card), "",
-            fmt::format("{}, inputs and references to compare with {}", buffers, shown(memory.copies)));
+            fmt::format("{}, what outputs begin with and are compared with {}", buffers, shown(memory.copies)));
     return;
   }
   require(memory.buffers + memory.references, on_card, " on the device", buffers);
   require(memory.copies, on_host, " on the host",
-          fmt::format("inputs and references to compare with {}", shown(memory.copies)));
+          fmt::format("what outputs begin with and are compared with {}", shown(memory.copies)));
 }
 
 }  // namespace pascaline

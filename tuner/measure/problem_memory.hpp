@@ -12,7 +12,7 @@ namespace pascaline {
 struct ProblemMemory {
   double buffers = 0;     ///< on the device, with guard bands
   double references = 0;  ///< on the device, what the reference writes
-  double copies = 0;      ///< on the host: inputs as drawn, references in float64
+  double copies = 0;      ///< on the host: what inout buffers begin with, references in float64
 };
 
 [[nodiscard]] ProblemMemory problem_memory(const BoundSpace& space);

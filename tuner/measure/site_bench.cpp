@@ -344,12 +344,14 @@ std::unique_ptr<SiteChains> make_chains(Dispatcher& dispatcher, SiteTensors& ten
 
 }  // namespace
 
-SiteBench::SiteBench(Device& device, const DispatcherOptions& options, const Problem& site, std::uint64_t seed)
+SiteBench::SiteBench(Device& device, const DispatcherOptions& options, const Problem& site, std::uint64_t seed,
+                     const std::optional<Binary>& drawing)
     : device_(&device),
       dispatcher_(device, options),
       site_(site_key(site).named()),
       tolerance_(tolerance_of(site)),
-      seed_(seed) {}
+      seed_(seed),
+      drawing_(device, drawing) {}
 
 SiteBench::~SiteBench() = default;
 
@@ -357,7 +359,7 @@ void SiteBench::prepare() {
   if (chains_) {
     return;
   }
-  auto tensors = std::make_unique<SiteTensors>(device_->memory(), seed_);
+  auto tensors = std::make_unique<SiteTensors>(device_->memory(), drawing_, seed_);
   auto chains = make_chains(dispatcher_, *tensors, site_);
   tensors_ = std::move(tensors);
   chains_ = std::move(chains);

@@ -21,9 +21,10 @@ class SiteChains;
 /// is known, on drawn inputs.
 class SiteBench {
  public:
-  /// Reads the winners as they are now. `device` must outlive it. Throws Error for a problem that is no site's, and as
-  /// Dispatcher.
-  SiteBench(Device& device, const DispatcherOptions& options, const Problem& site, std::uint64_t seed);
+  /// Reads the winners as they are now. `device` must outlive it; `drawing` as for ProblemData. Throws Error for a
+  /// problem that is no site's, and as Dispatcher.
+  SiteBench(Device& device, const DispatcherOptions& options, const Problem& site, std::uint64_t seed,
+            const std::optional<Binary>& drawing = std::nullopt);
   SiteBench(const SiteBench&) = delete;
   SiteBench& operator=(const SiteBench&) = delete;
   ~SiteBench();
@@ -52,6 +53,7 @@ class SiteBench {
   Problem site_;
   double tolerance_;
   std::uint64_t seed_;
+  InputDrawing drawing_;
   std::unique_ptr<SiteTensors> tensors_;
   std::unique_ptr<SiteChains> chains_;
 };

@@ -7,7 +7,6 @@
 
 #include "core/elements.hpp"
 #include "model/tensor_memory.hpp"
-#include "runtime/formats/packed_matrix.hpp"
 #include "runtime/ops/operands.hpp"
 
 namespace pascaline {
@@ -29,6 +28,11 @@ TensorView SiteTensors::allocate(ElementType type, std::initializer_list<std::in
   return tensor;
 }
 
+void SiteTensors::draw(const TensorView& to, std::int64_t rows, std::int64_t columns, double low, double high) {
+  seed_ += kNextStream;
+  drawing_->draw(span_of(to), {to.type, rows, columns, Fill::uniform, low, high, seed_});
+}
+
 void SiteTensors::upload(const TensorView& to, std::span<const std::byte> bytes) {
   if (!bytes.empty()) {
     memory_->upload({}, {to.data, bytes.size()}, bytes);
@@ -42,16 +46,14 @@ TensorView SiteTensors::read(ElementType type, std::initializer_list<std::int64_
   for (const std::int64_t extent : extents) {
     count *= extent;
   }
-  seed_ += kNextStream;
-  upload(tensor, draw_elements(type, static_cast<std::size_t>(count), Fill::uniform, low, high, seed_));
+  draw(tensor, 1, count, low, high);
   return tensor;
 }
 
 TensorView SiteTensors::weight(ElementType type, std::int64_t rows, std::int64_t columns) {
   const TensorView tensor = allocate(type, {rows, columns});
   const double most = std::sqrt(3.0 / static_cast<double>(columns));
-  seed_ += kNextStream;
-  upload(tensor, draw_matrix(type, rows, columns, Fill::uniform, -most, most, seed_));
+  draw(tensor, rows, columns, -most, most);
   return tensor;
 }
 

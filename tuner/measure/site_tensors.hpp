@@ -9,6 +9,7 @@
 
 #include "runtime/device/device.hpp"
 #include "runtime/ops/tensor.hpp"
+#include "tuner/measure/input_drawing.hpp"
 
 namespace pascaline {
 
@@ -16,8 +17,9 @@ namespace pascaline {
 /// writes is kept apart, to be compared.
 class SiteTensors {
  public:
-  /// `memory` must outlive it. All that follow throw OutOfMemoryError and what the device throws.
-  SiteTensors(DeviceMemory& memory, std::uint64_t seed) : memory_(&memory), seed_(seed) {}
+  /// Both must outlive it. All that follow throw OutOfMemoryError and what the device throws.
+  SiteTensors(DeviceMemory& memory, InputDrawing& drawing, std::uint64_t seed)
+      : memory_(&memory), drawing_(&drawing), seed_(seed) {}
 
   /// Values from `low` to `high`, which a site only reads.
   [[nodiscard]] TensorView read(ElementType type, std::initializer_list<std::int64_t> extents, double low, double high);
@@ -59,10 +61,12 @@ class SiteTensors {
 
   TensorView allocate(ElementType type, std::initializer_list<std::int64_t> extents);
   TensorView kept_as_changed(const char* name, const TensorView& tensor);
+  void draw(const TensorView& to, std::int64_t rows, std::int64_t columns, double low, double high);
   void upload(const TensorView& to, std::span<const std::byte> bytes);
   [[nodiscard]] std::vector<double> values_of(const TensorView& tensor) const;
 
   DeviceMemory* memory_;
+  InputDrawing* drawing_;
   std::uint64_t seed_;
   std::vector<RawBuffer> buffers_;
   std::vector<Result> results_;

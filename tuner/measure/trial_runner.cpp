@@ -69,12 +69,12 @@ void TrialRunner::prepare() {
   }
   phase("inputs");
   if (kernels_) {
-    auto site = std::make_unique<SiteBench>(*device_, *kernels_, space_->problem(), seed_);
+    auto site = std::make_unique<SiteBench>(*device_, *kernels_, space_->problem(), seed_, drawing_);
     site->prepare();
     site_ = std::move(site);
     return;
   }
-  data_.emplace(*device_, *space_, device_->load(reference_->binary), reference_->config);
+  data_.emplace(*device_, *space_, device_->load(reference_->binary), reference_->config, drawing_);
   try {
     data_->draw(seed_);
   } catch (const ReferenceError&) {

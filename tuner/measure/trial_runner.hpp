@@ -38,6 +38,9 @@ class TrialRunner {
   /// these begin, so that whoever watches knows how long each may take.
   void on_phase(std::function<void(std::string_view phase)> told) { phase_ = std::move(told); }
 
+  /// Has the device draw inputs with this kernel, `drawing_code`; before anything is prepared.
+  void draw_by(Binary drawing) { drawing_ = std::move(drawing); }
+
   /// Makes buffers, inputs and the reference's results, unless they are there; `run` does it by itself. Throws
   /// CudaError or EmulatorError if memory is short, ReferenceError if there is nothing to compare results with.
   void prepare();
@@ -106,6 +109,7 @@ class TrialRunner {
   Device* device_;
   const BoundSpace* space_;
   std::optional<ReferenceRun> reference_;
+  std::optional<Binary> drawing_;
   MeasureOptions options_;
   std::uint64_t seed_;
   std::optional<ProblemData> data_;

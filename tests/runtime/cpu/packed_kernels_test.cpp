@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/elements.hpp"
+#include "runtime/formats/draw.hpp"
 #include "runtime/formats/int8_activations.hpp"
 #include "runtime/formats/packed_matrix.hpp"
 #include "tests/runtime/formats/all_formats.hpp"

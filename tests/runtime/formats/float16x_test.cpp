@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/elements.hpp"
+#include "runtime/formats/draw.hpp"
 #include "runtime/formats/float16x_search.hpp"
 #include "tests/runtime/formats/draws.hpp"
 

@@ -8,6 +8,7 @@
 
 #include "core/elements.hpp"
 #include "core/error.hpp"
+#include "runtime/formats/draw.hpp"
 #include "tests/runtime/formats/draws.hpp"
 
 namespace pascaline::testing {

@@ -11,6 +11,7 @@
 
 #include "core/elements.hpp"
 #include "core/error.hpp"
+#include "runtime/formats/draw.hpp"
 #include "tests/runtime/formats/all_formats.hpp"
 
 namespace pascaline::testing {

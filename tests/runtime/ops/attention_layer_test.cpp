@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "runtime/formats/packed_matrix.hpp"
+#include "runtime/formats/draw.hpp"
 #include "runtime/ops/attention_projected.hpp"
 #include "runtime/ops/matmul.hpp"
 #include "tests/runtime/ops/checks_test.hpp"

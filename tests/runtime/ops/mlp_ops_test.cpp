@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "runtime/formats/packed_matrix.hpp"
+#include "runtime/formats/draw.hpp"
 #include "runtime/ops/matmul.hpp"
 #include "runtime/ops/mlp.hpp"
 #include "runtime/ops/norm.hpp"

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "core/elements.hpp"
+#include "runtime/formats/draw.hpp"
 #include "runtime/ops/checks.hpp"
 
 namespace pascaline::testing {

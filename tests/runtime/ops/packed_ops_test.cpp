@@ -10,6 +10,7 @@
 
 #include "core/error.hpp"
 #include "core/util/worker_pool.hpp"
+#include "runtime/formats/draw.hpp"
 #include "runtime/formats/int8_activations.hpp"
 #include "runtime/formats/packed_matrix.hpp"
 #include "runtime/ops/gather.hpp"

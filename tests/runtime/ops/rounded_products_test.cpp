@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/formats/packed_matrix.hpp"
+#include "runtime/formats/draw.hpp"
 #include "runtime/ops/matmul.hpp"
 #include "runtime/ops/norm.hpp"
 #include "tests/runtime/formats/all_formats.hpp"

@@ -185,7 +185,8 @@ void SiteBenchTest::expect_all_alike(const std::vector<Problem>& sites) const {
 }
 
 TEST_F(SiteBenchTest, OtherResultsAreSeen) {
-  SiteTensors tensors(host_->memory(), 3);
+  InputDrawing drawing(*host_, std::nullopt);
+  SiteTensors tensors(host_->memory(), drawing, 3);
   const TensorView changed = tensors.changed("hidden", ElementType::float32, {4, 5}, -1, 1);
   const TensorView written = tensors.written("out", {2, 3});
   auto* const values = static_cast<float*>(written.data);

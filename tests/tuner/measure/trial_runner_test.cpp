@@ -29,6 +29,11 @@ class TrialRunnerTest : public ::testing::Test {
     const Config config = toy_config(block, fault);
     return runner_.run(config, bench_.compile(config), 0);
   }
+  // Of a buffer, by the order in which they were allocated.
+  [[nodiscard]] std::string hash_of(std::size_t buffer) const {
+    const std::span<std::byte> bytes = device_.allocated.at(buffer);
+    return hash_hex({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  }
   void TearDown() override {
     const Trial right = run(kRight, 128);
     EXPECT_EQ(right.status, TrialStatus::ok) << right.reason;
@@ -152,18 +157,18 @@ TEST_F(TrialRunnerTest, TrialsGetFreshInputs) {
   };
   EXPECT_EQ(run(kRight).inputs_ms, 0) << "those that it was prepared with";
   std::ignore = run(kRight, 32);  // by now drawing has cost little next to the trials
-  device_.uploads.clear();
+  std::set<std::string> contents{hash_of(0), hash_of(1)};
+  std::size_t drawn = contents.size();
   // On a busy machine one drawing may have taken as long as many trials, which it then waits for.
-  for (int i = 0; i < 100 && device_.uploads.size() < 4; ++i) {
-    const std::size_t uploads = device_.uploads.size();
+  for (int i = 0; i < 100 && drawn < 6; ++i) {
     const Trial trial = run(kRight);
     EXPECT_EQ(trial.status, TrialStatus::ok);
-    EXPECT_EQ(trial.inputs_ms > 0, device_.uploads.size() > uploads);
+    drawn += trial.inputs_ms > 0 ? 2 : 0;
+    contents.insert({hash_of(0), hash_of(1)});
+    EXPECT_EQ(contents.size(), drawn) << "two inputs whenever they are drawn, and no contents twice";
     EXPECT_LE(trial.inputs_ms, trial.verify_ms);
   }
-  const std::set<std::string> contents(device_.uploads.begin(), device_.uploads.end());
-  EXPECT_GE(device_.uploads.size(), 4U) << "two inputs, drawn at least twice";
-  EXPECT_EQ(contents.size(), device_.uploads.size()) << "no contents twice";
+  EXPECT_EQ(drawn, 6U) << "at least twice more";
 }
 
 TEST_F(TrialRunnerTest, PhasesAreToldAsTheyBegin) {
@@ -422,13 +427,19 @@ TEST(ProblemData, SeedsDecideTheInputs) {
   ToyBench bench(toy_json());
   RelayDevice device;
   ProblemData data(device, bench.bound(), device.load(bench.reference().binary));
-  data.draw(1);
-  data.draw(2);
-  data.draw(1);
-  ASSERT_EQ(device.uploads.size(), 6U);
-  EXPECT_NE(device.uploads[0], device.uploads[2]);
-  EXPECT_EQ(device.uploads[0], device.uploads[4]);
-  EXPECT_EQ(device.uploads[1], device.uploads[5]);
+  const auto drawn = [&](std::uint64_t seed) {
+    data.draw(seed);
+    std::vector<std::vector<std::byte>> inputs;
+    for (const std::span<std::byte> buffer : {device.allocated[0], device.allocated[1]}) {
+      inputs.emplace_back(buffer.begin(), buffer.end());
+    }
+    return inputs;
+  };
+  const auto first = drawn(1);
+  const auto second = drawn(2);
+  EXPECT_NE(first[0], first[1]);
+  EXPECT_NE(first[0], second[0]);
+  EXPECT_EQ(first, drawn(1));
 }
 
 TEST(ProblemData, InfinityWhereTheReferenceHasANumberIsWrong) {

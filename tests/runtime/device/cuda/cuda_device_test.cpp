@@ -7,6 +7,7 @@
 #include "core/error.hpp"
 #include "core/error_bound.hpp"
 #include "runtime/device/cubin_info.hpp"
+#include "runtime/formats/draw.hpp"
 #include "tests/core/space/small_space.hpp"
 #include "tests/runtime/device/cuda/gpu_fixture.hpp"
 #include "tests/runtime/recording.hpp"
