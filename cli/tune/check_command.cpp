@@ -146,6 +146,7 @@ int check_one(const CheckCommandOptions& options) {
   once.cold_cache = false;
   DeviceMonitor monitor(*device, {.passive = true});
   TrialRunner runner(monitor, bound, std::move(reference.run), once, options.seed);
+  runner.run_whole_shape();
   Trial trial = runner.run(config, compiled, 0);
   // Under AddressSanitizer static shared memory holds what the block before left, or zeros: it is not spoilt.
   if (trial.status == TrialStatus::ok && compiled.result.binary.resources.static_shared_bytes > 0) {

@@ -336,6 +336,18 @@ BoundSpace::BoundSpace(const Space& space, Problem problem, const DeviceLimits& 
   }
 }
 
+BoundSpace BoundSpace::measured() const {
+  Problem problem = problem_;
+  for (std::size_t i = 0; i < problem.dimensions.size(); ++i) {
+    const Dimension& dimension = space_->dimensions[i];
+    std::int64_t& value = problem.dimensions[i].second;
+    if (dimension.measured_at_most) {
+      value = std::min(value, std::max(dimension.minimum, dimension.measured_at_most->evaluate(slots_)));
+    }
+  }
+  return {*space_, std::move(problem), limits_};
+}
+
 std::vector<std::uint16_t> BoundSpace::find_default() const {
   for (const std::int64_t capability : {limits_.compute_capability, ArchitectureDefaults::kAny}) {
     const auto own = std::ranges::find_if(space_->defaults, [&](const ArchitectureDefaults& known) {

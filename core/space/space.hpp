@@ -47,6 +47,8 @@ struct Dimension {
   std::int64_t maximum = std::numeric_limits<std::int64_t>::max();
   std::int64_t example = 1024;              ///< a typical value, used where no problem is given
   std::optional<Expression> default_value;  ///< over the dimensions before it; taken where a problem does not name it
+  /// Where a kernel does as much for larger values, which only make buffers larger: the largest that is measured.
+  std::optional<Expression> measured_at_most;
 };
 
 /// A type variable and the element types it may stand for; the macro of that name is bound to the type's name.
@@ -225,6 +227,10 @@ class BoundSpace {
   [[nodiscard]] const Space& space() const noexcept { return *space_; }
   [[nodiscard]] const Problem& problem() const noexcept { return problem_; }
   [[nodiscard]] const DeviceLimits& limits() const noexcept { return limits_; }
+
+  /// The same for the problem that is run to measure this one: with the largest values of dimensions that are
+  /// measured. Throws Error if one has none.
+  [[nodiscard]] BoundSpace measured() const;
 
   /// The default for these limits and this problem, for which it may be invalid.
   [[nodiscard]] Config default_config() const { return space_->config_at(default_indices_); }

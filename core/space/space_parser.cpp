@@ -69,6 +69,7 @@ class SpaceReader {
     space_.bytes = work.at("bytes").expression(space_.symbols);
     read_model();
     check_defaults();
+    read_measured();
     read_portfolios(root_, space_, kMaxPortfolio);
     return std::move(space_);
   }
@@ -103,7 +104,8 @@ class SpaceReader {
     const JsonNode list = root_.at("dimensions");
     for (std::size_t i = 0; i < list.array_size(); ++i) {
       const JsonNode node = list.at(i);
-      node.only_keys({"name", "description", "fixed", "varies", "minimum", "maximum", "example", "default"});
+      node.only_keys(
+          {"name", "description", "fixed", "varies", "minimum", "maximum", "example", "default", "measured_at_most"});
       Dimension dimension;
       dimension.name = node.at("name").name();
       dimension.description = node.has("description") ? node.at("description").text() : "";
@@ -372,6 +374,58 @@ class SpaceReader {
     space_.derived = read_named_expressions(root_, "macros");
     for (std::size_t i = 0; i < space_.derived.size(); ++i) {
       (void)read_macro_name(root_.at("macros").at(i).at("name"));
+    }
+  }
+
+  // Another value is run than the problem's, so that nothing but the sizes of what is read may depend on it.
+  void require_only_in_inputs(const JsonNode& node, const std::string& name) const {
+    const int slot = space_.symbols.slot(name).value();
+    const auto refuse = [&](const Expression& expression, std::string_view where) {
+      if (std::ranges::binary_search(expression.used_slots(), slot)) {
+        node.fail(
+            fmt::format("{} names '{}' ('{}'): what a kernel does may not depend on a dimension that is measured "
+                        "with a smaller value",
+                        where, name, expression.text()));
+      }
+    };
+    const auto refuse_geometry = [&](const Launch& launch) {
+      std::ranges::for_each(launch.block, [&](const Expression& size) { refuse(size, "the launch"); });
+      std::ranges::for_each(launch.grid, [&](const Expression& size) { refuse(size, "the launch"); });
+      refuse(launch.shared_bytes, "the launch");
+    };
+    for (const Constraint& constraint : space_.constraints) {
+      refuse(constraint.require, "a constraint");
+    }
+    for (const DerivedMacro& macro : space_.derived) {
+      refuse(macro.value, "a macro");
+    }
+    for (const ArchitectureDefaults& defaults : space_.defaults) {
+      refuse(defaults.condition.value_or(Expression()), "a default's condition");
+    }
+    for (const Argument& argument : space_.arguments) {
+      if (argument.kind == ArgumentKind::buffer && argument.access != Access::in) {
+        refuse(argument.value, "an extent of what is written");
+      }
+    }
+    refuse_geometry(space_.launch);
+    refuse(space_.flops, "the work");
+    refuse(space_.bytes, "the work");
+  }
+
+  void read_measured() {
+    const JsonNode list = root_.at("dimensions");
+    for (std::size_t i = 0; i < list.array_size(); ++i) {
+      if (!list.at(i).has("measured_at_most")) {
+        continue;
+      }
+      const JsonNode node = list.at(i).at("measured_at_most");
+      Expression most = node.expression(space_.symbols);
+      if (!most.used_slots().empty() &&
+          static_cast<std::size_t>(most.used_slots().front()) < space_.parameters.size()) {
+        node.fail("names a parameter; dimensions, types and device limits are known");
+      }
+      require_only_in_inputs(node, space_.dimensions[i].name);
+      space_.dimensions[i].measured_at_most = std::move(most);
     }
   }
 

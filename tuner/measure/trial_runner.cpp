@@ -29,6 +29,7 @@ TrialRunner::TrialRunner(DeviceMonitor& monitor, const BoundSpace& space, std::o
     : monitor_(&monitor),
       device_(&monitor.device()),
       space_(&space),
+      measured_(space.measured()),
       reference_(std::move(reference)),
       options_(options),
       seed_(seed) {}
@@ -65,7 +66,7 @@ void TrialRunner::prepare() {
     return;
   }
   if (!kernels_) {
-    require_reference_fits(*space_, reference_.value().binary.resources, reference_->config);
+    require_reference_fits(measured_, reference_.value().binary.resources, reference_->config);
   }
   phase("inputs");
   if (kernels_) {
@@ -74,7 +75,7 @@ void TrialRunner::prepare() {
     site_ = std::move(site);
     return;
   }
-  data_.emplace(*device_, *space_, device_->load(reference_->binary), reference_->config, drawing_);
+  data_.emplace(*device_, measured_, device_->load(reference_->binary), reference_->config, drawing_);
   try {
     data_->draw(seed_);
   } catch (const ReferenceError&) {
@@ -108,8 +109,8 @@ TrialRunner::Ready TrialRunner::make_ready(const Config& config, const Binary& b
     return {config, Kernel(), Geometry(), std::nullopt, site_->record(alternative)};
   }
   const auto load = [&]() -> Ready {
-    return {config, device_->load(binary), space_->geometry(space_->space().launch, config),
-            LaunchArguments(*device_, *space_, config, data_->buffers())};
+    return {config, device_->load(binary), measured_.geometry(space_->space().launch, config),
+            LaunchArguments(*device_, measured_, config, data_->buffers())};
   };
   try {
     return load();

@@ -41,6 +41,10 @@ class TrialRunner {
   /// Has the device draw inputs with this kernel, `drawing_code`; before anything is prepared.
   void draw_by(Binary drawing) { drawing_ = std::move(drawing); }
 
+  /// Has the problem itself run, and not the smaller one that is enough for its times (BoundSpace::measured): who only
+  /// asks whether results are right wants its largest offsets. Before anything is prepared.
+  void run_whole_shape() { measured_ = *space_; }
+
   /// Makes buffers, inputs and the reference's results, unless they are there; `run` does it by itself. Throws
   /// CudaError or EmulatorError if memory is short, ReferenceError if there is nothing to compare results with.
   void prepare();
@@ -108,6 +112,7 @@ class TrialRunner {
   DeviceMonitor* monitor_;
   Device* device_;
   const BoundSpace* space_;
+  BoundSpace measured_;  ///< of the shape that is run for it
   std::optional<ReferenceRun> reference_;
   std::optional<Binary> drawing_;
   MeasureOptions options_;

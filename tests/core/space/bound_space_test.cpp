@@ -61,6 +61,32 @@ TEST_F(BoundSpaceTest, ValuesAndTypesOfArguments) {
   EXPECT_DOUBLE_EQ(bound_.bytes(), 12000);
 }
 
+// A table of ROWS rows, of which few are read.
+TEST(MeasuredShapeTest, DimensionsHaveTheLargestValuesThatAreMeasured) {
+  json document = small_space();
+  document["dimensions"].push_back(
+      {{"name", "ROWS"}, {"minimum", 4}, {"measured_at_most", "max(2 * N, device_l2_bytes / 65536 / WIDTH)"}});
+  const json table{
+      {"name", "table"}, {"buffer", "float32"}, {"access", "in"}, {"extent", "ROWS * WIDTH"}, {"high", "ROWS"}};
+  document["arguments"].insert(document["arguments"].begin(), table);
+  const Space space = Space::parse(document.dump(), "scale.json");
+  const auto measured = [&](const char* n, const char* rows, std::int64_t l2_bytes) {
+    DeviceLimits limits;
+    limits.l2_bytes = l2_bytes;
+    const BoundSpace whole(space, space.problem({{"N", n}, {"WIDTH", "2"}, {"ROWS", rows}}), limits);
+    const BoundSpace part = whole.measured();
+    EXPECT_EQ(part.problem().dimension("N"), whole.problem().dimension("N"));
+    EXPECT_EQ(part.value(space.arguments[0], space.general_default()), 2 * part.problem().dimension("ROWS"));
+    EXPECT_EQ(part.fill_range(space.arguments[0]).second, part.problem().dimension("ROWS"));
+    EXPECT_EQ(part.measured().problem(), part.problem());
+    return part.problem().dimension("ROWS");
+  };
+  EXPECT_EQ(measured("8", "1000000000000", 1 << 21), 16);
+  EXPECT_EQ(measured("8", "1000000000000", 1 << 26), 512);
+  EXPECT_EQ(measured("8", "15", 1 << 21), 15);
+  EXPECT_EQ(measured("1", "5", 1), 4) << "not below the minimum";
+}
+
 TEST_F(BoundSpaceTest, SaysWhyAConfigurationIsInvalid) {
   EXPECT_EQ(bound_.why_invalid(space_.general_default()), std::nullopt);
   EXPECT_EQ(bound_.why_invalid(changed(space_, {{"BLOCK", std::int64_t{256}}})),

@@ -531,6 +531,43 @@ TEST(SpaceParserTest, DimensionsMayHaveDefaultsAndAMaximum) {
   EXPECT_EQ(Space::parse(text.dump(), "scale.json").example_problem().dimension("WIDTH"), 7);
 }
 
+TEST(SpaceParserTest, WhatAKernelDoesMayNotDependOnADimensionThatIsMeasuredSmaller) {
+  json document = small_space();
+  document["dimensions"].push_back({{"name", "ROWS"}, {"measured_at_most", "4 * N"}});
+  document["arguments"][0]["extent"] = "N * WIDTH + ROWS";
+  document["arguments"][2]["value"] = "ROWS";
+  const auto complaint = [](const json& of) {
+    try {
+      (void)Space::parse(of.dump(), "scale.json");
+    } catch (const SpaceError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(complaint(document), "") << "extents of inputs and scalars may";
+  const std::vector<std::pair<json::json_pointer, json>> wrong{
+      {json::json_pointer("/constraints/0/require"), "BLOCK <= ROWS"},
+      {json::json_pointer("/macros/0/value"), "ROWS % 2"},
+      {json::json_pointer("/launch/grid/1"), "ROWS"},
+      {json::json_pointer("/launch/block/0"), "min(BLOCK, ROWS)"},
+      {json::json_pointer("/launch/shared_bytes"), "ROWS"},
+      {json::json_pointer("/arguments/1/extent"), "ROWS"},
+      {json::json_pointer("/parameters/1/when"), "ROWS > 5"},
+      {json::json_pointer("/work/flops"), "ROWS"},
+      {json::json_pointer("/work/bytes"), "N + ROWS"},
+      {json::json_pointer("/defaults"), {{"any", {{{"if", "ROWS > 9"}, {"set", {{"BLOCK", 32}}}}}}}},
+  };
+  for (const auto& [place, text] : wrong) {
+    json changed = document;
+    changed[place] = text;
+    const std::string found = complaint(changed);
+    EXPECT_NE(found.find("/dimensions/2/measured_at_most"), std::string::npos) << place << ": " << found;
+    EXPECT_NE(found.find("names 'ROWS'"), std::string::npos) << place << ": " << found;
+  }
+  document["dimensions"][2]["measured_at_most"] = "4 * BLOCK";
+  EXPECT_NE(complaint(document).find("names a parameter"), std::string::npos);
+}
+
 TEST(SpaceParserTest, PackedStandsForAllPackedFormats) {
   json text = small_space();
   at(text, "/types").push_back({{"name", "WEIGHT"}, {"values", {"float32", "packed", "float16x"}}});
