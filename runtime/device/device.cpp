@@ -2,13 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <optional>
 #include <string_view>
 
 #include "core/error.hpp"
+#include "core/util/worker_pool.hpp"
 #include "runtime/device/cuda/cuda_device.hpp"
 #include "runtime/device/cuda/driver_api.hpp"
 #include "runtime/device/device_failure.hpp"
@@ -59,14 +60,33 @@ double Device::largest_error(const Buffer& /*values*/, ElementType type, const B
   throw Error(fmt::format("{} compares no elements of {}", info().id, name_of(type)));
 }
 
-std::uint64_t checksum_of(std::span<const std::byte> bytes, std::uint64_t first_word) {
+namespace {
+
+constexpr std::size_t kWordsOfSlice = std::size_t{1} << 18U;
+
+std::uint64_t sum_of_words(const std::byte* words, std::size_t count, std::uint64_t first_word) {
   std::uint64_t sum = 0;
-  for (std::size_t at = 0; at < bytes.size(); at += sizeof(std::uint32_t)) {
+  for (std::size_t i = 0; i < count; ++i) {
     std::uint32_t word = 0;
-    std::memcpy(&word, bytes.data() + at, std::min(sizeof word, bytes.size() - at));
-    sum += word * (2 * (first_word + at / sizeof word) + 1);
+    std::memcpy(&word, words + i * sizeof word, sizeof word);
+    sum += word * (2 * (first_word + i) + 1);
   }
   return sum;
+}
+
+}  // namespace
+
+std::uint64_t checksum_of(std::span<const std::byte> bytes, std::uint64_t first_word) {
+  const std::size_t words = bytes.size() / sizeof(std::uint32_t);
+  std::atomic<std::uint64_t> sum = 0;
+  worker_pool().run(words, kWordsOfSlice, [&](std::size_t begin, std::size_t end) {
+    sum += sum_of_words(bytes.data() + begin * sizeof(std::uint32_t), end - begin, first_word + begin);
+  });
+  std::uint32_t rest = 0;
+  if (const std::size_t at = words * sizeof rest; at < bytes.size()) {
+    std::memcpy(&rest, bytes.data() + at, bytes.size() - at);
+  }
+  return sum + rest * (2 * (first_word + words) + 1);
 }
 
 bool is_out_of_memory(const Error& error) noexcept {

@@ -176,6 +176,27 @@ TEST(EmulatedDevice, ChecksumTellsOfEveryChangedWordAndOfTheRest) {
   EXPECT_EQ(sum(), before);
 }
 
+// In slices by several threads, the sum is that of the words one after the other.
+TEST(Checksum, IsTheSumOfAllWordsWhateverTheirNumber) {
+  std::vector<std::uint32_t> words(600'001);
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    words[i] = static_cast<std::uint32_t>(i * 2654435761U);
+  }
+  const std::span<const std::byte> bytes = std::as_bytes(std::span(words));
+  for (const std::size_t size :
+       {std::size_t{0}, std::size_t{1}, std::size_t{4}, std::size_t{4'000}, bytes.size() - 3, bytes.size()}) {
+    for (const std::uint64_t first : {std::uint64_t{0}, std::uint64_t{1} << 33U}) {
+      std::uint64_t sum = 0;
+      for (std::size_t at = 0; at < size; at += sizeof(std::uint32_t)) {
+        std::uint32_t word = 0;
+        std::memcpy(&word, bytes.data() + at, std::min(sizeof word, size - at));
+        sum += word * (2 * (first + at / sizeof word) + 1);
+      }
+      EXPECT_EQ(checksum_of(bytes.first(size), first), sum) << size;
+    }
+  }
+}
+
 TEST(EmulatedDevice, LeavesComparingElementsToTheHost) {
   const auto device = open_device("emulator");
   const Buffer buffer = device->allocate(64);
