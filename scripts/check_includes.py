@@ -21,7 +21,7 @@ MAY_INCLUDE = {
     "search_spaces": set(),
     "core": set(),
     "db": {"core"},
-    # What the processor computes as a device does is one text, in kernel_templates/inputs.
+    # Code that the processor and devices both compile is in kernel_templates/inputs.
     "runtime": {"core", "db", "kernel_templates"},
     "model": {"core", "db", "runtime"},
     "tuner": {"core", "db", "runtime", "model", "kernel_templates"},

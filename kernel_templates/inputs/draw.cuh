@@ -29,7 +29,7 @@ enum Type : int {
 
 enum Kind : int { kZeros, kUniform, kNormal, kRamp };
 
-/// What the elements are before they are rounded to their type.
+/// Gives the elements before they are rounded to their type.
 struct Values {
   Kind kind;
   double low;   // normal: the mean
@@ -48,7 +48,7 @@ struct Piece {
 
 /// A matrix in a packed format: random bytes, then scales by which the values have the right size.
 struct Packed {
-  static constexpr int kMostPieces = 24;
+  static constexpr int kMaxPieces = 24;
 
   Word seed;
   Word rows;
@@ -59,7 +59,7 @@ struct Packed {
   int places_per_chunk;
   int bytes_per_place;  // of a piece, those that belong to one place; 16: all
   int pieces;
-  Piece piece[kMostPieces];
+  Piece piece[kMaxPieces];
   int scales;  // of a block, float16 side by side
   int scale_at;
   int scale_row_step;

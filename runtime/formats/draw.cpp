@@ -50,7 +50,7 @@ drawing::Values values_of(const DrawnMatrix& of) {
   return values;
 }
 
-// Of any width, with a largest number up to three powers of two above the largest value.
+// Chosen by the seed: any width, with a largest number up to three powers of two above the largest value.
 Float16x drawn_format(const DrawnMatrix& of) {
   const double largest = std::max({std::fabs(of.low), std::fabs(of.high), 0x1p-100});
   const std::uint64_t choice = splitmix(of.seed);
@@ -75,8 +75,8 @@ drawing::Packed packed_of(const DrawnMatrix& of) {
   packed.chunk_bytes = static_cast<int>(traits.layout.chunk_bytes);
   packed.places_per_chunk = static_cast<int>(traits.layout.chunk_columns / place_columns);
   packed.bytes_per_place = place_columns == 1 ? 1 : 16;
-  if (where.pieces.size() > drawing::Packed::kMostPieces) {
-    throw Error(fmt::format("a chunk of {} has {} pieces; raise drawing::Packed::kMostPieces", traits.name,
+  if (where.pieces.size() > drawing::Packed::kMaxPieces) {
+    throw Error(fmt::format("a chunk of {} has {} pieces; raise drawing::Packed::kMaxPieces", traits.name,
                             where.pieces.size()));
   }
   for (const PackedPiece& piece : where.pieces) {

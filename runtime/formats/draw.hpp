@@ -14,7 +14,7 @@ struct Plan;  // kernel_templates/inputs/draw.cuh, which installations have as d
 
 namespace pascaline {
 
-/// What fills a matrix [rows, columns], or a buffer of as many elements: `Fill::none` and `Fill::zero` zeros;
+/// Fills a matrix [rows, columns], or a buffer of as many elements, with numbers: `Fill::none` and `Fill::zero` zeros;
 /// `Fill::uniform` numbers from `low` to `high`; `Fill::normal` numbers of the mean `low` and the standard deviation
 /// `high`, at most six of these away; `Fill::ramp` equal steps from `low` to `high`, and `Fill::row_ramp` those in each
 /// row. Integers are rounded down. In packed formats values are random integers with random scales, from about `low`

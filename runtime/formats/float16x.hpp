@@ -51,7 +51,7 @@ struct Float16xDecoder {
 /// Those of as many codes as there are values; `codes` need not be aligned.
 void floats_from_16x(Float16x format, std::span<const std::byte> codes, std::span<float> values) noexcept;
 
-/// What rounds numbers to that format's codes, on the processor and on devices.
+/// Rounds numbers to that format's codes, on the processor and on devices.
 [[nodiscard]] Float16xCode float16x_code(Float16x format) noexcept;
 /// The code nearest to a number, ties to even; beyond the largest, and for infinities, the largest of that sign. Not
 /// for NaN.

@@ -20,7 +20,7 @@ class InputDrawing {
   /// `device` must outlive it, and may not be reset meanwhile. Throws what Device::load throws.
   InputDrawing(Device& device, const std::optional<Binary>& code);
 
-  /// Whether drawing again costs less than uploading a copy.
+  /// Tells whether drawing again costs less than uploading a copy.
   [[nodiscard]] bool on_device() const noexcept { return kernel_.has_value(); }
   /// The bytes that `draw_into` writes, to memory of that size; waits. Throws CudaError or EmulatorError.
   void draw(DeviceSpan to, const DrawnMatrix& matrix);

@@ -175,7 +175,7 @@ class PackedDrawTest : public ::testing::TestWithParam<ElementType> {
   const ElementType format_ = GetParam();
 };
 
-// What is in memory beside the matrix is 0, and nothing of the matrix is left out.
+// Memory beside the matrix is 0, and nothing of the matrix is left out.
 TEST_P(PackedDrawTest, WhatTheMatrixLacksOfItsGroupsIsZero) {
   for (const auto& [rows, columns] : {std::array<std::int64_t, 2>{1, 1}, {31, 31}, {33, 33}, {64, 256}, {70, 300}}) {
     const MatrixLayout layout = layout_of(format_);

@@ -29,7 +29,7 @@ class TrialRunnerTest : public ::testing::Test {
     const Config config = toy_config(block, fault);
     return runner_.run(config, bench_.compile(config), 0);
   }
-  // Of a buffer, by the order in which they were allocated.
+  // Buffers are numbered in the order in which they were allocated.
   [[nodiscard]] std::string hash_of(std::size_t buffer) const {
     const std::span<std::byte> bytes = device_.allocated.at(buffer);
     return hash_hex({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
