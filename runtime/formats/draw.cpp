@@ -19,15 +19,15 @@ constexpr std::size_t kElementsOfSlice = 1 << 16;
 constexpr std::size_t kChunksOfSlice = 1 << 11;
 
 template <drawing::Type number, ElementType type>
-constexpr bool is_number_of = static_cast<int>(number) == static_cast<int>(type);
-static_assert(is_number_of<drawing::kFloat32, ElementType::float32> &&
-              is_number_of<drawing::kFloat16, ElementType::float16> &&
-              is_number_of<drawing::kBfloat16, ElementType::bfloat16> &&
-              is_number_of<drawing::kFloat64, ElementType::float64> &&
-              is_number_of<drawing::kInt32, ElementType::int32> && is_number_of<drawing::kInt64, ElementType::int64> &&
-              is_number_of<drawing::kUint32, ElementType::uint32> && is_number_of<drawing::kInt8, ElementType::int8> &&
-              is_number_of<drawing::kUint8, ElementType::uint8> &&
-              is_number_of<drawing::kFloat16x, ElementType::float16x>);
+constexpr bool kIsNumberOf = static_cast<int>(number) == static_cast<int>(type);
+static_assert(kIsNumberOf<drawing::kFloat32, ElementType::float32> &&
+              kIsNumberOf<drawing::kFloat16, ElementType::float16> &&
+              kIsNumberOf<drawing::kBfloat16, ElementType::bfloat16> &&
+              kIsNumberOf<drawing::kFloat64, ElementType::float64> &&
+              kIsNumberOf<drawing::kInt32, ElementType::int32> && kIsNumberOf<drawing::kInt64, ElementType::int64> &&
+              kIsNumberOf<drawing::kUint32, ElementType::uint32> && kIsNumberOf<drawing::kInt8, ElementType::int8> &&
+              kIsNumberOf<drawing::kUint8, ElementType::uint8> &&
+              kIsNumberOf<drawing::kFloat16x, ElementType::float16x>);
 static_assert(drawing::kHeadBytes == kElementTypes[drawing::kFloat16x].layout.head_bytes);
 static_assert(drawing::kRowsOfGroup == layouts::kRows);
 

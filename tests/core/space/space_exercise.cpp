@@ -73,6 +73,7 @@ void exercise(const Space& space) {
   for (const std::int64_t size : {std::int64_t{96}, std::int64_t{1} << 40}) {
     const BoundSpace bound(space, problem_of(space, size), *limits_of_architecture("sm_61"));
     exercise_config(bound, space.general_default());
+    allow_error([&] { (void)bound.measured(); });
     allow_error([&] { (void)bound.flops(); });
     allow_error([&] { (void)bound.bytes(); });
     if (space.raw_size() > 20'000) {
