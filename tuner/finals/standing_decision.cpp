@@ -4,28 +4,15 @@
 #include <cmath>
 #include <numbers>
 
-#include "core/util/statistics.hpp"
-
 namespace pascaline {
 namespace {
 
-constexpr int kFewestOfInterval = 6;
-constexpr double kErrorsOfHalfInterval = 1.96;
-constexpr double kMinSpeedupError = 0.0005;  // medians of a coarse timer may agree by chance
-constexpr double kSameClock = 0.02;          // as the governor tolerates
-constexpr double kLargestDeviate = 8;        // what a double can tell of a probability next to 1
-constexpr int kHalvings = 60;
-
-constexpr double kSignificant = 2.5;  // deviates
+constexpr double kSameClock = 0.02;  // as the governor tolerates
 
 double probability_below(double deviate) noexcept { return 0.5 * std::erfc(-deviate / std::numbers::sqrt2); }
 
 // One over the variance.
-double precision(const LogSpeedup& speedup) noexcept {
-  const double of_test = std::abs(speedup.z) >= kSignificant ? std::abs(speedup.value / speedup.z) : speedup.error;
-  const double error = std::max(kMinSpeedupError, std::min(speedup.error, of_test));
-  return 1 / (error * error);
-}
+double precision(const LogSpeedup& speedup) noexcept { return std::pow(standard_error(speedup), -2); }
 
 // With the SM clock at most one of two kernels' times changes, so their speedup does by no more than the clock.
 LogSpeedup with_other_clock(const LogSpeedup& speedup, double log_clock) {
@@ -34,26 +21,6 @@ LogSpeedup with_other_clock(const LogSpeedup& speedup, double log_clock) {
 }
 
 }  // namespace
-
-double normal_deviate(double probability) noexcept {
-  double low = -kLargestDeviate;
-  double high = kLargestDeviate;
-  for (int i = 0; i < kHalvings; ++i) {
-    const double middle = (low + high) / 2;
-    (probability_below(middle) < probability ? low : high) = middle;
-  }
-  return (low + high) / 2;
-}
-
-std::optional<LogSpeedup> log_speedup(const TimeSummary& winner, const TimeSummary& baseline, double confidence) {
-  if (std::min(winner.count, baseline.count) < kFewestOfInterval || !(winner.median_us > 0) ||
-      !(baseline.median_us > 0)) {
-    return std::nullopt;
-  }
-  const double error = std::hypot(relative_half_width(winner), relative_half_width(baseline)) / kErrorsOfHalfInterval;
-  return LogSpeedup{std::log(baseline.median_us / winner.median_us), std::max(error, kMinSpeedupError),
-                    normal_deviate(confidence)};
-}
 
 std::optional<LogSpeedup> earlier_speedup(const StandingDecision& standing, const std::string& baseline_config,
                                           const std::optional<double>& canary_us) {

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 
+#include "core/log_speedup.hpp"
 #include "core/trial.hpp"
 
 namespace pascaline {
@@ -16,21 +17,6 @@ struct StandingDecision {
   std::optional<double> canary_us{};      ///< the canary's time then, which tells the clock
   double confidence = 0.5;                ///< that it is not slower than the baseline
 };
-
-/// By how much a winner is faster than its baseline, timed in turn with it, and how surely.
-struct LogSpeedup {
-  double value = 0;  ///< logarithm of the baseline's median over the winner's
-  double error = 0;  ///< its standard error, by the intervals of both medians
-  double z = 0;      ///< standard normal deviate of the test that compared their samples; above 0: it is faster
-};
-
-/// The standard normal deviate below which that much probability lies, within 8 of 0.
-[[nodiscard]] double normal_deviate(double probability) noexcept;
-
-/// Nothing where one of the two has fewer than 6 samples, whose interval is only their range. `confidence`: that the
-/// winner is not slower, by the test of their samples.
-[[nodiscard]] std::optional<LogSpeedup> log_speedup(const TimeSummary& winner, const TimeSummary& baseline,
-                                                    double confidence);
 
 /// What the earlier finals tell of the winner and the baseline of today: nothing if they compared it with another
 /// configuration. Where the card's clock was another one, as the canary's times `canary_us` (today's) and theirs tell,
