@@ -108,6 +108,16 @@ struct Winner {
   std::optional<double> known_sustained_us{};
 };
 
+/// A decision by time, whether it still counts or not.
+struct PastDecision {
+  KernelRow kernel;
+  std::string problem;  ///< text
+  ToolkitRow toolkit;
+  TimeSummary time;                       ///< the winner's
+  std::optional<TimeSummary> baseline{};  ///< what it was compared with
+  std::int64_t decided_unix_ms = 0;
+};
+
 /// A reading of a device's sensors during a session.
 struct TelemetryRow {
   std::int64_t unix_ms = 0;
@@ -312,6 +322,9 @@ class Store {
   /// and objective, outdated ones among them.
   [[nodiscard]] std::vector<Winner> winners(const std::string& kernel, const DeviceRow* device,
                                             std::optional<Objective> objective = Objective::time) const;
+
+  /// All decisions by time on devices with that identity, the oldest first.
+  [[nodiscard]] std::vector<PastDecision> decisions(const DeviceRow& device) const;
 
   /// The context's winner is decided for once more, as it was: it counts as decided now, later than all others as by
   /// `set_winner`, with trial, figures and confidence as they are. Throws StoreError if the context has none.
