@@ -141,6 +141,10 @@ std::string not_reached_text(const std::vector<std::string>& problems) {
 
 std::string no_time_text(const std::vector<std::string>& problems) { return first_of("no time so far", problems); }
 
+std::string provisional_text(const std::vector<std::string>& problems) {
+  return first_of("provisional, without finals so far", problems);
+}
+
 std::string time_text(double time_us) {
   return time_us >= 1000 ? fmt::format("{:.3f} ms", time_us / 1000) : fmt::format("{:.2f} us", time_us);
 }

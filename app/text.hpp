@@ -31,6 +31,8 @@ namespace pascaline {
 [[nodiscard]] std::string not_reached_text(const std::vector<std::string>& problems);
 /// "no time so far (1): matmul M=8: no trial in its turn of 3.0 s", of which the first are named.
 [[nodiscard]] std::string no_time_text(const std::vector<std::string>& problems);
+/// "provisional, without finals so far (1): matmul M=8".
+[[nodiscard]] std::string provisional_text(const std::vector<std::string>& problems);
 
 /// "12.31 us", "1.234 ms".
 [[nodiscard]] std::string time_text(double time_us);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/config.hpp"
+#include "core/model_time.hpp"
 #include "core/problem.hpp"
 #include "core/trial.hpp"
 #include "core/trial_counts.hpp"
@@ -89,11 +90,12 @@ struct ReportConfiguration {
   std::vector<double> samples_us;  ///< counted ones in the order taken, times the trial's clock scale
 };
 
-/// Calls of a problem in the model's work.
+/// Calls of a problem in the model's work that has no winner.
 struct ReportUntuned {
   std::string kernel;
   std::string problem;
   double count = 0;
+  std::optional<double> default_us{};  ///< of a call: measured, or as a sweep estimated it
 };
 
 /// One problem on one device under one toolkit with one version of its kernel.
@@ -112,7 +114,7 @@ struct ReportProblem {
   bool best_is_default = false;
   std::optional<ReportSpeedup> speedup;
   bool decided = false;              ///< it has a winner, by finals or from the search
-  bool from_search = false;          ///< it is from the search's trials, as no time was left for finals
+  bool provisional = false;          ///< it is from the search's trials, as no time was left for finals
   std::optional<double> confidence;  ///< nothing if it is undecided or the default has no time
   std::optional<double> gflops;
   std::optional<double> gbs;
@@ -137,17 +139,18 @@ struct ReportKernel {
   std::vector<ReportProblem> problems;
 };
 
-/// What calls of a model take before and after, of the problems that are tuned.
+/// What calls of a model take before and after. A problem without a winner stays at its default, and is left out where
+/// that has neither a time nor an estimate.
 struct ReportModelTimes {
   std::vector<std::pair<std::string, ElementType>> types;
   double baseline_us = 0;
   double best_us = 0;
   std::optional<ReportSpeedup> speedup;
-  /// The least of its tuned problems that something else than the default won (0.5 if none was); nothing if one of them
-  /// is undecided.
-  std::optional<double> confidence;
+  /// The least of its tuned problems that something else than the default won (0.5 if none was).
+  double confidence = 0.5;
   std::size_t tuned = 0;  ///< different ones, as `problems`
   std::size_t problems = 0;
+  std::optional<double> decided_share{};  ///< of `baseline_us`, of the tuned ones
 };
 
 /// A phase of the model at one value of its symbols.
@@ -163,6 +166,7 @@ struct ReportWorkload {
   std::string name;
   std::vector<ReportModelTimes> totals;  ///< of all listed phases together, each once, for each choice of types
   std::vector<ReportPhase> phases;
+  std::vector<ModelPoint> curve{};  ///< of the sweep that the calls are from; empty for those of a file
 };
 
 struct ReportRoofline {

@@ -166,26 +166,33 @@ const Fields<ReportModelTimes>& fields_of(const ReportModelTimes*) {
           .add(
               "types", [](const ReportModelTimes& times) { return names_of(times.types); }, "Element types.")
           .add("default_us", sum_field(&ReportModelTimes::baseline_us),
-               "Sum over its tuned problems of calls times the default's median; null if that is not finite.", "µs")
-          .add("best_us", sum_field(&ReportModelTimes::best_us), "The same with the best medians.", "µs")
+               "Sum over its problems of calls times the default's median, measured or else estimated by the sweep; "
+               "null if "
+               "that is not finite.",
+               "µs")
+          .add("best_us", sum_field(&ReportModelTimes::best_us),
+               "The same with the winners' medians where there are any.", "µs")
           .add("speedup", speedup_field(&ReportSpeedup::value), "`default_us` / `best_us`.")
           .add("speedup_low", speedup_field(&ReportSpeedup::low),
-               "Lower end of the interval that the medians' intervals allow.")
+               "Lower end of its 95 % interval; problems at their defaults contribute a ratio of exactly 1.")
           .add("speedup_high", speedup_field(&ReportSpeedup::high), "Upper end of that interval.")
-          .add(
-              "confidence", &ReportModelTimes::confidence,
-              "Lowest confidence of its tuned problems not won by the default, 0.5 if the default won all; null if one "
-              "of them is undecided.")
-          .add("tuned", &ReportModelTimes::tuned, "Different problems with both times.")
+          .add("confidence", &ReportModelTimes::confidence,
+               "Lowest confidence of its tuned problems not won by the default, 0.5 if the default won all.")
+          .add("tuned", &ReportModelTimes::tuned, "Different problems with a winner and a time to compare it with.")
+          .add("decided_share", &ReportModelTimes::decided_share, "Share of `default_us` that these make up.")
           .add("problems", &ReportModelTimes::problems, "Different problems.");
   return fields;
 }
 
 const Fields<ReportUntuned>& fields_of(const ReportUntuned*) {
-  static const auto fields = Fields<ReportUntuned>("untuned", "A problem of a phase that lacks a time.")
-                                 .add("kernel", &ReportUntuned::kernel, "Name of the kernel.")
-                                 .add("problem", &ReportUntuned::problem, "The problem as text.")
-                                 .add("count", &ReportUntuned::count, "Calls in the phase.");
+  static const auto fields =
+      Fields<ReportUntuned>("untuned",
+                            "A problem of a phase that has no winner, or none with a time to compare it with.")
+          .add("kernel", &ReportUntuned::kernel, "Name of the kernel.")
+          .add("problem", &ReportUntuned::problem, "The problem as text.")
+          .add("count", &ReportUntuned::count, "Calls in the phase.")
+          .add("default_us", &ReportUntuned::default_us,
+               "Time of a call with the default, measured or estimated; null: unknown.", "µs");
   return fields;
 }
 
@@ -198,8 +205,20 @@ const Fields<ReportPhase>& fields_of(const ReportPhase*) {
               "symbols", [](const ReportPhase& phase) { return ByName<std::int64_t>{phase.symbols}; },
               "Values of the symbols in its shapes.")
           .add_all(fields_of(static_cast<const ReportModelTimes*>(nullptr)))
-          .add("untuned", &ReportPhase::untuned, "Problems without both times, at most 50.")
+          .add("untuned", &ReportPhase::untuned, "Problems that are not tuned, at most 50.")
           .add("untuned_more", &ReportPhase::untuned_more, "Number of such problems that are not listed.");
+  return fields;
+}
+
+const Fields<ModelPoint>& fields_of(const ModelPoint*) {
+  static const auto fields =
+      Fields<ModelPoint>("model_point", "The time of a model at a moment of a sweep.")
+          .add("elapsed_s", &ModelPoint::elapsed_s, "Since the sweep began, with what passed until it was resumed.",
+               "s")
+          .add("model_us", &ModelPoint::model_us,
+               "With the winners of that moment, provisional ones among them, and the defaults of other problems.",
+               "µs")
+          .add("default_us", &ModelPoint::default_us, "With every problem's default.", "µs");
   return fields;
 }
 
@@ -208,7 +227,10 @@ const Fields<ReportWorkload>& fields_of(const ReportWorkload*) {
       Fields<ReportWorkload>("workload", "Time of a model with the defaults and with the best configurations.")
           .add("name", &ReportWorkload::name, "Name of the model or workload.")
           .add("totals", &ReportWorkload::totals, "One for each choice of element types.")
-          .add("phases", &ReportWorkload::phases, "At most 40.");
+          .add("phases", &ReportWorkload::phases, "At most 40.")
+          .add("curve", &ReportWorkload::curve,
+               "Over the time of the sweep that `name` is of, when each winner was decided; empty for a workload's "
+               "file.");
   return fields;
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -55,6 +57,10 @@ struct ReportDetail {
 struct SweptModel {
   DeviceRow device;
   SweepPlan plan;
+  std::map<std::string, double> estimated_us{};  ///< of a call with a default that it did not measure, by problem
+  std::vector<PastDecision> decisions{};         ///< on that device, those of other sweeps among them
+  std::int64_t began_unix_ms = 0;
+  double spent_s = 0;
 };
 
 /// Of each device, among the sessions and devices that the options name, that has such a sweep; none if the options

@@ -192,7 +192,7 @@ ReportProblem problem_figures(const GatheredProblem& problem, const std::optiona
   out.best = problem.fastest;
   if (problem.winner) {
     out.decided = true;
-    out.from_search = problem.winner->trial.stage == TrialStage::search;
+    out.provisional = problem.winner->trial.stage == TrialStage::search;
     out.baseline = problem.winner->baseline;
     if (out.baseline) {
       out.confidence = problem.winner->confidence;

@@ -5,11 +5,15 @@
 #include <filesystem>
 #include <map>
 #include <set>
+#include <utility>
+
+#include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
 #include "core/space/code_words.hpp"
 #include "core/util/paths.hpp"
 #include "core/workload.hpp"
+#include "db/decision_history.hpp"
 #include "db/store.hpp"
 #include "db/sweep_plan.hpp"
 #include "report/gather.hpp"
@@ -48,7 +52,8 @@ std::filesystem::path spaces_folder_of(const ReportOptions& options) {
 struct ModelCalls {
   std::string name;
   std::vector<SizedPhase> phases;
-  std::map<std::string, double> totals;  // of each problem, over all phases
+  std::map<std::string, double> totals;        // of each problem, over all phases
+  std::map<std::string, double> estimated_us;  // of a call with the default, by a sweep that did not measure it
 };
 
 std::vector<Space> spaces_of(const Workload& workload, const ReportOptions& options) {
@@ -132,80 +137,87 @@ std::vector<SizedPhase> phase_calls(const Workload& workload, const std::vector<
   return phases;
 }
 
-// Times of calls, added up.
-struct TimeSums {
-  TimeSummary baseline;
-  TimeSummary best;
-  double confidence = 1;  // of what something else than the default won
-  bool known = true;
-  bool changed = false;
-  std::set<std::string> called;
-  std::set<std::string> tuned;  // of `called`
-
-  static void add_scaled(TimeSummary& sum, const TimeSummary& time, double count) {
-    sum.median_us += count * time.median_us;
-    sum.low_us += count * time.low_us;
-    sum.high_us += count * time.high_us;
+// Calls added up by problem, of which each is measured once.
+class CalledProblems {
+ public:
+  void add(const std::string& problem, ModelPart part, bool decided) {
+    const auto [known, is_new] = parts_.try_emplace(problem, std::move(part));
+    known->second.calls += is_new ? 0 : part.calls;
+    decided_ += is_new && decided ? 1 : 0;
   }
-  // `problem`: nullptr if it is not tuned.
-  void add(const Calls& calls, const ReportProblem* problem) {
-    called.insert(calls.problem);
-    if (problem == nullptr) {
-      return;
+  void add(const CalledProblems& other) {
+    for (const auto& [problem, part] : other.parts_) {
+      add(problem, part, part.with_winner.has_value());
     }
-    tuned.insert(calls.problem);
-    add_scaled(baseline, *problem->baseline, calls.count);
-    add_scaled(best, *problem->best, calls.count);
-    known = known && problem->confidence.has_value();
-    if (!problem->best_is_default) {
-      changed = true;
-      confidence = std::min(confidence, problem->confidence.value_or(1));
-    }
-  }
-  void add(const TimeSums& other) {
-    add_scaled(baseline, other.baseline, 1);
-    add_scaled(best, other.best, 1);
-    known = known && other.known;
-    changed = changed || other.changed;
-    confidence = std::min(confidence, other.confidence);
-    called.insert(other.called.begin(), other.called.end());
-    tuned.insert(other.tuned.begin(), other.tuned.end());
   }
   void write_to(ReportModelTimes& out) const {
     constexpr double kTie = 0.5;
-    out.baseline_us = baseline.median_us;
-    out.best_us = best.median_us;
-    out.tuned = tuned.size();
-    out.problems = called.size();
-    out.confidence = known ? std::optional(changed ? confidence : kTie) : std::nullopt;
-    out.speedup = speedup_between(baseline, best);
+    std::vector<ModelPart> parts;
+    double decided_us = 0;
+    double least = 1;
+    bool changed = false;
+    for (const auto& [problem, part] : parts_) {
+      parts.push_back(part);
+      decided_us += part.with_winner ? part.calls * part.with_default.median_us : 0;
+      if (part.with_winner && part.confidence > kTie) {
+        changed = true;
+        least = std::min(least, part.confidence);
+      }
+    }
+    const ModelTime time = model_time(parts);
+    out.baseline_us = time.default_us;
+    out.best_us = time.best_us;
+    out.tuned = decided_;
+    out.problems = parts_.size();
+    out.confidence = changed ? least : kTie;
+    const bool known = std::isfinite(time.speedup()) && time.best_us > 0;
+    out.speedup =
+        known ? std::optional(ReportSpeedup{time.speedup(), time.speedup_low, time.speedup_high}) : std::nullopt;
+    out.decided_share = time.default_us > 0 ? std::optional(decided_us / time.default_us) : std::nullopt;
   }
+
+ private:
+  std::map<std::string, ModelPart> parts_;
+  std::size_t decided_ = 0;
 };
 
 using ProblemsByText = std::map<std::string, const ReportProblem*>;
 
-// nullptr if it has no speedup.
-const ReportProblem* find_tuned(const ProblemsByText& problems, const std::string& problem) {
+// The problem's times, of one call; without a time of its default that is 0, which is in no sum.
+ModelPart part_of(const ProblemsByText& problems, const ModelCalls& model, const std::string& problem) {
   const auto found = problems.find(problem);
-  return found != problems.end() && found->second->speedup ? found->second : nullptr;
+  const ReportProblem* const measured = found != problems.end() ? found->second : nullptr;
+  if (measured != nullptr && measured->decided && measured->speedup) {
+    return {0, *measured->baseline, *measured->best, measured->confidence.value_or(1)};
+  }
+  if (measured != nullptr && measured->baseline) {
+    return {0, *measured->baseline};
+  }
+  const auto estimated = model.estimated_us.find(problem);
+  return {0, estimated != model.estimated_us.end() ? estimated_time(estimated->second) : TimeSummary{}};
 }
 
-ReportPhase tuned_phase(const SizedPhase& from, const ProblemsByText& problems, TimeSums& sums) {
+ReportPhase tuned_phase(const SizedPhase& from, const ProblemsByText& problems, const ModelCalls& model,
+                        CalledProblems& called) {
   ReportPhase phase;
   phase.phase = from.phase;
   phase.per = from.per;
   phase.symbols = from.symbols;
   phase.types = from.types;
   for (const Calls& calls : from.calls) {
-    const ReportProblem* tuned = find_tuned(problems, calls.problem);
-    sums.add(calls, tuned);
-    if (tuned == nullptr && phase.untuned.size() < kMaxUntuned) {
-      phase.untuned.push_back({calls.kernel, calls.problem, calls.count});
-    } else if (tuned == nullptr) {
+    ModelPart part = part_of(problems, model, calls.problem);
+    part.calls = calls.count;
+    const double default_us = part.with_default.median_us;
+    const bool decided = part.with_winner.has_value();
+    called.add(calls.problem, std::move(part), decided);
+    if (!decided && phase.untuned.size() < kMaxUntuned) {
+      phase.untuned.push_back(
+          {calls.kernel, calls.problem, calls.count, default_us > 0 ? std::optional(default_us) : std::nullopt});
+    } else if (!decided) {
       ++phase.untuned_more;
     }
   }
-  sums.write_to(phase);
+  called.write_to(phase);
   return phase;
 }
 
@@ -224,11 +236,11 @@ ProblemsByText current_problems(const ReportContext& context) {
 
 ReportWorkload workload_of(const ModelCalls& model, const ReportContext& context) {
   const ProblemsByText problems = current_problems(context);
-  ReportWorkload out{model.name, {}, {}};
-  std::vector<TimeSums> totals;
+  ReportWorkload out{model.name, {}, {}, {}};
+  std::vector<CalledProblems> totals;
   for (const SizedPhase& phase : model.phases) {
-    TimeSums sums;
-    ReportPhase tuned = tuned_phase(phase, problems, sums);
+    CalledProblems called;
+    ReportPhase tuned = tuned_phase(phase, problems, model, called);
     if (tuned.tuned == 0 || out.phases.size() == kMaxPhases) {
       continue;
     }
@@ -236,7 +248,7 @@ ReportWorkload workload_of(const ModelCalls& model, const ReportContext& context
       totals.emplace_back();
       out.totals.emplace_back().types = tuned.types;
     }
-    totals.back().add(sums);
+    totals.back().add(called);
     out.phases.push_back(std::move(tuned));
   }
   for (std::size_t i = 0; i < totals.size(); ++i) {
@@ -257,8 +269,10 @@ std::map<std::string, double> total_calls(const Workload& workload, const std::v
 }
 
 // A sweep of a model or workload knows how often each of its problems is called.
-ModelCalls calls_of_plan(const SweepPlan& plan, const ReportOptions& options) {
+ModelCalls calls_of_plan(const SweptModel& swept, const ReportOptions& options) {
+  const SweepPlan& plan = swept.plan;
   ModelCalls model;
+  model.estimated_us = swept.estimated_us;
   model.name = "the latest sweep of a model or workload";
   for (const PlannedProblem& planned : plan.problems) {
     if (!options.kernel.empty() && options.kernel != planned.problem.kernel) {
@@ -287,7 +301,46 @@ ModelCalls calls_of_plan(const SweepPlan& plan, const ReportOptions& options) {
 ModelCalls calls_of_workload(const ReportOptions& options) {
   const Workload workload = Workload::load(options.workload);
   const std::vector<Space> spaces = spaces_of(workload, options);
-  return {workload.name, phase_calls(workload, spaces), total_calls(workload, spaces)};
+  return {workload.name, phase_calls(workload, spaces), total_calls(workload, spaces), {}};
+}
+
+// The sweep's results of the context's toolkit, as they came.
+std::vector<ModelPoint> curve_of(const SweptModel& swept, const ModelCalls& model, const ReportContext& context) {
+  const ProblemsByText problems = current_problems(context);
+  std::map<std::string, std::string> sources;  // hashes by kernel
+  for (const ReportKernel& kernel : context.kernels) {
+    if (kernel.current) {
+      sources[kernel.name] = kernel.source_hash;
+    }
+  }
+  std::vector<ProblemHistory> histories;
+  for (const auto& [problem, calls] : model.totals) {
+    const ModelPart part = part_of(problems, model, problem);
+    ProblemHistory& history = histories.emplace_back();
+    history.default_us = calls * part.with_default.median_us;
+    if (part.with_winner) {
+      const std::string& kernel = problems.at(problem)->problem.kernel;
+      history.decisions =
+          history_of(swept.decisions, {kernel, sources[kernel]}, problem, {context.toolkit}, swept.began_unix_ms);
+    }
+  }
+  return model_curve(histories, swept.spent_s);
+}
+
+// Of sessions that have ended; a database holds what anybody may have written there.
+std::map<std::string, double> estimated_defaults(const std::string& progress) {
+  std::map<std::string, double> estimated_us;
+  const nlohmann::json json = nlohmann::json::parse(progress, nullptr, false);
+  const nlohmann::json::json_pointer place("/device/estimated_us");
+  if (!json.is_object() || !json.contains(place) || !json[place].is_object()) {
+    return estimated_us;
+  }
+  for (const auto& [problem, time_us] : json[place].items()) {
+    if (time_us.is_number() && std::isfinite(time_us.get<double>()) && time_us.get<double>() > 0) {
+      estimated_us[problem] = time_us.get<double>();
+    }
+  }
+  return estimated_us;
 }
 
 bool is_of_model(const SweepPlan& plan) {
@@ -309,7 +362,13 @@ std::vector<SweptModel> model_plans(const Store& store, const ReportOptions& opt
       continue;
     }
     if (std::optional<SweepPlan> plan = store.plan(session.run_uuid); plan && is_of_model(*plan)) {
-      plans.push_back({session.device, std::move(*plan)});
+      SweptModel swept{session.device,
+                       std::move(*plan),
+                       estimated_defaults(session.progress),
+                       store.decisions(session.device),
+                       session.started_unix_ms,
+                       static_cast<double>(session.spent_ms) / 1000};
+      plans.push_back(std::move(swept));
     }
   }
   return plans;
@@ -327,7 +386,7 @@ void add_workload(ReportDocument& document, const ReportOptions& options, const 
       return same_identity(known.device, context.device);
     });
     if (plan != plans.end()) {
-      model = calls_of_plan(plan->plan, options);
+      model = calls_of_plan(*plan, options);
     }
     if (!model) {
       continue;
@@ -341,6 +400,9 @@ void add_workload(ReportDocument& document, const ReportOptions& options, const 
       }
     }
     context.workload = workload_of(*model, context);
+    if (plan != plans.end()) {
+      context.workload->curve = curve_of(*plan, *model, context);
+    }
   }
 }
 

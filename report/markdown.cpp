@@ -57,7 +57,8 @@ std::string confidence_cell(const ProblemSummary& problem) {
   if (problem.confidence && !problem.baseline) {
     return std::string(kNoValue);
   }
-  return problem.confidence  ? fmt::format("{:.1f} %", *problem.confidence * 100)
+  return problem.confidence
+             ? fmt::format("{:.1f} %{}", *problem.confidence * 100, problem.provisional ? ", provisional" : "")
          : problem.in_finals ? std::string("decided again later")
                              : std::string("undecided");
 }
@@ -301,8 +302,8 @@ std::string markdown_report(const Store& store, const ReportOptions& options, co
   out += "mean speedup over defaults is the geometric mean over the decided problems of the kernels' current sources. ";
   out += "Trials are configurations that searches tried, duplicates and failures among them; measurements in finals ";
   out += "are counted apart. ";
-  out += "Confidence is the probability that the configuration is not slower than the default, from the finals or, ";
-  out += "where a limit left no time for them, from the search; ";
+  out += "Confidence is the probability that the configuration is not slower than the default; ";
+  out += fmt::format("{}; ", kProvisionalMeaning);
   out += "\"undecided\" rows have no winner and show the fastest trial of the search.\n";
   return out;
 }

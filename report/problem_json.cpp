@@ -248,8 +248,8 @@ const Fields<ReportProblem>& fields_of(const ReportProblem*) {
           .add("speedup", &ReportProblem::speedup, "Null where a time is missing.")
           .add("decided", &ReportProblem::decided,
                "It has a winner; else the fastest trial and the latest default stand for it.")
-          .add("from_search", &ReportProblem::from_search,
-               "The winner is from the search's trials, as no time was left for finals.")
+          .add("provisional", &ReportProblem::provisional,
+               "The winner is the best by the search's trials, as no time was left for finals.")
           .add(
               "confidence", &ReportProblem::confidence,
               "Probability that the best is not slower than the default; null if it is undecided or the default has no "

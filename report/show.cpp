@@ -27,6 +27,7 @@ struct Table {
   std::vector<std::string> columns;
   std::vector<std::vector<Json>> rows;
   std::string when_empty;
+  std::string below{};  ///< a line after the rows of text
 };
 
 // Columns that text leaves out where no row has anything in them.
@@ -122,6 +123,9 @@ TimeWinners time_winners(const Store& store, const ShowOptions& options) {
 // measured.
 Json winner_note(const Store& store, const Winner& winner, const TimeWinners& by_time) {
   std::vector<std::string> parts;
+  if (winner.trial.stage == TrialStage::search) {
+    parts.emplace_back("provisional");
+  }
   if (const auto found = by_time.find(key_of(winner)); found != by_time.end()) {
     if (auto why = why_outdated(winner, found->second)) {
       parts.push_back(*why + "; it is not used");
@@ -172,6 +176,9 @@ Table winners_table(const Store& store, const ShowOptions& options) {
          by_time ? Json() : number(stored_value(winner.trial, winner.objective)), number(winner.baseline_score),
          number(winner.trial.energy_mj), number(winner.trial.sustained_us), baseline_text(store, winner),
          winner_note(store, winner, fastest)});
+    if (winner.trial.stage == TrialStage::search) {
+      table.below = kProvisionalMeaning;
+    }
     if (is_full(table, options)) {
       break;
     }
@@ -285,7 +292,7 @@ std::string table_text(Table table) {
     }
     append_line(out, line);
   }
-  return out;
+  return table.below.empty() ? out : out + table.below + "\n";
 }
 
 std::vector<ParetoProblem> chosen_pareto(const Store& store, const ShowOptions& options) {

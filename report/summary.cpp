@@ -59,6 +59,7 @@ void note_winner(const Store& store, ProblemSummary& problem, const Winner& winn
   problem.best = winner.trial.time;
   problem.config = winner.trial.config;
   problem.confidence = winner.confidence;
+  problem.provisional = winner.trial.stage == TrialStage::search;
   problem.baseline = winner.baseline;
   problem.stand_in = winner.baseline ? store.stand_in_of(winner.trial_id) : std::nullopt;
 }

@@ -26,6 +26,7 @@ struct ProblemSummary {
   Config config;                     ///< with the best time
   bool in_finals = false;            ///< both times are from finals, decided or not
   std::optional<double> confidence;  ///< set if and only if the winner was decided, and not decided again later
+  bool provisional = false;          ///< decided by the search's trials, without finals
   double flops = 0;
   double bytes = 0;
 };

@@ -24,6 +24,10 @@ namespace pascaline {
 /// What became of a default configuration that another stands in for; `why` is what is stored of it.
 [[nodiscard]] std::string default_fate(const std::string& why);
 
+/// Explains the word "provisional", once a listing.
+inline constexpr std::string_view kProvisionalMeaning =
+    "provisional: the best by the search's trials, as no time was left for finals; a longer sweep decides it";
+
 /// Number of code points, which is near enough to how wide a terminal shows it.
 [[nodiscard]] std::size_t display_width(std::string_view text);
 

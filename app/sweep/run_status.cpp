@@ -122,6 +122,9 @@ std::string idle_text(const Store& store, const std::vector<SessionRow>& session
     if (const auto view = read_session_progress(session.progress); view && !view->no_time.empty()) {
       text += "    " + no_time_text(view->no_time) + "\n";
     }
+    if (const auto view = read_session_progress(session.progress); view && !view->provisional.empty()) {
+      text += "    " + provisional_text(view->provisional) + "\n";
+    }
   }
   return text + (sessions.empty()                         ? "no sweep has been started yet: pascaline sweep --help"
                  : session_to_resume(sessions) != nullptr ? "to resume: " + resume_command(database)

@@ -127,6 +127,9 @@ std::vector<std::string> view_lines(const SweepView& view) {
   if (!view.no_time.empty()) {
     lines.push_back(no_time_text(view.no_time));
   }
+  if (!view.provisional.empty()) {
+    lines.push_back(provisional_text(view.provisional));
+  }
   lines.push_back(progress_text(view) + " · " + elapsed_text(view));
   return lines;
 }

@@ -64,6 +64,15 @@ std::string objective_text(const FinalsResult& result) {
                                                         std::abs(more), more < 0 ? "less" : "more");
 }
 
+// Options for more time than there was: by estimate, the time for the rest.
+std::string longer_limit(const SweepSummary& summary, const SweepOptions& options) {
+  if (options.until || !options.budget_s) {
+    return " --until LATER";
+  }
+  const double wanted_s = *options.budget_s + std::max(summary.missing_s.value_or(0), *options.budget_s);
+  return fmt::format(" --budget {:.0f}m", std::ceil(wanted_s / 60));
+}
+
 }  // namespace
 
 SweepEvents Progress::events() {
@@ -134,7 +143,7 @@ void Progress::winner(const std::string& device, const SweepProblem& wanted, con
   row.speedup = baseline ? row.default_us / row.best_us : 0;
   row.confidence = result.standing ? result.standing->confidence : result.confidence;
   row.tie = result.baseline_trial == result.winner;
-  row.from_search = result.from_search;
+  row.provisional = result.from_search;
   row.trials = trials;
   row.config = best.config.text();
   row.compiler = result.compiler;
@@ -152,7 +161,7 @@ void Progress::winner(const std::string& device, const SweepProblem& wanted, con
   }
   view_.line(fmt::format("  => {}: {} ± {:.1f} %, {}{}{}{}", row.problem, time_text(row.best_us),
                          100 * relative_half_width(time), verdict, row.compiler.empty() ? "" : ", by " + row.compiler,
-                         row.from_search ? ", from the search's trials: no time was left for finals" : "",
+                         row.provisional ? ", provisional" : "",
                          result.standing ? ", as decided before: these finals do not tell it as well" : ""));
   if (result.by_objective && result.by_objective->undecided.empty()) {
     view_.line("     " + objective_text(result));
@@ -172,7 +181,9 @@ void Progress::summary(const SweepSummary& summary, const SweepOptions& options)
     view_.line("\n" + table);
   }
   if (!summary.phases.empty()) {
-    view_.line(phase_table(summary.phases));
+    if (const std::string table = phase_table(summary.phases, summary.models); !table.empty()) {
+      view_.line(table);
+    }
   }
   view_.line(fmt::format("session {}: {}; {} in {}; {}", summary.session, counts_text(summary),
                          counted(summary.problems_done, "problem"), clock_text(summary.wall_s),
@@ -206,11 +217,18 @@ void Progress::summary(const SweepSummary& summary, const SweepOptions& options)
     view_.line(
         fmt::format("paused for {} of it, for whoever uses the machine (--polite)", clock_text(summary.paused_s)));
   }
-  if (!summary.not_reached.empty() && !summary.interrupted) {
-    view_.line(not_reached_text(summary.not_reached));
+  for (const std::string& line : model_lines(summary.models)) {
+    view_.line(line);
+  }
+  const std::string resume = resume_command(options.database.string(), options.paths, summary.remedy);
+  if (std::string left = left_text(summary); !left.empty()) {
+    if (!summary.interrupted && has_time_limit(options)) {
+      left += "; to reach more: " + resume + longer_limit(summary, options);
+    }
+    view_.line(left);
   }
   if (summary.interrupted) {
-    view_.line("interrupted; resume with: " + resume_command(options.database.string(), options.paths, summary.remedy));
+    view_.line("interrupted; resume with: " + resume);
   }
 }
 

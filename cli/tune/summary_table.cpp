@@ -35,7 +35,7 @@ Cells cells_of(const SummaryRow& row) {
           (row.tie              ? "tie"
            : row.confidence > 0 ? fmt::format("{:.3f}", row.confidence)
                                 : "-") +
-              std::string(row.from_search ? "+" : ""),
+              std::string(row.provisional ? " provisional" : ""),
           fmt::format("{}", row.trials),
           clean_line(row.compiler),
           row.config.empty() ? "-" : clean_line(row.config)};
@@ -64,8 +64,8 @@ std::string footnotes(const std::vector<SummaryRow>& rows) {
                       clean_line(row.problem), clean_line(default_fate(row.baseline_why)), clean_line(row.baseline));
     }
   }
-  if (std::any_of(rows.begin(), rows.end(), [](const SummaryRow& row) { return row.from_search; })) {
-    text += "+ from the search's trials, because no time was left for finals\n";
+  if (std::any_of(rows.begin(), rows.end(), [](const SummaryRow& row) { return row.provisional; })) {
+    text += fmt::format("{}\n", kProvisionalMeaning);
   }
   return text;
 }

@@ -18,14 +18,14 @@ struct SummaryRow {
   int trials = 0;
   std::string config{};        ///< the winner's
   std::string compiler{};      ///< the winner's, where there was a choice
-  bool from_search = false;    ///< decided without finals
+  bool provisional = false;    ///< decided without finals
   std::string baseline{};      ///< the configuration that stands in for the default; empty: the default itself
   std::string baseline_why{};  ///< what became of the default then
 };
 
 /// The rows as aligned columns, and below them the geometric mean of their speedups. Each device has a mean of its own
 /// if they tuned the same problems. Problems without both times are left out of it, and their number is said; so is
-/// which rows have another baseline than the default, and which were decided without finals. Compilers have a column if
+/// which rows have another baseline than the default, and what "provisional" means. Compilers have a column if
 /// a row names one. Ends with a newline; empty without rows.
 [[nodiscard]] std::string summary_table(const std::vector<SummaryRow>& rows);
 

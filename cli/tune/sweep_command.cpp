@@ -24,7 +24,7 @@ int finish(const SweepSummary& summary, const SweepOptions& sweep, bool as_json)
   if (summary.interrupted) {
     return kInterrupted;
   }
-  return summary.ok + summary.reused_ok > 0 ? kSuccess : kNegative;
+  return summary.ok + summary.reused_ok > 0 && summary.problems_decided > 0 ? kSuccess : kNegative;
 }
 
 int sweep(SweepCommandOptions options, const CLI::App& command) {

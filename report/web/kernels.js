@@ -49,8 +49,8 @@ function problemsTable(context, kernel) {
       label: 'Show',
       options: [
         {id: 'all', label: 'all shapes', accept: () => true},
-        {id: 'decided', label: 'decided in finals', accept: (problem) => problem.decided && !problem.from_search},
-        {id: 'searched', label: 'decided without finals', accept: (problem) => problem.from_search},
+        {id: 'decided', label: 'decided in finals', accept: (problem) => problem.decided && !problem.provisional},
+        {id: 'provisional', label: 'provisional', accept: (problem) => problem.provisional},
         {id: 'undecided', label: 'undecided', accept: (problem) => !problem.decided},
         {id: 'nothing', label: 'without a usable time', accept: (problem) => !problem.best},
       ]

@@ -47,10 +47,12 @@ function emptyOverview() {
 function decidedTile() {
   const all = [...problemsById.values()].filter((entry) => entry.kernel.current);
   const decided = all.filter((entry) => entry.problem.decided);
-  const searched = decided.filter((entry) => entry.problem.from_search).length;
+  const provisional = decided.filter((entry) => entry.problem.provisional).length;
   return {
     value: count(decided.length) + ' of ' + count(all.length),
-    detail: searched ? count(searched) + ' of them decided without finals' : 'decided in finals'
+    detail: provisional ?
+        count(provisional) + ' of them provisional: the best by the search\'s trials, as no time was left for finals' :
+        'decided in finals'
   };
 }
 
@@ -122,11 +124,61 @@ function workloadPart(context) {
   return [
     element('h3', {}, 'All calls of ' + workload.name),
     note(
-        'Each problem\'s time multiplied by the number of calls the model makes, summed over the problems that have both a ' +
-        'default and a best time. The interval follows from the 95 % intervals of the times. The confidence is that of ' +
-        'the least certain problem not won by the default; it is unknown while a problem is undecided.'),
-    tiles(workload.totals.map(totalTile)), phasesTable(context), untunedPart(context)
+        'Each problem\'s time multiplied by the number of calls the model makes. Problems without a winner count with their ' +
+        'defaults on both sides. The interval is that of 95 %, from those of the times and the tests of the finals. The ' +
+        'confidence is that of the least certain problem not won by the default.'),
+    tiles(workload.totals.map(totalTile)), curvePart(context), phasesTable(context), untunedPart(context)
   ];
+}
+
+/** The model's time over that of the sweep: steps, one where a winner was decided. */
+function curvePart(context) {
+  const {curve} = context.workload;
+  if (!curve || curve.length < 2) return null;
+  return figure({
+    key: 'model curve ' + contextKey(context),
+    title: 'Model time while the sweep ran',
+    height: 'low',
+    caption:
+        'The model\'s time with the winners decided until then, provisional ones among them, and the defaults of all ' +
+        'other problems. Dashed: with all defaults.',
+    config: () => curveConfig(curve),
+    numbers: () => plainTable(
+        'Model time while the sweep ran', ['Elapsed', 'Model', 'Speedup'],
+        curve.map(
+            (point) =>
+                [duration(point.elapsed_s * 1000), time(point.model_us), times(point.default_us / point.model_us)])),
+  });
+}
+
+function curveConfig(curve) {
+  const line = (label, value, hue, dash) => ({
+    label,
+    showLine: true,
+    stepped: 'before',
+    borderColor: hue,
+    backgroundColor: hue,
+    borderDash: dash ? [6, 4] : [],
+    borderWidth: 2,
+    pointRadius: dash ? 0 : 2,
+    data: curve.map((point) => ({x: point.elapsed_s / 60, y: value(point) / 1000}))
+  });
+  return {
+    type: 'scatter',
+    data: {
+      datasets: [
+        line('with the winners', (point) => point.model_us, seriesColour(0), false),
+        line('with all defaults', (point) => point.default_us, seriesColour(1), true)
+      ]
+    },
+    options: {
+      scales: {
+        x: {min: 0, title: {display: true, text: 'Minutes since the sweep began'}},
+        y: {min: 0, title: {display: true, text: 'Model time, ms'}}
+      },
+      plugins: {tooltip: {callbacks: {label: (item) => item.dataset.label + ': ' + time(item.raw.y * 1000)}}},
+    },
+  };
 }
 
 function totalTile(total) {
@@ -138,7 +190,8 @@ function totalTile(total) {
       known ? range(total.speedup_low, total.speedup_high, ratioText) + ', confidence ' + confidence(total.confidence) :
               null,
       known ? time(total.default_us) + ' to ' + time(total.best_us) : null,
-      count(total.tuned) + ' of ' + count(total.problems) + ' problems tuned'
+      count(total.tuned) + ' of ' + count(total.problems) + ' problems tuned' +
+          (isKnown(total.decided_share) ? ', ' + percent(total.decided_share) + ' of the default time' : '')
     ].filter((text) => text)
                 .join('; ')
   };

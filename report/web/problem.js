@@ -46,7 +46,7 @@ function baselineText(problem) {
 }
 
 function decidedText(problem) {
-  return problem.from_search ? 'from the search, not timed side by side' : 'decided in finals';
+  return problem.provisional ? 'provisional' : 'decided in finals';
 }
 
 function problemTiles({context, kernel, problem}) {

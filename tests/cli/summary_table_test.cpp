@@ -87,7 +87,7 @@ TEST(SummaryTableTest, SaysWhatABaselineIsThatIsNotTheDefault) {
   std::vector<SummaryRow> rows{example_rows()[0]};
   rows[0].baseline = "BLOCK=32";
   rows[0].baseline_why = "timed_out: timed out";
-  rows[0].from_search = true;
+  rows[0].provisional = true;
   const auto lines = lines_of(summary_table(rows));
   ASSERT_EQ(lines.size(), 5U);
   EXPECT_NE(lines[1].find("120.50*"), std::string::npos) << lines[1];

@@ -1,22 +1,16 @@
 #include "tuner/sweep/phase_times.hpp"
 
 #include <algorithm>
-#include <optional>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "db/decision_history.hpp"
+#include "runtime/dispatch/identity.hpp"
 
 namespace pascaline {
 namespace {
-
-PhaseTime& entry_of(std::vector<PhaseTime>& times, const std::string& device, const std::string& phase) {
-  const auto found =
-      std::find_if(times.begin(), times.end(), [&](const PhaseTime& time) { return time.phase == phase; });
-  if (found != times.end()) {
-    return *found;
-  }
-  times.emplace_back();
-  times.back().device = device;
-  times.back().phase = phase;
-  return times.back();
-}
 
 // Each compiler may have a winner.
 std::optional<Store::Decision> best_decision(const SweepTask& task, SweepRecorder& recorder) {
@@ -30,32 +24,126 @@ std::optional<Store::Decision> best_decision(const SweepTask& task, SweepRecorde
   return best;
 }
 
+std::optional<TimeSummary> measured_default(const SweepTask& task, SweepRecorder& recorder) {
+  TrialFilter filter;
+  filter.trial_id = task.search.trial_of(task.search.bound().default_config());
+  if (*filter.trial_id == 0) {
+    return std::nullopt;
+  }
+  const std::vector<StoredTrial> stored = recorder.persist([&](Store& store) { return store.trials(filter); });
+  return stored.empty() ? std::nullopt : stored.front().trial.time;
+}
+
+// Problems that are called together: by a phase or by the whole model.
+class CalledTogether {
+ public:
+  CalledTogether(const std::string& device, std::string phase) {
+    time_.device = device;
+    time_.phase = std::move(phase);
+  }
+  void add(double calls, ModelPart part) {
+    part.calls = calls;
+    time_.calls += calls;
+    if (part.with_winner) {
+      ++time_.problems;
+    } else {
+      ++time_.at_default;
+      time_.at_default_us += calls * part.with_default.median_us;
+    }
+    parts_.push_back(std::move(part));
+  }
+  [[nodiscard]] PhaseTime sum() const {
+    PhaseTime time = time_;
+    const ModelTime of_parts = model_time(parts_);
+    time.before_us = of_parts.default_us;
+    time.after_us = of_parts.best_us;
+    time.speedup_low = of_parts.speedup_low;
+    time.speedup_high = of_parts.speedup_high;
+    return time;
+  }
+  [[nodiscard]] const std::string& phase() const noexcept { return time_.phase; }
+
+ private:
+  PhaseTime time_;
+  std::vector<ModelPart> parts_;
+};
+
+CalledTogether& entry_of(std::vector<CalledTogether>& phases, const std::string& device, const std::string& phase) {
+  const auto found = std::ranges::find(phases, phase, &CalledTogether::phase);
+  return found != phases.end() ? *found : phases.emplace_back(device, phase);
+}
+
+std::int64_t began_unix_ms(const DevicePlan& plan, SweepRecorder& recorder) {
+  const std::vector<SessionRow> sessions = recorder.persist([](Store& store) { return store.sessions(); });
+  const auto found = std::ranges::find_if(sessions, [&](const SessionRow& session) {
+    return session.run_uuid == recorder.summary().run && same_identity(session.device, device_row(plan.info()));
+  });
+  return found == sessions.end() ? 0 : found->started_unix_ms;
+}
+
 }  // namespace
 
-std::vector<PhaseTime> phase_times(const DevicePlan& plan, SweepRecorder& recorder) {
-  std::vector<PhaseTime> times;
+PlanTimes plan_times(const DevicePlan& plan, SweepRecorder& recorder, double end_s) {
+  PlanTimes times;
+  std::vector<CalledTogether> phases;
+  CalledTogether whole(plan.info().name, "all");
+  std::vector<ProblemHistory> histories;
+  ModelResult model;
+  const std::vector<double> estimated_us = plan.estimated_defaults_us();
+  const std::vector<PastDecision> decisions =
+      recorder.persist([&](Store& store) { return store.decisions(device_row(plan.info())); });
+  const std::int64_t began = began_unix_ms(plan, recorder);
   for (const auto& task : plan.tasks()) {
-    const std::vector<PhaseCalls>& phases = task->search.wanted().phases;
-    if (phases.empty()) {
+    const SweepProblem& wanted = task->search.wanted();
+    const auto decision = best_decision(*task, recorder);
+    times.decided += decision && !wanted.between ? 1 : 0;
+    if (wanted.phases.empty()) {
       continue;
     }
-    const auto decision = best_decision(*task, recorder);
-    for (const PhaseCalls& phase : phases) {
-      PhaseTime& time = entry_of(times, plan.info().name, phase.phase);
-      time.calls += phase.count;
-      if (decision && decision->baseline) {
-        time.before_us += phase.count * decision->baseline->median_us;
-        time.after_us += phase.count * decision->time.median_us;
-        ++time.problems;
-      } else {
-        ++time.without_times;
-      }
+    ModelPart part;
+    ProblemHistory& history = histories.emplace_back();
+    if (decision && decision->baseline) {
+      part = {0, *decision->baseline, decision->time, decision->confidence};
+      history.decisions = history_of(decisions, {task->kernel.own_space->kernel, task->kernel.source.hash},
+                                     wanted.problem.text(), plan.toolkits(), began);
+    } else if (const auto measured = measured_default(*task, recorder)) {
+      part.with_default = *measured;
+    } else {
+      part.with_default = estimated_time(estimated_us[task->index]);
+      model.estimated_us.emplace_back(wanted.problem.text(), estimated_us[task->index]);
     }
+    for (const PhaseCalls& phase : wanted.phases) {
+      entry_of(phases, plan.info().name, phase.phase).add(phase.count, part);
+    }
+    whole.add(model_calls(wanted), part);
+    history.default_us = model_calls(wanted) * part.with_default.median_us;
   }
-  std::stable_sort(times.begin(), times.end(), [](const PhaseTime& a, const PhaseTime& b) {
+  std::ranges::transform(phases, std::back_inserter(times.phases), &CalledTogether::sum);
+  std::stable_sort(times.phases.begin(), times.phases.end(), [](const PhaseTime& a, const PhaseTime& b) {
     return rank_of_phase(a.phase) < rank_of_phase(b.phase);
   });
+  if (!phases.empty()) {
+    model.total = whole.sum();
+    model.curve = model_curve(histories, end_s);
+    times.model = std::move(model);
+  }
   return times;
+}
+
+std::optional<Forecast> forecast_of(const DevicePlan& plan, double devices, double left_s) {
+  const std::vector<FirstLook> looks = plan.first_looks(left_s);
+  const std::vector<double> defaults_us = plan.estimated_defaults_us();
+  SeenBefore seen;
+  for (const auto& task : plan.tasks()) {
+    const bool is_seen = !task->fresh() && !task->search.wanted().between;
+    seen.problems += is_seen ? 1 : 0;
+    seen.model_us += is_seen ? model_calls(task->search.wanted()) * defaults_us[task->index] : 0;
+  }
+  auto told = forecast(looks, seen, {left_s, plan.kept_for_sites(left_s).seconds, devices});
+  if (told) {
+    told->device = plan.info().name;
+  }
+  return told;
 }
 
 }  // namespace pascaline

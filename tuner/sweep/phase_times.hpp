@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "tuner/sweep/device_plan.hpp"
@@ -8,8 +9,17 @@
 
 namespace pascaline {
 
-/// What the model's phases take on the plan's kind of device with every problem's default, and with the winners that
-/// are decided by now: those of earlier runs under the same key, too. Nothing if the problems have no phases.
-[[nodiscard]] std::vector<PhaseTime> phase_times(const DevicePlan& plan, SweepRecorder& recorder);
+/// What a plan came to on its kind of device, with the results that there are by now: those of earlier runs under the
+/// same key, too.
+struct PlanTimes {
+  int decided = 0;                     ///< problems with a result
+  std::vector<PhaseTime> phases{};     ///< in the order prompt, token, image, others; empty if there are none
+  std::optional<ModelResult> model{};  ///< nothing without phases
+};
+/// `end_s`: since the run began.
+[[nodiscard]] PlanTimes plan_times(const DevicePlan& plan, SweepRecorder& recorder, double end_s);
+
+/// What the time from now on reaches of a plan that `devices` work on; nothing if it suffices.
+[[nodiscard]] std::optional<Forecast> forecast_of(const DevicePlan& plan, double devices, double left_s);
 
 }  // namespace pascaline

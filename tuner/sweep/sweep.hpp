@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/model_time.hpp"
 #include "core/objective.hpp"
 #include "core/space/space.hpp"
 #include "core/space/space_part.hpp"
@@ -26,6 +27,7 @@
 #include "tuner/monitor/polite_watch.hpp"
 #include "tuner/services/services.hpp"
 #include "tuner/sweep/deepening.hpp"
+#include "tuner/sweep/forecast.hpp"
 #include "tuner/sweep/sweep_view.hpp"
 
 namespace pascaline {
@@ -44,6 +46,15 @@ struct SweepProblem {
   /// kernels that such a site launches.
   std::vector<Problem> launches{};
 };
+
+/// Calls by a model, over its phases; 0 where there are none.
+[[nodiscard]] inline double model_calls(const SweepProblem& problem) {
+  double calls = 0;
+  for (const PhaseCalls& phase : problem.phases) {
+    calls += phase.count;
+  }
+  return calls;
+}
 
 /// Finalists besides the default where the objective is by the card's power: the fastest need not be the thriftiest.
 inline constexpr int kFinalistsByEnergy = 12;
@@ -114,15 +125,27 @@ struct SweepEvents {
   std::function<void(const SweepView&)> view;
 };
 
-/// What a model spends in a phase: calls times times, over the problems that have both times.
+/// What a model spends in a phase: calls times times, over all its problems. One without a result stays at its default,
+/// whose time is estimated where it was not measured.
 struct PhaseTime {
   std::string device;  ///< name of the kind of device
   std::string phase;   ///< "prompt", "token", "image", or as the workload calls it
   double calls = 0;
-  double before_us = 0;   ///< with every problem's default
-  double after_us = 0;    ///< with its winner
-  int problems = 0;       ///< in the sums
-  int without_times = 0;  ///< problems that are not, as no winner was decided or there is nothing to compare it with
+  double before_us = 0;      ///< with every problem's default
+  double after_us = 0;       ///< with the winners
+  int problems = 0;          ///< with a result
+  int at_default = 0;        ///< without one
+  double at_default_us = 0;  ///< of `before_us`, of those
+  double speedup_low = 1;    ///< 95 % interval of before over after (ModelTime)
+  double speedup_high = 1;
+};
+
+/// What a sweep came to for a whole model on a kind of device.
+struct ModelResult {
+  PhaseTime total{};                ///< of all phases, each problem once
+  std::vector<ModelPoint> curve{};  ///< over the time since the run began
+  /// Times of a call of problems whose default was not measured, by their texts.
+  std::vector<std::pair<std::string, double>> estimated_us{};
 };
 
 /// Counts of a sweep, from the run's beginning. Those of trials are of all its sessions, the finals' known at the end.
@@ -150,7 +173,12 @@ struct SweepSummary : TrialCounts {
   std::vector<std::string> not_reached;  ///< problems without a trial in this run, each of each kind of device
   std::vector<std::string> left_out{};   ///< "problem: reason", of problems that cannot be tuned here
   std::vector<std::string> doubts{};     ///< "problem: why", of problems whose reference is probably wrong
+  int problems_planned = 0;              ///< on all kinds of devices, without shapes in between
+  int problems_decided = 0;              ///< of them, with a result, of this run or an earlier one
   std::vector<PhaseTime> phases{};       ///< by kind of device, in the order prompt, token, image, others
+  std::vector<ModelResult> models{};     ///< by kind of device; empty without phases
+  std::vector<Forecast> forecasts{};     ///< of kinds of devices whose time did not suffice as told at the beginning
+  std::optional<double> missing_s{};     ///< with a limit of time: what first looks at the rest would take, estimated
   std::optional<double> expected_s{};    ///< what was told beforehand; nothing if it was not known
   DeepeningCounts deepening{};           ///< of this process
 };

@@ -19,6 +19,7 @@
 #include "tuner/monitor/energy.hpp"
 #include "tuner/monitor/sustained.hpp"
 #include "tuner/sweep/budget.hpp"
+#include "tuner/sweep/phase_times.hpp"
 #include "tuner/sweep/plan_record.hpp"
 #include "tuner/sweep/sweep.hpp"
 #include "tuner/sweep/sweep_run.hpp"
@@ -182,6 +183,7 @@ void SweepRun::check_planning_time(std::size_t problems) {
   if (!stop_ && !deadline_.over()) {
     return;
   }
+  tell_stop();
   if (!planned_late_at_) {
     planned_late_at_ = clock_.now();
   }
@@ -398,6 +400,21 @@ void SweepRun::tell_plan() {
   recorder_.note(fmt::format("plan: {}{}, {}, then finals{}; {}{}", counted(problems, "problem"),
                              kernels > 1 ? fmt::format(" of {} kernels", kernels) : "", trials, objective, time,
                              time_left));
+  tell_forecast();
+}
+
+// Nothing where the time suffices for a first look at every problem.
+void SweepRun::tell_forecast() {
+  const auto left_s = deadline_.left_s();
+  if (!left_s) {
+    return;
+  }
+  for (const auto& plan : plans_) {
+    if (auto told = forecast_of(*plan, devices_of(*plan), *left_s)) {
+      recorder_.note((plans_.size() > 1 ? told->device + ": " : "") + forecast_text(*told));
+      summary_.forecasts.push_back(std::move(*told));
+    }
+  }
 }
 
 }  // namespace pascaline

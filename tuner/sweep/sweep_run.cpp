@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <utility>
@@ -16,6 +17,7 @@
 #include "core/util/stop_check.hpp"
 #include "tuner/sweep/budget.hpp"
 #include "tuner/sweep/phase_times.hpp"
+#include "tuner/sweep/stop_text.hpp"
 
 namespace pascaline {
 namespace {
@@ -117,10 +119,24 @@ void SweepRun::sum_up() {
     for (std::string& doubt : weak_checks_of(*plan)) {
       summary_.doubts.push_back(std::move(doubt));
     }
-    const std::vector<PhaseTime> times = phase_times(*plan, recorder_);
-    summary_.phases.insert(summary_.phases.end(), times.begin(), times.end());
+    PlanTimes times = plan_times(*plan, recorder_, static_cast<double>(spent_ms()) / 1000);
+    summary_.problems_planned += static_cast<int>(plan->problems());
+    summary_.problems_decided += times.decided;
+    std::ranges::move(times.phases, std::back_inserter(summary_.phases));
+    if (times.model) {
+      summary_.models.push_back(std::move(*times.model));
+    }
+    if (has_time_limit(options_)) {
+      const double missing_s = seconds_for(plan->first_looks(std::nullopt), devices_of(*plan));
+      summary_.missing_s = std::max(summary_.missing_s.value_or(0), missing_s);
+    }
   }
   summary_.wall_s = clock_.seconds_since(started_);
+}
+
+double SweepRun::devices_of(const DevicePlan& plan) const {
+  return static_cast<double>(
+      std::ranges::count_if(devices_, [&](const ScheduledDevice& scheduled) { return scheduled.plan == &plan; }));
 }
 
 // A kernel whose files are at fault costs its own problems; where there were no others, that is the sweep's fault.
@@ -173,21 +189,26 @@ void SweepRun::work() {
   summary_.interrupted = !all_over && (stop_ || !closing_);
 }
 
-// At once, as what is on a device may take a while: a launch that hangs is waited for until its limit.
+// At once, whatever goes on; what is on a device may take a while, as a launch that hangs is waited for until its
+// limit.
 void SweepRun::tell_stop() {
   if (!stop_ || told_of_stop_) {
     return;
   }
   told_of_stop_ = true;
+  StopWait wait;
   for (const ScheduledDevice& scheduled : devices_) {
     if (scheduled.scheduler->quiet() || scheduled.scheduler->ended()) {
       continue;
     }
-    const double left_s = std::chrono::duration<double>(scheduled.scheduler->lab().wakes_at() - clock_.now()).count();
-    recorder_.note(
-        fmt::format("stopping: waiting for the work on {} to finish, at most {}; a second Ctrl-C stops at once",
-                    scheduled.scheduler->device(), duration_text(std::max(1.0, std::ceil(left_s)))));
+    const bool in_finals = scheduled.scheduler->view().stage.starts_with("finals");
+    (in_finals ? wait.finals : wait.trials) += 1;
+    const auto wakes_at = scheduled.scheduler->lab().wakes_at();
+    if (wakes_at != SweepClock::TimePoint::max()) {
+      wait.at_most_s = std::max(wait.at_most_s, std::chrono::duration<double>(wakes_at - clock_.now()).count());
+    }
   }
+  recorder_.note(stop_text(wait));
 }
 
 // Called while a search looks for a valid configuration: whoever looks on sees that time goes by.
@@ -378,7 +399,10 @@ std::vector<std::string> SweepRun::not_reached() const {
 SweepView SweepRun::view(bool last) const {
   SweepView view;
   for (const ScheduledDevice& scheduled : devices_) {
-    view.devices.push_back(scheduled.scheduler->view());
+    DeviceProgress& device = view.devices.emplace_back(scheduled.scheduler->view());
+    for (const ModelResult& model : summary_.models) {  // which there are at the end
+      device.estimated_us = model.total.device == device.name ? model.estimated_us : device.estimated_us;
+    }
   }
   static_cast<TrialCounts&>(view) = static_cast<const TrialCounts&>(summary_);
   for (const auto& plan : plans_) {
@@ -386,6 +410,9 @@ SweepView SweepRun::view(bool last) const {
     view.compile_workers += plan->builds().builder().workers();
     view.problems += plan->problems();
     for (const auto& task : plan->tasks()) {
+      if (task->provisional) {
+        view.provisional.push_back(task->search.wanted().problem.text());
+      }
       if (!task->no_time.empty()) {
         view.no_time.push_back(fmt::format("{}: {}", task->search.wanted().problem.text(), task->no_time));
       }

@@ -48,6 +48,8 @@ class SweepRun {
   void check_planning_time(std::size_t problems);
   [[nodiscard]] std::optional<double> expected_s() const;
   void tell_plan();
+  void tell_forecast();
+  [[nodiscard]] double devices_of(const DevicePlan& plan) const;
 
   void work();
   void sum_up();

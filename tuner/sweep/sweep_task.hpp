@@ -96,6 +96,7 @@ struct SweepTask {
   std::size_t index = 0;               ///< place in the plan
   std::string fault{};     ///< of its kernel's files, for which it is left out: no valid configuration or no reference
   bool decided = false;    ///< this run has come to a result
+  bool provisional = false;  ///< which is that of the search's trials, without finals
   bool compared = false;   ///< finals were begun in this process
   std::string decided_on;  ///< the finalists that were compared
   std::vector<std::optional<StandingDecision>> standing{};  ///< of earlier finals, by compiler

@@ -61,6 +61,18 @@ void read(const Json& json, const char* key, std::vector<std::string>& into) {
   }
 }
 
+void read(const Json& json, const char* key, std::vector<std::pair<std::string, double>>& into) {
+  const auto found = json.find(key);
+  if (found == json.end() || !found->is_object()) {
+    return;
+  }
+  for (const auto& [name, value] : found->items()) {
+    if (value.is_number()) {
+      into.emplace_back(name, value.get<double>());
+    }
+  }
+}
+
 }  // namespace
 
 void to_json(Json& json, const DeviceProgress& device) {
@@ -80,7 +92,11 @@ void to_json(Json& json, const DeviceProgress& device) {
           {"power_w", number(device.power_w)},
           {"governor", device.governor},
           {"governor_reason", device.governor_reason},
-          {"pause_reason", device.pause_reason}};
+          {"pause_reason", device.pause_reason},
+          {"estimated_us", Json::object()}};
+  for (const auto& [problem, time_us] : device.estimated_us) {
+    json["estimated_us"][problem] = number(time_us);
+  }
 }
 
 void from_json(const Json& json, DeviceProgress& device) {
@@ -105,6 +121,7 @@ void from_json(const Json& json, DeviceProgress& device) {
   read(json, "governor", device.governor);
   read(json, "governor_reason", device.governor_reason);
   read(json, "pause_reason", device.pause_reason);
+  read(json, "estimated_us", device.estimated_us);
 }
 
 void to_json(Json& json, const SweepView& sweep) {
@@ -116,6 +133,7 @@ void to_json(Json& json, const SweepView& sweep) {
           {"problems_untried", sweep.problems_untried},
           {"not_reached", sweep.not_reached},
           {"no_time", sweep.no_time},
+          {"provisional", sweep.provisional},
           {"elapsed_s", number(sweep.elapsed_s)},
           {"eta_s", number(sweep.eta_s)},
           {"budget_left_s", number(sweep.budget_left_s)}};
@@ -139,6 +157,7 @@ void from_json(const Json& json, SweepView& sweep) {
   read(json, "problems_untried", sweep.problems_untried);
   read(json, "not_reached", sweep.not_reached);
   read(json, "no_time", sweep.no_time);
+  read(json, "provisional", sweep.provisional);
   read(json, "elapsed_s", sweep.elapsed_s);
   read(json, "eta_s", sweep.eta_s);
   read(json, "budget_left_s", sweep.budget_left_s);

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
@@ -31,6 +32,8 @@ struct DeviceProgress {
   std::string governor{};         ///< "preheating", "measuring", "settling", "cooling" or "gave_up"; may be empty
   std::string governor_reason{};  ///< why it waits or gave up; empty while it measures
   std::string pause_reason{};     ///< why it is left to who uses the machine; empty while it is not
+  /// Once the sweep has ended: ModelResult::estimated_us.
+  std::vector<std::pair<std::string, double>> estimated_us{};
   friend bool operator==(const DeviceProgress&, const DeviceProgress&) = default;
 };
 
@@ -47,6 +50,7 @@ struct SweepView : TrialCounts {
   std::size_t problems_untried = 0;        ///< without a trial of this run
   std::vector<std::string> not_reached{};  ///< those, once the sweep has ended
   std::vector<std::string> no_time{};      ///< "problem: what there was no time for", so far
+  std::vector<std::string> provisional{};  ///< problems with a result of the search's trials only, without finals
   friend bool operator==(const SweepView&, const SweepView&) = default;
 };
 

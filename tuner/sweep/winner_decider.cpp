@@ -184,7 +184,8 @@ void WinnerDecider::announce(SweepTask& task, const FinalsResult& decided, const
     recorder_.summary().problems_done += task.search.wanted().between ? 0 : 1;
   }
   note(task, result);
-  task.no_time = result.from_search ? "decided by the search's trials, without finals" : task.no_time_by_objective;
+  task.provisional = result.from_search;
+  task.no_time = result.from_search ? "" : task.no_time_by_objective;
   tell_winner(task, result);
 }
 

@@ -153,7 +153,7 @@ class Maker:
             "default": self.summary(default["median_us"]), "baseline_config": None, "baseline_why": None,
             "best": self.summary(best["median_us"]),
             "best_config": dict(zip(names, best["values"])), "best_trial": best["trial"],
-            "speedup": {"value": speedup, "low": speedup * 0.98, "high": speedup * 1.02}, "decided": True, "from_search": False,
+            "speedup": {"value": speedup, "low": speedup * 0.98, "high": speedup * 1.02}, "decided": True, "provisional": False,
             "confidence": 0.9991,
             "gflops": flops / best["median_us"] / 1e3, "gbs": size / best["median_us"] / 1e3, "roofline_us": bound,
             "roofline_share": bound / best["median_us"], "energy_mj": best["energy_mj"],

@@ -12,12 +12,14 @@ namespace {
 using Json = nlohmann::json;
 
 DeviceProgress full_progress() {
-  return {"cuda:1", "NVIDIA H200", "M=512,N=2048", "prefill: q", 3,     12,         "search",    42,          100,
-          12.31,    20.1,          61.5,           1980.0,       210.0, "settling", "throttled", "on battery"};
+  return {"cuda:1",   "NVIDIA H200", "M=512,N=2048", "prefill: q",  3,    12,     "search",
+          42,         100,           12.31,          20.1,          61.5, 1980.0, 210.0,
+          "settling", "throttled",   "on battery",   {{"M=4", 2.5}}};
 }
 
 SweepView full_sweep() {
-  SweepView sweep{{}, {full_progress(), {}}, 8, 16, 3, 12, 751.5, 2410.0, 3600.0, 4, {"M=1"}, {"M=2: no trial"}};
+  SweepView sweep{{},      {full_progress(), {}}, 8,      16, 3, 12, 751.5, 2410.0, 3600.0, 4,
+                  {"M=1"}, {"M=2: no trial"},     {"M=3"}};
   for_each_count(sweep, [next = 152](const TrialCount&, std::int64_t& number) mutable { number = next--; });
   return sweep;
 }
@@ -36,14 +38,14 @@ TEST(SweepViewTest, EveryMemberIsWritten) {
     without.erase(key);
     EXPECT_NE(without.get<DeviceProgress>(), full_progress()) << key;
   }
-  EXPECT_EQ(device.size(), 17U);
+  EXPECT_EQ(device.size(), 18U);
   const Json sweep = full_sweep();
   for (const auto& [key, value] : sweep.items()) {
     Json without = sweep;
     without.erase(key);
     EXPECT_NE(without.get<SweepView>(), full_sweep()) << key;
   }
-  EXPECT_EQ(sweep.size(), 11U + kTrialCounts.size());
+  EXPECT_EQ(sweep.size(), 12U + kTrialCounts.size());
 }
 
 TEST(SweepViewTest, ReadsWhatOthersWrote) {

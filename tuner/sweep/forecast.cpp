@@ -1,0 +1,64 @@
+#include "tuner/sweep/forecast.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/util/duration.hpp"
+
+namespace pascaline {
+namespace {
+
+// An estimate, to two figures of what a person would say.
+double rounded_s(double seconds) {
+  const double step = seconds < 60 ? 5 : seconds < 600 ? 30 : seconds < 3600 ? 60 : seconds < 36000 ? 600 : 3600;
+  return std::ceil(seconds / step) * step;
+}
+
+}  // namespace
+
+double seconds_for(std::span<const FirstLook> looks, double devices) {
+  double seconds = 0;
+  for (const FirstLook& look : looks) {
+    seconds += look.seconds;
+  }
+  return seconds / std::max(1.0, devices);
+}
+
+std::optional<Forecast> forecast(std::span<const FirstLook> looks, const SeenBefore& seen, const TimeForLooks& time) {
+  Forecast told;
+  told.limit_s = time.limit_s;
+  told.needed_s = seconds_for(looks, time.devices);
+  told.problems = seen.problems + looks.size();
+  if (told.needed_s <= time.limit_s) {
+    return std::nullopt;
+  }
+  told.reached = seen.problems;
+  double reached_us = seen.model_us;
+  double all_us = seen.model_us;
+  double sites_left_s = time.for_sites_s * time.devices;
+  double kernels_left_s = std::max(0.0, time.limit_s - time.for_sites_s) * time.devices;
+  for (const FirstLook& look : looks) {
+    double& left_s = look.is_site ? sites_left_s : kernels_left_s;
+    left_s -= look.seconds;  // below 0 for all that come after
+    told.reached += left_s >= 0 ? 1 : 0;
+    reached_us += left_s >= 0 ? look.model_us : 0;
+    all_us += look.model_us;
+  }
+  if (all_us > 0) {
+    told.reached_share = reached_us / all_us;
+  }
+  return told;
+}
+
+std::string forecast_text(const Forecast& forecast) {
+  const std::string share = forecast.reached_share && forecast.reached > 0
+                                ? fmt::format(", {:.0f} % of the model's time", 100 * *forecast.reached_share)
+                                : "";
+  const std::string reached = forecast.reached > 0 ? fmt::format("about {}", forecast.reached) : "none";
+  return fmt::format("{} reaches {} of {} shapes here{}; about {} reach all", duration_text(forecast.limit_s), reached,
+                     forecast.problems, share, duration_text(rounded_s(forecast.needed_s)));
+}
+
+}  // namespace pascaline
