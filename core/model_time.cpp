@@ -11,6 +11,7 @@ namespace pascaline {
 namespace {
 
 constexpr double kErrorsOf95 = 1.96;
+constexpr double kLeastRest = 0.01;  // of a time that is known so little that it might be 0
 
 bool is_same_time(const TimeSummary& a, const TimeSummary& b) {
   return a.median_us == b.median_us && a.low_us == b.low_us && a.high_us == b.high_us && a.count == b.count;
@@ -32,36 +33,67 @@ TimeRatio ratio_of(const ModelPart& part) {
   return {value, speedup ? standard_error(*speedup) : std::abs(std::log(value)) / kErrorsOf95};
 }
 
+// Ends of the interval of what is saved, relative to the default, of a saving with these standard errors. That by the
+// ratios may be of either sign. That by the shares makes a saving larger or smaller and never turns it into a loss.
+// Both together as G. Y. Zou and A. Donner, Construction of confidence limits about effect measures, Statistics in
+// Medicine 27, 2008; or one after the other, where that is nearer to the saving.
+struct Saving {
+  double value = 0;
+  double by_ratios = 0;
+  double by_shares = 0;
+
+  [[nodiscard]] double low() const {
+    const double rest = 1 - value;
+    const double of_ratios = rest * (std::exp(kErrorsOf95 * by_ratios / rest) - 1);
+    if (!(value > 0)) {
+      return value - std::hypot(of_ratios, kErrorsOf95 * by_shares);
+    }
+    const double factor = std::exp(-kErrorsOf95 * by_shares / value);
+    const double together = value - std::hypot(of_ratios, value * (1 - factor));
+    return of_ratios < value ? std::max(together, (value - of_ratios) * factor) : together;
+  }
+  /// `most`: if all time were that of the problem which gains most.
+  [[nodiscard]] double high(double most) const {
+    const double rest = 1 - value;
+    const double of_ratios = rest * (1 - std::exp(-kErrorsOf95 * by_ratios / rest));
+    const double of_shares = value > 0 ? value * (std::exp(kErrorsOf95 * by_shares / value) - 1) : 0;
+    return value + std::hypot(of_ratios, std::min(of_shares, std::max(0.0, most - value)));
+  }
+};
+
 }  // namespace
 
 TimeSummary estimated_time(double time_us) noexcept { return {time_us, time_us / 2, time_us * 2, 0}; }
 
-// Of best / default = sum of shares times ratios, whose derivative by a ratio is the share, and by a default's time
-// relative to it the share times how far the ratio is from that of the model.
+// What is saved is the sum of shares times what each problem saves, whose derivative by a ratio is the share, and by a
+// default's time relative to it the share times how far the ratio is from that of the model.
 ModelTime model_time(std::span<const ModelPart> parts) {
   ModelTime time;
+  double least_ratio = 1;
   for (const ModelPart& part : parts) {
+    const double ratio = ratio_of(part).value;
     time.default_us += part.calls * part.with_default.median_us;
-    time.best_us += part.calls * part.with_default.median_us * ratio_of(part).value;
+    time.best_us += part.calls * part.with_default.median_us * ratio;
+    least_ratio = std::min(least_ratio, ratio);
   }
   if (!(time.default_us > 0) || !(time.best_us > 0)) {
     return time;
   }
   const double of_model = time.best_us / time.default_us;
-  double variance = 0;
+  double by_ratios = 0;
+  double by_shares = 0;
   for (const ModelPart& part : parts) {
     const double share = part.calls * part.with_default.median_us / time.default_us;
-    if (!(share > 0)) {
-      continue;
+    if (share > 0) {
+      const TimeRatio ratio = ratio_of(part);
+      by_ratios = std::hypot(by_ratios, share * ratio.value * ratio.error);
+      by_shares = std::hypot(by_shares,
+                             share * (ratio.value - of_model) * relative_half_width(part.with_default) / kErrorsOf95);
     }
-    const TimeRatio ratio = ratio_of(part);
-    const double of_default = relative_half_width(part.with_default) / kErrorsOf95;
-    variance += std::pow(share * ratio.value * ratio.error, 2);
-    variance += std::pow(share * (ratio.value - of_model) * of_default, 2);
   }
-  const double factor = std::exp(kErrorsOf95 * std::sqrt(variance) / of_model);
-  time.speedup_low = time.speedup() / factor;
-  time.speedup_high = time.speedup() * factor;
+  const Saving saving{1 - of_model, by_ratios, by_shares};
+  time.speedup_low = 1 / (1 - saving.low());
+  time.speedup_high = 1 / std::max(kLeastRest * of_model, 1 - saving.high(1 - least_ratio));
   return time;
 }
 

@@ -529,7 +529,7 @@ TEST_F(CliModelTest, SweepTunesWhatTheModelLaunches) {
   EXPECT_EQ(summary["phases"][2]["phase"], "image");
   for (const json& phase : summary["phases"]) {
     EXPECT_GT(phase["after_us"].get<double>(), 0) << phase;
-    EXPECT_EQ(phase["without_times"], 0) << phase;
+    EXPECT_EQ(phase["at_default"], 0) << phase;
   }
   const Store store(database, OpenMode::read_only);
   std::map<std::string, double> norms;

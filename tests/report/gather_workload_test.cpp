@@ -227,6 +227,52 @@ TEST_F(GatherWorkloadTest, WithoutAFileTheCallsAreThoseOfTheLatestSweepOfAModel)
   EXPECT_FALSE(gather_report(store_, other).contexts.at(0).workload);
 }
 
+// What was not decided is as slow as its default on both sides: measured, or as the sweep told when it ended.
+TEST_F(GatherWorkloadTest, WhatHasNoWinnerStaysAtItsDefault) {
+  tune("typed", 8, ElementType::float32, 100, 0.999);
+  tune("plain", 8, std::nullopt, 7, 0);
+  const Problem typed{"typed", {{"N", 8}}, {{"STORAGE", ElementType::float32}}};
+  const Problem plain{"plain", {{"N", 8}}, {}};
+  const Problem unseen{"plain", {{"N", 9}}, {}};
+  Trial standard = timed(1, 14);
+  standard.problem = plain;
+  standard.is_default = true;
+  ContextIds context = context_;
+  context.kernel = store_.kernel_id({"plain", "a"});
+  context.problem = store_.problem_id(plain, 1, 1);
+  store_.add_trial(session_, context, standard);
+  std::ignore = store_.problem_id(unseen, 1, 1);
+  save_plan(session_,
+            {{typed, 2, "", {{"token", 2}}}, {plain, 10, "", {{"token", 10}}}, {unseen, 4, "", {{"token", 4}}}});
+  store_.note_progress(session_, 9000, R"({"device": {"estimated_us": {"plain N=9": 25, "odd": -1}}})", {});
+  options_.workload.clear();
+  const ReportDocument document = gather_report(store_, options_);
+  const ReportWorkload& workload = document.contexts.at(0).workload.value();
+  const ReportModelTimes& total = workload.totals.at(0);
+  EXPECT_DOUBLE_EQ(total.baseline_us, 2 * 200 + 10 * 14 + 4 * 25);
+  EXPECT_DOUBLE_EQ(total.best_us, 2 * 100 + 10 * 14 + 4 * 25);
+  EXPECT_EQ(total.tuned, 1U);
+  EXPECT_EQ(total.problems, 3U);
+  EXPECT_DOUBLE_EQ(total.decided_share.value(), 400.0 / 640);
+  EXPECT_GT(total.speedup->low, 1) << "its winner is surely faster";
+  EXPECT_LT(total.speedup->high, 2) << "most of the time could be that of the winner, not more";
+  const std::vector<ReportUntuned>& untuned = workload.phases.at(0).untuned;
+  ASSERT_EQ(untuned.size(), 2U);
+  EXPECT_EQ(untuned[0].default_us, 14);
+  EXPECT_EQ(untuned[1].default_us, 25);
+
+  const std::vector<ModelPoint>& curve = workload.curve;
+  ASSERT_GE(curve.size(), 2U);
+  EXPECT_DOUBLE_EQ(curve.front().default_us, total.baseline_us);
+  EXPECT_DOUBLE_EQ(curve.back().model_us, total.best_us);
+  EXPECT_GE(curve.back().elapsed_s, 9);
+  const auto json = document_json(document)["contexts"][0]["workload"]["curve"];
+  EXPECT_EQ(json.size(), curve.size());
+  EXPECT_DOUBLE_EQ(json.back()["model_us"].get<double>(), total.best_us);
+  options_.workload = (folder_ / "small.json").string();
+  EXPECT_TRUE(gather_report(store_, options_).contexts.at(0).workload->curve.empty()) << "a file is no sweep";
+}
+
 // What problems of a model somebody else called them is no model that this sweep was of.
 TEST_F(GatherWorkloadTest, ASweepWithoutAModelIsReportedAgainstNone) {
   const Problem known{"elementwise", {{"COUNT", 1048576}, {"OPERATION", 0}}, {}};  // of a workload of the program

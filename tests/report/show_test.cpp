@@ -19,6 +19,15 @@ TEST_F(ShowTest, EmptyTablesSaySo) {
   EXPECT_EQ(show_json(store_, {.what = ShowWhat::trials}), nlohmann::json::array());
 }
 
+TEST_F(ShowTest, AWinnerWithoutFinalsIsProvisional) {
+  store_.set_winner(context_, store_.add_trial(session_, context_, finalist(2, 60)), {}, 0.99);
+  EXPECT_LACKS(show_text(store_, {.what = ShowWhat::winners}), "provisional");
+  store_.set_winner(context_, store_.add_trial(session_, context_, timed(3, 50)), {}, 0.9);
+  EXPECT_EQ(show_json(store_, {.what = ShowWhat::winners})[0]["note"], "provisional");
+  const std::string text = show_text(store_, {.what = ShowWhat::winners});
+  EXPECT_EQ(count_of(text, "provisional: the best by the search's trials"), 1U) << text;
+}
+
 TEST_F(ShowTest, SessionsTellWhichRun) {
   store_.end_session(begin_example_session(store_, context_), "finished");
   const auto rows = show_json(store_, {.what = ShowWhat::sessions});

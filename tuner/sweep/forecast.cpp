@@ -10,6 +10,9 @@
 namespace pascaline {
 namespace {
 
+// A look that is cut short comes to a provisional result, if not to too short a time.
+constexpr double kShortestLook = 0.25;
+
 // An estimate, to two figures of what a person would say.
 double rounded_s(double seconds) {
   const double step = seconds < 60 ? 5 : seconds < 600 ? 30 : seconds < 3600 ? 60 : seconds < 36000 ? 600 : 3600;
@@ -41,9 +44,10 @@ std::optional<Forecast> forecast(std::span<const FirstLook> looks, const SeenBef
   double kernels_left_s = std::max(0.0, time.limit_s - time.for_sites_s) * time.devices;
   for (const FirstLook& look : looks) {
     double& left_s = look.is_site ? sites_left_s : kernels_left_s;
-    left_s -= look.seconds;  // below 0 for all that come after
-    told.reached += left_s >= 0 ? 1 : 0;
-    reached_us += left_s >= 0 ? look.model_us : 0;
+    const bool reached = left_s >= look.seconds || left_s > kShortestLook * look.seconds;
+    left_s = left_s >= look.seconds ? left_s - look.seconds : 0;  // what comes after one that is cut short has none
+    told.reached += reached ? 1 : 0;
+    reached_us += reached ? look.model_us : 0;
     all_us += look.model_us;
   }
   if (all_us > 0) {

@@ -54,7 +54,7 @@ TEST_F(SimulatedSweepTest, AnInterruptWaitsForAKernelThatHangsUntilItsDeadline) 
   EXPECT_LT(summary.wall_s, 105);
   EXPECT_EQ(summary.trials, 1);
   EXPECT_EQ(summary.crashed, 1);
-  EXPECT_TRUE(noted("stopping: waiting for the work on emulator to finish, at most 1 min"));
+  EXPECT_TRUE(noted("stopping after this trial, at most 1 min"));
   expect_sound();
 }
 

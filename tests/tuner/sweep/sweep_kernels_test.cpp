@@ -188,7 +188,7 @@ TEST_F(SweepKernelsTest, PhasesAreSumsOfCallsTimesTimes) {
   const PhaseTime& token = summary.phases[1];
   EXPECT_EQ(token.calls, 15);
   EXPECT_EQ(token.problems, 2);
-  EXPECT_EQ(token.without_times, 0);
+  EXPECT_EQ(token.at_default, 0);
   EXPECT_DOUBLE_EQ(token.before_us, 10 * of["toy"].baseline->median_us + 5 * of["accumulate"].baseline->median_us);
   EXPECT_DOUBLE_EQ(token.after_us, 10 * of["toy"].trial.time->median_us + 5 * of["accumulate"].trial.time->median_us);
   EXPECT_DOUBLE_EQ(summary.phases[2].after_us, 2 * of["toy"].trial.time->median_us);
@@ -198,7 +198,7 @@ TEST_F(SweepKernelsTest, PhasesAreSumsOfCallsTimesTimes) {
   EXPECT_EQ(plan.problems[0].phases, (std::vector<PhaseCalls>{{"image", 2}, {"token", 10}}));
 }
 
-TEST_F(SweepKernelsTest, ProblemsWithoutAUsableResultAreInNoSum) {
+TEST_F(SweepKernelsTest, ProblemsWithoutAUsableResultStayAtTheirDefaults) {
   other_ = Space::parse(
       [] {
         nlohmann::json json = accumulate_json();
@@ -210,7 +210,10 @@ TEST_F(SweepKernelsTest, ProblemsWithoutAUsableResultAreInNoSum) {
   const SweepSummary summary = sweep_both({toy("1000", {{"token", 10}}), accumulate("1000", {{"token", 5}})});
   ASSERT_EQ(summary.phases.size(), 1U);
   EXPECT_EQ(summary.phases[0].problems, 1);
-  EXPECT_EQ(summary.phases[0].without_times, 1);
+  EXPECT_EQ(summary.phases[0].at_default, 1);
+  EXPECT_GT(summary.phases[0].at_default_us, 0);
+  EXPECT_EQ(summary.problems_decided, 1);
+  EXPECT_EQ(summary.problems_planned, 2);
   EXPECT_EQ(summary.phases[0].calls, 15);
 }
 

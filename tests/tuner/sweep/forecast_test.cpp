@@ -1,0 +1,72 @@
+#include "tuner/sweep/forecast.hpp"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "tuner/sweep/stop_text.hpp"
+
+namespace pascaline::testing {
+namespace {
+
+TEST(ForecastTest, ATimeThatSufficesIsNotTold) {
+  const std::vector<FirstLook> looks{{10, 5}, {20, 1}};
+  EXPECT_FALSE(forecast(looks, {}, {30, 0, 1}));
+  EXPECT_FALSE(forecast(looks, {}, {15, 0, 2})) << "two devices share the looks";
+  EXPECT_FALSE(forecast({}, {3, 1}, {0, 0, 1})) << "nothing is left to look at";
+}
+
+TEST(ForecastTest, CountsTheLooksThatFitInTheAgendasOrder) {
+  const std::vector<FirstLook> looks{{10, 60}, {15, 20}, {100, 15}, {1, 5}};
+  const auto told = forecast(looks, {}, {30, 0, 1});
+  ASSERT_TRUE(told);
+  EXPECT_EQ(told->reached, 2U) << "what comes after one that does not fit is not reached";
+  EXPECT_EQ(told->problems, 4U);
+  EXPECT_DOUBLE_EQ(told->reached_share.value(), 0.8);
+  EXPECT_DOUBLE_EQ(told->needed_s, 126);
+  EXPECT_EQ(forecast_text(*told),
+            "30 s reaches about 2 of 4 shapes here, 80 % of the model's time; about 2 min 30 s "
+            "reach all");
+}
+
+TEST(ForecastTest, ALookThatIsCutShortCountsAndTakesTheRest) {
+  const std::vector<FirstLook> looks{{40, 3}, {1, 1}};
+  const auto told = forecast(looks, {}, {20, 0, 1});
+  ASSERT_TRUE(told);
+  EXPECT_EQ(told->reached, 1U);
+  EXPECT_DOUBLE_EQ(told->reached_share.value(), 0.75);
+}
+
+TEST(ForecastTest, SitesHaveTimeOfTheirOwn) {
+  const std::vector<FirstLook> looks{{10, 1}, {10, 1}, {10, 1}, {4, 0, true}, {4, 0, true}};
+  const auto told = forecast(looks, {}, {25, 5, 1});
+  ASSERT_TRUE(told);
+  EXPECT_EQ(told->reached, 2U + 1U);
+}
+
+TEST(ForecastTest, WhatWasLookedAtBeforeCounts) {
+  const std::vector<FirstLook> looks{{100, 1}};
+  const auto told = forecast(looks, {3, 9}, {10, 0, 1});
+  ASSERT_TRUE(told);
+  EXPECT_EQ(told->reached, 3U);
+  EXPECT_EQ(told->problems, 4U);
+  EXPECT_DOUBLE_EQ(told->reached_share.value(), 0.9);
+}
+
+TEST(ForecastTest, WithoutCallsThereIsNoShare) {
+  const std::vector<FirstLook> looks{{300, 0}, {1200, 0}};
+  const auto told = forecast(looks, {}, {60, 0, 1});
+  ASSERT_TRUE(told);
+  EXPECT_EQ(forecast_text(*told), "1 min reaches none of 2 shapes here; about 25 min reach all");
+}
+
+TEST(StopTextTest, IsOneLineInEveryState) {
+  EXPECT_EQ(stop_text({}), "stopping; press Ctrl-C again to abort");
+  EXPECT_EQ(stop_text({1, 0, 0.5}), "stopping after this trial; press Ctrl-C again to abort");
+  EXPECT_EQ(stop_text({1, 0, 69.2}), "stopping after this trial, at most 1 min 10 s; press Ctrl-C again to abort");
+  EXPECT_EQ(stop_text({0, 1, 20}), "stopping after these finals, at most 20 s; press Ctrl-C again to abort");
+  EXPECT_EQ(stop_text({2, 1, 1}), "stopping after what is being measured; press Ctrl-C again to abort");
+}
+
+}  // namespace
+}  // namespace pascaline::testing
