@@ -55,7 +55,8 @@ database=$results/tuned.db
 sizes=(--prompt-tokens 32 --image-size 64 96)
 # Each shape gets its default and a few trials, then the time goes where it promises most. Times of the emulated device are
 # rough however long it is looked at: little time for each trial leaves time for more of them.
-pascaline sweep --model "$model" --device "$device" "${sizes[@]}" --budget 60s --sample-budget-ms 100 --db "$database" ||
+pascaline sweep --model "$model" --device "$device" "${sizes[@]}" --budget 60s --sample-budget-ms 100 --db "$database" \
+  --log "$results/sweep.log" ||
   die "the sweep failed (status $?); what it measured is in $database, and running this again continues from there"
 
 say "[4/5] Use it"
@@ -69,6 +70,10 @@ pascaline report --db "$database" --format html --output "$results/report.html"
 
 say ""
 say "Done in $((SECONDS - started)) s."
+# The last words of the sweep: how much faster the model is, for sure, and what was left as it was.
+for wanted in "whole model: " "[0-9]* of [0-9]* shapes, .* left at "; do
+  sed -n "s/^.\{21\}\($wanted.*\)/  \1/p" "$results/sweep.log" | tail -n 1
+done
 say "  database: $project_root/$database"
 say "  report:   $project_root/$results/report.html (open it in a browser)"
 say "Next, with the program on the PATH:"

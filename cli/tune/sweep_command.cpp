@@ -28,8 +28,8 @@ int finish(const SweepSummary& summary, const SweepOptions& sweep, bool as_json)
 }
 
 int sweep(SweepCommandOptions options, const CLI::App& command) {
-  catch_interrupts();
   const PreparedSweep prepared = prepare_sweep(std::move(options), command);
+  catch_interrupts();  // until here nothing was begun, and Ctrl-C ends at once
   const SweepOptions& sweep = prepared.options.sweep;
   LiveViewOptions view;
   view.quiet = prepared.options.quiet || prepared.options.as_json;
@@ -65,6 +65,9 @@ void add_sweep_command(CLI::App& app, Action& action) {
       "configurations\n"
       "near the winners and to shapes between those tuned, which the dispatcher then uses for the sizes near them\n"
       "(--time-left). With --trials alone a sweep ends when its finals do.\n"
+      "If the time is too short for a first look at every shape, a line says what would suffice. Exit code 3: nothing "
+      "was\n"
+      "decided.\n"
       "Ctrl-C finishes the trial in flight; a second one stops at once. `--resume` continues after either, after\n"
       "kill -9 and after a power cut. `pascaline status` shows a running sweep in another terminal.\n\nExamples:\n"
       "  pascaline sweep --problem M=512,N=2048,K=2048,STORAGE=float32 --trials 200\n"

@@ -55,6 +55,13 @@ const Lines kBlock{"cuda:0 NVIDIA H200   [3/12] M=512,N=2048,K=2048   search 42/
                    "  best 12.31 us = 1.63x the default (20.10 us)   61 °C  1980 MHz  210 W  measuring",
                    "152 trials, 140 usable · compiling 8/16 · 3/12 problems · 0:12:31 elapsed, about 0:40:10 left"};
 
+TEST(ViewLinesTest, ResultsWithoutFinalsAreProvisional) {
+  SweepView view = example_view();
+  view.provisional = {"toy N=1", "toy N=2"};
+  const std::vector<std::string> lines = cli::view_lines(view);
+  EXPECT_EQ(lines.at(lines.size() - 2), "provisional, without finals so far (2): toy N=1; toy N=2");
+}
+
 TEST(ViewLinesTest, EverythingThereIs) { EXPECT_EQ(cli::view_lines(example_view()), kBlock); }
 
 TEST(ViewLinesTest, WhatIsNotThereIsLeftOut) {

@@ -377,23 +377,23 @@ class Figures(unittest.TestCase):
             for text, count in self.model_problems(workload, phase).items():
                 row = self.one("SELECT w.*, t.is_default, t.median_us, t.low_us, t.high_us FROM winners w JOIN trials t ON t.id = "
                                "w.trial_id JOIN problems p ON p.id = w.problem_id WHERE p.text = :text", text=text)
+                tuned += bool(row)
+                if row and not row["is_default"]:
+                    confidences.append(row["confidence"])
+                # What has no winner stays at its default.
                 row = row or self.one(
-                    "SELECT d.median_us AS baseline_median_us, d.low_us AS baseline_low_us, d.high_us AS "
-                    "baseline_high_us, t.is_default, t.median_us, t.low_us, t.high_us, NULL AS confidence FROM trials t JOIN problems "
-                    "p ON p.id = t.problem_id JOIN trials d ON d.problem_id = p.id AND d.is_default AND d.status = 'ok' "
-                    "WHERE p.text = :text AND t.status = 'ok' ORDER BY t.median_us, d.id DESC", text=text)
+                    "SELECT d.median_us AS baseline_median_us, d.low_us AS baseline_low_us, d.high_us AS baseline_high_us, "
+                    "d.median_us, d.low_us, d.high_us FROM trials d JOIN problems p ON p.id = d.problem_id WHERE p.text = :text "
+                    "AND d.is_default AND d.status = 'ok' ORDER BY d.id DESC", text=text)
                 if not row:
                     continue
-                tuned += 1
-                if row["confidence"] is None or not row["is_default"]:
-                    confidences.append(row["confidence"])
                 for name in ("baseline_median_us", "baseline_low_us", "baseline_high_us", "median_us", "low_us",
                              "high_us"):
                     sums[name] += count * row[name]
             self.assertEqual(phase["tuned"], tuned)
             self.assertEqual(len(phase["untuned"]) + phase["untuned_more"], phase["problems"] - tuned)
             calls = self.model_problems(workload, phase)
-            tuned_texts = {row["text"] for row in self.rows("SELECT p.text FROM problems p")}
+            tuned_texts = {row["text"] for row in self.rows("SELECT p.text FROM problems p JOIN winners w ON w.problem_id = p.id")}
             self.assertEqual({entry["problem"]: entry["count"] for entry in phase["untuned"]
                               if entry["kernel"] == "matmul"},
                              {text: count for text, count in calls.items() if text not in tuned_texts})
@@ -406,9 +406,12 @@ class Figures(unittest.TestCase):
         self.close(entry["default_us"], sums["baseline_median_us"], "default of the model")
         self.close(entry["best_us"], sums["median_us"], "best of the model")
         self.close(entry["speedup"], sums["baseline_median_us"] / sums["median_us"], "speedup of the model")
-        self.close(entry["speedup_low"], sums["baseline_low_us"] / sums["high_us"], "low speedup of the model")
-        self.close(entry["speedup_high"], sums["baseline_high_us"] / sums["low_us"], "high speedup of the model")
-        self.close(entry["confidence"], None if None in confidences else min(confidences, default=0.5), "confidence")
+        # No wider than the intervals of all times allow at most.
+        self.assertLessEqual(sums["baseline_low_us"] / sums["high_us"], entry["speedup_low"])
+        self.assertLessEqual(entry["speedup_low"], entry["speedup"])
+        self.assertLessEqual(entry["speedup"], entry["speedup_high"])
+        self.assertLessEqual(entry["speedup_high"], sums["baseline_high_us"] / sums["low_us"])
+        self.close(entry["confidence"], min(confidences, default=0.5), "confidence")
 
     def check_totals(self, totals):
         """Of all phases with the same element types together."""

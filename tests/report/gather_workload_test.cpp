@@ -38,8 +38,11 @@ void expect_twice_as_fast(const ReportModelTimes& times, double best_us) {
   EXPECT_EQ(times.baseline_us, 2 * times.best_us);
   ASSERT_TRUE(times.speedup);
   EXPECT_EQ(times.speedup->value, 2);
-  EXPECT_NEAR(times.speedup->low, 2 * 0.9 / 1.1, 1e-9);
-  EXPECT_NEAR(times.speedup->high, 2 * 1.1 / 0.9, 1e-9);
+  const double of_one = std::exp(std::hypot(0.1, 0.1));  // several problems are rarely all wrong to the same side
+  EXPECT_GE(times.speedup->low, 2 / of_one - 1e-9);
+  EXPECT_LT(times.speedup->low, 2);
+  EXPECT_GT(times.speedup->high, 2);
+  EXPECT_LE(times.speedup->high, 2 * of_one + 1e-9);
 }
 
 /// A model of two kernels whose spaces are known and one whose is not.

@@ -66,7 +66,7 @@ TEST_F(InterruptTest, SecondEndsAtOnceAndLeavesNobody) {
   EXPECT_TRUE(wait_until_kernel_runs(sweep)) << output();
   const auto workers = processes_below(sweep);
   ::kill(sweep, SIGINT);
-  EXPECT_TRUE(wait_until([&] { return output().find("a second Ctrl-C stops at once") != std::string::npos; }));
+  EXPECT_TRUE(wait_until([&] { return output().find("press Ctrl-C again to abort") != std::string::npos; }));
   EXPECT_EQ(::waitpid(sweep, nullptr, WNOHANG), 0) << "the trial in flight is finished first";
   const auto second = Clock::now();
   EXPECT_EQ(interrupt_again(sweep), 128 + SIGINT);

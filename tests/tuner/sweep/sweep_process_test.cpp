@@ -59,6 +59,26 @@ TEST_F(SweepTest, TheCommandEndsInTimeAndNamesWhatItDidNotReach) {
 }
 
 /// A sweep by the executable, which can be killed.
+// Far too little time: what was decided counts, and a line says what was not and what to do.
+TEST_F(SweepTest, TheCommandSaysBeforeAndAfterThatTheTimeDoesNotSuffice) {
+  space_ = make_space({kRight});
+  const std::string folder = folder_.path().string();
+  std::vector<std::string> words{
+      "sweep",    "--kernels",          folder, "--spaces",         folder,   "--kernel", "toy",
+      "--device", "emulator",           "--db", database_.string(), "--jobs", "1",        "--budget",
+      "6s",       "--sample-budget-ms", "50"};
+  for (int n = 1; n <= 40; ++n) {
+    words.insert(words.end(), {"--problem", "N=" + std::to_string(1000 * n)});
+  }
+  const ProgramResult result = run_program(folder_.path(), words);
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_NE(result.out.find(" of 40 shapes here; about "), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find(" of 40 shapes were left at their defaults; to reach more: pascaline sweep --resume --db "),
+            std::string::npos)
+      << result.out;
+  EXPECT_EQ(result.out.find("not reached"), std::string::npos) << "that is the same once more: " << result.out;
+}
+
 class KilledSweepTest : public SweepTest {
  protected:
   // Right kernels only, so that every trial takes as long as it is measured.
