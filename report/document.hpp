@@ -164,7 +164,7 @@ struct ReportPhase : ReportModelTimes {
 
 struct ReportWorkload {
   std::string name;
-  std::vector<ReportModelTimes> totals;  ///< of all listed phases together, each once, for each choice of types
+  std::vector<ReportModelTimes> totals;  ///< of all phases together, each problem once, for each choice of types
   std::vector<ReportPhase> phases;
   std::vector<ModelPoint> curve{};  ///< of the sweep that the calls are from; empty for those of a file
 };

@@ -162,7 +162,9 @@ const Fields<ReportRoofline>& fields_of(const ReportRoofline*) {
 
 const Fields<ReportModelTimes>& fields_of(const ReportModelTimes*) {
   static const auto fields =
-      Fields<ReportModelTimes>("total", "All listed phases with the same element types together, each problem once.")
+      Fields<ReportModelTimes>(
+          "total",
+          "All phases with the same element types together, those that are not listed, too; each problem once.")
           .add(
               "types", [](const ReportModelTimes& times) { return names_of(times.types); }, "Element types.")
           .add("default_us", sum_field(&ReportModelTimes::baseline_us),
@@ -227,7 +229,7 @@ const Fields<ReportWorkload>& fields_of(const ReportWorkload*) {
       Fields<ReportWorkload>("workload", "Time of a model with the defaults and with the best configurations.")
           .add("name", &ReportWorkload::name, "Name of the model or workload.")
           .add("totals", &ReportWorkload::totals, "One for each choice of element types.")
-          .add("phases", &ReportWorkload::phases, "At most 40.")
+          .add("phases", &ReportWorkload::phases, "Those of which anything is tuned, at most 40.")
           .add("curve", &ReportWorkload::curve,
                "Over the time of the sweep that `name` is of, when each winner was decided; empty for a workload's "
                "file.");

@@ -234,25 +234,30 @@ ProblemsByText current_problems(const ReportContext& context) {
   return problems;
 }
 
+// Phases of which nothing is tuned are not listed; they are part of the whole model where another phase is.
 ReportWorkload workload_of(const ModelCalls& model, const ReportContext& context) {
   const ProblemsByText problems = current_problems(context);
   ReportWorkload out{model.name, {}, {}, {}};
-  std::vector<CalledProblems> totals;
-  for (const SizedPhase& phase : model.phases) {
-    CalledProblems called;
-    ReportPhase tuned = tuned_phase(phase, problems, model, called);
-    if (tuned.tuned == 0 || out.phases.size() == kMaxPhases) {
-      continue;
+  for (auto first = model.phases.begin(); first != model.phases.end();) {
+    const auto last =
+        std::find_if(first, model.phases.end(), [&](const SizedPhase& phase) { return phase.types != first->types; });
+    CalledProblems all;
+    bool any_tuned = false;
+    for (auto at = first; at != last; ++at) {
+      CalledProblems called;
+      ReportPhase tuned = tuned_phase(*at, problems, model, called);
+      all.add(called);
+      any_tuned = any_tuned || tuned.tuned > 0;
+      if (tuned.tuned > 0 && out.phases.size() < kMaxPhases) {
+        out.phases.push_back(std::move(tuned));
+      }
     }
-    if (out.phases.empty() || out.phases.back().types != tuned.types) {
-      totals.emplace_back();
-      out.totals.emplace_back().types = tuned.types;
+    if (any_tuned) {
+      ReportModelTimes& total = out.totals.emplace_back();
+      total.types = first->types;
+      all.write_to(total);
     }
-    totals.back().add(called);
-    out.phases.push_back(std::move(tuned));
-  }
-  for (std::size_t i = 0; i < totals.size(); ++i) {
-    totals[i].write_to(out.totals[i]);
+    first = last;
   }
   return out;
 }

@@ -184,7 +184,7 @@ function curveConfig(curve) {
 function totalTile(total) {
   const known = isKnown(total.speedup);
   return {
-    label: ['All phases below, each once', configText(total.types)].filter((text) => text).join(': '),
+    label: ['All phases, each problem once', configText(total.types)].filter((text) => text).join(': '),
     value: known ? times(total.speedup) : '–',
     detail: [
       known ? range(total.speedup_low, total.speedup_high, ratioText) + ', confidence ' + confidence(total.confidence) :

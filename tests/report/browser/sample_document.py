@@ -264,6 +264,8 @@ class Maker:
             "workload": {"name": self.mark("qwen3-vl-2b"), "totals": [
                 {**{name: phase[name] for name in ("default_us", "best_us", "speedup", "speedup_low", "speedup_high", "confidence",
                                                    "problems", "tuned")}, "types": {"STORAGE": "float32"}}],
+                         "curve": [{"elapsed_s": at, "model_us": us, "default_us": 812_345.0} for at, us in
+                                   ((0, 812_345.0), (900, 700_000.0), (7_200, 521_234.0), (57_600, 521_234.0))],
                          "phases": [
                 {"phase": self.mark("prompt"), "symbols": {"S": 512}, "types": {"STORAGE": "float32"}, "untuned": untuned * 3,
                  **{name: value for name, value in phase.items() if name != "types"}},
