@@ -314,6 +314,20 @@ void Agenda::note_winner(SweepTask& task, const Config& winner) const {
   }
 }
 
+std::vector<FirstLook> Agenda::first_looks(std::optional<double> left_s) const {
+  const std::vector<double> defaults_us = estimated_defaults_us();
+  std::vector<FirstLook> looks;
+  for (const Action& action : searches(left_s)) {
+    const SweepTask& task = *action.task;
+    if (task.fresh() && !task.search.wanted().between) {
+      const double configurations = task.search.remaining();
+      looks.push_back({task.tunable.guessed_s({configurations, 1}).value_or(action.seconds),
+                       model_calls(task.search.wanted()) * defaults_us[task.index]});
+    }
+  }
+  return looks;
+}
+
 double Agenda::expected_s(const SweepTask& task) const {
   const std::vector<Outlook> all = outlooks();
   return next_search(all[task.index], attained_rates(all)).seconds;

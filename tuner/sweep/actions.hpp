@@ -9,6 +9,7 @@
 #include "tuner/sweep/agenda.hpp"
 #include "tuner/sweep/build_queue.hpp"
 #include "tuner/sweep/deepening.hpp"
+#include "tuner/sweep/forecast.hpp"
 #include "tuner/sweep/sweep.hpp"
 #include "tuner/sweep/sweep_task.hpp"
 
@@ -52,6 +53,10 @@ class Agenda {
   [[nodiscard]] bool prefers_another(const SweepTask& present, std::optional<double> left_s) const;
   /// Seconds that the next trials of a task are expected to keep a device, with preparation and finals.
   [[nodiscard]] double expected_s(const SweepTask& task) const;
+  /// First looks at problems that wait for one, in the order of `searches`.
+  [[nodiscard]] std::vector<FirstLook> first_looks(std::optional<double> left_s) const;
+  /// Microseconds of a call with the default, estimated from what others took, in the order of the tasks.
+  [[nodiscard]] std::vector<double> estimated_defaults_us() const;
   /// Whether a task stays when its search is over, as time that is left may go to it.
   [[nodiscard]] bool keeps(const SweepTask& task) const;
   /// Finishes the tasks on which nothing is left to do, unless what a device does now may change that.
@@ -66,7 +71,6 @@ class Agenda {
   };
 
   [[nodiscard]] std::vector<Outlook> outlooks() const;
-  [[nodiscard]] std::vector<double> estimated_defaults_us() const;
   [[nodiscard]] bool is_settled(const SweepTask& task) const;
   [[nodiscard]] std::optional<Action> search(SweepTask& task, const Outlook& outlook, const AttainedRates& rates) const;
   [[nodiscard]] std::optional<Action> comparison(SweepTask& task) const;

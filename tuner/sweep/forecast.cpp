@@ -40,10 +40,8 @@ std::optional<Forecast> forecast(std::span<const FirstLook> looks, const SeenBef
   told.reached = seen.problems;
   double reached_us = seen.model_us;
   double all_us = seen.model_us;
-  double sites_left_s = time.for_sites_s * time.devices;
-  double kernels_left_s = std::max(0.0, time.limit_s - time.for_sites_s) * time.devices;
+  double left_s = time.limit_s * time.devices;
   for (const FirstLook& look : looks) {
-    double& left_s = look.is_site ? sites_left_s : kernels_left_s;
     const bool reached = left_s >= look.seconds || left_s > kShortestLook * look.seconds;
     left_s = left_s >= look.seconds ? left_s - look.seconds : 0;  // what comes after one that is cut short has none
     told.reached += reached ? 1 : 0;

@@ -9,9 +9,8 @@ namespace pascaline {
 
 /// The first look at a problem that waits for it, as the agenda expects it.
 struct FirstLook {
-  double seconds = 0;    ///< of a device, with preparation, builds and finals
-  double model_us = 0;   ///< of the model, with the problem's default; 0 where no calls of a model are known
-  bool is_site = false;  ///< a place of a model, for which time of its own is kept
+  double seconds = 0;   ///< of a device, with preparation, builds and finals
+  double model_us = 0;  ///< of the model, with the problem's default; 0 where no calls of a model are known
 };
 
 /// How far a limit of time reaches that is too short for a first look at every problem.
@@ -27,8 +26,7 @@ struct Forecast {
 /// Time that there is for the looks.
 struct TimeForLooks {
   double limit_s = 0;
-  double for_sites_s = 0;  ///< of it, kept for sites of a model
-  double devices = 1;      ///< that work side by side
+  double devices = 1;  ///< that work side by side
 };
 /// Seconds until that many devices have looked at all of them.
 [[nodiscard]] double seconds_for(std::span<const FirstLook> looks, double devices);

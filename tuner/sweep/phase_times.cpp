@@ -89,7 +89,7 @@ PlanTimes plan_times(const DevicePlan& plan, SweepRecorder& recorder, double end
   CalledTogether whole(plan.info().name, "all");
   std::vector<ProblemHistory> histories;
   ModelResult model;
-  const std::vector<double> estimated_us = plan.estimated_defaults_us();
+  const std::vector<double> estimated_us = plan.agenda().estimated_defaults_us();
   const std::vector<PastDecision> decisions =
       recorder.persist([&](Store& store) { return store.decisions(device_row(plan.info())); });
   const std::int64_t began = began_unix_ms(plan, recorder);
@@ -104,7 +104,7 @@ PlanTimes plan_times(const DevicePlan& plan, SweepRecorder& recorder, double end
     ProblemHistory& history = histories.emplace_back();
     if (decision && decision->baseline) {
       part = {0, *decision->baseline, decision->time, decision->confidence};
-      history.decisions = history_of(decisions, {task->kernel.own_space->kernel, task->kernel.source.hash},
+      history.decisions = history_of(decisions, {task->tunable.own_space->kernel, task->tunable.source.hash},
                                      wanted.problem.text(), plan.toolkits(), began);
     } else if (const auto measured = measured_default(*task, recorder)) {
       part.with_default = *measured;
@@ -131,15 +131,15 @@ PlanTimes plan_times(const DevicePlan& plan, SweepRecorder& recorder, double end
 }
 
 std::optional<Forecast> forecast_of(const DevicePlan& plan, double devices, double left_s) {
-  const std::vector<FirstLook> looks = plan.first_looks(left_s);
-  const std::vector<double> defaults_us = plan.estimated_defaults_us();
+  const std::vector<FirstLook> looks = plan.agenda().first_looks(left_s);
+  const std::vector<double> defaults_us = plan.agenda().estimated_defaults_us();
   SeenBefore seen;
   for (const auto& task : plan.tasks()) {
     const bool is_seen = !task->fresh() && !task->search.wanted().between;
     seen.problems += is_seen ? 1 : 0;
     seen.model_us += is_seen ? model_calls(task->search.wanted()) * defaults_us[task->index] : 0;
   }
-  auto told = forecast(looks, seen, {left_s, plan.kept_for_sites(left_s).seconds, devices});
+  auto told = forecast(looks, seen, {left_s, devices});
   if (told) {
     told->device = plan.info().name;
   }

@@ -127,7 +127,7 @@ void SweepRun::sum_up() {
       summary_.models.push_back(std::move(*times.model));
     }
     if (has_time_limit(options_)) {
-      const double missing_s = seconds_for(plan->first_looks(std::nullopt), devices_of(*plan));
+      const double missing_s = seconds_for(plan->agenda().first_looks(std::nullopt), devices_of(*plan));
       summary_.missing_s = std::max(summary_.missing_s.value_or(0), missing_s);
     }
   }

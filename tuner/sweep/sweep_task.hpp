@@ -94,11 +94,11 @@ struct SweepTask {
   std::vector<ContextIds> contexts{};  ///< the rows that its trials hang on, by compiler
   std::int64_t session = 0;            ///< that its trials belong to: of the device that has it, or had it last
   std::size_t index = 0;               ///< place in the plan
-  std::string fault{};     ///< of its kernel's files, for which it is left out: no valid configuration or no reference
-  bool decided = false;    ///< this run has come to a result
-  bool provisional = false;  ///< which is that of the search's trials, without finals
-  bool compared = false;   ///< finals were begun in this process
-  std::string decided_on;  ///< the finalists that were compared
+  std::string fault{};   ///< of its kernel's files, for which it is left out: no valid configuration or no reference
+  bool decided = false;  ///< this run has come to a result
+  bool provisional = false;                                 ///< which is that of the search's trials, without finals
+  bool compared = false;                                    ///< finals were begun in this process
+  std::string decided_on;                                   ///< the finalists that were compared
   std::vector<std::optional<StandingDecision>> standing{};  ///< of earlier finals, by compiler
   std::optional<std::size_t> standing_of_all{};             ///< that of the compiler that was decided for last
   /// What finals had decided by time when these began, by compiler.

@@ -11,14 +11,14 @@ namespace {
 
 TEST(ForecastTest, ATimeThatSufficesIsNotTold) {
   const std::vector<FirstLook> looks{{10, 5}, {20, 1}};
-  EXPECT_FALSE(forecast(looks, {}, {30, 0, 1}));
-  EXPECT_FALSE(forecast(looks, {}, {15, 0, 2})) << "two devices share the looks";
-  EXPECT_FALSE(forecast({}, {3, 1}, {0, 0, 1})) << "nothing is left to look at";
+  EXPECT_FALSE(forecast(looks, {}, {30, 1}));
+  EXPECT_FALSE(forecast(looks, {}, {15, 2})) << "two devices share the looks";
+  EXPECT_FALSE(forecast({}, {3, 1}, {0, 1})) << "nothing is left to look at";
 }
 
 TEST(ForecastTest, CountsTheLooksThatFitInTheAgendasOrder) {
   const std::vector<FirstLook> looks{{10, 60}, {15, 20}, {100, 15}, {1, 5}};
-  const auto told = forecast(looks, {}, {30, 0, 1});
+  const auto told = forecast(looks, {}, {30, 1});
   ASSERT_TRUE(told);
   EXPECT_EQ(told->reached, 2U) << "what comes after one that does not fit is not reached";
   EXPECT_EQ(told->problems, 4U);
@@ -31,22 +31,15 @@ TEST(ForecastTest, CountsTheLooksThatFitInTheAgendasOrder) {
 
 TEST(ForecastTest, ALookThatIsCutShortCountsAndTakesTheRest) {
   const std::vector<FirstLook> looks{{40, 3}, {1, 1}};
-  const auto told = forecast(looks, {}, {20, 0, 1});
+  const auto told = forecast(looks, {}, {20, 1});
   ASSERT_TRUE(told);
   EXPECT_EQ(told->reached, 1U);
   EXPECT_DOUBLE_EQ(told->reached_share.value(), 0.75);
 }
 
-TEST(ForecastTest, SitesHaveTimeOfTheirOwn) {
-  const std::vector<FirstLook> looks{{10, 1}, {10, 1}, {10, 1}, {4, 0, true}, {4, 0, true}};
-  const auto told = forecast(looks, {}, {25, 5, 1});
-  ASSERT_TRUE(told);
-  EXPECT_EQ(told->reached, 2U + 1U);
-}
-
 TEST(ForecastTest, WhatWasLookedAtBeforeCounts) {
   const std::vector<FirstLook> looks{{100, 1}};
-  const auto told = forecast(looks, {3, 9}, {10, 0, 1});
+  const auto told = forecast(looks, {3, 9}, {10, 1});
   ASSERT_TRUE(told);
   EXPECT_EQ(told->reached, 3U);
   EXPECT_EQ(told->problems, 4U);
@@ -55,7 +48,7 @@ TEST(ForecastTest, WhatWasLookedAtBeforeCounts) {
 
 TEST(ForecastTest, WithoutCallsThereIsNoShare) {
   const std::vector<FirstLook> looks{{300, 0}, {1200, 0}};
-  const auto told = forecast(looks, {}, {60, 0, 1});
+  const auto told = forecast(looks, {}, {60, 1});
   ASSERT_TRUE(told);
   EXPECT_EQ(forecast_text(*told), "1 min reaches none of 2 shapes here; about 25 min reach all");
 }

@@ -58,7 +58,6 @@ TEST_F(SweepTest, TheCommandEndsInTimeAndNamesWhatItDidNotReach) {
   EXPECT_NE(status.out.find("not reached before time ran out (1): toy N=5000"), std::string::npos) << status.out;
 }
 
-/// A sweep by the executable, which can be killed.
 // Far too little time: what was decided counts, and a line says what was not and what to do.
 TEST_F(SweepTest, TheCommandSaysBeforeAndAfterThatTheTimeDoesNotSuffice) {
   space_ = make_space({kRight});
@@ -79,6 +78,7 @@ TEST_F(SweepTest, TheCommandSaysBeforeAndAfterThatTheTimeDoesNotSuffice) {
   EXPECT_EQ(result.out.find("not reached"), std::string::npos) << "that is the same once more: " << result.out;
 }
 
+/// A sweep by the executable, which can be killed.
 class KilledSweepTest : public SweepTest {
  protected:
   // Right kernels only, so that every trial takes as long as it is measured.
