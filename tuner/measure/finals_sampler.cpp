@@ -102,7 +102,7 @@ std::string FinalsSampler::sustained_window(std::size_t contender, double time_u
   sustained.window_s = objective.sustain_window_s;
   sustained.max_temperature_c = objective.max_temperature_c;
   put_on(contender);
-  if (!tells_heat(monitor_.read_sensors())) {
+  if (!reports_heat(monitor_.read_sensors())) {
     return "the card stopped reporting its temperature and its clock";
   }
   const SustainedWindow window =

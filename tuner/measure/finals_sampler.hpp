@@ -30,7 +30,7 @@ class FinalsSampler {
   void time_launches(const Round& round, RoundSamples& samples);
   void note_canary(std::vector<double>& canaries_us);
   [[nodiscard]] RoundSamples::End end_of_broken_round() const;
-  // Why there is no value; empty if there is one.
+  // Why the value is missing; empty if it is not.
   [[nodiscard]] std::string energy_window(std::size_t contender, double time_us, Turn& turn);
   [[nodiscard]] std::string sustained_window(std::size_t contender, double time_us, bool first, Turn& turn);
   [[nodiscard]] std::string why_no_power();

@@ -56,7 +56,7 @@ bool stands_still(const std::deque<Look>& looks, const SustainedOptions& options
 
 }  // namespace
 
-bool tells_heat(const Sensors& sensors) {
+bool reports_heat(const Sensors& sensors) {
   const auto told = [](const std::optional<double>& value) { return value && *value > 0; };
   return told(sensors.temperature_c) || told(sensors.sm_clock_mhz);
 }

@@ -35,6 +35,6 @@ struct SustainedWindow {
                                                 const SustainedOptions& options, const std::function<void()>& alive);
 
 /// Whether a card's sensors tell enough to see that it is steady: its temperature or its clock.
-[[nodiscard]] bool tells_heat(const Sensors& sensors);
+[[nodiscard]] bool reports_heat(const Sensors& sensors);
 
 }  // namespace pascaline

@@ -97,13 +97,13 @@ void SimulatedCard::advance(double seconds) {
   const double until_s = now_s_ + seconds;
   while (trace_ && std::isfinite(until_s) && next_reading_s_ <= until_s) {
     now_s_ = std::max(now_s_, next_reading_s_);
-    tell();
+    take_reading();
     next_reading_s_ += kReadEverySeconds;
   }
   now_s_ = until_s;
 }
 
-void SimulatedCard::tell() {
+void SimulatedCard::take_reading() {
   Reading& reading = readings_.emplace_back();
   reading.at_s = now_s_;
   reading.telemetry.sensors = monitor_->read_sensors();

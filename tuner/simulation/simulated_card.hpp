@@ -26,12 +26,12 @@ class SimulatedCard {
   [[nodiscard]] double now_s() const noexcept { return now_s_; }
   /// Works or waits for that long.
   void advance(double seconds);
-  /// What runs now takes this power; nothing: as the script says.
+  /// Sets the power that the present work takes; nothing: as the script says.
   void draw_power(std::optional<double> power_w) { power_w_ = power_w; }
   /// Does nothing until then.
   void idle_until(double at_s) { advance(std::max(0.0, at_s - now_s_)); }
 
-  /// What its sensors told, with seconds on its clock.
+  /// A report of its sensors, with seconds on its clock.
   struct Reading {
     double at_s = 0;
     MeasureTelemetry telemetry;
@@ -44,7 +44,7 @@ class SimulatedCard {
  private:
   class Chip;
 
-  void tell();
+  void take_reading();
   [[nodiscard]] SensorTrace::Moment moment() const;
 
   GovernorOptions governor_;

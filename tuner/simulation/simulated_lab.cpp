@@ -187,7 +187,7 @@ void SimulatedLab::begin_trial(SweepClock::TimePoint at) {
   begin(Work::trial, at, card_.now_s() - card_seconds(at));
 }
 
-// As TrialRunner does.
+// The same as TrialRunner does.
 void SimulatedLab::measure_trial(Trial& trial, const TrialJob& job) {
   const SimulatedResult result = world_.measure(trial.problem, trial.config);
   const double verify_s = world_.verify_s(trial.problem, trial.config);
@@ -401,7 +401,7 @@ void SimulatedLab::end(MeasuringEnded ended, std::vector<MeasureEvent>& events) 
   events.emplace_back(std::move(ended));
 }
 
-void SimulatedLab::tell_readings(std::vector<MeasureEvent>& events) {
+void SimulatedLab::report_readings(std::vector<MeasureEvent>& events) {
   for (SimulatedCard::Reading& reading : card_.take_readings(card_seconds(clock_.now()))) {
     const auto age = clock_seconds(card_seconds(clock_.now()) - reading.at_s);
     const auto wall = clock_.wall() - std::chrono::duration_cast<std::chrono::system_clock::duration>(age);
@@ -411,7 +411,7 @@ void SimulatedLab::tell_readings(std::vector<MeasureEvent>& events) {
 }
 
 void SimulatedLab::pump(std::vector<MeasureEvent>& events) {
-  tell_readings(events);
+  report_readings(events);
   while (!ended_ && work_ != Work::none && ends_at_ <= clock_.now()) {
     const SweepClock::TimePoint ended_at = ends_at_;
     finish(events);

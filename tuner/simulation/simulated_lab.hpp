@@ -62,7 +62,7 @@ class SimulatedLab final : public Lab {
   [[nodiscard]] bool blame(Work lost, TrialStatus status, const std::string& how, std::vector<MeasureEvent>& events);
   void refuse(std::string reason, std::vector<MeasureEvent>& events);
   void end(MeasuringEnded ended, std::vector<MeasureEvent>& events);
-  void tell_readings(std::vector<MeasureEvent>& events);
+  void report_readings(std::vector<MeasureEvent>& events);
   void measure_trial(Trial& trial, const TrialJob& job);
   void time_trial(Trial& trial, const TrialJob& job, const SimulatedResult& result);
   [[nodiscard]] TimedWork work_of(const Trial& trial, const SimulatedResult& result);

@@ -33,7 +33,7 @@ class SimulatedWorld {
   [[nodiscard]] virtual double compile_s(const CompileRequest& /*request*/) const { return 0.3; }
   /// Why it does not compile; empty if it does.
   [[nodiscard]] virtual std::string compile_failure(const CompileRequest& /*request*/) const { return {}; }
-  /// Whether such a failure is the compiler's own: it crashed.
+  /// True if such a failure is the compiler's own: it crashed.
   [[nodiscard]] virtual bool compiler_crashes(const CompileRequest& /*request*/) const { return false; }
   /// Seconds until a device is open and steady.
   [[nodiscard]] virtual double open_s() const { return 1; }

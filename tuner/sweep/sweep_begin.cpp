@@ -112,7 +112,7 @@ void require_sensors_of_objective(const SweepOptions& options, std::string_view 
   }
   for (const DeviceInfo& device : find_devices(options.devices, list_devices())) {
     const Sensors sensors = sensors_at_the_start(device, options);
-    const DeviceReports reports{sensors.power_w, sane_power_w(sensors).has_value(), tells_heat(sensors)};
+    const DeviceReports reports{sensors.power_w, sane_power_w(sensors).has_value(), reports_heat(sensors)};
     if (const std::string refusal = objective.refusal(reports); !refusal.empty()) {
       const bool sustained = objective_of(Objective::sustained).refusal(reports).empty();
       throw Error(fmt::format("--objective {}: {} ({}) {}; `pascaline devices` shows what it reports: {}{}",

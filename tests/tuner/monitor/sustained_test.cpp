@@ -115,16 +115,16 @@ TEST_F(SustainedTest, TheUsersLimitEndsIt) {
 
 TEST(TellsHeatTest, ACardTellsByItsTemperatureOrItsClock) {
   Sensors sensors;
-  EXPECT_FALSE(tells_heat(sensors));
+  EXPECT_FALSE(reports_heat(sensors));
   sensors.power_w = 50;
-  EXPECT_FALSE(tells_heat(sensors));
+  EXPECT_FALSE(reports_heat(sensors));
   sensors.sm_clock_mhz = 0;
-  EXPECT_FALSE(tells_heat(sensors)) << "what a card reports that knows none";
+  EXPECT_FALSE(reports_heat(sensors)) << "what a card reports that knows none";
   sensors.sm_clock_mhz = 1000;
-  EXPECT_TRUE(tells_heat(sensors));
+  EXPECT_TRUE(reports_heat(sensors));
   sensors = {};
   sensors.temperature_c = 50;
-  EXPECT_TRUE(tells_heat(sensors));
+  EXPECT_TRUE(reports_heat(sensors));
 }
 
 }  // namespace

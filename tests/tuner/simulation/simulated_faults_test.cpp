@@ -5,7 +5,7 @@
 
 #include "tests/tuner/simulation/simulated_fixture.hpp"
 
-// What kernels, compilers, workers and devices do wrong costs as little as it can, and the sweep continues.
+// Faults of kernels, compilers, workers and devices cost as little as they can, and the sweep continues.
 namespace pascaline::testing {
 namespace {
 
@@ -32,7 +32,7 @@ class SimulatedFaultsTest : public SimulatedSweepTest {
 };
 
 TEST_F(SimulatedFaultsTest, HangsAndCrashesCostTheirOwnTrialOnce) {
-  use_space({kRight, kEndless, kIllegalAddress, kNotANumber, kWriteBehind}, {64, 128});
+  use_space({kRight, kEndless, kIllegalAddress, kNotANumber, kWriteBefore}, {64, 128});
   options_.kernel_timeout_s = 2;
   const SweepSummary first = sweep();
   expect_complete(10);
@@ -40,10 +40,10 @@ TEST_F(SimulatedFaultsTest, HangsAndCrashesCostTheirOwnTrialOnce) {
   expect_all(kEndless, 2, TrialStatus::timed_out, "after 2 s in phase 'launch'");
   expect_all(kIllegalAddress, 2, TrialStatus::crashed, "signal 11");
   expect_all(kNotANumber, 2, TrialStatus::wrong_result, "error inf above the tolerance");
-  expect_all(kWriteBehind, 2, TrialStatus::wrong_result, "wrote outside of buffer 'out'");
+  expect_all(kWriteBefore, 2, TrialStatus::wrong_result, "wrote outside of buffer 'out'");
   EXPECT_EQ(first.restarts, 4);
   EXPECT_EQ(first.ok, 2);
-  // What took the device once is left alone from then on …
+  // Later sweeps leave alone what took the device once …
   EXPECT_EQ(sweep().trials, 0);
   expect_complete(10);
   // … unless asked for.

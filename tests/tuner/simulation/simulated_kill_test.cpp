@@ -41,7 +41,7 @@ class SimulatedKillTest : public SimulatedSweepTest {
       options_.resume_run = sessions.empty() ? "" : sessions.at(0).run_uuid;
     }
   }
-  // Whether it ended before that moment.
+  // Returns true if it ended before that moment.
   bool sweep_until(double seconds) {
     bool running = true;
     simulation_.clock().at(simulation_.clock().elapsed_s() + seconds, [this, &running] {
@@ -126,7 +126,7 @@ TEST_F(SimulatedKillTest, WhileCompilersWorkToo) {
   }
 }
 
-// What took the machine down twice does not do so a third time.
+// A configuration that took the machine down twice does not do so a third time.
 TEST_F(SimulatedKillTest, AConfigurationDuringWhichTheMachineWentDownTwiceIsMarkedAsCrashed) {
   for (int i = 0; i < 2; ++i) {
     EXPECT_FALSE(sweep_until(2));

@@ -8,7 +8,7 @@
 namespace pascaline::testing {
 namespace {
 
-// Of N=100 blocks of 128 threads are the fastest (10.8 us), then 64 (11.6 us, the default) and 32 (13.1 us).
+// At N=100 blocks of 128 threads are the fastest (10.8 us), then 64 (11.6 us, the default) and 32 (13.1 us).
 class SimulatedObjectiveTest : public SimulatedSweepTest {
  protected:
   std::string fails_again_;  // a configuration that runs once

@@ -35,7 +35,7 @@ SimulatedResult ToyWorld::measure(const Problem& problem, const Config& config) 
       return {.status = TrialStatus::wrong_result, .reason = "error inf above the tolerance"};
     case kLastElementLeftOut:
       return {.status = TrialStatus::wrong_result, .reason = "error 1 above the tolerance"};
-    case kWriteBehind:
+    case kWriteBefore:
       return {.status = TrialStatus::wrong_result, .reason = "wrote outside of buffer 'out'"};
     case kDeadlock:
       return {.status = TrialStatus::launch_failed, .reason = "the threads of a block wait for each other"};

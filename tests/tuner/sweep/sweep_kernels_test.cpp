@@ -37,7 +37,7 @@ class SweepKernelsTest : public SimulatedSweepTest {
   }
 
  protected:
-  // What workers say is tested by ProblemMemoryTest.
+  // ProblemMemoryTest has the message of real workers.
   [[nodiscard]] std::string refusal(const Problem& problem) const override {
     return problem.dimension("N") > 1'000'000'000 ? "this shape needs 800 GB of memory, 1 GB are available" : "";
   }

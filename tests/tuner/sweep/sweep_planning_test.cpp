@@ -15,7 +15,7 @@ class SweepPlanningTest : public SimulatedSweepTest {
  protected:
   SweepSummary summary_;
 
-  // Of which each takes a while to be planned.
+  // Each of them takes a while to be planned.
   [[nodiscard]] std::vector<std::string> many_sizes() {
     simulation_.clock().pass_with_each_look(0.01);
     std::vector<std::string> sizes;
