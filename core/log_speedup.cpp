@@ -9,10 +9,10 @@
 namespace pascaline {
 namespace {
 
-constexpr int kFewestOfInterval = 6;
+constexpr int kMinSamplesOfInterval = 6;
 constexpr double kErrorsOfHalfInterval = 1.96;
 constexpr double kMinSpeedupError = 0.0005;  // medians of a coarse timer may agree by chance
-constexpr double kLargestDeviate = 8;        // what a double can tell of a probability next to 1
+constexpr double kLargestDeviate = 8;        // a double resolves no probability nearer to 1
 constexpr int kHalvings = 60;
 constexpr double kSignificantDeviate = 2.5;
 
@@ -31,7 +31,7 @@ double normal_deviate(double probability) noexcept {
 }
 
 std::optional<LogSpeedup> log_speedup(const TimeSummary& winner, const TimeSummary& baseline, double confidence) {
-  if (std::min(winner.count, baseline.count) < kFewestOfInterval || !(winner.median_us > 0) ||
+  if (std::min(winner.count, baseline.count) < kMinSamplesOfInterval || !(winner.median_us > 0) ||
       !(baseline.median_us > 0)) {
     return std::nullopt;
   }

@@ -11,13 +11,13 @@ namespace pascaline {
 namespace {
 
 constexpr double kErrorsOf95 = 1.96;
-constexpr double kLeastRest = 0.01;  // of a time that is known so little that it might be 0
+constexpr double kMinRest = 0.01;  // of a time that is known so little that it might be 0
 
 bool is_same_time(const TimeSummary& a, const TimeSummary& b) {
   return a.median_us == b.median_us && a.low_us == b.low_us && a.high_us == b.high_us && a.count == b.count;
 }
 
-// Of a part: the winner's time over the default's, and the standard error of its logarithm.
+// A part's ratio: the winner's time over the default's, and the standard error of its logarithm.
 struct TimeRatio {
   double value = 1;
   double error = 0;
@@ -65,7 +65,7 @@ struct Saving {
 
 TimeSummary estimated_time(double time_us) noexcept { return {time_us, time_us / 2, time_us * 2, 0}; }
 
-// What is saved is the sum of shares times what each problem saves, whose derivative by a ratio is the share, and by a
+// The saving is the sum of shares times the problems' savings, whose derivative by a ratio is the share, and by a
 // default's time relative to it the share times how far the ratio is from that of the model.
 ModelTime model_time(std::span<const ModelPart> parts) {
   ModelTime time;
@@ -93,7 +93,7 @@ ModelTime model_time(std::span<const ModelPart> parts) {
   }
   const Saving saving{1 - of_model, by_ratios, by_shares};
   time.speedup_low = 1 / (1 - saving.low());
-  time.speedup_high = 1 / std::max(kLeastRest * of_model, 1 - saving.high(1 - least_ratio));
+  time.speedup_high = 1 / std::max(kMinRest * of_model, 1 - saving.high(1 - least_ratio));
   return time;
 }
 

@@ -332,7 +332,7 @@ std::vector<ModelPoint> curve_of(const SweptModel& swept, const ModelCalls& mode
   return model_curve(histories, swept.spent_s);
 }
 
-// Of sessions that have ended; a database holds what anybody may have written there.
+// Sessions have them once they ended; a database holds what anybody may have written there.
 std::map<std::string, double> estimated_defaults(const std::string& progress) {
   std::map<std::string, double> estimated_us;
   const nlohmann::json json = nlohmann::json::parse(progress, nullptr, false);

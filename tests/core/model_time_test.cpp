@@ -53,8 +53,8 @@ TEST(ModelTimeTest, OneProblemIsAsSureAsItsFinals) {
   EXPECT_NEAR(std::log(time.speedup() / time.speedup_low), half, 1e-9);
 }
 
-// Times that scatter by a factor tell their medians badly, and which side is faster well, as both were timed in turn.
-TEST(ModelTimeTest, AWinnerThatFinalsTellFromTheDefaultExcludesOne) {
+// Times that scatter by a factor leave medians uncertain, but not which side is faster, as both were timed in turn.
+TEST(ModelTimeTest, AWinnerThatIsSurelyFasterExcludesOne) {
   const TimeSummary before{100, 20, 400, 60};
   const TimeSummary after{60, 15, 300, 60};
   const auto low_by = [&](double confidence) {

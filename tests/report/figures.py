@@ -380,7 +380,7 @@ class Figures(unittest.TestCase):
                 tuned += bool(row)
                 if row and not row["is_default"]:
                     confidences.append(row["confidence"])
-                # What has no winner stays at its default.
+                # A problem without a winner stays at its default.
                 row = row or self.one(
                     "SELECT d.median_us AS baseline_median_us, d.low_us AS baseline_low_us, d.high_us AS baseline_high_us, "
                     "d.median_us, d.low_us, d.high_us FROM trials d JOIN problems p ON p.id = d.problem_id WHERE p.text = :text "

@@ -230,7 +230,7 @@ TEST_F(GatherWorkloadTest, WithoutAFileTheCallsAreThoseOfTheLatestSweepOfAModel)
   EXPECT_FALSE(gather_report(store_, other).contexts.at(0).workload);
 }
 
-// What was not decided is as slow as its default on both sides: measured, or as the sweep told when it ended.
+// A problem without a winner counts with its default on both sides: measured, or as the sweep estimated it.
 TEST_F(GatherWorkloadTest, WhatHasNoWinnerStaysAtItsDefault) {
   tune("typed", 8, ElementType::float32, 100, 0.999);
   tune("plain", 8, std::nullopt, 7, 0);
@@ -273,7 +273,7 @@ TEST_F(GatherWorkloadTest, WhatHasNoWinnerStaysAtItsDefault) {
   EXPECT_EQ(json.size(), curve.size());
   EXPECT_DOUBLE_EQ(json.back()["model_us"].get<double>(), total.best_us);
   options_.workload = (folder_ / "small.json").string();
-  EXPECT_TRUE(gather_report(store_, options_).contexts.at(0).workload->curve.empty()) << "a file is no sweep";
+  EXPECT_TRUE(gather_report(store_, options_).contexts.at(0).workload->curve.empty()) << "a file is not a sweep";
 }
 
 // What problems of a model somebody else called them is no model that this sweep was of.

@@ -30,28 +30,28 @@ double seconds_for(std::span<const FirstLook> looks, double devices) {
 }
 
 std::optional<Forecast> forecast(std::span<const FirstLook> looks, const SeenBefore& seen, const TimeForLooks& time) {
-  Forecast told;
-  told.limit_s = time.limit_s;
-  told.needed_s = seconds_for(looks, time.devices);
-  told.problems = seen.problems + looks.size();
-  if (told.needed_s <= time.limit_s) {
+  Forecast result;
+  result.limit_s = time.limit_s;
+  result.needed_s = seconds_for(looks, time.devices);
+  result.problems = seen.problems + looks.size();
+  if (result.needed_s <= time.limit_s) {
     return std::nullopt;
   }
-  told.reached = seen.problems;
+  result.reached = seen.problems;
   double reached_us = seen.model_us;
   double all_us = seen.model_us;
   double left_s = time.limit_s * time.devices;
   for (const FirstLook& look : looks) {
     const bool reached = left_s >= look.seconds || left_s > kShortestLook * look.seconds;
     left_s = left_s >= look.seconds ? left_s - look.seconds : 0;  // what comes after one that is cut short has none
-    told.reached += reached ? 1 : 0;
+    result.reached += reached ? 1 : 0;
     reached_us += reached ? look.model_us : 0;
     all_us += look.model_us;
   }
   if (all_us > 0) {
-    told.reached_share = reached_us / all_us;
+    result.reached_share = reached_us / all_us;
   }
-  return told;
+  return result;
 }
 
 std::string forecast_text(const Forecast& forecast) {

@@ -139,11 +139,11 @@ std::optional<Forecast> forecast_of(const DevicePlan& plan, double devices, doub
     seen.problems += is_seen ? 1 : 0;
     seen.model_us += is_seen ? model_calls(task->search.wanted()) * defaults_us[task->index] : 0;
   }
-  auto told = forecast(looks, seen, {left_s, devices});
-  if (told) {
-    told->device = plan.info().name;
+  auto result = forecast(looks, seen, {left_s, devices});
+  if (result) {
+    result->device = plan.info().name;
   }
-  return told;
+  return result;
 }
 
 }  // namespace pascaline

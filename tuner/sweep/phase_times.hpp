@@ -9,8 +9,7 @@
 
 namespace pascaline {
 
-/// What a plan came to on its kind of device, with the results that there are by now: those of earlier runs under the
-/// same key, too.
+/// Results of a plan on its kind of device, those of earlier runs under the same key among them.
 struct PlanTimes {
   int decided = 0;                     ///< problems with a result
   std::vector<PhaseTime> phases{};     ///< in the order prompt, token, image, others; empty if there are none
@@ -19,7 +18,7 @@ struct PlanTimes {
 /// `end_s`: since the run began.
 [[nodiscard]] PlanTimes plan_times(const DevicePlan& plan, SweepRecorder& recorder, double end_s);
 
-/// What the time from now on reaches of a plan that `devices` work on; nothing if it suffices.
+/// How far the time from now on reaches in a plan that `devices` work on; nothing if it suffices.
 [[nodiscard]] std::optional<Forecast> forecast_of(const DevicePlan& plan, double devices, double left_s);
 
 }  // namespace pascaline

@@ -140,7 +140,7 @@ struct PhaseTime {
   double speedup_high = 1;
 };
 
-/// What a sweep came to for a whole model on a kind of device.
+/// Result of a sweep for a whole model on a kind of device.
 struct ModelResult {
   PhaseTime total{};                ///< of all phases, each problem once
   std::vector<ModelPoint> curve{};  ///< over the time since the run began
@@ -177,7 +177,7 @@ struct SweepSummary : TrialCounts {
   int problems_decided = 0;              ///< of them, with a result, of this run or an earlier one
   std::vector<PhaseTime> phases{};       ///< by kind of device, in the order prompt, token, image, others
   std::vector<ModelResult> models{};     ///< by kind of device; empty without phases
-  std::vector<Forecast> forecasts{};     ///< of kinds of devices whose time did not suffice as told at the beginning
+  std::vector<Forecast> forecasts{};     ///< at the beginning, of kinds of devices with too little time
   std::optional<double> missing_s{};     ///< with a limit of time: what first looks at the rest would take, estimated
   std::optional<double> expected_s{};    ///< what was told beforehand; nothing if it was not known
   DeepeningCounts deepening{};           ///< of this process

@@ -183,7 +183,7 @@ void SweepRun::check_planning_time(std::size_t problems) {
   if (!stop_ && !deadline_.over()) {
     return;
   }
-  tell_stop();
+  report_stop();
   if (!planned_late_at_) {
     planned_late_at_ = clock_.now();
   }
@@ -400,19 +400,19 @@ void SweepRun::tell_plan() {
   recorder_.note(fmt::format("plan: {}{}, {}, then finals{}; {}{}", counted(problems, "problem"),
                              kernels > 1 ? fmt::format(" of {} kernels", kernels) : "", trials, objective, time,
                              time_left));
-  tell_forecast();
+  report_forecast();
 }
 
 // Nothing where the time suffices for a first look at every problem.
-void SweepRun::tell_forecast() {
+void SweepRun::report_forecast() {
   const auto left_s = deadline_.left_s();
   if (!left_s) {
     return;
   }
   for (const auto& plan : plans_) {
-    if (auto told = forecast_of(*plan, devices_of(*plan), *left_s)) {
-      recorder_.note((plans_.size() > 1 ? told->device + ": " : "") + forecast_text(*told));
-      summary_.forecasts.push_back(std::move(*told));
+    if (auto short_of = forecast_of(*plan, devices_of(*plan), *left_s)) {
+      recorder_.note((plans_.size() > 1 ? short_of->device + ": " : "") + forecast_text(*short_of));
+      summary_.forecasts.push_back(std::move(*short_of));
     }
   }
 }

@@ -177,7 +177,7 @@ void SweepRun::work() {
     } catch (const StoppedError&) {
       continue;  // the next round ends the sweep for the same reason
     }
-    tell_stop();
+    report_stop();
     tell(false);
     if (done(closing_)) {
       break;
@@ -191,11 +191,11 @@ void SweepRun::work() {
 
 // At once, whatever goes on; what is on a device may take a while, as a launch that hangs is waited for until its
 // limit.
-void SweepRun::tell_stop() {
-  if (!stop_ || told_of_stop_) {
+void SweepRun::report_stop() {
+  if (!stop_ || reported_stop_) {
     return;
   }
-  told_of_stop_ = true;
+  reported_stop_ = true;
   StopWait wait;
   for (const ScheduledDevice& scheduled : devices_) {
     if (scheduled.scheduler->quiet() || scheduled.scheduler->ended()) {

@@ -43,12 +43,12 @@ class SweepRun {
   void count_earlier_trials();
   [[nodiscard]] bool has_compiler(const StoredTrial& stored) const;
   void check_search();
-  void tell_stop();
+  void report_stop();
   void start_clock();
   void check_planning_time(std::size_t problems);
   [[nodiscard]] std::optional<double> expected_s() const;
   void tell_plan();
-  void tell_forecast();
+  void report_forecast();
   [[nodiscard]] double devices_of(const DevicePlan& plan) const;
 
   void work();
@@ -94,7 +94,7 @@ class SweepRun {
   std::optional<SweepClock::TimePoint> planned_late_at_;  ///< when that was so before the plan was done
   std::int64_t trials_at_start_ = 0;
   bool closing_ = false;
-  bool told_of_stop_ = false;
+  bool reported_stop_ = false;
   std::uint64_t database_inode_ = 0;
   SweepClock::TimePoint viewed_{};
   SweepClock::TimePoint noted_{};

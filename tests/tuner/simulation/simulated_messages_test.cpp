@@ -7,7 +7,7 @@
 
 #include "tests/tuner/simulation/simulated_fixture.hpp"
 
-// What a sweep tells its user before, while and after it runs.
+// Messages of a sweep to its user before, while and after it runs.
 namespace pascaline::testing {
 namespace {
 
@@ -35,11 +35,11 @@ class SimulatedMessagesTest : public SimulatedSweepTest {
   void stop_at(double elapsed_s) {
     simulation_.clock().at(elapsed_s, [this] { stop_ = true; });
   }
-  void expect_told_once_at(double elapsed_s, const std::string& text) const {
-    const std::vector<Note> told = notes_with("stopping");
-    ASSERT_EQ(told.size(), 1U);
-    EXPECT_TRUE(told[0].text.starts_with(text)) << told[0].text;
-    EXPECT_NEAR(told[0].at_s, elapsed_s, 0.2);
+  void expect_reported_once_at(double elapsed_s, const std::string& text) const {
+    const std::vector<Note> found = notes_with("stopping");
+    ASSERT_EQ(found.size(), 1U);
+    EXPECT_TRUE(found[0].text.starts_with(text)) << found[0].text;
+    EXPECT_NEAR(found[0].at_s, elapsed_s, 0.2);
   }
   [[nodiscard]] SweepProblem called(const std::string& n, double calls) const {
     return {space_.problem({{"N", n}}), calls, "", {{"token", calls}}};
@@ -56,18 +56,18 @@ class SimulatedMessagesTest : public SimulatedSweepTest {
   }
 };
 
-TEST_F(SimulatedMessagesTest, ABudgetThatCannotSufficeIsToldOnceBeforeTheFirstTrial) {
+TEST_F(SimulatedMessagesTest, ABudgetThatCannotSufficeIsReportedOnceBeforeTheFirstTrial) {
   options_.trials = kUnlimitedTrials;
   options_.budget_s = 12;
   const SweepSummary summary = sweep(sizes(30));
-  const std::vector<Note> told = notes_with(" of 30 shapes here; about ");
-  ASSERT_EQ(told.size(), 1U);
-  EXPECT_EQ(told[0].at_s, 0);
-  EXPECT_TRUE(told[0].text.starts_with("12 s reaches about ")) << told[0].text;
+  const std::vector<Note> found = notes_with(" of 30 shapes here; about ");
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].at_s, 0);
+  EXPECT_TRUE(found[0].text.starts_with("12 s reaches about ")) << found[0].text;
   ASSERT_EQ(summary.forecasts.size(), 1U);
   const Forecast& forecast = summary.forecasts[0];
   EXPECT_EQ(forecast.problems, 30U);
-  EXPECT_FALSE(forecast.reached_share) << "nobody knows how often these are called";
+  EXPECT_FALSE(forecast.reached_share) << "no calls are known of these";
   EXPECT_GT(forecast.needed_s, 60);
   EXPECT_GT(forecast.reached, 0U);
   EXPECT_LT(forecast.reached, 10U);
@@ -85,7 +85,7 @@ TEST_F(SimulatedMessagesTest, TheSameHoldsUntilATimeOfDay) {
   EXPECT_EQ(summary.forecasts.size(), 1U);
 }
 
-TEST_F(SimulatedMessagesTest, ABudgetThatSufficesIsNotTold) {
+TEST_F(SimulatedMessagesTest, ABudgetThatSufficesIsNotReported) {
   options_.trials = kUnlimitedTrials;
   options_.budget_s = 600;
   const SweepSummary summary = sweep(sizes(3));
@@ -94,7 +94,7 @@ TEST_F(SimulatedMessagesTest, ABudgetThatSufficesIsNotTold) {
   EXPECT_EQ(summary.problems_decided, summary.problems_planned);
 }
 
-TEST_F(SimulatedMessagesTest, WithoutALimitNothingIsToldOfIt) {
+TEST_F(SimulatedMessagesTest, WithoutALimitNothingIsReportedOfIt) {
   EXPECT_TRUE(sweep(sizes(3)).forecasts.empty());
   EXPECT_TRUE(notes_with("shapes here").empty());
 }
@@ -112,8 +112,8 @@ TEST_F(SimulatedMessagesTest, TheShareOfAModelIsThatOfItsCalls) {
   EXPECT_EQ(notes_with("% of the model's time; about ").size(), 1U);
 }
 
-// A resumed run asks for what is left, and counts what it has.
-TEST_F(SimulatedMessagesTest, AResumedRunTellsOfTheRest) {
+// A resumed run needs time for the rest only, and counts its earlier results.
+TEST_F(SimulatedMessagesTest, AResumedRunReportsTheRest) {
   options_.trials = kUnlimitedTrials;
   options_.budget_s = 12;
   options_.resume_run = sweep(sizes(30)).run;
@@ -125,29 +125,29 @@ TEST_F(SimulatedMessagesTest, AResumedRunTellsOfTheRest) {
   EXPECT_GT(summary.forecasts[0].reached, 1U);
 }
 
-TEST_F(SimulatedMessagesTest, AnInterruptIsToldAtOnceDuringATrial) {
+TEST_F(SimulatedMessagesTest, AnInterruptIsReportedAtOnceDuringATrial) {
   space_ = make_space({kEndless, kRight});
   options_.kernel_timeout_s = 100;
   stop_at(30);
   EXPECT_TRUE(sweep().interrupted);
-  expect_told_once_at(30, "stopping after this trial, at most 1 min ");
+  expect_reported_once_at(30, "stopping after this trial, at most 1 min ");
 }
 
-TEST_F(SimulatedMessagesTest, AnInterruptIsToldAtOnceWhileCompilersWork) {
+TEST_F(SimulatedMessagesTest, AnInterruptIsReportedAtOnceWhileCompilersWork) {
   compile_s_ = 60;
   stop_at(10);
   EXPECT_TRUE(sweep().interrupted);
-  expect_told_once_at(10, kStopping);
+  expect_reported_once_at(10, kStopping);
 }
 
-TEST_F(SimulatedMessagesTest, AnInterruptIsToldAtOnceWhileTheDeviceIsPrepared) {
+TEST_F(SimulatedMessagesTest, AnInterruptIsReportedAtOnceWhileTheDeviceIsPrepared) {
   compile_s_ = 0.01;
   stop_at(1.1);
   EXPECT_TRUE(sweep().interrupted);
-  expect_told_once_at(1.1, kStopping);
+  expect_reported_once_at(1.1, kStopping);
 }
 
-TEST_F(SimulatedMessagesTest, AnInterruptIsToldAtOnceDuringFinals) {
+TEST_F(SimulatedMessagesTest, AnInterruptIsReportedAtOnceDuringFinals) {
   space_ = make_space({kRight});
   options_.finals.rounds = options_.finals.min_rounds = 400;
   options_.finals.p_value = 1e-12;
@@ -159,13 +159,13 @@ TEST_F(SimulatedMessagesTest, AnInterruptIsToldAtOnceDuringFinals) {
     }
   };
   EXPECT_TRUE(sweep({"10000000", "20000000"}).interrupted);
-  expect_told_once_at(stopped_s, "stopping after these finals, at most ");
+  expect_reported_once_at(stopped_s, "stopping after these finals, at most ");
 }
 
-TEST_F(SimulatedMessagesTest, AnInterruptBeforeTheFirstTrialIsTold) {
+TEST_F(SimulatedMessagesTest, AnInterruptBeforeTheFirstTrialIsReported) {
   stop_ = true;
   EXPECT_TRUE(sweep().interrupted);
-  expect_told_once_at(0, kStopping);
+  expect_reported_once_at(0, kStopping);
 }
 
 TEST_F(SimulatedMessagesTest, TheModelsTimeIsOfAllItsProblems) {

@@ -9,7 +9,7 @@
 namespace pascaline::testing {
 namespace {
 
-TEST(ForecastTest, ATimeThatSufficesIsNotTold) {
+TEST(ForecastTest, ATimeThatSufficesGivesNone) {
   const std::vector<FirstLook> looks{{10, 5}, {20, 1}};
   EXPECT_FALSE(forecast(looks, {}, {30, 1}));
   EXPECT_FALSE(forecast(looks, {}, {15, 2})) << "two devices share the looks";
@@ -18,39 +18,39 @@ TEST(ForecastTest, ATimeThatSufficesIsNotTold) {
 
 TEST(ForecastTest, CountsTheLooksThatFitInTheAgendasOrder) {
   const std::vector<FirstLook> looks{{10, 60}, {15, 20}, {100, 15}, {1, 5}};
-  const auto told = forecast(looks, {}, {30, 1});
-  ASSERT_TRUE(told);
-  EXPECT_EQ(told->reached, 2U) << "what comes after one that does not fit is not reached";
-  EXPECT_EQ(told->problems, 4U);
-  EXPECT_DOUBLE_EQ(told->reached_share.value(), 0.8);
-  EXPECT_DOUBLE_EQ(told->needed_s, 126);
-  EXPECT_EQ(forecast_text(*told),
+  const auto found = forecast(looks, {}, {30, 1});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->reached, 2U) << "what comes after one that does not fit is not reached";
+  EXPECT_EQ(found->problems, 4U);
+  EXPECT_DOUBLE_EQ(found->reached_share.value(), 0.8);
+  EXPECT_DOUBLE_EQ(found->needed_s, 126);
+  EXPECT_EQ(forecast_text(*found),
             "30 s reaches about 2 of 4 shapes here, 80 % of the model's time; about 2 min 30 s "
             "reach all");
 }
 
 TEST(ForecastTest, ALookThatIsCutShortCountsAndTakesTheRest) {
   const std::vector<FirstLook> looks{{40, 3}, {1, 1}};
-  const auto told = forecast(looks, {}, {20, 1});
-  ASSERT_TRUE(told);
-  EXPECT_EQ(told->reached, 1U);
-  EXPECT_DOUBLE_EQ(told->reached_share.value(), 0.75);
+  const auto found = forecast(looks, {}, {20, 1});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->reached, 1U);
+  EXPECT_DOUBLE_EQ(found->reached_share.value(), 0.75);
 }
 
 TEST(ForecastTest, WhatWasLookedAtBeforeCounts) {
   const std::vector<FirstLook> looks{{100, 1}};
-  const auto told = forecast(looks, {3, 9}, {10, 1});
-  ASSERT_TRUE(told);
-  EXPECT_EQ(told->reached, 3U);
-  EXPECT_EQ(told->problems, 4U);
-  EXPECT_DOUBLE_EQ(told->reached_share.value(), 0.9);
+  const auto found = forecast(looks, {3, 9}, {10, 1});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->reached, 3U);
+  EXPECT_EQ(found->problems, 4U);
+  EXPECT_DOUBLE_EQ(found->reached_share.value(), 0.9);
 }
 
 TEST(ForecastTest, WithoutCallsThereIsNoShare) {
   const std::vector<FirstLook> looks{{300, 0}, {1200, 0}};
-  const auto told = forecast(looks, {}, {60, 1});
-  ASSERT_TRUE(told);
-  EXPECT_EQ(forecast_text(*told), "1 min reaches none of 2 shapes here; about 25 min reach all");
+  const auto found = forecast(looks, {}, {60, 1});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(forecast_text(*found), "1 min reaches none of 2 shapes here; about 25 min reach all");
 }
 
 TEST(StopTextTest, IsOneLineInEveryState) {
