@@ -11,7 +11,8 @@ namespace pascaline {
 namespace {
 
 constexpr double kErrorsOf95 = 1.96;
-constexpr double kMinRest = 0.01;  // of a time that is known so little that it might be 0
+constexpr double kMinConfidenceOfFinals = 0.99;  // of a winner other than the default
+constexpr double kMinRest = 0.01;                // of a time that is known so little that it might be 0
 
 bool is_same_time(const TimeSummary& a, const TimeSummary& b) {
   return a.median_us == b.median_us && a.low_us == b.low_us && a.high_us == b.high_us && a.count == b.count;
@@ -28,9 +29,14 @@ TimeRatio ratio_of(const ModelPart& part) {
     return {};
   }
   const double value = part.with_winner->median_us / part.with_default.median_us;
+  const double of_test = std::abs(std::log(value)) / std::max(1.0, normal_deviate(part.confidence));
   const auto speedup = log_speedup(*part.with_winner, part.with_default, part.confidence);
-  // The range of a few samples says little: the speedup may as well be none.
-  return {value, speedup ? standard_error(*speedup) : std::abs(std::log(value)) / kErrorsOf95};
+  if (!speedup) {  // the range of a few samples says little
+    return {value, std::max(of_test, std::abs(std::log(value)) / kErrorsOf95)};
+  }
+  // Intervals of times that were not taken in turn, as by a search, leave out that the machine may have changed.
+  const bool in_turn = part.confidence >= kMinConfidenceOfFinals;
+  return {value, in_turn ? standard_error(*speedup) : std::max(standard_error(*speedup), of_test)};
 }
 
 // Ends of the interval of what is saved, relative to the default, of a saving with these standard errors. That by the

@@ -46,9 +46,9 @@ TEST(ModelTimeTest, WhatStaysAtItsDefaultContributesARatioOfExactlyOne) {
 TEST(ModelTimeTest, OneProblemIsAsSureAsItsFinals) {
   const TimeSummary before = known_by(100, 0.02);
   const TimeSummary after = known_by(80, 0.02);
-  const std::vector<ModelPart> parts{{7, before, after, 0.6}};
+  const std::vector<ModelPart> parts{{7, before, after, 0.999}};
   const ModelTime time = model_time(parts);
-  const double half = 1.96 * standard_error(*log_speedup(after, before, 0.6));
+  const double half = 1.96 * standard_error(*log_speedup(after, before, 0.999));
   EXPECT_NEAR(std::log(time.speedup_high / time.speedup()), half, 1e-9);
   EXPECT_NEAR(std::log(time.speedup() / time.speedup_low), half, 1e-9);
 }
@@ -109,6 +109,11 @@ TEST(ModelTimeTest, TheIntervalHoldsTheSpeedupNineTimesInTenAtLeast) {
   }
   EXPECT_GE(held, kTimes * 9 / 10);
   EXPECT_LE(held, kTimes * 995 / 1000);
+}
+
+TEST(ModelTimeTest, AProvisionalWinnerIsNoSurerThanItsConfidence) {
+  const std::vector<ModelPart> parts{{1, known_by(100, 0.001), known_by(90, 0.001), 0.95}};
+  EXPECT_LT(model_time(parts).speedup_low, 1);
 }
 
 TEST(ModelTimeTest, FewSamplesAreNoEvidence) {

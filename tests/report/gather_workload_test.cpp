@@ -105,8 +105,8 @@ class GatherWorkloadTest : public ReportFixture {
 };
 
 TEST_F(GatherWorkloadTest, PhasesAreWeighedByCalls) {
-  tune("typed", 8, ElementType::float32, 100, 0.99);
-  tune("typed", 16, ElementType::float32, 1000, 0.9);
+  tune("typed", 8, ElementType::float32, 100, 0.998);
+  tune("typed", 16, ElementType::float32, 1000, 0.996);
   tune("plain", 8, std::nullopt, 7, 1);
   const ReportDocument document = gather_report(store_, options_);
   const auto& workload = document.contexts.at(0).workload;
@@ -120,7 +120,7 @@ TEST_F(GatherWorkloadTest, PhasesAreWeighedByCalls) {
   EXPECT_EQ(phase.symbols, (std::vector<std::pair<std::string, std::int64_t>>{{"S", 8}}));
   EXPECT_EQ(phase.types, (std::vector<std::pair<std::string, ElementType>>{{"STORAGE", ElementType::float32}}));
   expect_twice_as_fast(phase, 10 * 100 + 3 * 1000 + 7);
-  EXPECT_EQ(phase.confidence, 0.9);
+  EXPECT_EQ(phase.confidence, 0.996);
   EXPECT_EQ(phase.tuned, 3U);
   EXPECT_EQ(phase.problems, 3U);
   EXPECT_TRUE(phase.untuned.empty());
@@ -132,8 +132,8 @@ TEST_F(GatherWorkloadTest, PhasesAreWeighedByCalls) {
 }
 
 TEST_F(GatherWorkloadTest, TotalsAreOfAllPhasesOfAChoiceOfTypes) {
-  tune("typed", 8, ElementType::float32, 100, 0.99);
-  tune("typed", 16, ElementType::float32, 1000, 0.9);
+  tune("typed", 8, ElementType::float32, 100, 0.998);
+  tune("typed", 16, ElementType::float32, 1000, 0.996);
   tune("plain", 8, std::nullopt, 7, 1);
   const ReportDocument document = gather_report(store_, options_);
   const ReportWorkload& workload = *document.contexts.at(0).workload;
@@ -141,7 +141,7 @@ TEST_F(GatherWorkloadTest, TotalsAreOfAllPhasesOfAChoiceOfTypes) {
   const ReportModelTimes& total = workload.totals[0];
   EXPECT_EQ(total.types, workload.phases[0].types);
   expect_twice_as_fast(total, 10 * 100 + 3 * 1000 + 7 + 10 * 1000);
-  EXPECT_EQ(total.confidence, 0.9);
+  EXPECT_EQ(total.confidence, 0.996);
   // "typed" of N = 16 is called at both values of S, so there are five problems, not six.
   EXPECT_EQ(total.tuned, 3U);
   EXPECT_EQ(total.problems, 5U);
@@ -151,12 +151,12 @@ TEST_F(GatherWorkloadTest, TotalsAreOfAllPhasesOfAChoiceOfTypes) {
 }
 
 TEST_F(GatherWorkloadTest, ADefaultThatWonTakesNothingFromTheConfidence) {
-  tune("typed", 8, ElementType::float32, 100, 0.99);
+  tune("typed", 8, ElementType::float32, 100, 0.998);
   tune_in_vain("plain", 8, 7);
   const auto workload = gather_report(store_, options_).contexts.at(0).workload;
-  EXPECT_EQ(workload->phases.at(0).confidence, 0.99);
+  EXPECT_EQ(workload->phases.at(0).confidence, 0.998);
   EXPECT_EQ(workload->phases.at(0).tuned, 2U);
-  EXPECT_EQ(workload->totals.at(0).confidence, 0.99);
+  EXPECT_EQ(workload->totals.at(0).confidence, 0.998);
   // In float16 only 'plain' is tuned.
   EXPECT_EQ(workload->phases.at(1).confidence, 0.5);
   EXPECT_EQ(workload->totals.at(1).confidence, 0.5);
@@ -167,7 +167,7 @@ TEST_F(GatherWorkloadTest, AKernelIsNotPartOfAChoiceItIsNotThereFor) {
   write_bytes(folder_ / "small.json",
               replaced(std::string(kWorkload), R"("float32", "float16"])", R"("float32", "float16", "bfloat16"])"));
   write_space("plain", R"([{"name": "STORAGE", "values": ["float32"]}])");
-  tune("typed", 8, ElementType::float32, 100, 0.99);
+  tune("typed", 8, ElementType::float32, 100, 0.998);
   tune("plain", 8, ElementType::float32, 7, 1);
   const auto workload = gather_report(store_, options_).contexts.at(0).workload;
   ASSERT_EQ(workload->totals.size(), 3U);
@@ -182,7 +182,7 @@ TEST_F(GatherWorkloadTest, AnEntryWithTypesOfItsOwnIsPartOfEveryChoice) {
   std::string workload = replaced(std::string(kWorkload), R"("float32", "float16"])", R"("float32", "bfloat16"])");
   workload = replaced(workload, R"("name": "x", )", R"("name": "x", "types": {"STORAGE": "float32"}, )");
   write_bytes(folder_ / "small.json", workload);
-  tune("typed", 8, ElementType::float32, 100, 0.99);
+  tune("typed", 8, ElementType::float32, 100, 0.998);
   const auto totals = gather_report(store_, options_).contexts.at(0).workload->totals;
   ASSERT_EQ(totals.size(), 2U);
   EXPECT_EQ(totals[0].best_us, 10 * 100);
@@ -191,7 +191,7 @@ TEST_F(GatherWorkloadTest, AnEntryWithTypesOfItsOwnIsPartOfEveryChoice) {
 }
 
 TEST_F(GatherWorkloadTest, WithoutAFileTheCallsAreThoseOfTheLatestSweepOfAModel) {
-  tune("typed", 8, ElementType::float32, 100, 0.99);
+  tune("typed", 8, ElementType::float32, 100, 0.998);
   tune("plain", 8, std::nullopt, 7, 1);
   const Problem typed{"typed", {{"N", 8}}, {{"STORAGE", ElementType::float32}}};
   const Problem plain{"plain", {{"N", 9}}, {}};
@@ -280,7 +280,7 @@ TEST_F(GatherWorkloadTest, WhatHasNoWinnerStaysAtItsDefault) {
 TEST_F(GatherWorkloadTest, ASweepWithoutAModelIsReportedAgainstNone) {
   const Problem known{"elementwise", {{"COUNT", 1048576}, {"OPERATION", 0}}, {}};  // of a workload of the program
   std::ignore = store_.problem_id(known, 1, 1);
-  tune("typed", 8, ElementType::float32, 100, 0.99);
+  tune("typed", 8, ElementType::float32, 100, 0.998);
   save_plan(session_, {{known, 1, "", {}}});
   options_ = {};
   const ReportDocument document = gather_report(store_, options_);
@@ -290,13 +290,13 @@ TEST_F(GatherWorkloadTest, ASweepWithoutAModelIsReportedAgainstNone) {
 }
 
 TEST_F(GatherWorkloadTest, AModelIsReportedOfTheDevicesThatWereTunedForIt) {
-  tune("typed", 8, ElementType::float32, 100, 0.99);
+  tune("typed", 8, ElementType::float32, 100, 0.998);
   save_plan(session_, {{{"typed", {{"N", 8}}, {{"STORAGE", ElementType::float32}}}, 16, "", {{"prompt", 16}}}});
   DeviceRow card = example_device();
   card.name = "another card";
   context_.device = store_.device_id(card);
   session_ = begin_example_session(store_, context_);
-  tune("typed", 8, ElementType::float32, 100, 0.99);
+  tune("typed", 8, ElementType::float32, 100, 0.998);
   options_ = {};
   const ReportDocument document = gather_report(store_, options_);
   ASSERT_EQ(document.contexts.size(), 2U);
@@ -305,16 +305,16 @@ TEST_F(GatherWorkloadTest, AModelIsReportedOfTheDevicesThatWereTunedForIt) {
 }
 
 TEST_F(GatherWorkloadTest, SumsThatAreNotFiniteGiveNoSpeedup) {
-  tune("typed", 8, ElementType::float32, 1e307, 0.99);
-  tune("typed", 16, ElementType::float32, 1e307, 0.99);
+  tune("typed", 8, ElementType::float32, 1e307, 0.998);
+  tune("typed", 16, ElementType::float32, 1e307, 0.998);
   const auto workload = gather_report(store_, options_).contexts.at(0).workload;
   EXPECT_FALSE(workload->phases.at(0).speedup);
   EXPECT_FALSE(workload->totals.at(0).speedup);
 }
 
 TEST_F(GatherWorkloadTest, CallsOfAProblemAreThoseOfAllPhases) {
-  tune("typed", 16, ElementType::float32, 1000, 0.9);
-  tune("typed", 17, ElementType::float32, 1000, 0.9);
+  tune("typed", 16, ElementType::float32, 1000, 0.996);
+  tune("typed", 17, ElementType::float32, 1000, 0.996);
   tune("plain", 8, std::nullopt, 7, 1);
   const ReportDocument document = gather_report(store_, options_);
   const auto& kernels = document.contexts.at(0).kernels;
@@ -326,18 +326,18 @@ TEST_F(GatherWorkloadTest, CallsOfAProblemAreThoseOfAllPhases) {
 
 TEST_F(GatherWorkloadTest, AnUndecidedProblemStaysAtItsDefault) {
   tune("typed", 8, ElementType::float32, 100, 0);
-  tune("typed", 16, ElementType::float32, 1000, 0.9);
+  tune("typed", 16, ElementType::float32, 1000, 0.996);
   const auto workload = gather_report(store_, options_).contexts.at(0).workload;
-  EXPECT_EQ(workload->phases.at(0).confidence, 0.9);
+  EXPECT_EQ(workload->phases.at(0).confidence, 0.996);
   EXPECT_EQ(workload->phases.at(0).tuned, 1U);
   EXPECT_EQ(workload->phases.at(0).baseline_us, 10 * 200 + 3 * 2000);
   EXPECT_EQ(workload->phases.at(0).best_us, 10 * 200 + 3 * 1000);
-  EXPECT_EQ(workload->phases.at(1).confidence, 0.9);
+  EXPECT_EQ(workload->phases.at(1).confidence, 0.996);
 }
 
 TEST_F(GatherWorkloadTest, OnlyTheLatestSourceOfAKernelCounts) {
-  tune("typed", 8, ElementType::float32, 100, 0.9, "old");
-  tune("typed", 16, ElementType::float32, 1000, 0.9, "new");
+  tune("typed", 8, ElementType::float32, 100, 0.996, "old");
+  tune("typed", 16, ElementType::float32, 1000, 0.996, "new");
   const auto workload = gather_report(store_, options_).contexts.at(0).workload;
   EXPECT_EQ(workload->phases.at(0).best_us, 3 * 1000);
   EXPECT_EQ(workload->phases.at(0).untuned.at(0).problem, "plain N=8");
@@ -351,7 +351,7 @@ TEST_F(GatherWorkloadTest, NothingTunedHasNoPhases) {
 }
 
 TEST_F(GatherWorkloadTest, NoneAndFilesThatCannotBeRead) {
-  tune("typed", 8, ElementType::float32, 100, 0.9);
+  tune("typed", 8, ElementType::float32, 100, 0.996);
   options_.workload = "none";
   const ReportDocument document = gather_report(store_, options_);
   EXPECT_FALSE(document.contexts.at(0).workload);
@@ -364,7 +364,7 @@ TEST_F(GatherWorkloadTest, NoneAndFilesThatCannotBeRead) {
 }
 
 TEST_F(GatherWorkloadTest, AKernelAskedForIsTheOnlyOneOfTheModel) {
-  tune("typed", 8, ElementType::float32, 100, 0.9);
+  tune("typed", 8, ElementType::float32, 100, 0.996);
   tune("plain", 8, std::nullopt, 7, 1);
   options_.kernel = "plain";
   const auto workload = gather_report(store_, options_).contexts.at(0).workload;
