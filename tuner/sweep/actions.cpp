@@ -27,9 +27,6 @@ constexpr double kTrialOverheadSeconds = 0.03;
 constexpr double kSamplesExpected = 30;
 constexpr double kPreparationSeconds = 0.2;
 constexpr double kPreparationSecondsPerByte = 2e-9;
-constexpr double kEmulatedLaunchUs = 100;
-constexpr double kEmulatedFlopsPerUs = 100;
-constexpr double kEmulatedBytesPerUs = 100;
 constexpr double kPatienceAfterPutOff = 2;  // times the time in which nothing ran
 // Defaults, of other kernels and of none, next to one of the same kernel.
 constexpr double kWeightOfOtherKernel = 0.1;
@@ -358,10 +355,7 @@ std::vector<double> Agenda::estimated_defaults_us() const {
   double measured_of_all = 0;
   for (const auto& task : tasks_) {
     const BoundSpace& space = task->search.bound();
-    const double bound_us =
-        rates_ ? rates_->launch_us + std::max(space.flops() / (1e3 * rates_->peak_gflops()),
-                                              space.bytes() / (1e3 * rates_->memory_gbps))
-               : kEmulatedLaunchUs + std::max(space.flops() / kEmulatedFlopsPerUs, space.bytes() / kEmulatedBytesPerUs);
+    const double bound_us = least_time_us(space.flops(), space.bytes(), rates_);
     estimated_us.push_back(bound_us);
     if (task->search.default_us() > 0 && task->tunable.is_lasting()) {
       const double log_factor = std::log(task->search.default_us() / bound_us);
@@ -402,9 +396,9 @@ std::vector<Outlook> Agenda::outlooks() const {
     if (!task->looked_at) {
       outlook.preparation_s = std::max(outlook.preparation_s, kPatienceAfterPutOff * task->put_off_s);
     }
-    if (search.ready() == 0) {  // the device would wait for the compilers
-      outlook.preparation_s += build_s + outlook.build_s * static_cast<double>(builder.pending());
-    }
+    const std::size_t own = std::min(builder.pending(), search.open());
+    outlook.ready = static_cast<int>(search.ready());
+    outlook.wait_s = build_s + outlook.build_s * static_cast<double>(builder.pending() - own);
     out.push_back(outlook);
   }
   return out;

@@ -14,9 +14,12 @@ constexpr double kLongestLaunchUs = 8;
 constexpr double kUsualImprovement = 0.2;  // by a doubling of trials
 constexpr double kUsualTrials = 16;        // that it weighs as much as
 // The default and the portfolio carry knowledge from before the search: they count as this many extra trials.
-constexpr double kTrialsBefore = 4;
+constexpr double kTrialsBefore = 1;
 constexpr int kMaxTrialsOfAction = 128;
 constexpr double kFinalsOfAction = 0.5;  // expected time of the finals, relative to that of the trials
+constexpr double kEmulatedLaunchUs = 100;
+constexpr double kEmulatedFlopsPerUs = 100;
+constexpr double kEmulatedBytesPerUs = 100;
 
 double room_left(const Outlook& problem, const AttainedRates& rates) {
   const double by_flops = rates.flops_per_us > 0 ? problem.flops / rates.flops_per_us : 0;
@@ -26,6 +29,11 @@ double room_left(const Outlook& problem, const AttainedRates& rates) {
 }
 
 }  // namespace
+
+double least_time_us(double flops, double bytes, const std::optional<DeviceRates>& rates) {
+  return rates ? rates->launch_us + std::max(flops / (1e3 * rates->peak_gflops()), bytes / (1e3 * rates->memory_gbps))
+               : kEmulatedLaunchUs + std::max(flops / kEmulatedFlopsPerUs, bytes / kEmulatedBytesPerUs);
+}
 
 AttainedRates attained_rates(std::span<const Outlook> problems) {
   AttainedRates rates;
@@ -44,7 +52,9 @@ AttainedRates attained_rates(std::span<const Outlook> problems) {
 SearchAction next_search(const Outlook& problem, const AttainedRates& rates) {
   SearchAction action;
   action.trials = std::clamp(problem.trials / 2, kTrialsOfAction, kMaxTrialsOfAction);
-  const double trials_s = action.trials * std::max(problem.trial_s, problem.build_s);
+  const int unbuilt = std::max(0, action.trials - problem.ready);
+  const double builds_s = unbuilt > 0 ? problem.wait_s + unbuilt * problem.build_s : 0;
+  const double trials_s = std::max(action.trials * problem.trial_s, builds_s);
   action.seconds = std::max(1e-3, problem.preparation_s + (1 + kFinalsOfAction) * trials_s);
   if (!(problem.time_us > 0)) {
     return action;

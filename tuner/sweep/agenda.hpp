@@ -3,7 +3,13 @@
 #include <optional>
 #include <span>
 
+#include "core/device/device_rates.hpp"
+
 namespace pascaline {
+
+/// Microseconds that arithmetic and memory allow a call at least, with its launch, by a device's rates; without rates
+/// it is the emulated device.
+[[nodiscard]] double least_time_us(double flops, double bytes, const std::optional<DeviceRates>& rates);
 
 /// The state of a problem, from which follows what more trials of it are expected to be worth.
 struct Outlook {
@@ -19,6 +25,8 @@ struct Outlook {
   double trial_s = 0;        ///< of the device for the next trial
   double build_s = 0;        ///< of all compile workers together for the next trial
   double preparation_s = 0;  ///< of the device before the first trial of a turn
+  int ready = 0;             ///< configurations that are compiled
+  double wait_s = 0;         ///< until the compilers, which finish other work first, have compiled the next one
 };
 
 /// The highest rates that any problem's best reached on a device, and the time of the shortest of them, as

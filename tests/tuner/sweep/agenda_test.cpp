@@ -76,6 +76,27 @@ TEST(AgendaTest, WhatTakesLongToPrepareOrBuildWaits) {
   EXPECT_DOUBLE_EQ(rate(built_beside), rate(problem)) << "compilers work while the device measures";
 }
 
+TEST(AgendaTest, CompilersWithOtherWorkDelayOnlyWhatIsNotCompiled) {
+  Outlook waiting = example_outlook();
+  waiting.build_s = 0.1;
+  waiting.wait_s = 3.2;
+  EXPECT_NEAR(rate(waiting), rate(example_outlook()) / 2, 1e-6 * rate(waiting)) << "32 trials of a tenth of a second";
+  Outlook compiled = waiting;
+  compiled.ready = 32;
+  EXPECT_DOUBLE_EQ(rate(compiled), rate(example_outlook()));
+  compiled.ready = 16;
+  EXPECT_NEAR(rate(compiled), rate(example_outlook()) / 1.5, 1e-6 * rate(compiled));
+}
+
+TEST(AgendaTest, LeastTimeIsThatOfArithmeticOrMemoryWithALaunch) {
+  DeviceRates rates;
+  rates.launch_us = 3;
+  const double peak_flops_per_us = 1e3 * rates.peak_gflops();
+  EXPECT_DOUBLE_EQ(least_time_us(7 * peak_flops_per_us, 1, rates), 10);
+  EXPECT_DOUBLE_EQ(least_time_us(1, 5e3 * rates.memory_gbps, rates), 8);
+  EXPECT_GT(least_time_us(1e6, 1, std::nullopt), least_time_us(1e6, 1, rates)) << "the emulated device";
+}
+
 TEST(AgendaTest, StagnationMovesOn) {
   const Outlook improving = example_outlook();
   Outlook stagnant = improving;
