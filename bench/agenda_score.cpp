@@ -1,26 +1,31 @@
-// Simulates a sweep of a workload on a card that this machine may not have, and shows how soon the model gets faster.
-// The static model estimates each configuration's time; a random factor perturbs it. Compilers and device run on a
-// virtual clock; the sweep's code is the real one.
+// Shows how soon a sweep makes a model faster, on a virtual clock and with the sweep's own code: on a card that this
+// machine may not have, where the static model estimates each configuration's time and a random factor perturbs it, or
+// of a recorded sweep, compared with the best order that there is.
 #include <fmt/format.h>
-#include <unistd.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <filesystem>
+#include <iterator>
 #include <map>
-#include <numbers>
+#include <numeric>
+#include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 
 #include "app/sweep/sweep_work.hpp"
+#include "core/util/counted.hpp"
+#include "core/util/draft_folder.hpp"
 #include "core/util/duration.hpp"
-#include "core/util/hash.hpp"
 #include "core/util/paths.hpp"
 #include "runtime/dispatch/planner.hpp"
+#include "tuner/simulation/recorded_sweep.hpp"
 #include "tuner/simulation/simulation.hpp"
 #include "tuner/static_model/static_model.hpp"
 
@@ -28,43 +33,39 @@ namespace pascaline {
 namespace {
 
 struct Card {
-  std::string name;
-  std::int64_t sm_count;
+  DeviceRow device;
   double clock_mhz;
   double memory_gbps;
-  std::uint64_t memory_bytes;
   double compile_factor;  // seconds that a variant takes, relative to a current server's processor
 };
 
+DeviceRow cuda_row(const std::string& name, const std::string& capability, std::int64_t sm_count, std::uint64_t gib) {
+  return {"cuda", name, capability, sm_count, gib << 30U, {}};
+}
+
 const std::map<std::string, Card>& cards() {
   static const std::map<std::string, Card> known{
-      {"mx330", {"NVIDIA GeForce MX330", 3, 1594, 56, std::uint64_t{2} << 30U, 2.5}},
-      {"gtx1060", {"NVIDIA GeForce GTX 1060 6GB", 10, 1709, 192, std::uint64_t{6} << 30U, 1.5}},
-      {"p40", {"Tesla P40", 30, 1531, 346, std::uint64_t{24} << 30U, 1}},
+      {"mx330", {cuda_row("NVIDIA GeForce MX330", "6.1", 3, 2), 1594, 56, 2.5}},
+      {"gtx1060", {cuda_row("NVIDIA GeForce GTX 1060 6GB", "6.1", 10, 6), 1709, 192, 1.5}},
+      {"p40", {cuda_row("Tesla P40", "6.1", 30, 24), 1531, 346, 1}},
+      {"server", {cuda_row("NVIDIA H200", "9.0", 132, 140), 1980, 4800, 1}},
   };
   return known;
 }
 
-DeviceInfo device_info(const Card& card) {
-  DeviceInfo info;
-  info.kind = DeviceKind::cuda;
-  info.id = "cuda:0";
-  info.name = card.name;
-  info.architecture = "sm_61";
-  info.uuid = "GPU-simulated";
-  info.driver_version = "580.82.07 (CUDA 13.0)";
-  info.memory_bytes = card.memory_bytes;
-  info.limits.sm_count = card.sm_count;
-  return info;
+std::vector<std::string> card_names() {
+  std::vector<std::string> names;
+  std::ranges::transform(cards(), std::back_inserter(names), [](const auto& entry) { return entry.first; });
+  return names;
 }
 
 /// A card whose times are the static model's estimates, each times a random factor fixed by the configuration.
 class EstimatedWorld final : public SimulatedWorld {
  public:
   EstimatedWorld(const SweepWork& work, const Card& card, double off) : card_(card), off_(off) {
-    DeviceLimits limits;
-    limits.sm_count = card.sm_count;
-    DeviceRates rates = typical_rates("sm_61", limits).value();
+    const DeviceInfo info = device_info(card.device);
+    const DeviceLimits& limits = info.limits;
+    DeviceRates rates = typical_rates(info.architecture, limits).value();
     rates.clock_mhz = card.clock_mhz;
     rates.memory_gbps = card.memory_gbps;
     for (const SweepProblem& wanted : work.problems) {
@@ -92,12 +93,7 @@ class EstimatedWorld final : public SimulatedWorld {
     if (!estimated_us || !std::isfinite(*estimated_us)) {
       return 1e6;
     }
-    const std::string digits = hash_hex(problem.text() + config.text());
-    const auto uniform = [&](std::size_t at) {
-      return (static_cast<double>(std::stoull(digits.substr(at, 8), nullptr, 16)) + 1) / 4294967297.0;
-    };
-    const double normal = std::sqrt(-2 * std::log(uniform(0))) * std::cos(2 * std::numbers::pi * uniform(8));
-    return *estimated_us * std::exp(off_ * normal);
+    return *estimated_us * std::exp(off_ * normal_of(problem.text() + config.text()));
   }
   [[nodiscard]] double untuned_us(const Problem& problem) const {
     return time_us(problem, untuned_config(*models_.at(problem.text()).first));
@@ -156,62 +152,174 @@ class Curve {
   double untuned_us_ = 0;
 };
 
-int run(int argc, char** argv) {
-  CLI::App app("Simulates sweeps of a workload, and shows how soon they make the model faster");
-  SweepCommandOptions wanted;
-  std::string card_name = "mx330";
-  double budget_s = 300;
+struct Wanted {
+  SweepCommandOptions work;
+  std::string card = "mx330";
+  std::vector<double> limits_s;
   double off = 0.3;
   std::size_t jobs = 4;
   std::string searcher = "auto";
   bool talks = false;
-  app.add_option("--workload", wanted.workload, "A file of search_spaces/workloads")->required();
-  app.add_option("--card", card_name, "mx330, gtx1060 or p40")->capture_default_str();
-  app.add_option("--budget", budget_s, "Seconds of the simulated sweep")->capture_default_str();
-  app.add_option("--off", off, "Standard deviation of ln(simulated time / estimated time)")->capture_default_str();
-  app.add_option("--jobs", jobs, "Compile workers")->capture_default_str();
-  app.add_option("--searcher", searcher, "Name of a searcher")->capture_default_str();
-  app.add_flag("--notes", talks, "Print the notes of the sweep");
-  CLI11_PARSE(app, argc, argv);
+  std::string database;
+  std::string record;
+  std::string recording;
+  std::optional<double> correlation{};
+};
 
-  const Card& card = cards().at(card_name);
-  const SweepWork work = work_of(wanted, "");
-  const EstimatedWorld world(work, card, off);
-  Simulation simulation(world, {device_info(card)});
+void write_recording(const SweepRecording& recording, const std::string& file) {
+  write_file_atomically(file, json_of(recording));
+  std::size_t candidates = 0;
+  for (const RecordedSearch& search : recording.searches) {
+    candidates += search.candidates.size();
+  }
+  fmt::print("{}: {} candidates of {} problems, {}\n", file, candidates, recording.searches.size(), recording.origin);
+}
+
+void simulate(const Wanted& wanted) {
+  const Card& card = cards().at(wanted.card);
+  const double budget_s = wanted.limits_s.empty() ? 300 : wanted.limits_s.front();
+  const SweepWork work = work_of(wanted.work, "");
+  const EstimatedWorld world(work, card, wanted.off);
+  Simulation simulation(world, {device_info(card.device)});
   Curve curve(work, world);
-
-  const std::filesystem::path folder =
-      std::filesystem::temp_directory_path() / fmt::format("pascaline-agenda-{}", ::getpid());
-  std::filesystem::create_directories(folder);
+  const DraftFolder folder(temporary_files() / "pascaline-agenda");
   SweepOptions options;
   options.devices = {"cuda:0"};
   options.kernels = data_folder("kernel_templates");
   options.spaces = data_folder("search_spaces");
-  options.cache = folder;
-  options.database = folder / "simulated.db";
-  options.searcher = searcher;
-  options.trials = kUnlimitedTrials;
-  options.trials_given = false;
+  options.cache = folder.path();
+  options.database = folder.path() / "simulated.db";
+  options.searcher = wanted.searcher;
+  options.trials = wanted.work.sweep.trials;
+  options.trials_given = options.trials < kUnlimitedTrials;
   options.budget_s = budget_s;
-  options.jobs = jobs;
+  options.jobs = wanted.jobs;
   SweepEvents events;
   events.winner = [&](const std::string&, const SweepProblem& problem, const FinalsResult& result, int) {
-    if (talks) {
+    if (wanted.talks) {
       fmt::print("{:8.1f}  decided {}\n", simulation.clock().elapsed_s(), problem.problem.text());
     }
     curve.decide(simulation.clock().elapsed_s(), problem.problem, result.trials[result.winner].config);
   };
-  if (talks) {
+  if (wanted.talks) {
     events.note = [&](const std::string& text) { fmt::print("{:8.1f}  {}\n", simulation.clock().elapsed_s(), text); };
   }
   const std::atomic<bool> stop{false};
   const SweepSummary summary = run_sweep(work.spaces, work.problems, options, events, stop, simulation.services());
-  std::filesystem::remove_all(folder);
-
   fmt::print("{}, {} compile workers, {}: {} trials, {} of {} problems have a winner\n    time  model speedup\n",
-             card.name, jobs, duration_text(budget_s), summary.trials, curve.decided(), curve.problems());
+             card.device.name, wanted.jobs, duration_text(budget_s), summary.trials, curve.decided(), curve.problems());
   for (const double part : {0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0}) {
     fmt::print("{:>8.0f} s  {:.3f}\n", part * budget_s, curve.speedup_at(part * budget_s));
+  }
+  if (!wanted.record.empty()) {
+    SweepRecording recording = recording_of(Store(options.database, OpenMode::read_only), options.spaces);
+    recording.origin = fmt::format("simulated: the static model's estimates for {}, perturbed", card.device.name);
+    for (RecordedSearch& search : recording.searches) {  // a simulated trial begins at the time of this machine
+      search.preparation_s = world.prepare_s(
+          std::ranges::find(work.problems, search.problem, [](const auto& of) { return of.problem.text(); })->problem);
+    }
+    write_recording(recording, wanted.record);
+  }
+}
+
+// Where the area is that the sweep lacks: by problem, and by the part before its first decision and after it.
+void print_losses(const SweepRecording& recording, const std::vector<TimedDecision>& sweep,
+                  const std::vector<TimedDecision>& best, double limit_s, double whole) {
+  const auto first_of = [](const std::vector<TimedDecision>& decisions, std::size_t search, double none_s) {
+    const auto first = std::ranges::find(decisions, search, &TimedDecision::search);
+    return first == decisions.end() ? none_s : first->at_s;
+  };
+  struct Loss {
+    std::size_t search;
+    double all, before;
+  };
+  std::vector<Loss> losses;
+  double before = 0;
+  double after = 0;
+  for (std::size_t i = 0; i < recording.searches.size(); ++i) {
+    const double first_s = std::min(limit_s, first_of(sweep, i, limit_s));
+    const double all = saved_area(recording, best, limit_s, i) - saved_area(recording, sweep, limit_s, i);
+    losses.push_back({i, all / whole, saved_area(recording, best, first_s, i) / whole});
+    before += losses.back().before;
+    after += losses.back().all - losses.back().before;
+  }
+  fmt::print(
+      "  lost before the first decisions {:.3f}, after them {:.3f}\n   lost  before  first decision, best  problem\n",
+      before, after);
+  std::ranges::sort(losses, std::greater(), &Loss::all);
+  for (std::size_t i = 0; i < std::min<std::size_t>(8, losses.size()); ++i) {
+    const auto& [search, all, before_first] = losses[i];
+    fmt::print("  {:.3f}   {:.3f}  {:>12.1f} s {:>7.1f} s  {}\n", all, before_first, first_of(sweep, search, limit_s),
+               first_of(best, search, limit_s), recording.searches[search].problem);
+  }
+}
+
+void score(const Wanted& wanted) {
+  SweepRecording recording = read_recording(wanted.recording);
+  if (wanted.correlation) {
+    perturb(recording, *wanted.correlation);
+  }
+  fmt::print("{}, {}, {} compile workers: estimates and times of the defaults have rank correlation {:.2f}\n",
+             recording.origin, counted(recording.searches.size(), "problem"), recording.workers,
+             estimates_correlation(recording));
+  for (const double limit_s : wanted.limits_s.empty() ? std::vector<double>{60, 600, 28800} : wanted.limits_s) {
+    const std::vector<TimedDecision> best = clairvoyant_order(recording, limit_s);
+    const PlayedSweep sweep = play(recording, limit_s);
+    const double whole = saved_area(recording, best, limit_s);
+    fmt::print(
+        "{:>7}: score {:.3f}, cheapest problems first {:.3f}; {} trials, {:.1f} s prepared, {:.1f} s in finals, {:.1f} "
+        "s idle\n",
+        duration_text(limit_s), saved_area(recording, sweep.decisions, limit_s) / whole,
+        saved_area(recording, cheapest_first_order(recording, limit_s), limit_s) / whole, sweep.summary.trials,
+        sweep.summary.preparing_s, sweep.summary.finals_s, sweep.summary.wall_s - sweep.summary.busy_s);
+    if (wanted.talks) {
+      print_losses(recording, sweep.decisions, best, limit_s, whole);
+    }
+  }
+}
+
+int run(int argc, char** argv) {
+  CLI::App app(
+      "Shows how soon a sweep makes a model faster, on a virtual clock:\n"
+      "  --workload FILE   on a card that this machine may not have, by the static model\n"
+      "  --recording FILE  of a recorded sweep: the area under the curve of time saved, divided by that of an order\n"
+      "                    which knows every outcome");
+  Wanted wanted;
+  wanted.work.sweep.trials = kUnlimitedTrials;
+  auto* workload = app.add_option("--workload", wanted.work.workload, "File of search_spaces/workloads");
+  app.add_option("--card", wanted.card, fmt::format("Card to simulate: {}", fmt::join(card_names(), ", ")))
+      ->check(CLI::IsMember(card_names()).description(""))
+      ->needs(workload)
+      ->capture_default_str();
+  app.add_option("--off", wanted.off, "Standard deviation of ln(simulated time / estimated time)")
+      ->needs(workload)
+      ->capture_default_str();
+  app.add_option("--jobs", wanted.jobs, "Compile workers")->needs(workload)->capture_default_str();
+  app.add_option("--searcher", wanted.searcher, "Name of a searcher")->needs(workload)->capture_default_str();
+  app.add_option("--trials", wanted.work.sweep.trials, "Trials of each problem (default: no limit)")->needs(workload);
+  auto* database = app.add_option("--database", wanted.database, "Database whose last sweep is recorded");
+  app.add_option("--record", wanted.record, "File to write the sweep to, to be played with --recording");
+  auto* recording = app.add_option("--recording", wanted.recording, "File of --record, plain or packed with gzip");
+  app.add_option("--rank-correlation", wanted.correlation,
+                 "Perturb the recorded times until estimates and defaults correlate no more than this")
+      ->needs(recording);
+  app.add_option("--budget", wanted.limits_s,
+                 "Seconds of the sweep (default: 300, or of a recording 60 600 28800, one after the other)");
+  app.add_flag("--notes", wanted.talks, "Print the notes of the sweep, or of a recording which problems cost most");
+  workload->excludes(database)->excludes(recording);
+  database->excludes(recording);
+  CLI11_PARSE(app, argc, argv);
+
+  if (!wanted.recording.empty()) {
+    score(wanted);
+  } else if (!wanted.work.workload.empty()) {
+    simulate(wanted);
+  } else if (!wanted.database.empty() && !wanted.record.empty()) {
+    write_recording(recording_of(Store(wanted.database, OpenMode::read_only), data_folder("search_spaces")),
+                    wanted.record);
+  } else {
+    fmt::print(stderr, "agenda_score: give --workload, --recording, or --database with --record (see --help)\n");
+    return 1;
   }
   return 0;
 }

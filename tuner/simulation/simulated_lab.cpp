@@ -208,6 +208,10 @@ void SimulatedLab::measure_trial(Trial& trial, const TrialJob& job) {
 }
 
 void SimulatedLab::time_trial(Trial& trial, const TrialJob& job, const SimulatedResult& result) {
+  if (result.measure_s) {
+    take_recorded(trial, result);
+    return;
+  }
   const double begun_s = card_.now_s();
   Measured measured = measure(card_.monitor(), work_of(trial, result), options_.measure, job.best_us, noise_);
   if (measured.gave_up || measured.cut_short) {
@@ -235,6 +239,21 @@ void SimulatedLab::time_trial(Trial& trial, const TrialJob& job, const Simulated
   }
 }
 
+// As long as it took when it was recorded.
+void SimulatedLab::take_recorded(Trial& trial, const SimulatedResult& result) {
+  constexpr double kMaxSamples = 30;
+  card_.advance(*result.measure_s);
+  if (card_.monitor().left_s() <= 0) {
+    trial_result_.reset();
+    return;
+  }
+  const auto samples =
+      static_cast<std::size_t>(std::clamp(1e6 * *result.measure_s / result.time_us, 1.0, kMaxSamples));
+  trial.samples.assign(samples, {result.time_us, SampleMark::none, {}, {}, {}});
+  trial.time = summarize(trial.samples);
+  trial.measure_ms = 1000 * *result.measure_s;
+}
+
 // A finalist that does not run now is left out first.
 void SimulatedLab::begin_finals(SweepClock::TimePoint at) {
   const FinalsOptions& options = finals_->options;
@@ -256,6 +275,10 @@ void SimulatedLab::begin_finals(SweepClock::TimePoint at) {
     } else {
       finals.fail(i, result.reason);
     }
+  }
+  if (!finals.contenders().empty()) {
+    card_.advance(static_cast<double>(finals.contenders().size()) *
+                  world_.finalist_s(finals.contenders().front().problem));
   }
   for (Round round = finals.next(monitor.left_s()); !round.over(); round = finals.next(monitor.left_s())) {
     finals.add(sampler.measure(round, finals.contenders()));

@@ -64,6 +64,7 @@ class SimulatedLab final : public Lab {
   void end(MeasuringEnded ended, std::vector<MeasureEvent>& events);
   void report_readings(std::vector<MeasureEvent>& events);
   void measure_trial(Trial& trial, const TrialJob& job);
+  void take_recorded(Trial& trial, const SimulatedResult& result);
   void time_trial(Trial& trial, const TrialJob& job, const SimulatedResult& result);
   [[nodiscard]] TimedWork work_of(const Trial& trial, const SimulatedResult& result);
   [[nodiscard]] double allowed_s(const std::string& phase) const;

@@ -15,6 +15,8 @@ struct SimulatedResult {
   std::string reason{};
   double time_us = 0;     ///< of a launch, the median; if `status` is ok
   double spread = 0.005;  ///< standard deviation of a launch's time, relative to it
+  /// Seconds that timing takes, all samples alike; nothing: as sampling ends.
+  std::optional<double> measure_s{};
 };
 
 /// The world of a simulated sweep: how long everything takes, and the results. Functions that are not overridden take
@@ -52,6 +54,11 @@ class SimulatedWorld {
   [[nodiscard]] virtual double sustained_factor(const Problem& /*problem*/, const Config& /*config*/) const {
     return 1;
   }
+  /// Seconds of finals for each finalist, besides its launches.
+  [[nodiscard]] virtual double finalist_s(const Problem& /*problem*/) const { return 0; }
 };
+
+/// A number from the standard normal distribution, fixed by the text.
+[[nodiscard]] double normal_of(const std::string& text);
 
 }  // namespace pascaline
