@@ -247,8 +247,7 @@ void SimulatedLab::take_recorded(Trial& trial, const SimulatedResult& result) {
     trial_result_.reset();
     return;
   }
-  const auto samples =
-      static_cast<std::size_t>(std::clamp(1e6 * *result.measure_s / result.time_us, 1.0, kMaxSamples));
+  const auto samples = static_cast<std::size_t>(std::clamp(1e6 * *result.measure_s / result.time_us, 1.0, kMaxSamples));
   trial.samples.assign(samples, {result.time_us, SampleMark::none, {}, {}, {}});
   trial.time = summarize(trial.samples);
   trial.measure_ms = 1000 * *result.measure_s;
