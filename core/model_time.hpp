@@ -25,7 +25,7 @@ struct ModelTime {
   double best_us = 0;     ///< with the winners, and the defaults of what has none
   /// The ends of the 95 % interval of `speedup()`. A problem at its default, or whose default won, contributes a ratio
   /// of exactly 1. The ratio of another is as sure as its finals say, which timed both sides in turn
-  /// (`standard_error`); one that was decided without finals is no surer than its confidence. Where a
+  /// (`standard_error`); one that was decided without finals is at most as sure as its confidence. Where a
   /// winner is faster for sure, no doubt about its share of the time takes that away.
   double speedup_low = 1;
   double speedup_high = 1;

@@ -140,8 +140,8 @@ std::vector<SizedPhase> phase_calls(const Workload& workload, const std::vector<
 // Calls added up by problem, of which each is measured once.
 class CalledProblems {
  public:
-  void add(const std::string& problem, ModelPart part, bool decided) {
-    const auto [known, is_new] = parts_.try_emplace(problem, std::move(part));
+  void add(const std::string& problem, const ModelPart& part, bool decided) {
+    const auto [known, is_new] = parts_.try_emplace(problem, part);
     known->second.calls += is_new ? 0 : part.calls;
     decided_ += is_new && decided ? 1 : 0;
   }
@@ -188,7 +188,7 @@ ModelPart part_of(const ProblemsByText& problems, const ModelCalls& model, const
   const auto found = problems.find(problem);
   const ReportProblem* const measured = found != problems.end() ? found->second : nullptr;
   if (measured != nullptr && measured->decided && measured->speedup) {
-    return {0, *measured->baseline, *measured->best, measured->confidence.value_or(1)};
+    return {0, *measured->baseline, measured->best, measured->confidence.value_or(1)};
   }
   if (measured != nullptr && measured->baseline) {
     return {0, *measured->baseline};
@@ -209,7 +209,7 @@ ReportPhase tuned_phase(const SizedPhase& from, const ProblemsByText& problems, 
     part.calls = calls.count;
     const double default_us = part.with_default.median_us;
     const bool decided = part.with_winner.has_value();
-    called.add(calls.problem, std::move(part), decided);
+    called.add(calls.problem, part, decided);
     if (!decided && phase.untuned.size() < kMaxUntuned) {
       phase.untuned.push_back(
           {calls.kernel, calls.problem, calls.count, default_us > 0 ? std::optional(default_us) : std::nullopt});

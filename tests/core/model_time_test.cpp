@@ -118,7 +118,7 @@ TEST(ModelTimeTest, AProvisionalWinnerIsNoSurerThanItsConfidence) {
 
 TEST(ModelTimeTest, FewSamplesAreNoEvidence) {
   const std::vector<ModelPart> parts{{1, {100, 100, 100, 1}, TimeSummary{50, 50, 50, 1}, 0.95}};
-  EXPECT_NEAR(model_time(parts).speedup_low, 1, 1e-9);
+  EXPECT_LT(model_time(parts).speedup_low, 1);
 }
 
 TEST(ModelTimeTest, TheShareOfAnEstimatedDefaultWidensTheInterval) {

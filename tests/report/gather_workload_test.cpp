@@ -175,7 +175,7 @@ TEST_F(GatherWorkloadTest, AKernelIsNotPartOfAChoiceItIsNotThereFor) {
   // Where a kernel is there for one type only, every choice has it.
   EXPECT_EQ(workload->totals[2].types[0].second, ElementType::bfloat16);
   EXPECT_EQ(workload->totals[2].best_us, 7);
-  EXPECT_EQ(workload->totals[2].problems, 1U);
+  EXPECT_EQ(workload->totals[2].problems, 2U);
 }
 
 TEST_F(GatherWorkloadTest, AnEntryWithTypesOfItsOwnIsPartOfEveryChoice) {

@@ -50,7 +50,7 @@ class CalledTogether {
       ++time_.at_default;
       time_.at_default_us += calls * part.with_default.median_us;
     }
-    parts_.push_back(std::move(part));
+    parts_.push_back(part);
   }
   [[nodiscard]] PhaseTime sum() const {
     PhaseTime time = time_;
