@@ -14,9 +14,9 @@ constexpr double kOpenSeconds = 1;  // as SimulatedWorld::open_s
 
 // How far a search has come.
 struct Progress {
-  std::size_t next = 0;              // of its candidates
-  double decided_us = 0;             // the default's or the last winner's time
-  std::vector<double> fastest_us{};  // ascending, at most as many as are finalists, without the default
+  std::size_t next = 0;   // of its candidates
+  double decided_us = 0;  // the default's or the last winner's time
+  double best_us = 0;     // of what was tried
 };
 
 // One device and its compile workers.
@@ -40,7 +40,7 @@ class OrderedSweep {
   explicit OrderedSweep(const SweepRecording& recording)
       : recording_(recording), progress_(recording.searches.size()), machine_{std::vector(recording.workers, 0.0)} {
     for (std::size_t i = 0; i < progress_.size(); ++i) {
-      progress_[i].decided_us = recording.searches[i].candidates.front().time_us;
+      progress_[i].decided_us = progress_[i].best_us = recording.searches[i].candidates.front().time_us;
     }
   }
 
@@ -53,8 +53,7 @@ class OrderedSweep {
     begin_turn(search, progress, machine);
     while (progress.next < of.candidates.size()) {
       try_next(of, progress, machine);
-      visit(progress.next, machine.now_s + finals_s(of, progress),
-            of.calls * (progress.decided_us - best_us(progress)));
+      visit(progress.next, machine.now_s + finals_s(of, progress), of.calls * (progress.decided_us - progress.best_us));
     }
   }
 
@@ -67,7 +66,7 @@ class OrderedSweep {
       try_next(of, progress, machine_);
     }
     machine_.now_s += finals_s(of, progress);
-    progress.decided_us = best_us(progress);
+    progress.decided_us = progress.best_us;
     decisions_.push_back({machine_.now_s, search, progress.decided_us});
   }
 
@@ -92,25 +91,14 @@ class OrderedSweep {
     if (candidate.trial_s() > 0) {
       machine.now_s = std::max(machine.now_s, built_s) + candidate.trial_s();
     }
-    if (candidate.usable() && progress.next > 0) {
-      auto& fastest_us = progress.fastest_us;
-      fastest_us.insert(std::ranges::upper_bound(fastest_us, candidate.time_us), candidate.time_us);
-      fastest_us.resize(std::min<std::size_t>(fastest_us.size(), static_cast<std::size_t>(SweepOptions{}.finalists)));
-    }
+    progress.best_us = candidate.usable() ? std::min(progress.best_us, candidate.time_us) : progress.best_us;
     ++progress.next;
   }
 
-  static double best_us(const Progress& progress) {
-    return progress.fastest_us.empty() ? progress.decided_us : std::min(progress.decided_us, progress.fastest_us[0]);
-  }
-
-  // Until the first look at the times, which mostly decides.
+  // The fewest rounds that decide, of the best and the default: a sweep cuts its finals down to these.
   static double finals_s(const RecordedSearch& of, const Progress& progress) {
-    const FinalsOptions finals;
-    const double once_us =
-        std::accumulate(progress.fastest_us.begin(), progress.fastest_us.end(), of.candidates.front().time_us);
-    return of.finalist_s * static_cast<double>(1 + progress.fastest_us.size()) +
-           1e-6 * finals.min_rounds * finals.launches * once_us;
+    const double once_us = of.candidates.front().time_us + progress.best_us;
+    return 2 * of.finalist_s + 1e-6 * kMinFinalsRounds * FinalsOptions{}.launches * once_us;
   }
 
   const SweepRecording& recording_;
