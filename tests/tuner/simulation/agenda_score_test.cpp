@@ -189,10 +189,10 @@ TEST_P(RecordedSweepScoreTest, TheAgendaIsNearTheBestOrder) {
 }
 
 const std::vector<ScoredRecording> kRecordings{
-    {"Server", "2b-float32-server", {0.62, 0.95, 0.99}},
-    {"Laptop", "2b-float16-mx330", {0.55, 0.79, 0.98}},
-    {"P40", "8b-float16-p40", {0.82, 0.95, 0.99}},
-    {"Emulator", "tiny-emulator", {0.1, 0.7, 0.99}},
+    {"Server", "2b-float32-server", {0.61, 0.94, 0.99}},
+    {"Laptop", "2b-float16-mx330", {0.46, 0.77, 0.98}},
+    {"P40", "8b-float16-p40", {0.71, 0.94, 0.99}},
+    {"Emulator", "tiny-emulator", {0.12, 0.76, 0.99}},
 };
 INSTANTIATE_TEST_SUITE_P(Recordings, RecordedSweepScoreTest, ::testing::ValuesIn(kRecordings),
                          [](const auto& instance) { return instance.param.name; });
