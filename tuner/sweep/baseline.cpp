@@ -50,7 +50,7 @@ std::optional<Config> Baseline::config(const CandidateTable& table) const {
   if (table.find_usable(default_config_) != nullptr) {
     return default_config_;
   }
-  // Before the default was measured nothing stands in for it.
+  // Before the default was measured nothing replaces it.
   return why_no_default_.empty() || !nearest_ ? std::nullopt : std::optional(nearest_->second);
 }
 

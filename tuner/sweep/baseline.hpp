@@ -21,7 +21,7 @@ class Baseline {
   [[nodiscard]] const Config& default_config() const noexcept { return default_config_; }
   /// The default is not usable, with the reason; an empty one: it is.
   void lose_default(std::string why) { why_no_default_ = std::move(why); }
-  /// Why the default is not usable, for people; empty while it is, or has not been measured.
+  /// Why the default is not usable, for display; empty while it is, or has not been measured.
   [[nodiscard]] const std::string& why_no_default() const noexcept { return why_no_default_; }
 
   /// Once the default is lost: the next configuration to try in its place, of those that an untuned program would try

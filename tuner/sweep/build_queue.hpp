@@ -53,7 +53,7 @@ class BuildQueue {
   std::unique_ptr<Builder> builder_;
   const CompileTarget& target_;
   std::map<std::uint64_t, Job> jobs_{};
-  std::deque<Compiled> at_once_{};  ///< needed no compiler, and nobody has taken them yet
+  std::deque<Compiled> at_once_{};  ///< needed no compiler, and wait to be taken
   std::uint64_t next_id_ = 1;
   double compile_ms_ = 0;
   int compiled_ = 0;

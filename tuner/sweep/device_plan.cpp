@@ -145,7 +145,7 @@ void DevicePlan::recall(SweepRecorder& recorder, SweepTask& task, const std::str
   }
   const std::optional<DeviceRates> rates = transfer_.device_rates();
   if (rates && objective_of(options_.finals).wants_low_energy()) {
-    task.search.choose_thrifty(energy_estimator(task.search.bound(), *rates));
+    task.search.prefer_low_energy(energy_estimator(task.search.bound(), *rates));
   }
   task.search.ask_before_search(
       [this, &task](const SearchDomain& domain) { return transfer_.known_before_search(task, domain); });

@@ -181,35 +181,35 @@ void DeviceScheduler::take_task() {
         status_.device(), task_->search.wanted(),
         static_cast<std::size_t>(task_->search.done()) + static_cast<std::size_t>(task_->search.reused().all));
   }
-  tell_deepening();
+  report_deepening();
 }
 
-void DeviceScheduler::tell_deepening() const {
+void DeviceScheduler::report_deepening() const {
   DeepeningCounts& counts = recorder_.summary().deepening;
   const SweepTask& task = *task_;
   const std::string expected = expected_text(task.expected_share);
-  const auto tell = [&](const std::string& what) {
+  const auto report = [&](const std::string& what) {
     recorder_.note(fmt::format("{}: time left: {}", status_.device(), what));
   };
   switch (task.deepening) {
     case Deepening::none:
       return;
     case Deepening::comparison:
-      tell("compared again, as kernels that it launches have other winners");
+      report("compared again, as kernels that it launches have other winners");
       return;
     case Deepening::finals:
-      tell(fmt::format("finals again, with up to {} rounds: {} near the winner, {}",
-                       options_.finals.rounds * rounds_factor(task.finals_again),
-                       counted(task.open_finals.close, "finalist"), expected));
+      report(fmt::format("finals again, with up to {} rounds: {} near the winner, {}",
+                         options_.finals.rounds * rounds_factor(task.finals_again),
+                         counted(task.open_finals.close, "finalist"), expected));
       return;
     case Deepening::neighbours:
-      tell(fmt::format("{} near the winners, not tried yet: {} by each", counted(task.trying, "configuration"),
-                       expected));
+      report(fmt::format("{} near the winners, not tried yet: {} by each", counted(task.trying, "configuration"),
+                         expected));
       return;
     case Deepening::between:
       ++counts.shapes;
-      tell(fmt::format("a shape {}: {} than with the winner of the nearest",
-                       task.search.wanted().label.empty() ? "in between" : task.search.wanted().label, expected));
+      report(fmt::format("a shape {}: {} than with the winner of the nearest",
+                         task.search.wanted().label.empty() ? "in between" : task.search.wanted().label, expected));
       return;
   }
 }

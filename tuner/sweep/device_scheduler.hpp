@@ -106,7 +106,7 @@ class DeviceScheduler {
   void leave_preparing();
   void stop();
   void release_task(bool over);
-  void tell_deepening() const;
+  void report_deepening() const;
   void tell_other_reference() const;
   void end_deepening();
   void leave_out(const std::string& reason);

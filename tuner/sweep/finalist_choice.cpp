@@ -31,9 +31,9 @@ class Chosen {
 
 }  // namespace
 
-void FinalistChoice::choose_thrifty(EnergyEstimator estimator) {
+void FinalistChoice::prefer_low_energy(EnergyEstimator estimator) {
   energy_ = std::move(estimator);
-  thrifty_.first = -1;
+  low_energy_.first = -1;
 }
 
 std::vector<Config> FinalistChoice::found(const CandidateTable& table, const std::optional<Config>& baseline,
@@ -45,9 +45,9 @@ std::vector<Config> FinalistChoice::found(const CandidateTable& table, const std
     }
   };
   if (energy_) {
-    add_fastest(std::max(std::min(most_, kFewestFastest), most_ - most_ / 2));
-    const std::vector<Config>& thrifty = by_energy(table);
-    for (auto config = thrifty.begin(); config != thrifty.end() && chosen.count() < most_; ++config) {
+    add_fastest(std::max(std::min(most_, kMinFastest), most_ - most_ / 2));
+    const std::vector<Config>& efficient = by_energy(table);
+    for (auto config = efficient.begin(); config != efficient.end() && chosen.count() < most_; ++config) {
       chosen.add(*config);
     }
   }
@@ -87,22 +87,22 @@ std::vector<Config> FinalistChoice::all(const CandidateTable& table, const std::
 
 // Asked for often between two changes of the ranking.
 const std::vector<Config>& FinalistChoice::by_energy(const CandidateTable& table) const {
-  if (thrifty_.first != table.changes()) {
+  if (low_energy_.first != table.changes()) {
     std::multimap<double, const Config*> ordered;
     for (const auto& [median_us, candidate] : table.ranking()) {
-      if (median_us > kSlowestThrifty * table.best_us()) {
+      if (median_us > kMaxSlowdown * table.best_us()) {
         break;
       }
       if (const auto energy = energy_(candidate->config, median_us)) {
         ordered.emplace(*energy, &candidate->config);
       }
     }
-    thrifty_ = {table.changes(), {}};
+    low_energy_ = {table.changes(), {}};
     for (const auto& [energy, config] : ordered) {
-      thrifty_.second.push_back(*config);
+      low_energy_.second.push_back(*config);
     }
   }
-  return thrifty_.second;
+  return low_energy_.second;
 }
 
 }  // namespace pascaline

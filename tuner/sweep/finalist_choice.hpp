@@ -15,21 +15,21 @@ namespace pascaline {
 class FinalistChoice {
  public:
   /// How many times as slow as the fastest a finalist is at most that was chosen for its energy.
-  static constexpr double kSlowestThrifty = 1.1;
-  /// Fewest finalists, if there are so many, that are the fastest whatever `choose_thrifty` says.
-  static constexpr int kFewestFastest = 5;
+  static constexpr double kMaxSlowdown = 1.1;
+  /// Fewest finalists, if there are so many, that are the fastest whatever `prefer_low_energy` says.
+  static constexpr int kMinFastest = 5;
 
   /// `most` finalists besides the baseline; `compilers` as of the table.
   FinalistChoice(int most, const CompilerAxis* compilers) : most_(most), compilers_(compilers) {}
 
-  /// From now on half of the finalists, of those behind the first `kFewestFastest`, are not the fastest but, of those
-  /// up to `kSlowestThrifty` times as slow, the ones that are expected to take least energy.
-  void choose_thrifty(EnergyEstimator estimator);
+  /// From now on half of the finalists, of those behind the first `kMinFastest`, are not the fastest but, of those
+  /// up to `kMaxSlowdown` times as slow, the ones that are expected to take least energy.
+  void prefer_low_energy(EnergyEstimator estimator);
   /// Winners of earlier finals: finalists, too, next to the best, as long as they are usable.
   void keep_comparing(std::vector<Config> winners) { standing_ = std::move(winners); }
 
-  /// The best, and such as `choose_thrifty` says; of several compilers each one's best and its default; and behind them
-  /// the baseline.
+  /// The best, and such as `prefer_low_energy` says; of several compilers each one's best and its default; and behind
+  /// them the baseline.
   [[nodiscard]] std::vector<Config> found(const CandidateTable& table, const std::optional<Config>& baseline,
                                           const Config& default_config) const;
   /// Those and what `keep_comparing` says.
@@ -45,7 +45,7 @@ class FinalistChoice {
   int most_;
   const CompilerAxis* compilers_;
   EnergyEstimator energy_{};
-  mutable std::pair<int, std::vector<Config>> thrifty_{-1, {}};  ///< by energy, of the table after so many changes
+  mutable std::pair<int, std::vector<Config>> low_energy_{-1, {}};  ///< by energy, of the table after so many changes
   std::vector<Config> standing_{};
 };
 

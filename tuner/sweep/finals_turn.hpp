@@ -17,7 +17,7 @@ namespace pascaline {
 /// The finals of the task that a device has: has the finalists built, measured and decided.
 class FinalsTurn {
  public:
-  /// What is to be done with the task when its finals are over.
+  /// The end of the finals, and with them of the turn.
   struct End {
     bool over = false;  ///< its search is over, too
   };
@@ -35,7 +35,7 @@ class FinalsTurn {
   [[nodiscard]] std::optional<End> take(SweepTask& task, const FinalsDone& done);
   /// One of them failed; they go on without it.
   void take_failed(SweepTask& task, const FinalistFailed& failed);
-  /// As if they had not been begun.
+  /// Forgets them, as if they had not been begun.
   void drop(SweepTask& task);
 
   [[nodiscard]] const FinalsBudget& budget() const noexcept { return budget_; }

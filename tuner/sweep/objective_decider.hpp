@@ -13,22 +13,22 @@
 
 namespace pascaline {
 
-/// What the time allowed of finals.
+/// How far the time allowed finals.
 struct FinalsLimits {
   bool shared = false;  ///< their time is shared with problems that were not looked at
   bool cut = false;     ///< they have fewer finalists or rounds than are wanted
 };
 
-/// Stores and tells what finals decide by another objective than time.
+/// Stores and reports the decisions of finals by another objective than time.
 class ObjectiveDecider {
  public:
-  /// `recorder` and `options` must outlive it; `device`: for people.
+  /// `recorder` and `options` must outlive it; `device`: for display.
   ObjectiveDecider(SweepRecorder& recorder, const SweepOptions& options, std::string device)
       : recorder_(recorder), options_(options), device_(std::move(device)) {}
 
-  /// Whether an objective is asked for by which nothing is decided yet.
+  /// True if an objective is asked for and no winner by it is stored.
   [[nodiscard]] bool lacks(const SweepTask& task) const;
-  /// Stores what `result.by_objective` decides, of each compiler, or tells why nothing is decided. `ids`: the stored
+  /// Stores what `result.by_objective` decides, of each compiler, or reports why nothing is decided. `ids`: the stored
   /// trials of `result.trials`.
   void announce(SweepTask& task, const FinalsResult& result, const std::vector<std::int64_t>& ids,
                 const FinalsLimits& limits);

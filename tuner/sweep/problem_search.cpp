@@ -131,7 +131,7 @@ void ProblemSearch::begin_with_portfolio() {
   }
 }
 
-// Parts are told apart without the parameter of the compilers, which may be others on another machine.
+// Parts do not depend on the parameter of the compilers, which may be others on another machine.
 SearchedPart ProblemSearch::part() const {
   return {wanted_.part, bound_.space().parameters.size() - (compilers_ != nullptr ? 1 : 0)};
 }

@@ -85,7 +85,7 @@ class ProblemSearch {
   void judge_by_code(CodeEstimator estimator) { judge_.emplace(std::move(estimator)); }
 
   /// See FinalistChoice.
-  void choose_thrifty(EnergyEstimator estimator) { finalists_.choose_thrifty(std::move(estimator)); }
+  void prefer_low_energy(EnergyEstimator estimator) { finalists_.prefer_low_energy(std::move(estimator)); }
 
   /// The next configuration to compile; nothing if there is none to propose (any more, or within the trials allowed).
   /// Throws SpaceError if no configuration is valid.

@@ -30,8 +30,8 @@ struct SearchedPart {
   }
 };
 
-/// What is tried next at one problem: first a list (defaults, portfolio, winners of other shapes), then what a searcher
-/// proposes.
+/// Chooses the next trials of one problem: first a list (defaults, portfolio, winners of other shapes), then what a
+/// searcher proposes.
 class Proposals {
  public:
   struct Options {
@@ -44,7 +44,7 @@ class Proposals {
     Config config;
     bool searched = false;  ///< by the searcher
   };
-  /// What is known of the configurations before any is tried.
+  /// Returns the knowledge of the configurations before any is tried.
   using Knowledge = std::function<std::vector<Prior>(const SearchDomain&)>;
 
   /// `bound` must outlive it.
@@ -58,14 +58,14 @@ class Proposals {
 
   /// About how many trials there will be.
   void expect(int trials) { expected_trials_ = trials; }
-  /// Behind the list.
+  /// Appends to the list.
   void add(Config config) { first_.push_back(std::move(config)); }
   /// In front of it.
   void add_first(Config config) { first_.push_front(std::move(config)); }
   [[nodiscard]] bool lists(const Config& config) const;
-  /// Into the list behind the first `defaults` entries, if the first is `default_config`, in place of those that are
-  /// not valid here the nearest one that is. Tells of each whether it is in the list now: not if the table knows it, or
-  /// nothing near it is valid.
+  /// Inserts winners into the list after the first `defaults` entries, if the first is `default_config`. A winner that
+  /// is not valid here is replaced by the nearest valid configuration. Returns for each whether it is in the list now:
+  /// not if the table knows it, or nothing near it is valid.
   std::vector<bool> add_winners(const std::vector<Config>& winners, const Config& default_config, std::size_t defaults,
                                 const CandidateTable& table);
   /// Valid configurations that the table does not know: of each of the centres itself (or the nearest valid one), then
@@ -86,13 +86,13 @@ class Proposals {
   void end() { spent_ = true; }
 
   [[nodiscard]] bool spent() const noexcept { return spent_; }
-  /// Whether the last `next` gave nothing because the next valid configuration is far away: ask again.
+  /// True if the last `next` gave nothing because the next valid configuration is far away: ask again.
   [[nodiscard]] bool looking() const noexcept { return looking_; }
-  /// Whether no trial is expected to be faster than the best by `min_gain`.
+  /// True if no trial is expected to be faster than the best by `min_gain`.
   [[nodiscard]] bool little_left() const noexcept { return little_left_; }
-  /// Whether what is proposed next depends on what is observed.
+  /// True if what is proposed next depends on what is observed.
   [[nodiscard]] bool learns() const noexcept { return searcher_ == nullptr || searcher_->learns(); }
-  /// Whether nothing but the list is tried, now or at all.
+  /// True if nothing but the list is tried, now or at all.
   [[nodiscard]] bool only_list() const noexcept { return spent_before_ || options_.searcher.empty(); }
   [[nodiscard]] std::size_t listed() const noexcept { return first_.size(); }
 

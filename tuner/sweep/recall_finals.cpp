@@ -11,7 +11,7 @@
 namespace pascaline {
 namespace {
 
-// Of the run, by configuration of the search: the last of each, and how many there are.
+// The finals of a run: the last trial of each configuration, and the number of finals.
 struct StoredFinals {
   std::vector<Trial> last;
   int most = 0;

@@ -46,11 +46,11 @@ class TaskState {
   void leave_out(std::string reason);  ///< searching, gathering or finals -> left_out
 
   [[nodiscard]] TaskStage stage() const noexcept { return stage_; }
-  /// Whether a device works on it.
+  /// True if a device works on it.
   [[nodiscard]] bool taken() const noexcept {
     return stage_ == TaskStage::searching || stage_ == TaskStage::gathering || stage_ == TaskStage::finals;
   }
-  /// Whether nothing more is to be done on it.
+  /// True if nothing more is to be done on it.
   [[nodiscard]] bool over() const noexcept { return stage_ == TaskStage::done || stage_ == TaskStage::left_out; }
   /// Why it was left out; empty if it was not.
   [[nodiscard]] const std::string& why_left_out() const noexcept { return why_left_out_; }
@@ -72,7 +72,7 @@ struct TaskReference {
   bool told = false;             ///< of the failed ones
 };
 
-/// What was measured elsewhere or of something else that a task's search begins with.
+/// Earlier measurements, by other devices or of other problems, that a task's search begins with.
 struct TaskTransfer {
   std::vector<RelatedProblem> elsewhere{};    ///< by other devices
   std::vector<RelatedProblem> other_types{};  ///< by this device before the run, with other element types
@@ -149,11 +149,11 @@ struct SweepTask {
   [[nodiscard]] bool misses_finalists() const;
   /// The winners of what it launches, as far as they are not the defaults.
   [[nodiscard]] std::string winners_launched() const;
-  /// Whether not all configurations were measured that have to be compared.
+  /// True if not all configurations were measured that have to be compared.
   [[nodiscard]] bool lacks_alternatives() const noexcept {
     return tunable.compares_all() && (!search.spent() || search.open() > 0);
   }
-  /// Whether it waits for its first look of this run, and has not made way for others.
+  /// True if it waits for its first look of this run and has not made way for others.
   [[nodiscard]] bool fresh() const noexcept { return untried() && put_off_s == 0; }
   /// Whether it waits for its first look of this run.
   [[nodiscard]] bool untried() const noexcept { return !over() && !looked_at; }

@@ -53,8 +53,8 @@ TakenOver& taken_over_entry_of(SweepTask& task, const OtherProblem& other) {
       TakenOver{task.search.wanted().problem.text(), other.device, other.measured, 0, false, other.other_types});
 }
 
-// Those of the winners whose values the search's space has, `most` different ones, are tried first; the entry in
-// `taken_over` of each that is.
+// Has up to `most` different winners whose values the search's space has tried first, and marks their entries in
+// `taken_over`.
 void try_first(SweepTask& task, const std::vector<const Winner*>& winners, std::size_t most, bool other_types) {
   std::vector<Config> configs;
   std::vector<const Winner*> of;
@@ -106,8 +106,8 @@ std::optional<DeviceRates> Transfer::device_rates() const {
   return rates;
 }
 
-// Of the run's compilers together what they measured of one problem; of others, as if the first had compiled it. Either
-// of problems with the task's element types, or of those with others.
+// Joins what the run's compilers measured of one problem; trials by other compilers count as if the first had compiled
+// them. `other_types` selects problems with other element types than the task's, or else those with the same.
 std::vector<RelatedProblem> Transfer::measured_before(const SweepTask& task, bool other_types) const {
   std::vector<RelatedProblem> related;
   std::map<std::int64_t, std::size_t> own;  // by problem
@@ -154,7 +154,7 @@ std::vector<Prior> Transfer::known_before_search(const SweepTask& task, const Se
   return transfer_priors(domain, device_rates(), related, options_.seed);
 }
 
-// Whether its search begins with what was measured elsewhere.
+// Decides whether its search begins with measurements from elsewhere.
 bool Transfer::takes_over(const SweepTask& task) const {
   return options_.searcher == kSearcherWithPriors && task.tunable.is_lasting() && !task.search.wanted().between;
 }
@@ -245,8 +245,8 @@ std::vector<RelatedProblem> Transfer::of_other_types(const SweepTask& task) cons
   return related;
 }
 
-// As soon as another problem of the run with this shape and other element types has a winner, or enough trials for its
-// best to be worth one.
+// Asks as soon as another problem of the run with this shape and other element types has a winner, or enough trials for
+// its best to be worth one.
 void Transfer::begin_with_types_of_run(SweepTask& task) const {
   if (task.transfer.types_of_run_asked || task.search.spent() || !takes_over(task)) {
     return;

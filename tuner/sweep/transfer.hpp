@@ -17,8 +17,8 @@
 
 namespace pascaline {
 
-/// What the searches of a plan begin with that was measured before, elsewhere or of something else: by the same device,
-/// other devices, of other shapes, element types and kernels, before this run or in it.
+/// Gives the searches of a plan earlier measurements to begin with: by this device or others, of other shapes, element
+/// types and kernels, before this run or in it.
 class Transfer {
  public:
   using Tasks = std::vector<std::unique_ptr<SweepTask>>;
@@ -27,7 +27,8 @@ class Transfer {
   Transfer(const SweepOptions& options, const DeviceInfo& info, const Tasks& tasks)
       : options_(options), info_(info), tasks_(tasks) {}
 
-  /// What `pascaline probe` measured of the device, and the toolkits of the run as rows of the database, by compiler.
+  /// Takes the rates that `pascaline probe` measured of the device, and the toolkits of the run as rows of the
+  /// database, by compiler.
   void begin(MeasuredRates rates, std::vector<std::int64_t> toolkits) {
     measured_rates_ = std::move(rates);
     toolkits_ = std::move(toolkits);
@@ -46,8 +47,8 @@ class Transfer {
   /// Priors of a search that begins now.
   [[nodiscard]] std::vector<Prior> known_before_search(const SweepTask& task, const SearchDomain& domain) const;
 
-  /// What searches of other problems than those in between took over from other devices and element types, in the order
-  /// of the tasks.
+  /// Lists what searches of problems, shapes in between aside, took over from other devices and element types, in the
+  /// order of the tasks.
   [[nodiscard]] std::vector<TakenOver> taken_over() const;
   /// The same for the log: a line for each of these devices, one for other types before the run, one for those in it.
   /// `problems`: how many the plan has.

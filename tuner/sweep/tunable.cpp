@@ -10,7 +10,7 @@
 namespace pascaline {
 namespace {
 
-// Of a site: each way to compute it, and finals.
+// Guesses for a site: each way to compute it, and its finals.
 constexpr double kAlternativeSeconds = 1;
 constexpr double kSiteSeconds = 2;
 

@@ -27,17 +27,17 @@ class Tunable {
   Tunable& operator=(const Tunable&) = delete;
   virtual ~Tunable() = default;
 
-  /// What makes a configuration's code: a request for the builder, or the code itself where nothing is compiled ahead.
-  /// `own_bound`: the own space with the problem; `config`: of the space that is searched.
+  /// Returns what makes a configuration's code: a request for the builder, or the code itself where nothing is compiled
+  /// ahead. `own_bound`: the own space with the problem; `config`: of the space that is searched.
   [[nodiscard]] virtual std::variant<CompileRequest, Binary> build(const BoundSpace& own_bound, const Config& config,
                                                                    const CompileTarget& target) const = 0;
-  /// Whether results are compared with those of a reference that is built, too.
+  /// True if a reference is built, too, with whose results others are compared.
   [[nodiscard]] virtual bool has_reference() const = 0;
-  /// Whether all configurations are compared, so that a winner among some of them would mean nothing.
+  /// True if all configurations are compared, so that a winner among some of them would mean nothing.
   [[nodiscard]] virtual bool compares_all() const = 0;
-  /// Whether a decision stays true until finals show that it is wrong, and what other searches found tells something.
+  /// True if a decision stands until finals show that it is wrong, and if results of other searches are of use.
   [[nodiscard]] virtual bool is_lasting() const = 0;
-  /// Whether the model computes this problem of it by launching the other problem.
+  /// True if the model computes this problem of it by launching the other problem.
   [[nodiscard]] virtual bool launches(const SweepProblem& own, const Problem& other) const = 0;
   /// Seconds that its problems are guessed to take where none was measured; nothing if nothing is known.
   [[nodiscard]] virtual std::optional<double> guessed_s(const PlannedWork& work) const = 0;

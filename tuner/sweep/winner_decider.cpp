@@ -7,8 +7,8 @@
 
 namespace pascaline {
 
-// What was decided before for the same device, driver, compilers and source is to be shown wrong, or better known. What
-// the alternatives of a site are changes with the winners of their kernels.
+// An earlier decision for the same device, driver, compilers and source is compared once more. Decisions on a site do
+// not last: its alternatives change with the winners of their kernels.
 void WinnerDecider::recall_standing(const Store& store, SweepTask& task) {
   const CompilerAxis& compilers = *task.tunable.compilers;
   task.standing.assign(task.contexts.size(), std::nullopt);
@@ -56,7 +56,7 @@ FinalsOptions WinnerDecider::with_what_to_compare(const SweepTask& task, FinalsO
 }
 
 // Another sweep on the same database may have decided while these finals ran: what it decided is to be shown wrong as
-// what was decided before. Where its winner is no finalist here, see `is_better_elsewhere`.
+// what was decided before. Where its winner is not a finalist here, see `is_better_elsewhere`.
 FinalsResult WinnerDecider::heed_later_decisions(const Store& store, SweepTask& task, FinalsResult result,
                                                  Notes& notes) const {
   const std::vector<std::optional<Store::DecisionId>> before = task.decisions_before;
@@ -87,7 +87,8 @@ FinalsResult WinnerDecider::heed_later_decisions(const Store& store, SweepTask& 
   return result;
 }
 
-// Of a winner that another sweep decided meanwhile and these finals did not time: by what both gain on the default.
+// Compares a winner that another sweep decided meanwhile, and that these finals did not time, by its gain on the
+// default.
 bool WinnerDecider::is_better_elsewhere(const Store& store, const SweepTask& task, const ContextIds& context,
                                         const FinalsResult& result) {
   if (!task.later_decisions.contains(context.toolkit)) {
@@ -186,26 +187,26 @@ void WinnerDecider::announce(SweepTask& task, const FinalsResult& decided, const
   note(task, result);
   task.provisional = result.from_search;
   task.no_time = result.from_search ? "" : task.no_time_by_objective;
-  tell_winner(task, result);
+  report_winner(task, result);
 }
 
-void WinnerDecider::tell_winner(const SweepTask& task, const FinalsResult& result) const {
+void WinnerDecider::report_winner(const SweepTask& task, const FinalsResult& result) const {
   if (!recorder_.events().winner) {
     return;
   }
-  FinalsResult told = result;
+  FinalsResult reported = result;
   const CompilerAxis& compilers = *task.tunable.compilers;
   if (compilers.several()) {
-    told.compiler = compilers.compilers()[compilers.index_of(told.trials[told.winner].config)].text();
-    for (Trial& trial : told.trials) {
+    reported.compiler = compilers.compilers()[compilers.index_of(reported.trials[reported.winner].config)].text();
+    for (Trial& trial : reported.trials) {
       trial.config = compilers.without(trial.config);
     }
   }
   if (result.stays) {
-    told.standing = standing(task);
+    reported.standing = standing(task);
   }
-  told.baseline_why = result.baseline ? task.search.why_no_default() : "";
-  recorder_.events().winner(device_, task.search.wanted(), told, task.search.done());
+  reported.baseline_why = result.baseline ? task.search.why_no_default() : "";
+  recorder_.events().winner(device_, task.search.wanted(), reported, task.search.done());
 }
 
 // For the time that may be left.
@@ -228,7 +229,6 @@ bool WinnerDecider::decided_in_finals(const Store& store, const SweepTask& task,
   return decided && decided->stage == TrialStage::finals;
 }
 
-// What finals have decided before, of the same compiler, is better founded, and stays.
 void WinnerDecider::decide_without_finals(SweepTask& task) {
   const ProblemSearch& search = task.search;
   if (search.usable() > 0 && task.lacks_alternatives()) {

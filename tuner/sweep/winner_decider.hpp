@@ -16,11 +16,11 @@
 
 namespace pascaline {
 
-/// Decides who won, stores and tells it, in view of what the database has for the same key: of earlier finals, and of
+/// Decides who won, stores and reports it, in view of what the database has for the same key: of earlier finals, and of
 /// other sweeps meanwhile.
 class WinnerDecider {
  public:
-  /// All must outlive it; `device`: for people.
+  /// All must outlive it; `device`: for display.
   WinnerDecider(SweepRecorder& recorder, const SweepOptions& options, const Agenda& agenda, const FinalsBudget& budget,
                 const std::string& device)
       : recorder_(recorder),
@@ -36,10 +36,10 @@ class WinnerDecider {
   }
   /// The options with what the finalists are compared with: the baseline, and what finals decided before.
   [[nodiscard]] static FinalsOptions with_what_to_compare(const SweepTask& task, FinalsOptions options);
-  /// What finals decided. `ids`: the stored trials of `decided.trials`.
+  /// Stores and reports a result of finals. `ids`: the stored trials of `decided.trials`.
   void announce(SweepTask& task, const FinalsResult& decided, const std::vector<std::int64_t>& ids,
                 const FinalsLimits& limits);
-  /// Decides by the search's trials, where there is no time for finals. What finals have decided before, of the same
+  /// Decides by the search's trials, where time for finals is lacking. An earlier decision by finals, of the same
   /// compiler, is better founded, and stays.
   void decide_without_finals(SweepTask& task);
   [[nodiscard]] const ObjectiveDecider& by_objective() const noexcept { return by_objective_; }
@@ -47,7 +47,7 @@ class WinnerDecider {
   static constexpr const char* kNotAllWays = "not all ways to compute it were measured";
 
  private:
-  // What is decided in view of what the database has is read and stored in one transaction, and told when that is over.
+  // Decisions are read and stored in one transaction, and reported when that is over.
   using Notes = std::vector<std::string>;
 
   static void recall_standing(const Store& store, SweepTask& task);
@@ -62,7 +62,7 @@ class WinnerDecider {
                       std::int64_t trial, Notes& notes) const;
   [[nodiscard]] std::optional<FinalsResult> decide_and_store(Store& store, SweepTask& task, const FinalsResult& decided,
                                                              const std::vector<std::int64_t>& ids, Notes& notes) const;
-  void tell_winner(const SweepTask& task, const FinalsResult& result) const;
+  void report_winner(const SweepTask& task, const FinalsResult& result) const;
   void note(SweepTask& task, const FinalsResult& result);
   [[nodiscard]] static bool decided_in_finals(const Store& store, const SweepTask& task, const Config& config);
 

@@ -151,10 +151,10 @@ TEST_F(ProblemSearchTest, FinalistsBehindTheFastestAreTheThriftiestOfThoseNotMuc
     return texts;
   };
   EXPECT_EQ(finalists(search), of({1, 2, 3, 4, 5, 6, 7, 0}));
-  search.choose_thrifty([](const Config&, double time_us) { return std::optional(1000 - time_us); });
+  search.prefer_low_energy([](const Config&, double time_us) { return std::optional(1000 - time_us); });
   EXPECT_EQ(finalists(search), of({1, 2, 3, 4, 5, 7, 6, 0}));
   // What cannot be told leaves its place to the fastest.
-  search.choose_thrifty([&](const Config& config, double time_us) {
+  search.prefer_low_energy([&](const Config& config, double time_us) {
     return config.text() == tried[7] ? std::optional(time_us) : std::nullopt;
   });
   EXPECT_EQ(finalists(search), of({1, 2, 3, 4, 5, 7, 6, 0}));
