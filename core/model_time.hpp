@@ -25,8 +25,8 @@ struct ModelTime {
   double best_us = 0;     ///< with the winners, and the defaults of what has none
   /// The ends of the 95 % interval of `speedup()`. A problem at its default, or whose default won, contributes a ratio
   /// of exactly 1. The ratio of another is as sure as its finals say, which timed both sides in turn
-  /// (`standard_error`); one that was decided without finals is at most as sure as its confidence. Where a
-  /// winner is faster for sure, no doubt about its share of the time takes that away.
+  /// (`standard_error`); one that was decided without finals is at most as sure as its confidence. A winner
+  /// that is certainly faster stays so, however uncertain its share of the time is.
   double speedup_low = 1;
   double speedup_high = 1;
   [[nodiscard]] double speedup() const noexcept { return best_us > 0 ? default_us / best_us : 1; }

@@ -55,11 +55,11 @@ struct FinalsResult {
 
 /// Decides by the Mann-Whitney test, its p-value split over the looks (Bonferroni). The tie set is the finalist with
 /// the lowest median and all that are not significantly slower. If the baseline (the default, or what replaces it) is
-/// in it, the baseline wins. Else the first of it by the configuration's text does, of those significantly faster than
-/// the baseline. The winner of earlier finals (`FinalsOptions::standing`) comes before these where it is in the set,
-/// and what takes its place otherwise is significantly faster than it, too. It also stays where the baseline ties, or
-/// it is not significantly faster than the baseline, if it is by both finals together (`confidence_of_both`) and the
-/// baseline is not significantly faster than it.
+/// in it, the baseline wins. Otherwise the winner is the first member, by the configuration's text, that is
+/// significantly faster than the baseline. The standing winner (`FinalsOptions::standing`) has precedence if it is in
+/// the set; another configuration replaces it only if it is significantly faster than it, too. If these finals alone do
+/// not show that the standing winner is faster than the baseline, it stays if both finals together do
+/// (`confidence_of_both`) and the baseline is not significantly faster than it.
 void decide_finals(FinalsResult& result, const FinalsOptions& options);
 
 /// Decides once more among some of the trials (`members`, indices into `all.trials`), compared with `baseline`, one of

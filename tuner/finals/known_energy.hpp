@@ -20,10 +20,10 @@ struct KnownEnergies {
 /// Of finalists that were timed in turn; nothing if none has an energy.
 [[nodiscard]] std::optional<KnownEnergies> energies_of(const std::vector<Trial>& finalists);
 
-/// Energies of those of `finalists` with these indices, in that order, where measuring them again would give no other
-/// ones: all are known from the same finals, so that they compare, at the present clock (canaries and SM clocks within
-/// 1 %, of which one at least must be told) and the present temperature (within 3 degrees: what leaks in a chip grows
-/// with it). Nothing if one is not. What neither finals told is the same.
+/// Energies of the `finalists` with these indices, in that order, if measuring them again would not change them: the
+/// same finals measured all of them, at the present clock (canaries and SM clocks within 1 %; at least one of the two
+/// must be known) and the present temperature (within 3 degrees, since leakage grows with it). Otherwise nothing. A
+/// value that is unknown in both finals counts as equal.
 [[nodiscard]] std::optional<std::vector<double>> energies_again(const KnownEnergies& known,
                                                                 const std::vector<Trial>& finalists,
                                                                 const std::vector<std::size_t>& wanted);

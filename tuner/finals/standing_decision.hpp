@@ -18,9 +18,9 @@ struct StandingDecision {
   double confidence = 0.5;                ///< that it is not slower than the baseline
 };
 
-/// What the earlier finals tell of the winner and the baseline of today: nothing if they compared it with another
-/// configuration. Where the card's clock was another one, as the canary's times `canary_us` (today's) and theirs tell,
-/// it is less sure by as much: of two kernels timed in turn one may follow the clock and the other not.
+/// The earlier finals' speedup of the winner over today's baseline; nothing if they compared it with another
+/// configuration. If the card's clock differed, by the canary's time then and today (`canary_us`), the uncertainty
+/// grows by that difference: of two kernels timed in turn, one may follow the clock and the other not.
 [[nodiscard]] std::optional<LogSpeedup> earlier_speedup(const StandingDecision& standing,
                                                         const std::string& baseline_config,
                                                         const std::optional<double>& canary_us);
@@ -29,10 +29,10 @@ struct StandingDecision {
 [[nodiscard]] double confidence_of(const LogSpeedup& speedup) noexcept;
 
 /// Probability that the winner is not slower than the baseline, of two finals together: the mean of their speedups,
-/// each weighed by its precision. That is what the intervals say, or what a significant test of the samples does, if
-/// that is more, as where times scatter so much that medians are known little. Where the speedups differ by more than
-/// their errors explain, the error of the mean grows as much (R. T. Birge, The Calculation of Errors by the Method of
-/// Least Squares, Physical Review 40, 1932).
+/// each weighted by its precision. The precision follows from the intervals, or from a significant test of the samples
+/// if that gives more, as it does where scattered times leave the medians imprecise. If the speedups differ by more
+/// than their errors explain, the error of the mean grows to match (R. T. Birge, The Calculation of Errors by the
+/// Method of Least Squares, Physical Review 40, 1932).
 [[nodiscard]] double confidence_of_both(const LogSpeedup& earlier, const LogSpeedup& now) noexcept;
 
 }  // namespace pascaline

@@ -27,8 +27,8 @@ struct PlayedSweep {
   std::vector<TimedDecision> decisions;  ///< in order of time
   SweepSummary summary;
 };
-/// The real sweep with a limit of time on a virtual clock, where everything takes as long and results in what was
-/// recorded. Each search proposes its recorded candidates in their order; no searcher runs. Throws as `run_sweep`.
+/// Runs the real sweep with a time limit on a virtual clock. Every step has its recorded duration and result. Each
+/// search proposes its recorded candidates in their order; no searcher runs. Throws as `run_sweep`.
 [[nodiscard]] PlayedSweep play(const SweepRecording& recording, double limit_s);
 
 /// The next candidates of a search: preparation, unless the device has it already; their builds, side by side by the

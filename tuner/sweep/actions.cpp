@@ -17,8 +17,8 @@ constexpr double kTrialsOfFirstLook = 16;  // with finals
 constexpr double kFewestTrials = 4;        // for which a shape is begun
 constexpr int kMinRoundsAgain = 2;
 constexpr double kMinActionSeconds = 1e-3;
-// By what share of a problem's time finals that are still to come are expected to matter, and a comparison of the same
-// configurations when kernels that they launch have other winners.
+// Expected savings, as shares of a problem's time: by finals that are still to come, and by a repeated comparison of a
+// site's configurations after kernels that they launch got new winners.
 constexpr double kShareOfFinals = 0.02;
 constexpr double kShareOfComparison = 0.02;
 
@@ -43,7 +43,7 @@ double mean_trial_s(const Agenda::Tasks& tasks) {
   return trials > 0 ? sum_s / trials : kTrialSeconds;
 }
 
-// By what share the winner of one shape is slower on another than what is best there; nothing if it was not tried.
+// How much slower the winner of one shape is on another shape than the best there; nothing if it was not tried there.
 std::optional<double> loss_of(const SweepTask& winner_of, const SweepTask& on) {
   const auto time_us = on.search.time_us(*winner_of.winner);
   return time_us && on.search.best_us() > 0 ? std::optional(*time_us / on.search.best_us() - 1) : std::nullopt;
@@ -51,7 +51,7 @@ std::optional<double> loss_of(const SweepTask& winner_of, const SweepTask& on) {
 
 bool waits(const SweepTask& task) { return task.state.stage() == TaskStage::waiting && !task.reserved; }
 
-// What is compared again as soon as its kernels were looked at had better wait for that.
+// Discounts a comparison whose kernels were not all looked at: it would be repeated after their first looks.
 double share_looked_at(const SweepTask& task) {
   const auto looked_at = std::ranges::count_if(task.launched, [](const SweepTask* other) { return !other->fresh(); });
   return (1.0 + static_cast<double>(looked_at)) / (1.0 + static_cast<double>(task.launched.size()));
@@ -212,8 +212,8 @@ std::optional<Action> Agenda::shape_between(SweepTask& task, double trial_s) con
   return action.share < options_.min_gain ? std::nullopt : std::optional(action);
 }
 
-// Those on either side of it: the nearest tuned shape as the dispatcher measures it, and the nearest of those from
-// which the first is farther away than this one is.
+// The tuned shapes on either side of the task's shape: the nearest one, by the dispatcher's distance, and the nearest
+// one beyond, which is farther from the first than both are from the task's shape.
 std::vector<Agenda::Near> Agenda::tuned_around(const SweepTask& task) const {
   const Space& space = *task.tunable.own_space;
   const Problem& problem = task.search.wanted().problem;
@@ -345,8 +345,8 @@ bool Agenda::any_fresh() const {
   return std::ranges::any_of(tasks_, [](const auto& task) { return !task->state.taken() && task->fresh(); });
 }
 
-// A default before it was measured is taken to need what arithmetic and memory allow, times how much longer than that
-// the defaults took that were measured, of the same kernel and, with less weight, of others. In the order of the tasks.
+// Estimates an unmeasured default as its bound by arithmetic and memory, times the mean ratio of measured defaults to
+// their bounds. Other kernels count in that mean with less weight. In the order of the tasks.
 std::vector<double> Agenda::estimated_defaults_us() const {
   std::vector<double> estimated_us;
   std::map<const Tunable*, double> log_factors;  // sums over the measured defaults

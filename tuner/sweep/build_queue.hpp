@@ -37,8 +37,8 @@ class BuildQueue {
   /// Has a task's configuration, or its reference in that configuration, built: before what the searches want, unless
   /// it is for a search.
   void submit(Job job);
-  /// What is built; nothing if nothing is at the moment. What only a crash of the compiler failed is built again first,
-  /// but for searches: a reference costs the whole problem, and a finalist has compiled before.
+  /// Returns a finished build; nothing if there is none now. If the compiler itself crashed, a reference or a finalist
+  /// is built once more: without its reference a problem is lost, and a finalist has compiled before.
   [[nodiscard]] std::optional<Built> take();
 
   [[nodiscard]] const Builder& builder() const noexcept { return *builder_; }

@@ -14,7 +14,7 @@ namespace pascaline {
 /// Chooses whom finals compare, of the usable configurations of a table.
 class FinalistChoice {
  public:
-  /// How many times as slow as the fastest a finalist is at most that was chosen for its energy.
+  /// Limit of a finalist that is chosen for its energy: its time relative to the fastest.
   static constexpr double kMaxSlowdown = 1.1;
   /// Fewest finalists, if there are so many, that are the fastest whatever `prefer_low_energy` says.
   static constexpr int kMinFastest = 5;
@@ -22,8 +22,8 @@ class FinalistChoice {
   /// `most` finalists besides the baseline; `compilers` as of the table.
   FinalistChoice(int most, const CompilerAxis* compilers) : most_(most), compilers_(compilers) {}
 
-  /// From now on half of the finalists, of those behind the first `kMinFastest`, are not the fastest but, of those
-  /// up to `kMaxSlowdown` times as slow, the ones that are expected to take least energy.
+  /// From now on half of the finalists after the first `kMinFastest` are chosen for the lowest expected energy instead
+  /// of speed, among configurations up to `kMaxSlowdown` times as slow as the fastest.
   void prefer_low_energy(EnergyEstimator estimator);
   /// Winners of earlier finals: finalists, too, next to the best, as long as they are usable.
   void keep_comparing(std::vector<Config> winners) { standing_ = std::move(winners); }

@@ -41,8 +41,8 @@ bool FinalsBudget::takes_energies(const SweepTask& task) const {
   return !by_time_alone() || task.spent_s >= options_.finals.energy_after_search_s;
 }
 
-// Held again, finals have more rounds, and what they call a tie is as much narrower as medians are known better. Their
-// first look comes when those before were over.
+// Repeated finals have more rounds, and a tie width that shrinks as the medians get more precise. Their first look at
+// the times comes after as many rounds as the previous finals had.
 FinalsOptions FinalsBudget::options(const SweepTask& task) const {
   FinalsOptions options = options_.finals;
   if (!takes_energies(task)) {
@@ -69,7 +69,8 @@ double FinalsBudget::objective_s() const {
   return kContendersByObjective * finals.objective.min_rounds * objective_of(finals).window_s(finals);
 }
 
-// Of the time, what finals after those of all others may take that the objective is decided in, if nothing is stored.
+// Time that finals may take once all other problems had theirs: enough to decide the objective, if no winner by it is
+// stored.
 double FinalsBudget::wanted_s(const SweepTask& task, double share_s, double left_s, bool lacks_objective) const {
   if (!lacks_objective) {
     return share_s;

@@ -76,7 +76,7 @@ std::optional<FinalsTurn::End> FinalsTurn::send(SweepTask& task, std::optional<d
     return for_later(task);
   }
   if (job.options.standing && job.options.standing->config != job.options.stand_in) {
-    most = std::max<std::size_t>(most, 2);  // nothing takes its place that was not compared with it
+    most = std::max<std::size_t>(most, 2);  // a standing winner is replaced only after a comparison with it
   }
   for (const Config& config : wanted_finalists) {
     const auto binary = task.finalists.find(config.text());
@@ -114,7 +114,7 @@ void FinalsTurn::drop(SweepTask& task) {
   task.decided_on.clear();
 }
 
-// Finals for which there was too little time: with what is left when all problems were looked at there may be more.
+// Puts off finals that had too little time: more may be left once all problems had their first look.
 FinalsTurn::End FinalsTurn::for_later(SweepTask& task) const {
   task.decided_on.clear();
   return {last_ && !limits_.shared};

@@ -29,7 +29,7 @@ bool ObjectiveDecider::tell_undecided(SweepTask& task, const ObjectiveDecision& 
   const bool wanted = decision.out_of_time ? undecided && !told : !decision.undecided.empty();
   if (wanted && task.objective_put_off) {  // there may be time when all problems were looked at
     recorder_.note(fmt::format(
-        "{} yet: its share of the time was over; it is decided when all shapes were looked at, if there is time",
+        "{} yet: its share of the time is used up; it is decided after the first look at all shapes, if time is left",
         what));
   } else if (wanted) {
     recorder_.note(fmt::format("{}: {}", what, decision.undecided));

@@ -68,8 +68,9 @@ class Proposals {
   /// not if the table knows it, or nothing near it is valid.
   std::vector<bool> add_winners(const std::vector<Config>& winners, const Config& default_config, std::size_t defaults,
                                 const CandidateTable& table);
-  /// Valid configurations that the table does not know: of each of the centres itself (or the nearest valid one), then
-  /// such as differ in one parameter from one of them, then in two by a step each; the centres in order, `most` in all.
+  /// At most `most` valid configurations that the table does not have: first the centres (or the nearest valid ones),
+  /// then those that differ from a centre in one parameter, then those that differ in two by a step each. Each group
+  /// follows the order of the centres.
   [[nodiscard]] std::vector<Config> untried_near(const std::vector<Config>& centres, std::size_t most,
                                                  const CandidateTable& table);
   /// Has these proposed next and then nothing, as if it were spent, until `search_on`.

@@ -200,7 +200,8 @@ void Transfer::take_over_winners(SweepTask& task) const {
   try_first(task, winners_elsewhere(problem, device_row(info_), task.tunable.winners), kMaxOtherDevices, false);
 }
 
-// Before the run; once all tasks are there, as what they measure themselves is told to each other when it is there.
+// Takes over what was measured before the run. Called once all tasks exist, because it leaves out their own
+// measurements, which they share directly.
 void Transfer::recall_other_types(SweepTask& task) const {
   if (!takes_over(task)) {
     return;

@@ -55,8 +55,8 @@ FinalsOptions WinnerDecider::with_what_to_compare(const SweepTask& task, FinalsO
   return options;
 }
 
-// Another sweep on the same database may have decided while these finals ran: what it decided is to be shown wrong as
-// what was decided before. Where its winner is not a finalist here, see `is_better_elsewhere`.
+// Another sweep on the same database may have decided while these finals ran. Its decision stands like an earlier one,
+// until finals refute it. If its winner is not a finalist here, see `is_better_elsewhere`.
 FinalsResult WinnerDecider::heed_later_decisions(const Store& store, SweepTask& task, FinalsResult result,
                                                  Notes& notes) const {
   const std::vector<std::optional<Store::DecisionId>> before = task.decisions_before;
@@ -80,7 +80,7 @@ FinalsResult WinnerDecider::heed_later_decisions(const Store& store, SweepTask& 
   if (!to_decide) {
     return result;
   }
-  notes.push_back(fmt::format("{}: {}: another sweep decided it meanwhile, and its winner counts as the one before",
+  notes.push_back(fmt::format("{}: {}: another sweep decided it meanwhile; its winner counts as the standing one",
                               device_, task.search.wanted().problem.text()));
   result.stays = false;
   decide_finals(result, with_what_to_compare(task, budget_.options(task)));

@@ -193,7 +193,7 @@ TEST_F(SimulatedMessagesTest, TheCurveEndsAtTheTimeOfTheSummary) {
   const ModelResult& model = summary.models[0];
   ASSERT_GE(model.curve.size(), 3U);
   EXPECT_EQ(model.curve.front().elapsed_s, 0);
-  EXPECT_EQ(model.curve.front().model_us, model.curve.front().default_us) << "nothing was decided yet";
+  EXPECT_DOUBLE_EQ(model.curve.front().model_us, model.curve.front().default_us) << "nothing was decided yet";
   EXPECT_NEAR(model.curve.back().model_us, model.total.after_us, 1e-6 * model.total.after_us);
   EXPECT_NEAR(model.curve.back().default_us, model.total.before_us, 1e-6 * model.total.before_us);
   EXPECT_NEAR(model.curve.back().elapsed_s, summary.wall_s, 0.2);
