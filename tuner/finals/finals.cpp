@@ -223,7 +223,7 @@ bool Finals::wants_windows(double left_s) {
 
 // First those that are worse than the best; later all but the best few: many rounds distinguish what differs by a
 // percent, and few contenders have many rounds.
-void Finals::leave_out(const Comparison& compare) {
+void Finals::leave_out(const ContenderComparison& compare) {
   const auto is_kept = [&](std::size_t i) { return is_compared(result_.by_objective->contenders[i].trial); };
   std::erase_if(members_, [&](std::size_t i) { return !is_kept(i) && compare.better(compare.best(), i); });
   if (windows_ < options_.objective.rounds_of_all) {

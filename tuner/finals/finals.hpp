@@ -77,7 +77,7 @@ class Finals {
   void begin_windows(double left_s);
   [[nodiscard]] std::vector<std::size_t> near_contenders(double left_s) const;
   [[nodiscard]] bool wants_windows(double left_s);
-  void leave_out(const Comparison& compare);
+  void leave_out(const ContenderComparison& compare);
   void add_windows(RoundSamples samples);
   void decide_by_objective();
 

@@ -4,7 +4,7 @@
 
 namespace pascaline {
 
-std::size_t Comparison::best() const {
+std::size_t ContenderComparison::best() const {
   std::optional<std::size_t> best;
   for (std::size_t i = 0; i < count_; ++i) {
     best = is_in(i) && (!best || score(i) < score(*best)) ? i : best;
@@ -12,12 +12,12 @@ std::size_t Comparison::best() const {
   return best.value_or(0);
 }
 
-bool Comparison::is_tied(std::size_t i) const {
+bool ContenderComparison::is_tied(std::size_t i) const {
   const std::size_t first = best();
   return i == first || (is_in(i) && !better(first, i));
 }
 
-std::vector<std::size_t> Comparison::tie_set() const {
+std::vector<std::size_t> ContenderComparison::tie_set() const {
   std::vector<std::size_t> members;
   for (std::size_t i = 0; i < count_; ++i) {
     if (is_tied(i)) {
@@ -27,12 +27,13 @@ std::vector<std::size_t> Comparison::tie_set() const {
   return members;
 }
 
-bool Comparison::settled() const {
+bool ContenderComparison::settled() const {
   const std::vector<std::size_t> tied = tie_set();
   return tied.size() == 1 || std::ranges::all_of(tied, [this](std::size_t i) { return known_alike(i); });
 }
 
-Comparison::Choice Comparison::decide(std::optional<std::size_t> baseline, std::optional<std::size_t> incumbent) const {
+ContenderComparison::Choice ContenderComparison::decide(std::optional<std::size_t> baseline,
+                                                        std::optional<std::size_t> incumbent) const {
   std::vector<std::size_t> members = tie_set();
   const bool tie = members.size() > 1;
   const bool baseline_ties = baseline && is_tied(*baseline);

@@ -12,7 +12,7 @@
 namespace pascaline {
 
 /// Compares contenders, by index, by what was measured of them.
-class Comparison {
+class ContenderComparison {
  public:
   /// Who wins.
   struct Choice {
@@ -21,9 +21,9 @@ class Comparison {
     bool tie = false;         ///< others are not significantly worse than the best
   };
 
-  Comparison(const Comparison&) = delete;
-  Comparison& operator=(const Comparison&) = delete;
-  virtual ~Comparison() = default;
+  ContenderComparison(const ContenderComparison&) = delete;
+  ContenderComparison& operator=(const ContenderComparison&) = delete;
+  virtual ~ContenderComparison() = default;
 
   /// Its value by the objective; the lowest is the best.
   [[nodiscard]] virtual double score(std::size_t i) const = 0;
@@ -39,7 +39,7 @@ class Comparison {
   [[nodiscard]] Choice decide(std::optional<std::size_t> baseline, std::optional<std::size_t> incumbent) const;
 
  protected:
-  explicit Comparison(std::size_t count) : count_(count) {}
+  explicit ContenderComparison(std::size_t count) : count_(count) {}
 
   /// The best, and all measured in every round that are not significantly worse.
   [[nodiscard]] std::vector<std::size_t> tie_set() const;
@@ -102,9 +102,9 @@ class FinalsObjective {
   /// Notes what was measured of a contender in its trial.
   virtual void note(Trial& trial, const Contender& contender) const = 0;
   /// Compares these contenders, or all trials where it is by time alone. All arguments must outlive it.
-  [[nodiscard]] virtual std::unique_ptr<Comparison> compare(const std::vector<Contender>& contenders,
-                                                            const std::vector<Trial>& trials,
-                                                            const FinalsOptions& options) const = 0;
+  [[nodiscard]] virtual std::unique_ptr<ContenderComparison> compare(const std::vector<Contender>& contenders,
+                                                                     const std::vector<Trial>& trials,
+                                                                     const FinalsOptions& options) const = 0;
 };
 
 [[nodiscard]] const FinalsObjective& objective_of(Objective objective);

@@ -20,10 +20,10 @@ std::vector<double> counted_times(const Trial& trial) {
 
 /// Compares trials by the Mann-Whitney test of their samples. Of those that cannot be distinguished the first by the
 /// configuration's text comes first. The incumbent is the winner of earlier finals, `FinalsOptions::standing`.
-class TimeComparison final : public Comparison {
+class TimeComparison final : public ContenderComparison {
  public:
   TimeComparison(const std::vector<Trial>& trials, const FinalsOptions& options)
-      : Comparison(trials.size()), trials_(trials), options_(options) {
+      : ContenderComparison(trials.size()), trials_(trials), options_(options) {
     std::ranges::transform(trials, std::back_inserter(times_), counted_times);
   }
 
@@ -91,9 +91,9 @@ class TimeObjective final : public FinalsObjective {
   [[nodiscard]] SampleKind sampling() const noexcept override { return SampleKind::launches; }
   [[nodiscard]] double window_s(const FinalsOptions& /*options*/) const override { return 0; }
   void note(Trial& /*trial*/, const Contender& /*contender*/) const override {}
-  [[nodiscard]] std::unique_ptr<Comparison> compare(const std::vector<Contender>& /*contenders*/,
-                                                    const std::vector<Trial>& trials,
-                                                    const FinalsOptions& options) const override {
+  [[nodiscard]] std::unique_ptr<ContenderComparison> compare(const std::vector<Contender>& /*contenders*/,
+                                                             const std::vector<Trial>& trials,
+                                                             const FinalsOptions& options) const override {
     return std::make_unique<TimeComparison>(trials, options);
   }
 };
@@ -124,7 +124,7 @@ void decide_finals(FinalsResult& result, const FinalsOptions& options) {
   if (standing == baseline) {  // what beats the baseline is to be shown again
     standing.reset();
   }
-  const Comparison::Choice choice = compare.decide(baseline, standing);
+  const ContenderComparison::Choice choice = compare.decide(baseline, standing);
   result.winner = choice.winner;
   result.confidence = choice.confidence;
   result.tie = choice.tie;

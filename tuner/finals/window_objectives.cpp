@@ -31,11 +31,11 @@ double mean_of_windows(const Contender& contender) {
 /// Compares by paired t-tests on the logarithms of the windows of each round, of which the lowest and the highest tenth
 /// do not count: a window in which the machine was busy otherwise is far off (`trimmed_mean`). Of those that cannot be
 /// distinguished the fastest comes first, then the first by the configuration's text.
-class WindowComparison : public Comparison {
+class WindowComparison : public ContenderComparison {
  public:
   WindowComparison(const std::vector<Contender>& contenders, const std::vector<Trial>& trials,
                    const FinalsOptions& options)
-      : Comparison(contenders.size()), contenders_(contenders), trials_(trials), options_(options.objective) {
+      : ContenderComparison(contenders.size()), contenders_(contenders), trials_(trials), options_(options.objective) {
     for (const Contender& contender : contenders_) {
       rounds_ = std::max(rounds_, contender.values.size());
     }
@@ -117,9 +117,9 @@ class EdpComparison final : public WindowComparison {
 
 class WindowObjective : public FinalsObjective {
  public:
-  [[nodiscard]] std::unique_ptr<Comparison> compare(const std::vector<Contender>& contenders,
-                                                    const std::vector<Trial>& trials,
-                                                    const FinalsOptions& options) const override {
+  [[nodiscard]] std::unique_ptr<ContenderComparison> compare(const std::vector<Contender>& contenders,
+                                                             const std::vector<Trial>& trials,
+                                                             const FinalsOptions& options) const override {
     return std::make_unique<WindowComparison>(contenders, trials, options);
   }
 };
@@ -146,9 +146,9 @@ class EnergyObjective : public WindowObjective {
 class EdpObjective final : public EnergyObjective {
  public:
   [[nodiscard]] Objective id() const noexcept override { return Objective::edp; }
-  [[nodiscard]] std::unique_ptr<Comparison> compare(const std::vector<Contender>& contenders,
-                                                    const std::vector<Trial>& trials,
-                                                    const FinalsOptions& options) const override {
+  [[nodiscard]] std::unique_ptr<ContenderComparison> compare(const std::vector<Contender>& contenders,
+                                                             const std::vector<Trial>& trials,
+                                                             const FinalsOptions& options) const override {
     return std::make_unique<EdpComparison>(contenders, trials, options);
   }
 };

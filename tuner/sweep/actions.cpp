@@ -19,8 +19,8 @@ constexpr int kMinRoundsAgain = 2;
 constexpr double kMinActionSeconds = 1e-3;
 // Expected savings, as shares of a problem's time: by finals that are still to come, and by a repeated comparison of a
 // site's configurations after kernels that they launch got new winners.
-constexpr double kShareOfFinals = 0.02;
-constexpr double kShareOfComparison = 0.02;
+constexpr double kShareByFinals = 0.02;
+constexpr double kShareByComparison = 0.02;
 
 // Of what was not measured yet.
 constexpr double kTrialOverheadSeconds = 0.03;
@@ -139,7 +139,7 @@ std::optional<Action> Agenda::search(SweepTask& task, const Outlook& outlook, co
   if (task.objective_put_off) {  // what the others' first looks left it without
     action.saved_us = any_fresh() ? 0 : std::numeric_limits<double>::infinity();
   } else if (over) {
-    action.saved_us = kShareOfFinals * all_us;
+    action.saved_us = kShareByFinals * all_us;
   } else if (task.search.little_left()) {
     action.saved_us = std::min(action.saved_us, options_.min_gain * all_us);
   }
@@ -152,8 +152,8 @@ std::optional<Action> Agenda::comparison(SweepTask& task) const {
     return std::nullopt;
   }
   Action action{&task, Deepening::comparison, std::max(kMinActionSeconds, task.first_look_s)};
-  action.saved_us = task.weight * task.search.best_us() * kShareOfComparison;
-  action.share = kShareOfComparison;
+  action.saved_us = task.weight * task.search.best_us() * kShareByComparison;
+  action.share = kShareByComparison;
   action.least_s = action.seconds;
   return action;
 }

@@ -29,8 +29,8 @@ class Transfer {
 
   /// Takes the rates that `pascaline probe` measured of the device, and the toolkits of the run as rows of the
   /// database, by compiler.
-  void begin(MeasuredRates rates, std::vector<std::int64_t> toolkits) {
-    measured_rates_ = std::move(rates);
+  void begin(const MeasuredRates& rates, std::vector<std::int64_t> toolkits) {
+    measured_rates_ = rates;
     toolkits_ = std::move(toolkits);
   }
   [[nodiscard]] const MeasuredRates& measured_rates() const noexcept { return measured_rates_; }
