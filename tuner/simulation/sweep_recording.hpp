@@ -47,7 +47,7 @@ struct SweepRecording {
 /// left out. Throws Error and its kinds if there is nothing to record.
 [[nodiscard]] SweepRecording recording_of(const Store& store, const std::filesystem::path& spaces);
 
-/// A recording as JSON, numbers with three digits: docs/design.md has the members.
+/// Writes a recording as JSON, its members under their names, numbers with three digits.
 [[nodiscard]] std::string json_of(const SweepRecording& recording);
 /// Reads what `json_of` wrote, plain or packed with gzip; throws Error naming the file and what is wrong.
 [[nodiscard]] SweepRecording read_recording(const std::filesystem::path& file);
