@@ -136,7 +136,10 @@ std::optional<Action> Agenda::search(SweepTask& task, const Outlook& outlook, co
   Action action{&task, Deepening::none, next.seconds, next.saved_us};
   action.least_s = outlook.preparation_s + outlook.trial_s;
   const double all_us = task.weight * outlook.time_us;
-  if (task.objective_put_off) {  // what the others' first looks left it without
+  const bool put_off = !task.looked_at && task.put_off_s > 0;
+  if (put_off && any_fresh()) {  // others come first
+    action.saved_us = 0;
+  } else if (task.finals_put_off) {  // what the others' first looks left it without
     action.saved_us = any_fresh() ? 0 : std::numeric_limits<double>::infinity();
   } else if (over) {
     action.saved_us = kShareByFinals * all_us;
@@ -316,7 +319,7 @@ std::vector<FirstLook> Agenda::first_looks(std::optional<double> left_s) const {
   std::vector<FirstLook> looks;
   for (const Action& action : searches(left_s)) {
     const SweepTask& task = *action.task;
-    if (task.fresh() && !task.search.wanted().between) {
+    if (task.untried() && !task.search.wanted().between) {
       const double configurations = task.search.remaining();
       looks.push_back({task.tunable.guessed_s({configurations, 1}).value_or(action.seconds),
                        model_calls(task.search.wanted()) * defaults_us[task.index]});
@@ -332,13 +335,17 @@ double Agenda::expected_s(const SweepTask& task) const {
 
 bool Agenda::prefers_another(const SweepTask& present, std::optional<double> left_s) const {
   const std::vector<Action> others = actions(left_s);
-  if (others.empty()) {
+  if (others.empty() || (left_s && others.front().least_s > *left_s)) {
     return false;
   }
   const std::vector<Outlook> all = outlooks();
   Outlook here = all[present.index];
   here.preparation_s = 0;
-  return others.front().rate() > next_search(here, attained_rates(all)).rate();
+  SearchAction next = next_search(here, attained_rates(all));
+  if (present.search.little_left()) {
+    next.saved_us = std::min(next.saved_us, options_.min_gain * present.weight * here.time_us);
+  }
+  return others.front().rate() > next.rate();
 }
 
 bool Agenda::any_fresh() const {

@@ -38,7 +38,6 @@ const Candidate* CandidateTable::add_code(const Config& config, Binary binary, s
     return code.original;
   }
   candidate.binary = std::move(binary);
-  ++binaries_;
   if (code.original != nullptr) {
     candidate.stage = Candidate::Stage::twin;
     code.twins.push_back(&candidate);
@@ -80,6 +79,7 @@ std::vector<const Candidate*> CandidateTable::settle(const Trial& trial, std::in
   --open_;
   Candidate& candidate = at(trial.config);
   candidate.stage = Candidate::Stage::settled;
+  settled_binaries_ += candidate.binary ? 1 : 0;
   candidate.has_own_time = trial.shared_trial == 0;
   candidate.trial = stored_id;
   if (trial.status == TrialStatus::ok) {
@@ -121,20 +121,20 @@ void CandidateTable::discard(const Config& config) {
 }
 
 void CandidateTable::drop_binaries(std::size_t fastest, const std::function<bool(const Candidate&)>& needed) {
-  if (binaries_ <= 2 * fastest) {
+  if (settled_binaries_ <= 2 * fastest) {
     return;
   }
   std::set<const Candidate*> kept;
   for (auto entry = ranking_.begin(); entry != ranking_.end() && kept.size() < fastest; ++entry) {
     kept.insert(entry->second);
   }
-  binaries_ = 0;
+  settled_binaries_ = 0;
   for (auto& [text, candidate] : all_) {
     const bool is_over = candidate.stage == Candidate::Stage::settled && !kept.contains(&candidate);
     if (is_over && !needed(candidate)) {
       candidate.binary.reset();
     }
-    binaries_ += candidate.binary ? 1 : 0;
+    settled_binaries_ += candidate.stage == Candidate::Stage::settled && candidate.binary ? 1 : 0;
   }
 }
 

@@ -104,7 +104,7 @@ class CandidateTable {
   Ranking ranking_{};
   std::vector<Ranking> of_compiler_{};
   std::size_t open_ = 0;
-  std::size_t binaries_ = 0;
+  std::size_t settled_binaries_ = 0;
   int changes_ = 0;
 };
 

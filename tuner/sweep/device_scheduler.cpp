@@ -134,6 +134,10 @@ void DeviceScheduler::end_search(bool search_over, bool closing, const std::opti
   } else if (slice) {
     finals_s = finals_.budget().wanted_s(*task_, slice->finals_s, slice->left_s,
                                          !shared && finals_.decider().by_objective().lacks(*task_));
+    if (search_over && !shared) {  // no later turn has more time
+      const double least_s = finals_.budget().min_s(*task_) + FinalsBudget::kAnswerSeconds;
+      finals_s = std::max(*finals_s, std::min(slice->left_s, least_s));
+    }
   }
   const auto end = finals_.begin(*task_, search_over, shared, finals_s);
   if (end) {
@@ -172,7 +176,7 @@ void DeviceScheduler::take_task() {
     return;
   }
   task_->session = session_;
-  task_->objective_put_off = false;
+  task_->finals_put_off = false;
   turn_ = {
       clock_.now(),     task_->search.done(), false, task_->search.little_left(), plan_.agenda().expected_s(*task_),
       Preparation::none};
@@ -251,7 +255,7 @@ void DeviceScheduler::leave_preparing() {
 }
 
 void DeviceScheduler::release_task(bool over) {
-  if (turn_.ran && task_->first_look_s == 0) {
+  if ((turn_.ran || task_->compared) && task_->first_look_s == 0) {
     task_->first_look_s = turn_s();
   }
   if (over && !task_->decided) {

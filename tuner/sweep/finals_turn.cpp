@@ -114,10 +114,15 @@ void FinalsTurn::drop(SweepTask& task) {
   task.decided_on.clear();
 }
 
-// Puts off finals that had too little time: more may be left once all problems had their first look.
+// Puts off finals that had too little time, as more may be left once all problems had their first look. Otherwise they
+// are not tried again.
 FinalsTurn::End FinalsTurn::for_later(SweepTask& task) const {
-  task.decided_on.clear();
-  return {last_ && !limits_.shared};
+  const bool over = last_ && !limits_.shared;
+  if (!over) {
+    task.decided_on.clear();
+    task.finals_put_off = task.finals_put_off || last_;
+  }
+  return {over};
 }
 
 std::optional<FinalsTurn::End> FinalsTurn::take(SweepTask& task, const FinalsDone& done) {

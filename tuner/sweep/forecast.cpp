@@ -48,6 +48,9 @@ std::optional<Forecast> forecast(std::span<const FirstLook> looks, const SeenBef
     reached_us += reached ? look.model_us : 0;
     all_us += look.model_us;
   }
+  if (result.reached == result.problems) {
+    return std::nullopt;
+  }
   if (all_us > 0) {
     result.reached_share = reached_us / all_us;
   }

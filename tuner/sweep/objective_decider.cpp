@@ -23,11 +23,11 @@ bool ObjectiveDecider::tell_undecided(SweepTask& task, const ObjectiveDecision& 
                                        phrase_of(decision.objective));
   const bool told = !task.no_time_by_objective.empty();
   const bool undecided = this->lacks(task);
-  task.objective_put_off = decision.out_of_time && limits.shared && undecided;
+  task.finals_put_off = decision.out_of_time && limits.shared && undecided;
   task.no_time_by_objective =
       decision.out_of_time && undecided ? fmt::format("no winner by {}", phrase_of(decision.objective)) : std::string();
   const bool wanted = decision.out_of_time ? undecided && !told : !decision.undecided.empty();
-  if (wanted && task.objective_put_off) {  // there may be time when all problems were looked at
+  if (wanted && task.finals_put_off) {  // there may be time when all problems were looked at
     recorder_.note(fmt::format(
         "{} yet: its share of the time is used up; it is decided after the first look at all shapes, if time is left",
         what));

@@ -318,7 +318,7 @@ std::vector<ProblemSearch::ResolvedTrial> ProblemSearch::observe(const Trial& tr
   }
   const double median_us = trial.time ? trial.time->median_us : 0;
   Observation seen{trial.status, median_us};
-  if (judge_ && trial.status == TrialStatus::ok && best() == trial.config) {
+  if (judge_ && trial.status == TrialStatus::ok && usable() > 0 && best() == trial.config) {
     judge_->set_fastest(trial.config, median_us);
   } else if (const auto slow = trial.status == TrialStatus::rejected ? cannot_win(candidate) : std::nullopt) {
     seen = {TrialStatus::ok, slow->expected_us};

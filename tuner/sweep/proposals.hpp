@@ -84,7 +84,10 @@ class Proposals {
   /// Tells the searcher of an outcome, when there is one.
   void observe(const Config& config, const Observation& observation);
   /// Nothing more is to be proposed.
-  void end() { spent_ = true; }
+  void end() {
+    spent_ = true;
+    looking_ = false;
+  }
 
   [[nodiscard]] bool spent() const noexcept { return spent_; }
   /// True if the last `next` gave nothing because the next valid configuration is far away: ask again.

@@ -110,9 +110,9 @@ struct SweepTask {
   std::vector<const SweepTask*> launched{};  ///< the plan's problems that it launches
   double first_look_s = 0;                   ///< its first turn in which anything ran, with its finals
   std::string launched_then;                 ///< the winners of these when a device last turned to it
-  bool looked_at = false;  ///< in this run: a configuration ran, or nothing that could run was found in its turn
-  double put_off_s = 0;    ///< that it kept a device without a trial, when it last had to make room for others
-  bool objective_put_off = false;      ///< its share of the time was over: it comes again when all were looked at
+  bool looked_at = false;       ///< in this run: a configuration ran, or nothing that could run was found in its turn
+  double put_off_s = 0;         ///< that it kept a device without a trial, when it last had to make room for others
+  bool finals_put_off = false;  ///< its share of the time was over: it comes again when all were looked at
   std::string no_time_by_objective{};  ///< the same of the last finals' other objective
   std::string no_time{};               ///< what there was no time for so far, for people; empty: nothing
   bool reserved = false;               ///< a shape in between that was not begun: for everybody else it is not there

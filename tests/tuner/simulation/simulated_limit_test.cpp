@@ -47,6 +47,32 @@ TEST_F(SimulatedLimitTest, FinalsForWhichThereIsNoTimeAreReplacedByTheSearchsTri
   EXPECT_LE(winners()[0].confidence, 0.95);
 }
 
+// More time than their usual share, and all that is left suffices.
+TEST_F(SimulatedLimitTest, FinalsOfASearchThatIsOverGetTheTimeThatTheyNeed) {
+  space_ = make_space({kRight});
+  options_.trials = 3;
+  options_.budget_s = 10;
+  options_.deepen = false;
+  int decisions = 0;
+  events_.winner = [&](const std::string&, const SweepProblem&, const FinalsResult&, int) { ++decisions; };
+  const SweepSummary summary = sweep({"2000000"});
+  EXPECT_EQ(summary.trials, 3);
+  EXPECT_FALSE(stored(TrialStage::finals).empty());
+  EXPECT_EQ(decisions, 1);
+}
+
+TEST_F(SimulatedLimitTest, FinalsThatDoNotFitAreNotTriedAgainAndAgain) {
+  space_ = make_space({kRight});
+  options_.trials = 3;
+  options_.budget_s = 10;
+  options_.finals.launches = 10'000'000;
+  int decisions = 0;
+  events_.winner = [&](const std::string&, const SweepProblem&, const FinalsResult&, int) { ++decisions; };
+  std::ignore = sweep({"2000000"});
+  EXPECT_TRUE(stored(TrialStage::finals).empty());
+  EXPECT_EQ(decisions, 1);
+}
+
 TEST_F(SimulatedLimitTest, EveryProblemGetsItsDefaultBeforeAnyGetsAnotherTurn) {
   nlohmann::json json = toy_json({kRight});
   std::vector<int> blocks;
@@ -85,7 +111,7 @@ TEST_F(SimulatedLimitTest, EveryProblemGetsItsDefaultBeforeAnyGetsAnotherTurn) {
 TEST_F(SimulatedLimitTest, AShortSweepTunesTheShapesThatTakeMostOfTheTime) {
   options_.budget_s = 12;
   const SweepSummary summary = sweep({"10", "20", "30", "1000000", "2000000", "40", "50", "60", "70", "80"});
-  EXPECT_LE(summary.wall_s, 12.1);
+  EXPECT_LE(summary.wall_s, 13) << "what is on the device may take a second to its end";
   std::set<std::string> decided;
   for (const Winner& winner : winners()) {
     decided.insert(winner.trial.problem.text());
