@@ -55,7 +55,7 @@ class LoadingTest(BrowserTest):
         text = self.one("main").text
         for expected in ("GeForce GTX 1080", "nvrtc 12.9", "qwen3-vl-2b", "1.56×", "1.530×–1.590×", "99.3 %", "28 of 31", "16 h 0 min"):
             self.assertIn(expected, text.replace("\u00a0", " "))
-        self.one("main details summary").click()
+        self.open_details()
         self.wait(lambda: "softmax ROWS=8192 N=512" in self.one("main").text)
 
     def test_chart_licence_stays_in_the_page(self):
