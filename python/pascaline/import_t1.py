@@ -500,14 +500,14 @@ def import_space(options):
           f"{len(writer.conditions)} constraints, {combinations} combinations before constraints")
 
 
-def main():
+def main(arguments=None):
     parser = argparse.ArgumentParser(prog="python -m pascaline.import_t1", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", help="T1 input, JSON, plain or packed with gzip")
     parser.add_argument("--into", type=pathlib.Path, required=True, help="folder to write NAME.json and NAME.cu to")
     parser.add_argument("--name", help="name of the kernel here (default: its KernelName)")
     parser.add_argument("--force", action="store_true", help="replace files that exist")
     try:
-        import_space(parser.parse_args())
+        import_space(parser.parse_args(arguments))
     except (InputError, OSError, EOFError) as error:
         line = "".join(c if c.isprintable() else "?" for c in str(error))
         sys.exit(f"import_t1: {line}")

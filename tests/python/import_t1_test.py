@@ -4,8 +4,10 @@ PASCALINE_EXPRESSIONS names the program that evaluates expressions of search spa
 PASCALINE_PROGRAM pascaline; without them the tests that need them are skipped.
 """
 import ast
+import contextlib
 import copy
 import gzip
+import io
 import json
 import os
 import pathlib
@@ -17,6 +19,7 @@ import time
 import unittest
 from fractions import Fraction
 
+from pascaline import import_t1
 from pascaline._conditions import translate_condition, translate_number
 from pascaline._python_text import PythonTextError, python_values
 
@@ -24,9 +27,24 @@ INPUTS = pathlib.Path(__file__).resolve().parent / "t1"
 EXPECTED = INPUTS / "expected"
 
 
-def run(*arguments):
+def run_program(*arguments):
     return subprocess.run([sys.executable, "-m", "pascaline.import_t1", *map(str, arguments)], capture_output=True, text=True,
                           timeout=60, env={**os.environ, "PYTHONPATH": os.environ["PASCALINE_PYTHON_PACKAGE"]})
+
+
+def run(*arguments):
+    """Does the same in this process: to start one takes half a second."""
+    out, err = io.StringIO(), io.StringIO()
+    code = 0
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            import_t1.main([str(argument) for argument in arguments])
+        except SystemExit as end:
+            code = end.code or 0
+            if isinstance(code, str):
+                print(code, file=err)
+                code = 1
+    return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
 
 
 def needs(variable):
@@ -47,6 +65,13 @@ class Folder(unittest.TestCase):
 
 
 class Written(Folder):
+    def test_the_program_does_the_same_as_its_function(self):
+        for arguments in ((INPUTS / "scale.json", "--into", self.into), (INPUTS / "scale.json", "--into", self.into), ()):
+            of_function = run(*arguments[:2], *((self.folder / "function",) if arguments else ()))
+            of_program = run_program(*arguments)
+            self.assertEqual((of_function.returncode, of_function.stderr.replace("function", "my")),
+                             (of_program.returncode, of_program.stderr))
+
     def test_every_input_becomes_what_is_expected(self):
         names = sorted(file.stem for file in INPUTS.glob("*.json"))
         self.assertEqual(names, ["conditions", "fills", "scale", "stencil"])
