@@ -91,9 +91,7 @@ void DeviceScheduler::feed(bool closing, bool stopping, const std::optional<Slic
     return;
   }
   if (task_->state.stage() == TaskStage::gathering) {
-    if (!task_->misses_finalists() && set_problem()) {
-      end_turn(finals_.send(*task_, left_s_));
-    }
+    end_turn(std::nullopt);
     return;
   }
   if (lab_->starting() && !turn_.ran) {  // that is no problem's share of the time
