@@ -17,6 +17,7 @@
 #include "db/exchange/unpack.hpp"
 #include "db/sweep_plan.hpp"
 #include "model/fusion/site_space.hpp"
+#include "runtime/device/compile.hpp"
 #include "tuner/simulation/simulated_world.hpp"
 #include "tuner/static_model/rank_correlation.hpp"
 #include "tuner/sweep/agenda.hpp"
@@ -170,6 +171,7 @@ SweepRecording recording_of(const Store& store, const std::filesystem::path& spa
   const std::map<std::string, double> known_s = preparations_s(store, session.id);
   SweepRecording recording{
       fmt::format("measured on {}", session.device.name), session.device, static_cast<std::size_t>(plan->jobs), {}};
+  const DeviceLimits limits = compile_target(device_info(session.device), plan->target).limits;
   std::map<std::string, Space> kernels;
   for (const PlannedProblem& planned : plan->problems) {
     const std::string& kernel = planned.problem.kernel;
@@ -179,7 +181,7 @@ SweepRecording recording_of(const Store& store, const std::filesystem::path& spa
     if (!kernels.contains(kernel)) {
       kernels.emplace(kernel, Space::load(kernel_file(spaces, kernel, ".json")));
     }
-    const BoundSpace bound(kernels.at(kernel), planned.problem, device_info(session.device).limits);
+    const BoundSpace bound(kernels.at(kernel), planned.problem, limits);
     RecordedSearch search = search_of(store, planned, session.device.name, bound.default_config());
     if (search.candidates.empty() || !search.candidates.front().usable()) {
       continue;

@@ -22,6 +22,9 @@ constexpr double kMinActionSeconds = 1e-3;
 constexpr double kShareByFinals = 0.02;
 constexpr double kShareByComparison = 0.02;
 
+// Calls with a length between those listed, relative to the calls with these. It is a guess.
+constexpr double kCallsBetween = 0.1;
+
 // Of what was not measured yet.
 constexpr double kTrialOverheadSeconds = 0.03;
 constexpr double kSamplesExpected = 30;
@@ -196,7 +199,7 @@ std::optional<Action> Agenda::shape_between(SweepTask& task, double trial_s) con
   double weight = 0;
   double log_us = 0;
   for (const Near& near : around) {
-    weight += near.task->weight / static_cast<double>(around.size());
+    weight += kCallsBetween * near.task->weight / static_cast<double>(around.size());
     log_us += std::log(std::max(near.task->search.best_us(), 1e-3)) / static_cast<double>(around.size());
   }
   std::optional<double> cross_loss;
@@ -386,15 +389,25 @@ std::vector<Outlook> Agenda::outlooks() const {
   const double build_s = builds_.mean_build_s();
   const Builder& builder = builds_.builder();
   const std::vector<double> defaults_us = estimated_defaults_us();
+  DoublingRecord record;
+  for (const auto& task : tasks_) {
+    const ProblemSearch& search = task->search;
+    if (search.done() > 1 && search.best_after_us(1) > 0) {
+      record.add(&task->tunable, search.best_after_us(1), search.best_after_us(kTrialsOfAction), search.best_us(),
+                 search.done());
+    }
+  }
   std::vector<Outlook> out;
   for (const auto& task : tasks_) {
     const ProblemSearch& search = task->search;
     Outlook outlook{task->weight, search.bound().flops(), search.bound().bytes()};
     outlook.trials = search.done();
     outlook.time_us = search.usable() > 0 ? search.best_us() : task->measured > 0 ? 0 : defaults_us[task->index];
-    if (search.best_at_half_us() > 0 && search.done() > 1) {
-      outlook.last_doubling = std::max(0.0, 1 - search.best_us() / search.best_at_half_us());
+    const double half_us = search.best_after_us((search.done() + 1) / 2);
+    if (half_us > 0 && search.done() > 1) {
+      outlook.last_doubling = std::max(0.0, 1 - search.best_us() / half_us);
     }
+    outlook.usual_doubling = record.usual(&task->tunable, search.done());
     const double sampled_s = std::min(options_.measure.budget_ms / 1000, kSamplesExpected * 1e-6 * outlook.time_us);
     outlook.trial_s = task->trial_s().value_or(kTrialOverheadSeconds + sampled_s);
     outlook.build_s = build_s / static_cast<double>(builder.workers());

@@ -11,8 +11,12 @@ namespace {
 constexpr double kHeadroom = 1.1;
 // An empty launch takes at most this long. If the shortest kernel takes longer, the launch time is unknown.
 constexpr double kLongestLaunchUs = 8;
-constexpr double kUsualImprovement = 0.2;  // by a doubling of trials
-constexpr double kUsualTrials = 16;        // that it weighs as much as
+constexpr double kUsualTrials = 16;  // that the usual doubling weighs as much as
+// Guesses of what a doubling saves, as logarithms, and the doublings that they weigh as much as.
+constexpr double kLookSaves = 0.2;
+constexpr double kLaterSaves = 0.06;
+constexpr double kGuessWeighs = 3;
+constexpr double kOtherKindWeighs = 0.1;  // next to one doubling of the same kind
 // The default and the portfolio carry knowledge from before the search: they count as this many extra trials.
 constexpr double kTrialsBefore = 1;
 constexpr int kMaxTrialsOfAction = 128;
@@ -49,6 +53,30 @@ AttainedRates attained_rates(std::span<const Outlook> problems) {
   return rates;
 }
 
+void DoublingRecord::add(const void* kind, double first_us, double look_us, double last_us, int trials) {
+  const double looks = std::min(trials, kTrialsOfAction);
+  const Saved look{std::log(first_us / look_us), std::log2(looks)};
+  const Saved later{std::log(look_us / last_us), std::log2(trials / looks)};
+  for (Phases* const phases : {&by_kind_[kind], &all_}) {
+    phases->look.log_ratio += look.log_ratio;
+    phases->look.doublings += look.doublings;
+    phases->later.log_ratio += later.log_ratio;
+    phases->later.doublings += later.doublings;
+  }
+}
+
+double DoublingRecord::usual(const void* kind, int trials) const {
+  const bool is_look = trials < kTrialsOfAction;
+  const Saved Phases::*phase = is_look ? &Phases::look : &Phases::later;
+  const auto found = by_kind_.find(kind);
+  const Saved own = found != by_kind_.end() ? found->second.*phase : Saved{};
+  const Saved& all = all_.*phase;
+  const double log_ratio = kGuessWeighs * (is_look ? kLookSaves : kLaterSaves) +
+                           kOtherKindWeighs * (all.log_ratio - own.log_ratio) + own.log_ratio;
+  const double doublings = kGuessWeighs + kOtherKindWeighs * (all.doublings - own.doublings) + own.doublings;
+  return 1 - std::exp(-log_ratio / doublings);
+}
+
 SearchAction next_search(const Outlook& problem, const AttainedRates& rates) {
   SearchAction action;
   action.trials = std::clamp(problem.trials / 2, kTrialsOfAction, kMaxTrialsOfAction);
@@ -61,7 +89,7 @@ SearchAction next_search(const Outlook& problem, const AttainedRates& rates) {
   }
   const double known = problem.last_doubling ? problem.trials : 0;
   const double improvement =
-      (problem.last_doubling.value_or(0) * known + kUsualImprovement * kUsualTrials) / (known + kUsualTrials);
+      (problem.last_doubling.value_or(0) * known + problem.usual_doubling * kUsualTrials) / (known + kUsualTrials);
   const double doublings = std::log2(1 + action.trials / (problem.trials + kTrialsBefore));
   const double share = 1 - std::pow(1 - std::min(improvement, 0.99), doublings);
   action.saved_us = problem.calls * problem.time_us * std::min(share, room_left(problem, rates));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <span>
 
@@ -21,6 +22,7 @@ struct Outlook {
   double time_us = 0;
   /// Share of the time that the last doubling of trials saved; empty before the first doubling.
   std::optional<double> last_doubling{};
+  double usual_doubling = 0.2;  ///< the same of searches like this one, with as many trials
   int trials = 0;
   double trial_s = 0;        ///< of the device for the next trial
   double build_s = 0;        ///< of all compile workers together for the next trial
@@ -50,6 +52,30 @@ struct SearchAction {
 
 /// Trials of a look at a problem that has few.
 inline constexpr int kTrialsOfAction = 8;
+
+/// How much doublings of trials saved in the searches of a sweep: those of first looks, which try the default and the
+/// portfolio, and later ones apart. Searches of the same kind count most, and a guess as much as a few doublings.
+class DoublingRecord {
+ public:
+  /// Adds a search: the best times of a call after one trial, after kTrialsOfAction or all if they were fewer, and
+  /// after all.
+  void add(const void* kind, double first_us, double look_us, double last_us, int trials);
+  /// Share of the time that a doubling is expected to save after so many trials.
+  [[nodiscard]] double usual(const void* kind, int trials) const;
+
+ private:
+  struct Saved {
+    double log_ratio = 0;  ///< of the times before and after, summed
+    double doublings = 0;
+  };
+  struct Phases {
+    Saved look{};
+    Saved later{};
+  };
+
+  std::map<const void*, Phases> by_kind_{};
+  Phases all_{};
+};
 
 /// Treats a search as a record process: each doubling of trials makes the best faster by about the same share, a
 /// weighted mean of the last doubling's and the usual one. The expected saving is limited by the time that the best

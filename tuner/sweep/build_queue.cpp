@@ -22,7 +22,7 @@ void BuildQueue::submit(Job job) {
     const bool is_reference = job.purpose == Purpose::reference;
     builder_->submit(id,
                      is_reference ? reference_request_of(*tunable.own_space, std::move(*request)) : std::move(*request),
-                     job.purpose != Purpose::search);
+                     job.purpose != Purpose::search || job.task->state.taken());
   } else {
     Compiled& compiled = at_once_.emplace_back();
     compiled.id = id;

@@ -254,8 +254,6 @@ void DevicePlan::compile_reference(SweepTask& task) {
   }
 }
 
-// Compile as far ahead as the workers can use; what is not yet measured is no longer than that. A searcher that learns
-// nothing is compiled for while the card warms up, too.
 void DevicePlan::fill_from(SweepTask& task, std::size_t most_open) {
   if (!task.fault.empty()) {
     return;
@@ -264,8 +262,7 @@ void DevicePlan::fill_from(SweepTask& task, std::size_t most_open) {
     compile_reference(task);
   }
   transfer_.begin_with_types_of_run(task);
-  const std::size_t most = task.search.learns() ? std::min(most_open, task.search.ahead()) : kMaxWithoutLearning;
-  while (!builds_.full() && task.search.open() < most) {
+  while (!builds_.full() && task.search.open() < most_open) {
     const std::optional<Config> config = propose(task);
     if (!config) {
       return;
@@ -274,47 +271,35 @@ void DevicePlan::fill_from(SweepTask& task, std::size_t most_open) {
   }
 }
 
-// With a time limit, what the next problems' looks begin with is compiled before the device turns to them, the default
-// first of all. Their searches do not begin with that.
-void DevicePlan::fill_with_first(SweepTask& task) {
-  if (task.reference.stage == TaskReference::Stage::wanted) {
-    compile_reference(task);
-  }
-  transfer_.begin_with_types_of_run(task);
-  while (task.search.first_waits() && task.search.open() < static_cast<std::size_t>(kTrialsOfAction) &&
-         !builds_.full()) {
-    const std::optional<Config> config = propose(task);
-    if (!config) {
-      return;
-    }
-    builds_.submit({&task, Purpose::search, *config});
-  }
-}
-
+// A device's present task is compiled for as far ahead as the workers can use; what is not yet measured is no longer
+// than that. A searcher that learns nothing is compiled for while the card warms up, too. With a time limit, the next
+// turn of each other task is compiled by the workers that are left, the most valuable first: the device finds it ready
+// instead of waiting. Without one, the next search begins when nothing more is proposed for the present ones, so that
+// it can learn from them.
 void DevicePlan::fill_pool(bool closing) {
   looking_ = false;
   if (closing) {
     return;
   }
-  const std::size_t most_open = 2 * builds_.builder().workers() + 4;
+  const std::size_t most_ahead = 2 * builds_.builder().workers() + 4;
+  const auto most_open = [&](const SweepTask& task) {
+    return task.search.learns() ? std::min(most_ahead, task.search.ahead()) : kMaxWithoutLearning;
+  };
+  bool all_proposed = true;
   for (const auto& task : tasks_) {
     if (task->state.taken()) {
-      fill_from(*task, most_open);
+      fill_from(*task, most_open(*task));
+      all_proposed = all_proposed && (task->search.spent() ||
+                                      task->search.remaining() <= static_cast<int>(task->search.open()));
     }
   }
-  // The next problem's search begins when nothing more is proposed for the present ones, so that it can learn from
-  // them.
-  const bool all_proposed = std::all_of(tasks_.begin(), tasks_.end(), [](const auto& task) {
-    return !task->state.taken() || task->search.spent() ||
-           task->search.remaining() <= static_cast<int>(task->search.open());
-  });
-  const std::vector<Action> coming = agenda_.searches();
-  for (auto next = coming.begin(); next != coming.end() && has_time_limit(options_) && !builds_.full(); ++next) {
-    fill_with_first(*next->task);
-  }
-  for (auto next = coming.begin(); next != coming.end() && all_proposed && !builds_.full(); ++next) {
-    if (!next->task->search.little_left()) {
-      fill_from(*next->task, most_open);
+  const bool limited = has_time_limit(options_);
+  for (const Action& action : agenda_.searches()) {
+    if (builds_.full() || !(limited || all_proposed)) {
+      return;
+    }
+    if (!action.task->search.little_left()) {
+      fill_from(*action.task, limited ? std::size_t{kTrialsOfAction} : most_open(*action.task));
     }
   }
 }

@@ -94,7 +94,6 @@ class DevicePlan {
   [[nodiscard]] std::optional<Config> propose(SweepTask& task);
   void compile_reference(SweepTask& task);
   void fill_from(SweepTask& task, std::size_t most_open);
-  void fill_with_first(SweepTask& task);
   static void take_reference(SweepTask& task, const Config& config, Compiled compiled);
 
   const SweepOptions& options_;

@@ -402,8 +402,9 @@ std::vector<std::pair<Config, double>> ProblemSearch::times_us() const {
   return times;
 }
 
-double ProblemSearch::best_at_half_us() const noexcept {
-  return best_history_us_.empty() ? 0 : best_history_us_[(best_history_us_.size() - 1) / 2];
+double ProblemSearch::best_after_us(int trials) const noexcept {
+  const auto last = static_cast<std::size_t>(std::min(trials, done()));
+  return last > 0 ? best_history_us_[last - 1] : 0;
 }
 
 }  // namespace pascaline

@@ -154,8 +154,6 @@ class ProblemSearch {
   [[nodiscard]] std::optional<double> time_us(const Config& config) const;
   /// Whether more trials are allowed.
   [[nodiscard]] bool may_try() const noexcept { return done() + static_cast<int>(table_.open()) < trials_; }
-  /// Whether there is something to propose for which the search need not begin.
-  [[nodiscard]] bool first_waits() const noexcept { return proposals_.listed() > 0; }
 
   /// See FinalistChoice.
   void keep_comparing(std::vector<Config> winners) { finalists_.keep_comparing(std::move(winners)); }
@@ -182,8 +180,8 @@ class ProblemSearch {
   [[nodiscard]] double default_us() const;
   /// Trials to come, at most; fewer if configurations turn out to be known.
   [[nodiscard]] int remaining() const noexcept;
-  /// Best time when half of the trials were made, 0 if there was none.
-  [[nodiscard]] double best_at_half_us() const noexcept;
+  /// Best time after so many trials, or all if there are fewer; 0 if there was none.
+  [[nodiscard]] double best_after_us(int trials) const noexcept;
 
  private:
   static constexpr int kMaxPassedOver = 4;
