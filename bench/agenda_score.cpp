@@ -78,7 +78,8 @@ class EstimatedWorld final : public SimulatedWorld {
   [[nodiscard]] double compile_s(const CompileRequest& request) const override {
     return card_.processor_factor * (request.function.starts_with("matmul") ? 1.2 : 0.5);
   }
-  // What an H200 took for the shapes of a 2B and of an 8B model, where most of it is the processor's work, and launches.
+  // What an H200 took for the shapes of a 2B and of an 8B model, where most of it is the processor's work, and
+  // launches.
   [[nodiscard]] double prepare_s(const Problem& problem) const override {
     return card_.processor_factor * (0.03 + 6e-10 * models_.at(problem.text()).first->bytes()) +
            2e-6 * untuned_us(problem);
@@ -208,8 +209,12 @@ void simulate(const Wanted& wanted) {
   }
   const std::atomic<bool> stop{false};
   const SweepSummary summary = run_sweep(work.spaces, work.problems, options, events, stop, simulation.services());
-  fmt::print("{}, {} compile workers, {}: {} trials, {} of {} problems have a winner; device {:.0f} % and compilers {:.0f} % busy\n    time  model speedup\n",
-             card.device.name, wanted.jobs, duration_text(budget_s), summary.trials, curve.decided(), curve.problems(), 100 * summary.busy_s / summary.wall_s, 100 * summary.compile_s / (summary.wall_s * static_cast<double>(wanted.jobs)));
+  fmt::print(
+      "{}, {} compile workers, {}: {} trials, {} of {} problems have a winner; device {:.0f} % and compilers {:.0f} % "
+      "busy\n    time  model speedup\n",
+      card.device.name, wanted.jobs, duration_text(budget_s), summary.trials, curve.decided(), curve.problems(),
+      100 * summary.busy_s / summary.wall_s,
+      100 * summary.compile_s / (summary.wall_s * static_cast<double>(wanted.jobs)));
   for (const double part : {0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0}) {
     fmt::print("{:>8.0f} s  {:.3f}\n", part * budget_s, curve.speedup_at(part * budget_s));
   }

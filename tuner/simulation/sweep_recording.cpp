@@ -172,10 +172,12 @@ SweepRecording recording_of(const Store& store, const std::filesystem::path& spa
   SweepRecording recording{
       fmt::format("measured on {}", session.device.name), session.device, static_cast<std::size_t>(plan->jobs), {}};
   const DeviceLimits limits = compile_target(device_info(session.device), plan->target).limits;
+  const bool any_phases =
+      std::ranges::any_of(plan->problems, [](const PlannedProblem& planned) { return !planned.phases.empty(); });
   std::map<std::string, Space> kernels;
   for (const PlannedProblem& planned : plan->problems) {
     const std::string& kernel = planned.problem.kernel;
-    if (is_site(kernel) || !(planned.count > 0)) {
+    if (is_site(kernel) || !(planned.count > 0) || (any_phases && planned.phases.empty())) {
       continue;
     }
     if (!kernels.contains(kernel)) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "core/error.hpp"
 #include "core/space/code_words.hpp"
@@ -16,6 +17,8 @@ namespace pascaline {
 namespace {
 
 constexpr std::size_t kMaxWithoutLearning = 512;  // whose code is kept
+constexpr double kAlternativeWins = 0.25;         // how likely it is, a guess
+
 CompilePoolOptions pool_options(const SweepOptions& options, const CompileTarget& target, const CompilerAxis& compilers,
                                 std::size_t jobs) {
   CompilePoolOptions out;
@@ -217,15 +220,25 @@ void DevicePlan::heed(const StopCheck& check) {
   }
 }
 
-// Which of the plan's problems others launch.
+// Finds which of the plan's problems others launch. What only a site's alternatives launch saves nothing unless one of
+// them wins.
 void DevicePlan::find_launched() {
+  const bool any_phases =
+      std::ranges::any_of(tasks_, [](const auto& task) { return !task->search.wanted().phases.empty(); });
+  std::set<SweepTask*> alternatives;
   for (const auto& task : tasks_) {
     for (const auto& other : tasks_) {
       const SweepProblem& wanted = other->search.wanted();
       if (!wanted.between && task->tunable.launches(task->search.wanted(), wanted.problem)) {
         task->launched.push_back(other.get());
+        if (any_phases && wanted.phases.empty()) {
+          alternatives.insert(other.get());
+        }
       }
     }
+  }
+  for (SweepTask* const task : alternatives) {
+    task->weight *= kAlternativeWins;
   }
 }
 
@@ -289,8 +302,8 @@ void DevicePlan::fill_pool(bool closing) {
   for (const auto& task : tasks_) {
     if (task->state.taken()) {
       fill_from(*task, most_open(*task));
-      all_proposed = all_proposed && (task->search.spent() ||
-                                      task->search.remaining() <= static_cast<int>(task->search.open()));
+      all_proposed =
+          all_proposed && (task->search.spent() || task->search.remaining() <= static_cast<int>(task->search.open()));
     }
   }
   const bool limited = has_time_limit(options_);
