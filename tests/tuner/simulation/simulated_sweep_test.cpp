@@ -66,6 +66,25 @@ TEST_F(SimulatedSweepTest, ADeviceThatIsLostEndsItWithAReason) {
   expect_sound();
 }
 
+TEST_F(SimulatedSweepTest, CompilersWorkForTheNextTurnsWhileADeviceIsBusy) {
+  std::vector<int> blocks;
+  for (int block = 32; block <= 1024; block += 8) {
+    blocks.push_back(block);
+  }
+  std::vector<std::string> sizes;
+  for (int size = 1000; size < 4000; size += 100) {
+    sizes.push_back(std::to_string(size));
+  }
+  use_space({kRight}, blocks);
+  options_.trials = kUnlimitedTrials;
+  options_.jobs = 16;
+  options_.budget_s = 120;
+  compile_seconds = 4;
+  verify_seconds = 0.05;
+  const SweepSummary summary = sweep(sizes);
+  EXPECT_GT(summary.trials, 0.7 * 16 * 120 / compile_seconds) << "little of what is compiled is not tried";
+}
+
 TEST_F(SimulatedSweepTest, ABudgetIsKept) {
   options_.trials = kUnlimitedTrials;
   options_.budget_s = 600;

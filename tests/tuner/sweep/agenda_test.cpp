@@ -108,6 +108,28 @@ TEST(AgendaTest, StagnationMovesOn) {
   EXPECT_GT(rate(long_stagnant), 0);
 }
 
+TEST(AgendaTest, SearchesOfAKindShowWhatDoublingsSave) {
+  const int kind = 0;
+  const int other = 1;
+  DoublingRecord record;
+  const double look = record.usual(&kind, 0);
+  const double later = record.usual(&kind, kTrialsOfAction);
+  EXPECT_GT(look, later) << "the portfolio is worth more than what comes after it";
+  record.add(&kind, 100, 20, 20, 4 * kTrialsOfAction);
+  EXPECT_GT(record.usual(&kind, 0), look);
+  EXPECT_LT(record.usual(&kind, kTrialsOfAction), later);
+  EXPECT_GT(record.usual(&other, 0), look);
+  EXPECT_LT(record.usual(&other, 0), record.usual(&kind, 0)) << "other kinds count less";
+  for (int i = 0; i < 100; ++i) {
+    record.add(&kind, 100, 20, 10, 2 * kTrialsOfAction);
+  }
+  EXPECT_NEAR(record.usual(&kind, kTrialsOfAction), 0.5, 0.03);
+  Outlook expected = example_outlook();
+  Outlook usual = expected;
+  usual.usual_doubling = 0.5;
+  EXPECT_GT(rate(usual), rate(expected));
+}
+
 TEST(AgendaTest, AtTheRooflineLittleIsExpected) {
   Outlook memory_bound = example_outlook();
   memory_bound.bytes = 1e7;  // 100 us at the attained rate

@@ -776,17 +776,18 @@ TEST_F(ProblemSearchTest, NothingIsLeftOutByCodeBeforeSomethingWasMeasuredOrOfTh
   EXPECT_EQ(tell_next(search, 50), toy_config(128)) << "whatever its code says";
 }
 
-TEST_F(ProblemSearchTest, BestAtHalfLagsBehind) {
+TEST_F(ProblemSearchTest, BestIsKnownAfterEachTrial) {
   ProblemSearch search = this->search();
-  EXPECT_EQ(search.best_after_us((search.done() + 1) / 2), 0);
+  EXPECT_EQ(search.best_after_us(1), 0);
   tell_next(search, 0, TrialStatus::wrong_result);
-  EXPECT_EQ(search.best_after_us((search.done() + 1) / 2), 0);
   tell_next(search, 40);
-  EXPECT_EQ(search.best_after_us((search.done() + 1) / 2), 0) << "the first of two";
   tell_next(search, 30);
   tell_next(search, 20);
-  EXPECT_EQ(search.best_after_us((search.done() + 1) / 2), 40) << "the second of four";
-  EXPECT_EQ(search.best_us(), 20);
+  EXPECT_EQ(search.best_after_us(0), 0);
+  EXPECT_EQ(search.best_after_us(1), 0) << "it was not usable";
+  EXPECT_EQ(search.best_after_us(2), 40);
+  EXPECT_EQ(search.best_after_us(4), 20);
+  EXPECT_EQ(search.best_after_us(9), 20) << "no more than there are";
 }
 
 // What won on other shapes comes after the default and before the portfolio, each once.
