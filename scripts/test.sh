@@ -57,20 +57,14 @@ if $torch; then
   trap 'stop_ticker; kill "$torch_setup" 2>/dev/null || true' EXIT
 fi
 
-# run_tests PRESET [ARGUMENT...]: shows ctest's own progress and closing lines. Many tests wait for processes that a busy
-# machine keeps waiting: one that fails is run once more, and named where it passes then.
+# run_tests PRESET [ARGUMENT...]: shows ctest's own progress and closing lines.
 run_tests() {
   say "Tests ($1)"
   if [ -n "$gpu_label" ]; then
     say "  no GPU here: $(ctest --preset "$1" -L "$gpu_label" --show-only | sed -n 's/^Total Tests: *//p') GPU tests left out"
   fi
-  ctest --preset "$1" --output-on-failure --no-tests=error --repeat until-pass:2 --parallel "$jobs" "${@:2}" ||
+  ctest --preset "$1" --output-on-failure --no-tests=error --parallel "$jobs" "${@:2}" ||
     failures+=("tests of preset $1" "$(sed 's/^[0-9]*:/  /' "build/$1/Testing/Temporary/LastTestsFailed.log")")
-  awk '
-    /^[0-9]+\/[0-9]+ Testing: / { name = $0; sub(/^[^:]*: /, "", name) }
-    /^Test Failed\./ { failed[name] = 1 }
-    /^Test Passed\./ && name in failed { print "  passed when run again: " name }' \
-    "build/$1/Testing/Temporary/LastTest.log"
 }
 
 if $lint; then
