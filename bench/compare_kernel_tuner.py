@@ -99,7 +99,7 @@ class Sweep:
         times = {}
         for stage in ("search", "finals"):
             times.update({trial["config"]: trial["median_us"] for trial in self.trials
-                          if trial["stage"] == stage and trial["status"] == "ok"})
+                          if trial["stage"] == stage and trial["median_us"] is not None})
         return times
 
     def per_hour(self):

@@ -27,7 +27,7 @@ FASTEST_WITHOUT = """
 SELECT config, time_us, registers, local_accesses, instructions, ffma FROM (
   SELECT config_text AS config, median_us AS time_us, registers, local_loads + local_stores AS local_accesses,
          instructions, ffma, row_number() OVER (PARTITION BY config_text ORDER BY stage = 'finals' DESC, id DESC) AS place
-  FROM trials WHERE device_id = ? AND toolkit_id = ? AND kernel_id = ? AND problem_id = ? AND status = 'ok'
+  FROM trials WHERE device_id = ? AND toolkit_id = ? AND kernel_id = ? AND problem_id = ? AND median_us IS NOT NULL
   AND local_loads + local_stores + local_bytes = 0)
 WHERE place = 1 ORDER BY time_us LIMIT 1
 """

@@ -65,7 +65,7 @@ std::vector<RelatedTrial> trials_of_search(const RecordedDomain& from, std::uint
     }
     const Observation observation = from.observation(points.front());
     searcher->observe(points.front(), observation);
-    if (observation.status == TrialStatus::ok) {
+    if (has_time(observation.status)) {
       trials.push_back({points.front(), observation.time_us});
     }
   }
@@ -119,7 +119,7 @@ double trials_needed(const RecordedDomain& space, const SearchOptions& options, 
     }
     const Observation observation = space.observation(points.front());
     searcher->observe(points.front(), observation);
-    if (observation.status == TrialStatus::ok && observation.time_us <= kNear * space.optimum_us()) {
+    if (has_time(observation.status) && observation.time_us <= kNear * space.optimum_us()) {
       return trials;
     }
   }

@@ -6,8 +6,8 @@
 namespace pascaline {
 namespace {
 
-constexpr std::array<std::string_view, 7> kStatusNames{"ok",           "rejected",  "compile_failed", "launch_failed",
-                                                       "wrong_result", "timed_out", "crashed"};
+constexpr std::array<std::string_view, kTrialStatuses> kStatusNames{
+    "ok", "dropped", "rejected", "compile_failed", "launch_failed", "wrong_result", "timed_out", "crashed"};
 constexpr std::array<std::string_view, 2> kStageNames{"search", "finals"};
 constexpr std::array<std::string_view, 5> kMarkNames{"none", "thermal_throttle", "power_throttle", "clock_drift",
                                                      "canary_drift"};
@@ -25,6 +25,8 @@ std::optional<Enum> from_name(const std::array<std::string_view, N>& names, std:
 }  // namespace
 
 std::string_view name_of(TrialStatus status) noexcept { return kStatusNames[static_cast<std::size_t>(status)]; }
+
+std::span<const std::string_view> trial_status_names() noexcept { return kStatusNames; }
 
 std::optional<TrialStatus> trial_status_from(std::string_view name) noexcept {
   return from_name<TrialStatus>(kStatusNames, name);

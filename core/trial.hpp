@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +17,7 @@ namespace pascaline {
 /// How an attempt at one configuration ended.
 enum class TrialStatus : std::uint8_t {
   ok,
+  dropped,   ///< it ran and is right, but racing sampled it no further, as it is slower than the best so far
   rejected,  ///< by a constraint or by a limit of the device
   compile_failed,
   launch_failed,
@@ -23,7 +26,18 @@ enum class TrialStatus : std::uint8_t {
   crashed,
 };
 
+/// Number of values of TrialStatus.
+inline constexpr std::size_t kTrialStatuses = 8;
+
+/// Whether such a trial ran, gave the right result and so has a time, whether or not it took all its samples. Only
+/// these are usable.
+[[nodiscard]] constexpr bool has_time(TrialStatus status) noexcept {
+  return status == TrialStatus::ok || status == TrialStatus::dropped;
+}
+
 [[nodiscard]] std::string_view name_of(TrialStatus status) noexcept;
+/// All names, in the order of the values.
+[[nodiscard]] std::span<const std::string_view> trial_status_names() noexcept;
 [[nodiscard]] std::optional<TrialStatus> trial_status_from(std::string_view name) noexcept;
 
 /// Which stage of a sweep made the trial.
@@ -74,7 +88,8 @@ struct Trial {
   double occupancy = 0;             ///< resident warps over the SM's maximum, 0 if unknown
   std::string binary_hash;          ///< of the code; empty if none was built
   std::optional<double> max_error;  ///< of the verification, in units of the tolerance's norm
-  std::optional<TimeSummary> time;  ///< set if and only if status is ok; of the counted samples times `clock_scale`
+  std::optional<TimeSummary>
+      time;  ///< set if and only if `has_time(status)`; of the counted samples times `clock_scale`
   std::vector<Sample> samples;
   std::optional<double> canary_us;  ///< median time of the canary kernel around the samples, if there is one
   double clock_scale = 1;           ///< what the samples are multiplied by to be as if the clock had not drifted
@@ -94,15 +109,6 @@ struct Trial {
   double wait_ms = 0;     ///< of measure_ms, for the card to be fit to be measured on
   std::int64_t started_unix_ms = 0;
 };
-
-/// How the reason of a trial begins that racing dropped: usable, but found slower than the best before its median was
-/// known well.
-inline constexpr std::string_view kDroppedReason = "dropped after ";
-
-/// Whether racing dropped it itself, not the trial whose result it shares.
-[[nodiscard]] inline bool was_dropped(const Trial& trial) {
-  return trial.status == TrialStatus::ok && trial.shared_trial == 0 && trial.reason.starts_with(kDroppedReason);
-}
 
 /// Calls `visit(name, field)` for every field that is kept of a trial but for its problem, its samples and what it
 /// shares, in the order they are shown in. This list is the one place where fields are named: the database stores and

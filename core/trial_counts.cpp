@@ -4,9 +4,8 @@
 
 namespace pascaline {
 
-void TrialCounts::add(TrialStage stage, TrialStatus status, bool is_duplicate, std::string_view reason,
-                      std::int64_t times) {
-  const TrialKind kind{stage, status, is_duplicate, reason};
+void TrialCounts::add(TrialStage stage, TrialStatus status, bool is_duplicate, std::int64_t times) {
+  const TrialKind kind{stage, status, is_duplicate};
   for_each_count(*this,
                  [&](const TrialCount& count, std::int64_t& number) { number += count.includes(kind) ? times : 0; });
 }
@@ -27,7 +26,7 @@ std::string counts_text(const TrialCounts& counts) {
 }
 
 std::string counted_as(const Trial& trial) {
-  const TrialKind kind{trial.stage, trial.status, trial.shared_trial != 0, trial.reason};
+  const TrialKind kind{trial.stage, trial.status, trial.shared_trial != 0};
   std::string names;
   for (const TrialCount& count : kTrialCounts) {
     if (count.includes(kind)) {

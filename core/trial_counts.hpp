@@ -3,7 +3,6 @@
 #include <array>
 #include <cstdint>
 #include <string>
-#include <string_view>
 
 #include "core/trial.hpp"
 
@@ -19,9 +18,9 @@ struct TrialCounts {
   std::int64_t crashed = 0;
   std::int64_t finals = 0;
 
-  /// Adds `times` trials of a kind; `reason` tells whether racing dropped them.
-  void add(TrialStage stage, TrialStatus status, bool is_duplicate, std::string_view reason, std::int64_t times = 1);
-  void add(const Trial& trial) { add(trial.stage, trial.status, trial.shared_trial != 0, trial.reason); }
+  /// Adds `times` trials of a kind.
+  void add(TrialStage stage, TrialStatus status, bool is_duplicate, std::int64_t times = 1);
+  void add(const Trial& trial) { add(trial.stage, trial.status, trial.shared_trial != 0); }
   TrialCounts& operator+=(const TrialCounts& others);
 
   friend bool operator==(const TrialCounts&, const TrialCounts&) = default;
@@ -32,7 +31,6 @@ struct TrialKind {
   TrialStage stage = TrialStage::search;
   TrialStatus status = TrialStatus::ok;
   bool is_duplicate = false;
-  std::string_view reason{};
 };
 
 /// One of the counts, with all that shows it needs.
@@ -47,9 +45,7 @@ struct TrialCount {
 };
 
 [[nodiscard]] constexpr bool in_search(const TrialKind& kind) { return kind.stage == TrialStage::search; }
-[[nodiscard]] constexpr bool is_usable(const TrialKind& kind) {
-  return in_search(kind) && kind.status == TrialStatus::ok;
-}
+[[nodiscard]] constexpr bool is_usable(const TrialKind& kind) { return in_search(kind) && has_time(kind.status); }
 
 /// All counts in the order in which they are shown. A new one needs its member above and its entry here, no more.
 inline constexpr std::array kTrialCounts{
@@ -61,7 +57,7 @@ inline constexpr std::array kTrialCounts{
     TrialCount{"dropped", "Dropped early", "dropped early", "dropped early",
                "Usable trials that racing sampled no further, as they are slower than the best.", &TrialCounts::dropped,
                [](const TrialKind& kind) {
-                 return is_usable(kind) && !kind.is_duplicate && kind.reason.starts_with(kDroppedReason);
+                 return in_search(kind) && !kind.is_duplicate && kind.status == TrialStatus::dropped;
                }},
     TrialCount{"duplicates", "Duplicates", "duplicate", "duplicates",
                "Trials that share the result of another one, as their machine code is the same.",

@@ -146,7 +146,9 @@ void compare(const Objects& found, const Objects& known) {
     }
     if (expected != known.end() && expected->second != sql) {
       throw Error(
-          fmt::format("its {} '{}' differs from what this program makes; {}", object.type, object.name, kUntrusted));
+          fmt::format("its {} '{}' differs from what this program makes; {}, or, if an unreleased version of this "
+                      "program made it, give the path of a new file",
+                      object.type, object.name, kUntrusted));
     }
   }
   for (const auto& [object, sql] : known) {

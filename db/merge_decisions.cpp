@@ -250,7 +250,8 @@ std::vector<MergedDecision> read_decisions(Merge& merge) {
       merge,
       "SELECT d.device_id, d.toolkit_id, d.kernel_id, d.problem_id, d.objective, d.trial_id, d.decided_unix_ms, "
       "d.superseded, d.baseline_median_us, d.baseline_low_us, d.baseline_high_us, d.baseline_count, d.baseline_score, "
-      "d.confidence, t.status = 'ok' AND t.device_id = d.device_id AND t.toolkit_id = d.toolkit_id AND t.kernel_id = "
+      "d.confidence, t.median_us IS NOT NULL AND t.device_id = d.device_id AND t.toolkit_id = d.toolkit_id AND "
+      "t.kernel_id = "
       "d.kernel_id AND t.problem_id = d.problem_id FROM decisions d JOIN trials t ON t.id = d.trial_id");
   std::vector<MergedDecision> decisions;
   while (merge_next(merge, row)) {

@@ -205,7 +205,7 @@ CREATE TABLE trials (
   problem_id INTEGER NOT NULL REFERENCES problems (id),
   config_text TEXT NOT NULL,  -- canonical `A=1 B=2`
   config TEXT NOT NULL CHECK (json_valid(config)),
-  status TEXT NOT NULL CHECK (status IN ('ok', 'rejected', 'compile_failed', 'launch_failed', 'wrong_result',
+  status TEXT NOT NULL CHECK (status IN ('ok', 'dropped', 'rejected', 'compile_failed', 'launch_failed', 'wrong_result',
                                          'timed_out', 'crashed')),
   stage TEXT NOT NULL CHECK (stage IN ('search', 'finals')),
   is_default INTEGER NOT NULL CHECK (is_default IN (0, 1)),
@@ -240,7 +240,7 @@ CREATE TABLE trials (
   sample_ms REAL NOT NULL,  -- of measure_ms, for launches that are timed
   wait_ms REAL NOT NULL,  -- of measure_ms, for the card to be fit to be measured on
   sustained_us REAL,  -- a launch of back-to-back work in the thermal steady state
-  CHECK ((status = 'ok') = (median_us IS NOT NULL)),
+  CHECK ((status IN ('ok', 'dropped')) = (median_us IS NOT NULL)),
   CHECK ((median_us IS NULL) = (low_us IS NULL)),
   CHECK ((median_us IS NULL) = (high_us IS NULL)),
   CHECK ((median_us IS NULL) = (sample_count IS NULL))

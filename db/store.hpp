@@ -272,7 +272,7 @@ class Store {
     double median_us = 0;
     std::int64_t trial_id = 0;
     std::string binary_hash;
-    bool failed_in_finals = false;  ///< it was `ok` in the search and something else in finals
+    bool failed_in_finals = false;  ///< it was usable in the search and failed in finals
     bool in_run = false;            ///< a session of the asked run has a search-stage trial of it
   };
   /// Those of the context, whatever its space was: a configuration may have values that the space no longer has.

@@ -59,7 +59,7 @@ void choose_newest_keys(Connection& connection, const BestFilter& filter, Choice
   Query row = connection.query(
       "SELECT t.device_id, t.toolkit_id, t.kernel_id, t.problem_id, k.target, max(t.started_unix_ms), max(t.id) "
       "FROM trials t JOIN devices d ON d.id = t.device_id JOIN toolkits k ON k.id = t.toolkit_id "
-      "JOIN problems p ON p.id = t.problem_id WHERE t.status = 'ok' AND" +
+      "JOIN problems p ON p.id = t.problem_id WHERE t.median_us IS NOT NULL AND" +
       std::string(kBestFilter) + " GROUP BY t.device_id, t.toolkit_id, t.kernel_id, t.problem_id");
   bind_best(row, filter);
   while (row.step()) {
@@ -95,7 +95,8 @@ void choose_winners(Connection& connection, const BestFilter& filter, Choices& c
 
 // Of one key: ?1 to ?4, the sessions as ?5, the stage as ?6. Of equal times the first trial counts.
 constexpr std::string_view kOfKey =
-    " FROM trials WHERE device_id = ?1 AND toolkit_id = ?2 AND kernel_id = ?3 AND problem_id = ?4 AND status = 'ok' "
+    " FROM trials WHERE device_id = ?1 AND toolkit_id = ?2 AND kernel_id = ?3 AND problem_id = ?4 AND median_us IS NOT "
+    "NULL "
     "AND (?5 IS NULL OR session_id IN (SELECT value FROM json_each(?5))) AND stage = ?6";
 
 std::optional<std::int64_t> fastest_of(Connection& connection, const BestFilter& filter, const MeasurementKey& key,

@@ -125,12 +125,12 @@ std::vector<TrialTimes> Store::trial_times(const std::string& run_uuid) const {
   Connection& connection = *impl_->connection;
   return connection.guard(kAction, [&] {
     Query row = connection.query(fmt::format(
-        "SELECT session_id, count(*), sum(status = 'ok' AND reason LIKE '{}%'), sum(load_ms), sum(inputs_ms), "
+        "SELECT session_id, count(*), sum(status = 'dropped'), sum(load_ms), sum(inputs_ms), "
         "sum(max(0, verify_ms - load_ms - inputs_ms)), "
         "sum(warm_up_ms), sum(evict_ms), sum(sample_ms), sum(wait_ms), "
         "sum(max(0, measure_ms - warm_up_ms - evict_ms - sample_ms - wait_ms)) FROM trials "
         "WHERE stage = 'search' AND shared_trial_id IS NULL AND load_ms > 0{} GROUP BY session_id ORDER BY session_id",
-        kDroppedReason, run_uuid.empty() ? "" : " AND session_id IN (SELECT id FROM sessions WHERE run_uuid = ?)"));
+        run_uuid.empty() ? "" : " AND session_id IN (SELECT id FROM sessions WHERE run_uuid = ?)"));
     if (!run_uuid.empty()) {
       row.bind(run_uuid);
     }
@@ -149,12 +149,11 @@ std::vector<TrialTimes> Store::trial_times(const std::string& run_uuid) const {
 std::vector<VersionTrials> Store::trials_by_version() const {
   Connection& connection = *impl_->connection;
   return connection.guard("count the trials", [&] {
-    Query row = connection.query(fmt::format(
+    Query row = connection.query(
         "SELECT t.session_id, n.name, n.source_hash, s.hash, t.stage, t.status, t.shared_trial_id IS NOT NULL, "
-        "t.reason LIKE '{}%', count(*) FROM trials t JOIN kernels n ON n.id = t.kernel_id "
-        "JOIN spaces s ON s.id = t.space_id GROUP BY t.session_id, t.kernel_id, t.space_id, 5, 6, 7, 8 "
-        "ORDER BY 1, t.kernel_id, t.space_id",
-        kDroppedReason));
+        "count(*) FROM trials t JOIN kernels n ON n.id = t.kernel_id "
+        "JOIN spaces s ON s.id = t.space_id GROUP BY t.session_id, t.kernel_id, t.space_id, 5, 6, 7 "
+        "ORDER BY 1, t.kernel_id, t.space_id");
     std::vector<VersionTrials> versions;
     while (row.step()) {
       VersionTrials next;
@@ -169,9 +168,8 @@ std::vector<VersionTrials> Store::trials_by_version() const {
       const std::string stage = row.text();
       const std::string status = row.text();
       const bool is_duplicate = row.flag();
-      const std::string_view reason = row.flag() ? kDroppedReason : std::string_view();
       versions.back().counts.add(known(trial_stage_from(stage), stage), known(trial_status_from(status), status),
-                                 is_duplicate, reason, row.integer());
+                                 is_duplicate, row.integer());
     }
     return versions;
   });

@@ -109,11 +109,11 @@ constexpr std::string_view kSelectKnown =
     "device_id = ?2 AND toolkit_id = ?3 AND kernel_id = ?4 AND problem_id = ?5 AND stage = 'search' "
     "GROUP BY config_text, session_id), "
     "ranked AS (SELECT *, max(in_run) OVER (PARTITION BY config_text) AS any_in_run, row_number() OVER (PARTITION BY "
-    "config_text ORDER BY status = 'wrong_result' DESC, status = 'ok' DESC, sample_count < 6, "
+    "config_text ORDER BY status = 'wrong_result' DESC, median_us IS NOT NULL DESC, sample_count < 6, "
     "(high_us - low_us) / median_us, id DESC) AS place FROM latest) "
     "SELECT config, status, median_us, id, binary_hash, any_in_run, EXISTS (SELECT 1 FROM trials f WHERE "
     "f.device_id = ?2 AND f.toolkit_id = ?3 AND f.kernel_id = ?4 AND f.problem_id = ?5 AND f.stage = 'finals' "
-    "AND f.config_text = ranked.config_text AND f.status <> 'ok') FROM ranked WHERE place = 1 ORDER BY config_text";
+    "AND f.config_text = ranked.config_text AND f.median_us IS NULL) FROM ranked WHERE place = 1 ORDER BY config_text";
 
 StoredTrial read_stored(Query& row) {
   StoredTrial stored;
@@ -263,7 +263,7 @@ std::vector<Store::Measured> Store::measured(std::int64_t device_id, const std::
     Query row = impl_->connection->query(
         "SELECT t.toolkit_id, t.kernel_id, p.id, max(t.id), p.kernel, p.dimensions, p.types, t.config, t.median_us "
         "FROM trials t JOIN problems p ON p.id = t.problem_id WHERE t.device_id = ? AND t.stage = 'search' "
-        "AND t.status = 'ok' AND t.kernel_id IN (SELECT id FROM kernels WHERE name = ?) "
+        "AND t.median_us IS NOT NULL AND t.kernel_id IN (SELECT id FROM kernels WHERE name = ?) "
         "GROUP BY t.toolkit_id, t.kernel_id, p.id, t.config_text ORDER BY t.toolkit_id, t.kernel_id, p.id");
     row.bind(device_id, kernel);
     std::vector<Measured> measured;
@@ -322,7 +322,7 @@ std::vector<std::pair<Config, double>> Store::times_us(const MeasuredElsewhere& 
   return impl_->connection->guard("read what another device measured of a problem", [&] {
     Query row = impl_->connection->query(
         "SELECT max(id), config, median_us FROM trials WHERE device_id = ? AND toolkit_id = ? AND kernel_id = ? AND "
-        "problem_id = ? AND stage = 'search' AND status = 'ok' GROUP BY config_text ORDER BY config_text");
+        "problem_id = ? AND stage = 'search' AND median_us IS NOT NULL GROUP BY config_text ORDER BY config_text");
     row.bind(key.device_id, key.toolkit, key.kernel, key.problem_id);
     std::vector<std::pair<Config, double>> times;
     while (row.step()) {
@@ -355,7 +355,7 @@ TrialCost Store::trial_costs(std::int64_t device_id, const std::string& kernel, 
     // Finals measure several configurations in turn and keep no time of their own.
     Query row = impl_->connection->query(
         "SELECT avg(compile_ms) FILTER (WHERE compile_ms > 0), count(*) FILTER (WHERE compile_ms > 0), "
-        "avg(verify_ms + measure_ms) FILTER (WHERE status = 'ok'), count(*) FILTER (WHERE status = 'ok') "
+        "avg(verify_ms + measure_ms) FILTER (WHERE median_us IS NOT NULL), count(median_us) "
         "FROM trials WHERE device_id = ? AND kernel_id IN (SELECT id FROM kernels WHERE name = ?) "
         "AND stage = 'search'");
     row.bind(device_id, kernel);

@@ -18,7 +18,7 @@ std::string of_other_finals(std::string_view column) {
   return fmt::format(
       "iif(w.objective = 'time' AND t.{0} IS NULL, (SELECT o.{0} FROM trials o WHERE o.device_id = w.device_id AND "
       "o.toolkit_id = w.toolkit_id AND o.kernel_id = w.kernel_id AND o.problem_id = w.problem_id AND "
-      "o.stage = 'finals' AND o.config_text = t.config_text AND o.status = 'ok' AND o.{0} IS NOT NULL "
+      "o.stage = 'finals' AND o.config_text = t.config_text AND o.median_us IS NOT NULL AND o.{0} IS NOT NULL "
       "ORDER BY o.id DESC LIMIT 1), NULL)",
       column);
 }
@@ -109,7 +109,7 @@ std::optional<ComparedWith> compared_with(Connection& connection, std::int64_t w
     Query row = connection.query(
         "SELECT b.is_default, b.config, (SELECT d.status || iif(d.reason = '', '', ': ' || d.reason) FROM trials d "
         "WHERE d.device_id = w.device_id AND d.toolkit_id = w.toolkit_id AND d.kernel_id = w.kernel_id "
-        "AND d.problem_id = w.problem_id AND d.is_default = 1 AND d.status <> 'ok' ORDER BY d.id DESC LIMIT 1) "
+        "AND d.problem_id = w.problem_id AND d.is_default = 1 AND d.median_us IS NULL ORDER BY d.id DESC LIMIT 1) "
         "FROM winners w JOIN trials b ON b.id BETWEEN w.trial_id - ?1 AND w.trial_id + ?1 "
         "AND b.device_id = w.device_id AND b.toolkit_id = w.toolkit_id AND b.kernel_id = w.kernel_id "
         "AND b.problem_id = w.problem_id AND b.median_us = w.baseline_median_us AND b.low_us = w.baseline_low_us "
@@ -142,7 +142,8 @@ void Store::set_winner(const ContextIds& context, std::int64_t trial_id, const s
                 "decided_unix_ms, superseded) "
                 "SELECT device_id, toolkit_id, kernel_id, problem_id, ?1, id, ?2, ?3, ?4, ?5, ?6, ?7, {}, 0 "
                 "FROM trials t WHERE id = ?9 "
-                "AND device_id = ?10 AND toolkit_id = ?11 AND kernel_id = ?12 AND problem_id = ?13 AND status = 'ok'",
+                "AND device_id = ?10 AND toolkit_id = ?11 AND kernel_id = ?12 AND problem_id = ?13 AND median_us IS "
+                "NOT NULL",
                 kFigures, later_than_all("?8")))
             .bind(name_of(objective), field(baseline, &TimeSummary::median_us), field(baseline, &TimeSummary::low_us),
                   field(baseline, &TimeSummary::high_us), field(baseline, &TimeSummary::count), baseline_score,
@@ -150,7 +151,7 @@ void Store::set_winner(const ContextIds& context, std::int64_t trial_id, const s
             .run();
     if (changed == 0) {
       connection.fail("store a winner",
-                      fmt::format("trial {} is not an `ok` trial of that context; this is a fault of the program, "
+                      fmt::format("trial {} is not a usable trial of that context; this is a fault of the program, "
                                   "please report it",
                                   trial_id),
                       SQLITE_MISUSE);

@@ -23,9 +23,6 @@ namespace pascaline {
 // What a report says, before it is a page or a file; docs/reference/report.md describes it field by field. Times are
 // microseconds and intervals those of 95 %, unless a name says otherwise. Nothing is rounded.
 
-/// Number of values of TrialStatus.
-inline constexpr std::size_t kStatusCount = 7;
-
 /// How many times as fast, with what the intervals of both times allow at most.
 struct ReportSpeedup {
   double value = 0;
@@ -121,7 +118,7 @@ struct ReportProblem {
   std::optional<double> roofline_us;
   std::optional<double> roofline_share;  ///< above 1 where data is in cache
   std::optional<double> energy_mj;
-  std::array<std::size_t, kStatusCount> statuses{};  ///< of the trials
+  std::array<std::size_t, kTrialStatuses> statuses{};  ///< of the trials
   TrialCounts counts;
   std::vector<ReportSearch> searches;
   std::vector<ReportParameter> parameters;
@@ -195,7 +192,7 @@ struct ReportContext {
   std::int64_t last_unix_ms = 0;
   std::int64_t spent_ms = 0;
   TrialCounts counts;
-  std::array<std::size_t, kStatusCount> statuses{};  ///< of the trials
+  std::array<std::size_t, kTrialStatuses> statuses{};  ///< of the trials
   SpeedupSummary speedups;
   std::optional<ReportWorkload> workload;
   std::vector<ReportKernel> kernels;

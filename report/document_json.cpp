@@ -104,9 +104,9 @@ ByName<std::string> names_of(const std::vector<std::pair<std::string, ElementTyp
   return names;
 }
 
-ByName<std::size_t> by_status(const std::array<std::size_t, kStatusCount>& statuses, bool all) {
+ByName<std::size_t> by_status(const std::array<std::size_t, kTrialStatuses>& statuses, bool all) {
   ByName<std::size_t> named;
-  for (std::size_t i = 0; i < kStatusCount; ++i) {
+  for (std::size_t i = 0; i < kTrialStatuses; ++i) {
     if (all || statuses[i] > 0) {
       named.entries.emplace_back(name_of(static_cast<TrialStatus>(i)), statuses[i]);
     }

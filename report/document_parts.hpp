@@ -34,6 +34,6 @@ struct WholeDocument {
 [[nodiscard]] ByName<std::string> names_of(const std::vector<std::pair<std::string, ElementType>>& types);
 
 /// Trials by status; `all`: also those that did not occur.
-[[nodiscard]] ByName<std::size_t> by_status(const std::array<std::size_t, kStatusCount>& statuses, bool all);
+[[nodiscard]] ByName<std::size_t> by_status(const std::array<std::size_t, kTrialStatuses>& statuses, bool all);
 
 }  // namespace pascaline

@@ -75,7 +75,7 @@ struct ByName {
 template <typename Enumeration>
 inline constexpr std::size_t kEnumerators = 0;
 template <>
-inline constexpr std::size_t kEnumerators<TrialStatus> = 7;
+inline constexpr std::size_t kEnumerators<TrialStatus> = kTrialStatuses;
 template <>
 inline constexpr std::size_t kEnumerators<TrialStage> = 2;
 

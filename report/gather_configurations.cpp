@@ -35,10 +35,10 @@ class Choice {
 
 // One failure of each status in turn, the latest first.
 TrialIndices failures_in_turn(const GatheredProblem& problem) {
-  std::array<TrialIndices, kStatusCount> by_status;
+  std::array<TrialIndices, kTrialStatuses> by_status;
   for (std::size_t row = problem.trials.size(); row-- > 0;) {
     const TrialStatus status = problem.trials[row].status;
-    if (status != TrialStatus::ok) {
+    if (!has_time(status)) {
       by_status[static_cast<std::size_t>(status)].push_back(row);
     }
   }
@@ -57,7 +57,7 @@ TrialIndices failures_in_turn(const GatheredProblem& problem) {
 TrialIndices fastest_first(const GatheredProblem& problem) {
   TrialIndices rows;
   for (std::size_t row = 0; row < problem.trials.size(); ++row) {
-    if (problem.trials[row].status == TrialStatus::ok) {
+    if (has_time(problem.trials[row].status)) {
       rows.push_back(row);
     }
   }

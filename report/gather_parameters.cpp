@@ -98,7 +98,7 @@ ReportParameter parameter_of(const GatheredProblem& problem, std::size_t column)
     }
     const std::size_t at = shown.place_of[*index];
     ++out.trials[at];
-    if (trial.status == TrialStatus::ok) {
+    if (has_time(trial.status)) {
       ++out.ok[at];
       times[at].push_back(trial.median_us);
       lower(out.best_us[at], trial.median_us);
@@ -120,7 +120,7 @@ ReportHeatPair pair_of(const GatheredProblem& problem, std::size_t x, std::size_
     const TrialPoint& trial = problem.trials[row];
     const auto at_x = problem.configs.index(column_x, row);
     const auto at_y = problem.configs.index(column_y, row);
-    if (trial.status == TrialStatus::ok && trial.stage == TrialStage::search && at_x && at_y) {
+    if (has_time(trial.status) && trial.stage == TrialStage::search && at_x && at_y) {
       lower(pair.best_us[down.place_of[*at_y]][across.place_of[*at_x]], trial.median_us);
     }
   }

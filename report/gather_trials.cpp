@@ -58,7 +58,7 @@ class TrialPass {
 
  private:
   static void add(TrialCounts& counts, const TrialBrief& brief) {
-    counts.add(brief.stage, brief.status, brief.is_duplicate, brief.reason);
+    counts.add(brief.stage, brief.status, brief.is_duplicate);
   }
 
   using ProblemKey = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
@@ -131,7 +131,7 @@ class TrialPass {
     context.last_unix_ms = std::max(context.last_unix_ms, brief.started_unix_ms);
     const std::string& kernel = problem.rows.kernel.name;
     context.latest[kernel] = {brief.id, brief.context.kernel};
-    if (brief.status == TrialStatus::ok) {
+    if (has_time(brief.status)) {
       return;
     }
     GatheredFailure& failure = context.failures[{brief.status, failure_text(brief.stage, brief.reason)}];

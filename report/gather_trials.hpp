@@ -61,7 +61,7 @@ struct GatheredContext {
   std::int64_t first_unix_ms = 0;
   std::int64_t last_unix_ms = 0;
   TrialCounts counts;
-  std::array<std::size_t, kStatusCount> statuses{};  ///< of the trials
+  std::array<std::size_t, kTrialStatuses> statuses{};  ///< of the trials
   std::map<std::pair<TrialStatus, std::string>, GatheredFailure> failures;
   std::map<std::string, std::pair<std::int64_t, std::int64_t>> latest;  ///< trial and kernel id of a kernel's latest
 };

@@ -39,8 +39,8 @@ std::string built_by_text(const DeviceSummary& group) {
 // Of the trials that are not usable; empty if all are.
 std::string status_counts(const DeviceSummary& group) {
   std::string list;
-  for (std::size_t i = 0; i < kStatusCount; ++i) {
-    if (group.statuses[i] > 0 && static_cast<TrialStatus>(i) != TrialStatus::ok) {
+  for (std::size_t i = 0; i < kTrialStatuses; ++i) {
+    if (group.statuses[i] > 0 && !has_time(static_cast<TrialStatus>(i))) {
       list +=
           fmt::format("{}{} {}", list.empty() ? "; " : ", ", group.statuses[i], name_of(static_cast<TrialStatus>(i)));
     }

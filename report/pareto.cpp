@@ -15,8 +15,8 @@ namespace pascaline {
 namespace {
 
 bool has_point(const Trial& trial) {
-  return trial.status == TrialStatus::ok && trial.time && trial.time->median_us > 0 && trial.energy_mj &&
-         *trial.energy_mj > 0 && std::isfinite(*trial.energy_mj);
+  return trial.time && trial.time->median_us > 0 && trial.energy_mj && *trial.energy_mj > 0 &&
+         std::isfinite(*trial.energy_mj);
 }
 
 /// Points under construction.
@@ -139,7 +139,6 @@ std::map<ParetoKey, ParetoProblem> pareto_problems(const Store& store, const std
   std::map<ParetoKey, Gathering> gathered;
   TrialFilter filter;
   filter.kernel = kernel;
-  filter.status = TrialStatus::ok;
   filter.with_energy = true;
   store.for_each_trial(filter, [&](const StoredTrial& stored) {
     if (!has_point(stored.trial) || (is_wanted && !is_wanted(stored))) {

@@ -29,7 +29,7 @@ void count_trial(DeviceSummary& group, const Trial& trial) {
     group.first_unix_ms = first ? trial.started_unix_ms : std::min(group.first_unix_ms, trial.started_unix_ms);
   }
   group.last_unix_ms = std::max(group.last_unix_ms, trial.started_unix_ms);
-  if (trial.status != TrialStatus::ok) {
+  if (!has_time(trial.status)) {
     ++group.failures[{trial.status, failure_text(trial.stage, trial.reason)}];
   }
 }
@@ -197,7 +197,7 @@ std::vector<DeviceSummary> summarize_trials(const Store& store, const ReportOpti
     count_trial(group, stored.trial);
     group.current_sources[stored.kernel.name] = stored.kernel.source_hash;
     note_time(problem_in(group, stored.kernel, stored.trial.problem), stored.trial);
-    if (stored.trial.status == TrialStatus::ok) {
+    if (has_time(stored.trial.status)) {
       wanted_trials.insert(stored.id);
     }
   });

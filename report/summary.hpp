@@ -42,8 +42,8 @@ struct DeviceSummary {
   DeviceRow device;
   ToolkitRow toolkit;
   TrialCounts counts;
-  std::array<std::size_t, kStatusCount> statuses{};  ///< of the trials
-  std::int64_t first_unix_ms = 0;                    ///< start of the earliest trial
+  std::array<std::size_t, kTrialStatuses> statuses{};  ///< of the trials
+  std::int64_t first_unix_ms = 0;                      ///< start of the earliest trial
   std::int64_t last_unix_ms = 0;
   std::map<std::pair<TrialStatus, std::string>, std::size_t> failures;  ///< by status and reason
   /// By kernel name and source hash, then by problem.

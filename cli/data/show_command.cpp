@@ -29,12 +29,7 @@ struct ShowCommandOptions {
 };
 
 std::string unknown_status_text(const std::string& status) {
-  std::vector<std::string> known;
-  for (const TrialStatus each :
-       {TrialStatus::ok, TrialStatus::rejected, TrialStatus::compile_failed, TrialStatus::launch_failed,
-        TrialStatus::wrong_result, TrialStatus::timed_out, TrialStatus::crashed}) {
-    known.emplace_back(name_of(each));
-  }
+  const std::vector<std::string> known(trial_status_names().begin(), trial_status_names().end());
   return fmt::format("there is no status '{}'{}; it is one of {}", status, did_you_mean(status, known),
                      fmt::join(known, ", "));
 }
@@ -101,8 +96,7 @@ void add_show_command(CLI::App& app, Action& action) {
   command->add_option("-p,--problem", options->problem,
                       "Only this shape, e.g. M=512,N=2048: as much of it as tells it from the others stored");
   command->add_option("--status", options->status,
-                      "Only trials with this status: ok, rejected, compile_failed, launch_failed, wrong_result, "
-                      "timed_out, crashed");
+                      fmt::format("Only trials with this status: {}", fmt::join(trial_status_names(), ", ")));
   command->add_option("--session", options->session, "Only this session")->transform(whole_number(0));
   std::vector<std::string> objectives{std::string(kAllObjectives)};
   for (const Objective objective : kObjectives) {

@@ -110,7 +110,7 @@ void Progress::tell_of(const std::string& problem, const std::string& line) {
 
 void Progress::trial(const Trial& trial, int done, double best_us, double default_us) {
   const std::string problem = trial.problem.text();
-  if (trial.status != TrialStatus::ok && trial.is_default) {
+  if (!has_time(trial.status) && trial.is_default) {
     tell_of(problem, fmt::format("  the default is not usable: {}: {}", name_of(trial.status), trial.reason));
   }
   auto told = std::find_if(announced_us_.begin(), announced_us_.end(),

@@ -61,7 +61,7 @@ void require_plausible(const RecordedTrial& trial, const SpaceBuilder::Complain&
 }
 
 std::string outcome(const RecordedTrial& trial) {
-  return trial.status == TrialStatus::ok ? fmt::format("{} us", trial.time_us) : std::string(name_of(trial.status));
+  return has_time(trial.status) ? fmt::format("{} us", trial.time_us) : std::string(name_of(trial.status));
 }
 
 }  // namespace
@@ -207,7 +207,7 @@ std::optional<TrialStatus> status_of_failure(std::string_view name) noexcept {
     }
   }
   const auto own = trial_status_from(name);
-  return own == TrialStatus::ok ? std::nullopt : own;
+  return own && has_time(*own) ? std::nullopt : own;
 }
 
 std::string one_line(std::string_view text) {

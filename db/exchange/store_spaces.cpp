@@ -18,8 +18,8 @@ constexpr int kFewSamples = 6;
 
 // Whether `a` says more of the configuration's time than `b`.
 bool more_certain(const Trial& a, const Trial& b) {
-  if (a.status != TrialStatus::ok || b.status != TrialStatus::ok) {
-    return a.status == TrialStatus::ok;
+  if (!has_time(a.status) || !has_time(b.status)) {
+    return has_time(a.status);
   }
   const bool few_a = a.time->count < kFewSamples;
   const bool few_b = b.time->count < kFewSamples;
@@ -31,18 +31,18 @@ bool more_certain(const Trial& a, const Trial& b) {
 }
 
 bool is_usable(const Trial& trial) {
-  return trial.status != TrialStatus::ok ||
-         (trial.time && trial.time->median_us > 0 && std::isfinite(trial.time->median_us));
+  return !has_time(trial.status) || (trial.time && trial.time->median_us > 0 && std::isfinite(trial.time->median_us));
 }
 
 RecordedTrial recorded(const Trial& trial) {
   RecordedTrial out;
-  out.status = trial.status;
+  // Other tuners, whose formats this is written in, know a time or a failure.
+  out.status = has_time(trial.status) ? TrialStatus::ok : trial.status;
   out.compile_ms = trial.compile_ms;
   out.verify_ms = trial.verify_ms;
   out.measure_ms = trial.measure_ms;
   out.started_unix_ms = trial.started_unix_ms;
-  if (trial.status != TrialStatus::ok) {
+  if (!has_time(trial.status)) {
     out.reason = one_line(trial.reason);
     return out;
   }
@@ -69,7 +69,7 @@ class StoredSpace {
       return;
     }
     Trial& known = trials_[place->second];
-    const bool both_failed = trial.status != TrialStatus::ok && known.status != TrialStatus::ok;
+    const bool both_failed = !has_time(trial.status) && !has_time(known.status);
     if (both_failed || more_certain(trial, known)) {
       known = trial;
     }

@@ -31,6 +31,7 @@ double milliseconds_of(double time_us) {
 std::string_view invalidity_of(TrialStatus status) {
   switch (status) {
     case TrialStatus::ok:
+    case TrialStatus::dropped:
       return "correct";
     case TrialStatus::rejected:
       return "constraints";

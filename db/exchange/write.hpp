@@ -6,7 +6,7 @@
 
 namespace pascaline {
 
-/// The space as T4 results 1.0.0, times in milliseconds, its six invalidities from the seven statuses: `launch_failed`
+/// The space as T4 results 1.0.0, times in milliseconds, its six invalidities from the statuses: `launch_failed`
 /// and `crashed` are both `runtime`. Each result carries `compilation_time` and `compilation`; a failed one has, beside
 /// the format's members, `pascaline` with its status and reason. `read_recorded_space` gives the same trials back.
 [[nodiscard]] std::string t4_json(const RecordedSpace& space);

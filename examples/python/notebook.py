@@ -17,7 +17,7 @@ print(f"{summary['trials']} trials in {summary['wall_s']:.0f} s")
 # %% What was tried: a row each, with a column for each parameter
 trials = pascaline.frame(pascaline.trials(db))
 print(trials.groupby(["status", "stage"]).size())
-ok = trials[(trials["status"] == "ok") & (trials["stage"] == "search")]
+ok = trials[trials["median_us"].notna() & (trials["stage"] == "search")]
 print(ok[["median_us", "registers", "TILE", "BLOCK_THREADS"]].head())
 
 # %% Which values of a parameter are among fast configurations

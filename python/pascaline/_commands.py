@@ -244,8 +244,9 @@ def trials(
     db: Path | None = None, *, kernel: str | None = None, problem: Problem | None = None, status: str | None = None,
     session: int = 0, limit: int = 0,
 ) -> list[dict[str, Any]]:
-    """The trials, fastest first, a dict each. status: "ok", "rejected", "compile_failed", "launch_failed",
-    "wrong_result", "timed_out" or "crashed"; session: its id, 0: all; limit: rows at most; 0: all."""
+    """The trials, fastest first, a dict each. status: "ok", "dropped" (slower than the best so far, so its time is of fewer
+    samples), "rejected", "compile_failed", "launch_failed", "wrong_result", "timed_out" or "crashed"; session: its id, 0:
+    all; limit: rows at most; 0: all."""
     return _show("trials", db, kernel, problem, status, session, "time", limit)
 
 

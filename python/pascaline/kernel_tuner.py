@@ -742,16 +742,21 @@ def _value(parameter: dict[str, Any], text: str) -> Any:
     raise AssertionError(f"{parameter['name']}={text}")
 
 
+def _has_time(trial: dict[str, Any]) -> bool:
+    """Whether it ran and is right; one that racing dropped has a time, too."""
+    return trial["median_us"] is not None
+
+
 def _results(kernel: Kernel, db: str, judge: _Judge | None, pair: _Pair, device: str | None,
              summary: Mapping[str, Any]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     found = trials(db, kernel=kernel.name)
     best: dict[str, dict[str, Any]] = {}
     for trial in found:  # what ran comes first; of finals and searches, the finals are what counts
         known = best.get(trial["config"])
-        if known is None or (trial["status"] == "ok" and trial["stage"] == "finals" and known["stage"] != "finals"):
+        if known is None or (_has_time(trial) and trial["stage"] == "finals" and known["stage"] != "finals"):
             best[trial["config"]] = trial
-    ran = [trial for trial in best.values() if trial["status"] == "ok"]
-    failed = [trial for trial in best.values() if trial["status"] != "ok"]
+    ran = [trial for trial in best.values() if _has_time(trial)]
+    failed = [trial for trial in best.values() if not _has_time(trial)]
     if not best and summary["not_reached"]:
         contents = f" with random contents of {', '.join(pair.random)}, which trials run on" if pair.random else ""
         raise Error(f"no configuration was tried: the default one ({pair.default}) did not end in time{contents}")

@@ -109,10 +109,8 @@ ShowOptions show_options(const Shown& shown) {
   if (!shown.status.empty()) {
     wanted.filter.status = trial_status_from(shown.status);
     if (!wanted.filter.status) {
-      throw ArgumentError(
-          fmt::format("status: there is no '{}'; it is one of ok, rejected, compile_failed, "
-                      "launch_failed, wrong_result, timed_out, crashed",
-                      shown.status));
+      throw ArgumentError(fmt::format("status: there is no '{}'; it is one of {}", shown.status,
+                                      fmt::join(trial_status_names(), ", ")));
     }
   }
   if (shown.session > 0) {

@@ -98,13 +98,13 @@ function configurationsTable(entry, chosen, toggle) {
       label: 'Show',
       options: [
         {id: 'all', label: 'all', accept: () => true},
-        {id: 'ok', label: 'ok', accept: (row) => row.status === 'ok'},
-        {id: 'failed', label: 'not ok', accept: (row) => row.status !== 'ok'},
+        {id: 'ok', label: 'usable', accept: (row) => hasTime(row.status)},
+        {id: 'failed', label: 'not usable', accept: (row) => !hasTime(row.status)},
         {id: 'finals', label: 'finalists', accept: (row) => row.stage === 'finals'},
       ]
     }],
     rowClass:
-        (row) => [row.status === 'ok' ? '' : 'failed', chosen.includes(row.trial) ? 'chosen' : ''].join(' ').trim() ||
+        (row) => [hasTime(row.status) ? '' : 'failed', chosen.includes(row.trial) ? 'chosen' : ''].join(' ').trim() ||
         null,
     columns: [
       {

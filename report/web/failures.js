@@ -1,8 +1,10 @@
 // What was rejected, failed, timed out or was wrong, by reason.
 
-const statuses = ['ok', 'rejected', 'compile_failed', 'launch_failed', 'wrong_result', 'timed_out', 'crashed'];
+const statuses =
+    ['ok', 'dropped', 'rejected', 'compile_failed', 'launch_failed', 'wrong_result', 'timed_out', 'crashed'];
 
 const statusMeanings = {
+  dropped: 'usable, but slower than the best, so it was sampled no further',
   rejected: 'breaks a constraint of the space or a limit of the device',
   compile_failed: 'it did not compile',
   launch_failed: 'the device rejected the launch',
@@ -25,7 +27,7 @@ function contextFailures(context) {
   const heading = element('h2', {}, contextName(context));
   if (failed === 0 && context.failures.length === 0)
     return element(
-        'section', {class: 'context'}, heading, note('All ' + plural(context.trials, 'trial') + ' were ok.'));
+        'section', {class: 'context'}, heading, note('All ' + plural(context.trials, 'trial') + ' were usable.'));
   return element(
       'section', {class: 'context'}, heading,
       plainTable(

@@ -117,8 +117,18 @@ function sum(values) {
   return values.reduce((total, value) => total + value, 0);
 }
 
+/** Tests a status for being usable: such a trial ran and is right, also one that racing dropped. */
+function hasTime(status) {
+  return status === 'ok' || status === 'dropped';
+}
+
+/** Leaves the trials by status that are not usable. */
+function failedStatuses(statuses) {
+  return Object.fromEntries(Object.entries(statuses).filter((entry) => !hasTime(entry[0])));
+}
+
 function failedTrials(statuses) {
-  return sum(Object.entries(statuses).filter((entry) => entry[0] !== 'ok').map((entry) => entry[1]));
+  return sum(Object.values(failedStatuses(statuses)));
 }
 
 /** "12 rejected, 3 timed out", commonest first. */

@@ -106,7 +106,7 @@ function contextOverview(context) {
           'Mean speedup over defaults',
           isKnown(context.mean_speedup) ? times(context.mean_speedup) + ', geometric, of the decided problems' : unknown
         ],
-        ['Not usable', failed ? link(['failures'], statusText({...context.statuses, ok: 0})) : 'none'],
+        ['Not usable', failed ? link(['failures'], statusText(failedStatuses(context.statuses))) : 'none'],
       ]),
       workloadPart(context), speedupsPart(context), kernelsPart(context));
 }

@@ -125,7 +125,7 @@ function problemFacts({problem}) {
       problem.best_config ? element('span', {class: 'code'}, configText(problem.best_config)) : null
     ],
     ['Trials', countsText(problem)],
-    ['Not usable', statusText({...problem.statuses, ok: 0}) || 'none'],
+    ['Not usable', statusText(failedStatuses(problem.statuses)) || 'none'],
     ['Calls in the workload', isKnown(problem.count) ? count(problem.count) : null],
     ['Work', number(problem.flops) + ' operations, ' + number(problem.bytes) + ' bytes'],
     ['Energy per launch', isKnown(problem.energy_mj) ? withUnit(problem.energy_mj, 'mJ') : 'unknown'],

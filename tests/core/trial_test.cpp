@@ -6,14 +6,22 @@ namespace pascaline {
 namespace {
 
 TEST(TrialTest, StatusNamesRoundTrip) {
-  for (const TrialStatus status :
-       {TrialStatus::ok, TrialStatus::rejected, TrialStatus::compile_failed, TrialStatus::launch_failed,
-        TrialStatus::wrong_result, TrialStatus::timed_out, TrialStatus::crashed}) {
-    EXPECT_EQ(trial_status_from(name_of(status)), status);
+  ASSERT_EQ(trial_status_names().size(), kTrialStatuses);
+  for (std::size_t i = 0; i < kTrialStatuses; ++i) {
+    EXPECT_EQ(trial_status_from(trial_status_names()[i]), static_cast<TrialStatus>(i));
+    EXPECT_EQ(name_of(static_cast<TrialStatus>(i)), trial_status_names()[i]);
   }
+  EXPECT_EQ(name_of(TrialStatus::dropped), "dropped");
   EXPECT_EQ(name_of(TrialStatus::crashed), "crashed");
   EXPECT_FALSE(trial_status_from("fine").has_value());
   EXPECT_FALSE(trial_status_from("").has_value());
+}
+
+TEST(TrialTest, WhatIsOkOrDroppedHasATime) {
+  for (std::size_t i = 0; i < kTrialStatuses; ++i) {
+    const auto status = static_cast<TrialStatus>(i);
+    EXPECT_EQ(has_time(status), status == TrialStatus::ok || status == TrialStatus::dropped) << name_of(status);
+  }
 }
 
 TEST(TrialTest, StageNamesRoundTrip) {

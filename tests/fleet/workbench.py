@@ -146,7 +146,7 @@ class FleetTest(unittest.TestCase):
         """(problem, configuration) of each trial of the search, sorted."""
         with sqlite3.connect(database) as connection:
             rows = connection.execute("SELECT p.text, t.config FROM trials t JOIN problems p ON p.id = t.problem_id "
-                                      "WHERE t.stage = 'search' AND t.status = 'ok'").fetchall()
+                                      "WHERE t.stage = 'search' AND t.median_us > 0").fetchall()
         return sorted(rows)
 
     @staticmethod

@@ -1,9 +1,11 @@
 """Kernels of one's own, and scripts for Kernel Tuner, on the emulated device."""
 
+import contextlib
 import pathlib
 import re
 import runpy
 import shutil
+import sqlite3
 import warnings
 from typing import Any
 
@@ -104,6 +106,24 @@ __global__ void vector_add(float *c, const float *a, const float * b, int n) {
 def vector_add(size: int = 3000) -> list[Any]:
     a, b = draw(size), draw(size)
     return [np.zeros_like(a), a, b, np.int32(size)]
+
+
+def test_what_racing_dropped_is_a_result(tmp_path: pathlib.Path) -> None:
+    arguments = vector_add()
+
+    def tune() -> list[Any]:
+        return kernel_tuner.tune_kernel("vector_add", VECTOR_ADD, 3000, arguments, {"block_size_x": [32, 64, 128]},
+                                        device="emulator", iterations=3, into=tmp_path, **SHORT)[0]
+
+    tune()
+    with contextlib.closing(sqlite3.connect(tmp_path / "tuned.db")) as database, database:
+        database.execute("UPDATE trials SET status = 'dropped', reason = 'slower' WHERE stage = 'search'")
+    dropped = pascaline.trials(tmp_path / "tuned.db", status="dropped")
+    assert len(dropped) == 3 and all(trial["median_us"] > 0 for trial in dropped)
+    results = tune()
+    assert sorted(result["block_size_x"] for result in results) == [32, 64, 128]
+    assert all(0 < result["time"] < 1000 for result in results)
+    assert len(pascaline.trials(tmp_path / "tuned.db", status="dropped")) == 3, "they are not tried again"
 
 
 def test_tune_kernel_tries_all(tmp_path: pathlib.Path) -> None:

@@ -82,8 +82,8 @@ class Figures(unittest.TestCase):
     def check_counts(self, shown, condition, **values):
         """All that counts trials counts them by the same rule."""
         counts = self.one(
-            "SELECT sum(stage = 'search') AS trials, sum(stage = 'search' AND status = 'ok') AS ok, sum(stage = 'search' "
-            "AND status = 'ok' AND shared_trial_id IS NULL AND reason LIKE 'dropped after %') AS dropped, sum(stage = "
+            "SELECT sum(stage = 'search') AS trials, sum(stage = 'search' AND median_us > 0) AS ok, sum(stage = 'search' "
+            "AND status = 'dropped' AND shared_trial_id IS NULL) AS dropped, sum(stage = "
             "'search' AND shared_trial_id IS NOT NULL) AS duplicates, sum(stage = 'finals') AS finals FROM trials t "
             f"WHERE {condition}", **values)
         self.assertEqual({name: shown[name] for name in counts}, {name: count or 0 for name, count in counts.items()})
@@ -129,9 +129,9 @@ class Figures(unittest.TestCase):
         default = winner and [winner[f"baseline_{name}"] for name in ("median_us", "low_us", "high_us", "count")]
         if not winner:
             row = self.one(f"SELECT median_us, low_us, high_us, sample_count FROM trials t WHERE {KEY} AND is_default "
-                           "AND status = 'ok' ORDER BY id DESC", **key)
+                           "AND median_us > 0 ORDER BY id DESC", **key)
             default = row and list(row.values())
-        best = winner or self.one(f"SELECT * FROM trials t WHERE {KEY} AND status = 'ok' ORDER BY median_us, id", **key)
+        best = winner or self.one(f"SELECT * FROM trials t WHERE {KEY} AND median_us > 0 ORDER BY median_us, id", **key)
         self.assertEqual(problem["decided"], winner is not None)
         self.close(problem["confidence"], winner and winner["confidence"], "confidence")
         self.assertEqual(problem["best_trial"], best and best["id"])
@@ -268,7 +268,7 @@ class Figures(unittest.TestCase):
     def check_failures(self, context):
         expected = self.rows(
             f"SELECT t.status, {REASON} AS reason, count(*) AS count, group_concat(DISTINCT n.name) AS kernels FROM trials t JOIN "
-            "kernels n ON n.id = t.kernel_id WHERE t.status <> 'ok' AND device_id = :device AND toolkit_id = :toolkit "
+            "kernels n ON n.id = t.kernel_id WHERE t.median_us IS NULL AND device_id = :device AND toolkit_id = :toolkit "
             "GROUP BY 1, 2", **self.context_key(context))
         shown = [{name: failure[name] for name in ("status", "reason", "count")} |
                  {"kernels": sorted(failure["kernels"])} for failure in context["failures"]]
@@ -384,7 +384,7 @@ class Figures(unittest.TestCase):
                 row = row or self.one(
                     "SELECT d.median_us AS baseline_median_us, d.low_us AS baseline_low_us, d.high_us AS baseline_high_us, "
                     "d.median_us, d.low_us, d.high_us FROM trials d JOIN problems p ON p.id = d.problem_id WHERE p.text = :text "
-                    "AND d.is_default AND d.status = 'ok' ORDER BY d.id DESC", text=text)
+                    "AND d.is_default AND d.median_us > 0 ORDER BY d.id DESC", text=text)
                 if not row:
                     continue
                 for name in ("baseline_median_us", "baseline_low_us", "baseline_high_us", "median_us", "low_us",

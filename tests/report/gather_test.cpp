@@ -246,6 +246,26 @@ TEST_F(GatherTest, OnlyFailures) {
   EXPECT_EQ(context["kernels"][0]["problems"][0]["searches"][0]["best_us"].dump(), "[]");
 }
 
+TEST_F(GatherTest, WhatRacingDroppedIsUsableAndCountedApart) {
+  Trial dropped = timed(2, 100);
+  dropped.status = TrialStatus::dropped;
+  dropped.reason = "slower than the best so far";
+  store_.add_trial(session_, context_, timed(16, 50));
+  store_.add_trial(session_, context_, dropped);
+  const GatherJson context = json()["contexts"][0];
+  EXPECT_EQ(context["statuses"]["ok"], 1);
+  EXPECT_EQ(context["statuses"]["dropped"], 1);
+  EXPECT_EQ(context["ok"], 2);
+  EXPECT_EQ(context["dropped"], 1);
+  EXPECT_TRUE(context["failures"].empty());
+  const GatherJson shown = context["kernels"][0]["problems"][0];
+  EXPECT_EQ(shown["configurations"]["rows"][1]["status"], "dropped");
+  EXPECT_EQ(shown["configurations"]["rows"][1]["median_us"], 100);
+  const ReportProblem problem = only_problem();
+  EXPECT_EQ(parameter(problem, "TILE").ok, (std::vector<std::int64_t>{1, 1}));
+  EXPECT_EQ(parameter(problem, "TILE").best_us, (std::vector<std::optional<double>>{100, 50}));
+}
+
 TEST_F(GatherTest, RareReasonsAreLeftOutAndCounted) {
   for (int i = 0; i < 210; ++i) {
     store_.add_trial(session_, context_, failed_trial(i, TrialStatus::rejected, "rule " + std::to_string(i)));

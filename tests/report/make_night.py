@@ -88,6 +88,8 @@ class Night:
         status, reason = failure or ("ok", "")
         if not counted and not failure:
             status, reason = "timed_out", "no sample counted"
+        if counted and stage == "search" and not default and self.trial_id % 3 == 0:
+            status, reason = "dropped", "slower than the best so far"
         text = " ".join(f"{k}={v}" for k, v in config.items())
         regs = 0 if status == "rejected" else draw.randrange(32, 255)
         self.trials.append((

@@ -124,6 +124,19 @@ TEST_F(MarkdownTest, UndecidedProblemShowsTheFastestTrialAndTheDefault) {
   EXPECT_HOLDS(report, "TILE=4");
 }
 
+TEST_F(MarkdownTest, WhatRacingDroppedIsNoFailure) {
+  Trial dropped = timed(4, 95);
+  dropped.status = TrialStatus::dropped;
+  dropped.reason = "slower than the best so far";
+  store_.add_trial(session_, context_, timed(1, 190));
+  const std::int64_t trial = store_.add_trial(session_, context_, dropped);
+  EXPECT_HOLDS(markdown_report(store_), "| 190 | 95 | 2.00×");
+  EXPECT_HOLDS(markdown_report(store_), ": 2 trials, 2 usable, 1 dropped early.");
+  EXPECT_LACKS(markdown_report(store_), "slower than the best so far");
+  store_.set_winner(context_, trial, TimeSummary{150, 149, 151, 30}, 0.9);
+  EXPECT_HOLDS(markdown_report(store_), "| 150 | 95 |");
+}
+
 TEST_F(MarkdownTest, FailuresAloneAreGroupedAndCapped) {
   for (int i = 0; i < 5; ++i) {
     store_.add_trial(session_, context_, failed_trial(i, TrialStatus::compile_failed, "too many | registers"));
@@ -308,7 +321,8 @@ TEST_F(MarkdownTest, TheTimeOfTrialsIsBrokenDownBySession) {
   trial.wait_ms = 20;
   store_.add_trial(session_, context_, trial);
   trial.config = example_config(3);
-  trial.reason = std::string(kDroppedReason) + "3 samples: slower than the best so far";
+  trial.status = TrialStatus::dropped;
+  trial.reason = "slower than the best so far";
   store_.add_trial(session_, context_, trial);
   const std::string report = markdown_report(store_);
   EXPECT_HOLDS(report, "3 trials, 3 usable, 1 dropped early.");

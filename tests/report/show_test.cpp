@@ -36,7 +36,7 @@ TEST_F(ShowTest, SessionsTellWhichRun) {
   EXPECT_EQ(rows[1]["trials"], 0);
   Trial dropped = timed(2, 100);
   dropped.load_ms = 1;
-  dropped.reason = std::string(kDroppedReason) + "3 samples";
+  dropped.status = TrialStatus::dropped;
   store_.add_trial(session_, context_, dropped);
   Trial measured = timed(3, 50);
   measured.load_ms = 1;

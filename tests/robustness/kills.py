@@ -170,7 +170,7 @@ class Kills:
         tally("signals to workers", sent)
         expect_words(outcome)
         bench.expect_clean(outcome, {0, 3})
-        lost = rows(database, "SELECT config_text, status, reason FROM trials WHERE status NOT IN ('ok', 'rejected', 'wrong_result')")
+        lost = rows(database, "SELECT config_text, status, reason FROM trials WHERE status NOT IN ('ok', 'dropped', 'rejected', 'wrong_result')")
         lost = [row for row in lost if "FAULT=1" not in row[0]]
         known = rows(database, "SELECT count(*) FROM trials WHERE stage = 'search'")[0][0]
         if known > TRIALS:
@@ -193,6 +193,6 @@ class Kills:
         for sql, wanted in (("SELECT count(*) FROM attempts", 0), ("SELECT count(*) FROM sessions WHERE state <> 'finished'", 0),
                             ("SELECT count(*) FROM winners", 1)):
             count = rows(database, sql)[0][0]
-            lost_all = sql.endswith("winners") and not rows(database, "SELECT 1 FROM trials WHERE status = 'ok'")
+            lost_all = sql.endswith("winners") and not rows(database, "SELECT 1 FROM trials WHERE median_us > 0")
             if count != wanted and not lost_all:
                 raise Failure(f"{sql}: {count} instead of {wanted}")

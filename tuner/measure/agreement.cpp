@@ -17,7 +17,7 @@ void Agreement::add_same(std::int64_t trial) {
 }
 
 void Agreement::count(const Result& result) {
-  all_ += result.status == TrialStatus::ok || result.status == TrialStatus::wrong_result ? 1 : 0;
+  all_ += has_time(result.status) || result.status == TrialStatus::wrong_result ? 1 : 0;
   if (!result.agrees_with.empty()) {
     ++apart_[result.agrees_with];
   }

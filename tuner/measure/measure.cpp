@@ -147,6 +147,29 @@ SamplingVerdict judge_samples(const std::vector<Sample>& samples, double clock_s
   return limited || (count >= options.min_samples && is_known()) ? SamplingVerdict::enough : SamplingVerdict::more;
 }
 
+void take_measured(Trial& trial, Measured measured, const MeasureOptions& options, double best_us) {
+  trial.warm_up_ms = measured.warm_up_ms;
+  trial.evict_ms = measured.evict_ms;
+  trial.sample_ms = measured.sample_ms;
+  trial.wait_ms = measured.wait_ms;
+  trial.samples = std::move(measured.samples);
+  trial.canary_us = measured.canary_us;
+  trial.clock_scale = measured.clock_scale;
+  trial.reason = std::move(measured.unfit);
+  if (measured.gave_up || measured.cut_short || !trial.reason.empty()) {
+    trial.status = TrialStatus::rejected;
+    return;
+  }
+  trial.time = summarize(trial.samples, trial.clock_scale);
+  trial.status = TrialStatus::ok;
+  if (measured.dropped) {
+    trial.status = TrialStatus::dropped;
+    trial.reason =
+        fmt::format("slower than the best so far, {:.2f} us, after {} samples (chance of error at most {:g})", best_us,
+                    trial.time->count, options.race_error);
+  }
+}
+
 void mark_drifted(std::vector<Sample>& samples, std::size_t begin) {
   for (std::size_t i = begin; i < samples.size(); ++i) {
     samples[i].mark = samples[i].counted() ? SampleMark::canary_drift : samples[i].mark;

@@ -78,6 +78,10 @@ struct TimedWork {
                                std::span<void* const> arguments, const MeasureOptions& options, double best_us,
                                const NoiseScale& noise = {});
 
+/// Gives a trial what timing it with these options against `best_us` came to: samples, durations, status and reason,
+/// and where there are samples enough, its time.
+void take_measured(Trial& trial, Measured measured, const MeasureOptions& options, double best_us);
+
 /// Marks the samples from `begin` on that carry no mark as taken while the canary drifted.
 void mark_drifted(std::vector<Sample>& samples, std::size_t begin);
 

@@ -8,7 +8,6 @@
 
 #include "core/error.hpp"
 #include "core/util/hash.hpp"
-#include "core/util/statistics.hpp"
 #include "model/fusion/site_space.hpp"
 #include "tuner/measure/agreement.hpp"
 #include "tuner/measure/trial_setup.hpp"
@@ -207,26 +206,11 @@ void TrialRunner::time(Trial& trial, Ready& ready, double best_us) {
   const auto start = Clock::now();
   Measured measured = measure(*monitor_, ready.work(*device_), options_, best_us, noise_);
   trial.measure_ms = ms_since(start);
-  trial.warm_up_ms = measured.warm_up_ms;
-  trial.evict_ms = measured.evict_ms;
-  trial.sample_ms = measured.sample_ms;
-  trial.wait_ms = measured.wait_ms;
-  trial.samples = std::move(measured.samples);
-  trial.canary_us = measured.canary_us;
-  trial.clock_scale = measured.clock_scale;
   gave_up_ = measured.gave_up;
   cut_short_ = measured.cut_short;
-  trial.reason = std::move(measured.unfit);
-  if (gave_up_ || cut_short_ || !trial.reason.empty()) {
-    trial.status = TrialStatus::rejected;
-    return;
-  }
-  trial.time = summarize(trial.samples, trial.clock_scale);
-  trial.status = TrialStatus::ok;
-  noise_.add(trial.samples);
-  if (measured.dropped) {
-    trial.reason = fmt::format("{}{} samples: slower than the best so far, {:.2f} us (chance of error at most {:g})",
-                               kDroppedReason, trial.time->count, best_us, options_.race_error);
+  take_measured(trial, std::move(measured), options_, best_us);
+  if (has_time(trial.status)) {
+    noise_.add(trial.samples);
   }
 }
 

@@ -105,7 +105,7 @@ double sampling_ms_to_1_percent(const RecordedDomain& space, const RecordedRace&
       break;
     }
     Observation observation = space.observation(points.front());
-    if (observation.status == TrialStatus::ok) {
+    if (has_time(observation.status)) {
       observation.time_us = contest.sample(points.front());
       if (contest.is_near()) {
         return contest.spent_ms();

@@ -49,7 +49,7 @@ ReplayRun run_once(const RecordedDomain& space, const ScoreScale& scale, const s
     }
     for (const Point& point : points) {
       const Observation observation = space.observation(point);
-      if (observation.status == TrialStatus::ok) {
+      if (has_time(observation.status)) {
         best_us = std::min(best_us, observation.time_us);
       }
       cost_ms += scale.cost_ms(space.trial(point));

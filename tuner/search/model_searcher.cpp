@@ -61,7 +61,7 @@ std::vector<Point> ModelSearcher::propose(std::size_t count) {
 
 void ModelSearcher::observe(const Point& point, const Observation& observation) {
   points_.note(point);
-  const bool usable = observation.status == TrialStatus::ok && observation.time_us > 0;
+  const bool usable = has_time(observation.status) && observation.time_us > 0;
   const std::size_t index = observed_.size();
   observed_.push_back({point, usable ? std::log(observation.time_us) : 0, !usable});
   observed_rows_.push_back(row(point));

@@ -16,7 +16,7 @@ namespace pascaline {
 /// What became of a proposed configuration.
 struct Observation {
   TrialStatus status = TrialStatus::ok;
-  double time_us = 0;  ///< median; meaningful if status is ok
+  double time_us = 0;  ///< median; meaningful if `has_time(status)`
 };
 
 /// A strategy that proposes valid configurations of one problem's space, each at most once. It never waits for results:

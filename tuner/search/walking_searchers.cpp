@@ -56,7 +56,7 @@ std::vector<Point> AnnealingSearcher::propose(std::size_t count) {
 void AnnealingSearcher::observe(const Point& point, const Observation& observation) {
   points_.note(point);
   const double progress = std::min(1.0, static_cast<double>(observed_++) / expected_trials_);
-  if (observation.status != TrialStatus::ok) {
+  if (!has_time(observation.status)) {
     return;
   }
   const double log_time = std::log(observation.time_us);
@@ -101,7 +101,7 @@ std::vector<Point> LocalSearcher::propose(std::size_t count) {
 void LocalSearcher::observe(const Point& point, const Observation& observation) {
   points_.note(point);
   pending_ -= std::min<std::size_t>(pending_, 1);
-  if (observation.status == TrialStatus::ok && (!here_ || observation.time_us < here_->second)) {
+  if (has_time(observation.status) && (!here_ || observation.time_us < here_->second)) {
     here_.emplace(point, observation.time_us);
     surround(point);
   }
@@ -149,7 +149,7 @@ std::vector<Point> GeneticSearcher::propose(std::size_t count) {
 
 void GeneticSearcher::observe(const Point& point, const Observation& observation) {
   points_.note(point);
-  if (observation.status != TrialStatus::ok) {
+  if (!has_time(observation.status)) {
     return;
   }
   if (population_.size() < kPopulation) {

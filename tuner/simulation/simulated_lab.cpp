@@ -220,22 +220,10 @@ void SimulatedLab::time_trial(Trial& trial, const TrialJob& job, const Simulated
     return;
   }
   trial.measure_ms = 1000 * (card_.now_s() - begun_s);
-  trial.warm_up_ms = measured.warm_up_ms;
-  trial.sample_ms = measured.sample_ms;
-  trial.wait_ms = measured.wait_ms;
-  trial.samples = std::move(measured.samples);
-  trial.canary_us = measured.canary_us;
-  trial.clock_scale = measured.clock_scale;
-  trial.reason = std::move(measured.unfit);
   waited_ms_ += measured.wait_ms;
-  if (!trial.reason.empty()) {
-    trial.status = TrialStatus::rejected;
-    return;
-  }
-  trial.time = summarize(trial.samples, trial.clock_scale);
-  noise_.add(trial.samples);
-  if (measured.dropped) {
-    trial.reason = fmt::format("{}{} samples", kDroppedReason, trial.samples.size());
+  take_measured(trial, std::move(measured), options_.measure, job.best_us);
+  if (has_time(trial.status)) {
+    noise_.add(trial.samples);
   }
 }
 

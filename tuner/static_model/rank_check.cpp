@@ -39,7 +39,6 @@ std::map<GroupKey, Group> read_groups(const Store& store, const RankCheckOptions
   TrialFilter filter;
   filter.kernel = options.kernel;
   filter.problem = options.problem;
-  filter.status = TrialStatus::ok;
   store.for_each_trial(filter, [&](const StoredTrial& stored) {
     const Trial& trial = stored.trial;
     if (trial.stage != TrialStage::search || stored.device.kind != "cuda" || !trial.time) {

@@ -82,7 +82,7 @@ std::vector<const Candidate*> CandidateTable::settle(const Trial& trial, std::in
   settled_binaries_ += candidate.binary ? 1 : 0;
   candidate.has_own_time = trial.shared_trial == 0;
   candidate.trial = stored_id;
-  if (trial.status == TrialStatus::ok) {
+  if (has_time(trial.status)) {
     candidate.median_us = trial.time ? trial.time->median_us : 0;
     if (candidate.has_own_time && trial.measure_ms > 0 && !trial.samples.empty()) {
       candidate.launch_s = trial.measure_ms / 1000 / static_cast<double>(trial.samples.size());

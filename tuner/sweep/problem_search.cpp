@@ -157,7 +157,7 @@ void ProblemSearch::recall(const std::vector<Store::Known>& known, const std::ve
     if (!belongs(entry.config) || (failed && options_.retry_failed && !entry.in_run)) {
       continue;
     }
-    const bool usable = entry.status == TrialStatus::ok && (!entry.failed_in_finals || options_.retry_failed);
+    const bool usable = has_time(entry.status) && (!entry.failed_in_finals || options_.retry_failed);
     table_.recall(entry.config, usable ? entry.median_us : 0, entry.trial_id);
     proposals_.observe(entry.config, {usable ? entry.status : TrialStatus::crashed, entry.median_us});
     if (usable) {
@@ -299,7 +299,7 @@ std::vector<ProblemSearch::ResolvedTrial> ProblemSearch::observe(const Trial& tr
   const Candidate& candidate = *table_.find(trial.config);
   ahead_.note_trial(ready());
   best_history_us_.push_back(best_us());
-  if (trial.status == TrialStatus::ok) {
+  if (has_time(trial.status)) {
     if (candidate.has_own_time) {
       baseline_.note_usable(trial.config);
     }
@@ -318,7 +318,7 @@ std::vector<ProblemSearch::ResolvedTrial> ProblemSearch::observe(const Trial& tr
   }
   const double median_us = trial.time ? trial.time->median_us : 0;
   Observation seen{trial.status, median_us};
-  if (judge_ && trial.status == TrialStatus::ok && usable() > 0 && best() == trial.config) {
+  if (judge_ && has_time(trial.status) && usable() > 0 && best() == trial.config) {
     judge_->set_fastest(trial.config, median_us);
   } else if (const auto slow = trial.status == TrialStatus::rejected ? cannot_win(candidate) : std::nullopt) {
     seen = {TrialStatus::ok, slow->expected_us};

@@ -36,6 +36,7 @@ TEST(RecordedCsv, OtherKindsOfFailureAreFailures) {
                                                         {"crashed", TrialStatus::crashed},
                                                         {"compile_failed", TrialStatus::compile_failed},
                                                         {"InvalidConfig", TrialStatus::rejected},
+                                                        {"dropped", TrialStatus::launch_failed},  // without a time
                                                         {"something else", TrialStatus::launch_failed}}) {
     const RecordedTrial trial = parse_recorded_space(with(csv_sample(), "runtime", word), "a.csv").trials[3];
     EXPECT_EQ(trial.status, status) << word;

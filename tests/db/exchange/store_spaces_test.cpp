@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "db/exchange/write.hpp"
 #include "tests/db/fixtures.hpp"
 
 namespace pascaline {
@@ -82,6 +83,30 @@ TEST_F(StoreSpacesTest, OfDuplicatesTheNarrowestIntervalCounts) {
   EXPECT_EQ(space.trials[1].time_us, 60);
   EXPECT_EQ(space.trials[2].time_us, 70);
   EXPECT_EQ(space.trials[3].status, TrialStatus::crashed);
+}
+
+// Other tuners, and readers of their formats, know nothing of racing.
+TEST_F(StoreSpacesTest, WhatRacingDroppedIsWrittenAsWhatIsComplete) {
+  Store complete(folder_ / "complete.db", OpenMode::create);
+  const ContextIds context = example_context(complete);
+  const std::int64_t session = testing::begin_example_session(complete, context);
+  for (const std::int64_t tile : {1, 2, 4}) {
+    Trial trial = timed(tile, 100.0 + static_cast<double>(tile), 1);
+    complete.add_trial(session, context, trial);
+    trial.status = tile == 1 ? TrialStatus::ok : TrialStatus::dropped;
+    trial.reason = "slower than the best so far";
+    add(trial);
+  }
+  add(failed_trial(4, TrialStatus::crashed, "gone"));
+  const RecordedSpace space = recorded_spaces(store_, {.with_samples = true}).at(0);
+  ASSERT_EQ(space.trials.size(), 3U);
+  for (const RecordedTrial& trial : space.trials) {
+    EXPECT_EQ(trial.status, TrialStatus::ok);
+    EXPECT_GT(trial.time_us, 100);
+  }
+  const RecordedSpace expected = recorded_spaces(complete, {.with_samples = true}).at(0);
+  EXPECT_EQ(t4_json(space), t4_json(expected));
+  EXPECT_EQ(recorded_csv(space), recorded_csv(expected));
 }
 
 TEST_F(StoreSpacesTest, FinalsAreNoPartOfTheSearch) {

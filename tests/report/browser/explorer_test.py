@@ -1,7 +1,7 @@
 """The page of a problem: configurations side by side, samples, searches, effects of parameters, pairs."""
 
 import sample_document
-from browser import BrowserTest, main
+from browser import BrowserTest, By, main
 
 
 class ExplorerTest(BrowserTest):
@@ -93,12 +93,22 @@ class ExplorerTest(BrowserTest):
         self.assertGreater(len(self.all(".compared tr.differs")), 0)
 
     def test_a_failed_configuration_says_why_and_has_no_time(self):
-        failed = next(row for row in self.rows if row["status"] != "ok")
+        failed = next(row for row in self.rows if row["median_us"] is None)
         best = next(row for row in self.rows if row["best"])
         self.open(f"#/problem/3/{best['trial']},{failed['trial']}")
         lines = self.compared()
         self.assertEqual(lines["Reason"], ["–", "too many registers"])
         self.assertEqual(lines["Median"][1], "–")
+
+    def test_what_racing_dropped_is_usable(self):
+        for choice, count in (("ok", 1), ("failed", 0)):
+            self.table("configurations").find_element(By.CSS_SELECTOR, f"select option[value={choice}]").click()
+            self.assertEqual(self.column("configurations", "status").count("dropped"), count)
+        self.open("#/overview")
+        self.assertIn("210 rejected, 44 compile failed, 7 wrong result, 2 timed out, 1 crashed", self.one(".context").text)
+        self.assertNotIn("10 dropped", self.one(".context").text)
+        self.open("#/failures")
+        self.assertIn("usable, but slower than the best", self.one(".context table").text)
 
     def test_one_too_many_unticks_the_first_and_says_so(self):
         trials = [row["trial"] for row in self.rows]

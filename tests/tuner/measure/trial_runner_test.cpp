@@ -146,8 +146,11 @@ TEST_F(TrialRunnerTest, BinariesThatCannotBeLoadedAreData) {
 TEST_F(TrialRunnerTest, FarSlowerThanTheBestIsMeasuredBriefly) {
   device_.time_us = [](int) { return 100.0; };
   const Trial trial = runner_.run(toy_config(64), bench_.compile(toy_config(64)), 10);
-  EXPECT_EQ(trial.status, TrialStatus::ok);
+  EXPECT_EQ(trial.status, TrialStatus::dropped);
+  EXPECT_EQ(trial.reason, "slower than the best so far, 10.00 us, after 3 samples (chance of error at most 0.01)");
   EXPECT_EQ(trial.samples.size(), 3U);
+  ASSERT_TRUE(trial.time);
+  EXPECT_EQ(trial.time->median_us, 100);
 }
 
 TEST_F(TrialRunnerTest, TrialsGetFreshInputs) {

@@ -57,6 +57,19 @@ TEST_P(EverySearcherTest, ProposesEveryValidConfigurationOnce) {
   EXPECT_GE(spaces, 4);
 }
 
+TEST_P(EverySearcherTest, WhatRacingDroppedIsLearntFromAsFromOthers) {
+  const SearchDomain domain = full_domain({5, 4, 3, 2});
+  const Outcome complete = [](const Point& point) {
+    return Observation{TrialStatus::ok, bowl_us(point, {2, 1, 1, 0})};
+  };
+  const Outcome raced = [&](const Point& point) {
+    Observation seen = complete(point);
+    seen.status = seen.time_us > 1200 ? TrialStatus::dropped : TrialStatus::ok;
+    return seen;
+  };
+  EXPECT_EQ(run(domain, raced, 7), run(domain, complete, 7));
+}
+
 TEST_P(EverySearcherTest, SpentSpaceStaysSpent) {
   const SearchDomain domain = full_domain({3, 2});
   const auto search = make_searcher(GetParam(), domain, {});

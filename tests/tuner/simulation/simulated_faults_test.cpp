@@ -27,7 +27,7 @@ class SimulatedFaultsTest : public SimulatedSweepTest {
   void expect_cost(int most, TrialStatus status, int configurations) {
     expect_complete(static_cast<std::size_t>(configurations));
     EXPECT_LE(statuses()[status], most);
-    EXPECT_EQ(statuses()[status] + statuses()[TrialStatus::ok], configurations);
+    EXPECT_EQ(statuses()[status] + usable(), configurations);
   }
 };
 
@@ -82,7 +82,7 @@ TEST_F(SimulatedFaultsTest, AMeasuringWorkerThatIsLostCostsTheTrialInFlight) {
   use_space({kRight}, {32, 64, 96, 128, 160, 192, 224, 256});
   int losses = 0;
   events_.trial = [&](const Trial& trial, int, int, double, double) {
-    if (trial.status == TrialStatus::ok && losses < 3) {
+    if (has_time(trial.status) && losses < 3) {
       ++losses;
       simulation_.clock().at(simulation_.clock().elapsed_s() + 0.3,
                              [this] { simulation_.labs().back()->lose_worker(); });
@@ -152,7 +152,7 @@ TEST_F(SimulatedFaultsTest, ADeviceThatDisappearsEndsItAndIsUsedAgainOnceItIsBac
   EXPECT_TRUE(noted("emulator is no longer used"));
   EXPECT_EQ(last_state(), "interrupted");
   expect_sound();
-  EXPECT_EQ(statuses()[TrialStatus::ok], 3);
+  EXPECT_EQ(usable(), 3);
   EXPECT_LE(statuses()[TrialStatus::crashed], 1);
   events_.trial = {};
   options_.resume_run = lost.run;
@@ -176,7 +176,7 @@ TEST_F(SimulatedFaultsTest, ADatabaseLockedForLongIsToldOnceAndWaitedFor) {
     notes_.push_back(note);
     if (note.starts_with("waiting for the database: " + database_.string())) {
       EXPECT_NE(note.find("another process keeps it locked"), std::string::npos) << note;
-      EXPECT_EQ(statuses()[TrialStatus::ok], 2);
+      EXPECT_EQ(usable(), 2);
       other->exec("ROLLBACK");
     }
   };
@@ -184,7 +184,7 @@ TEST_F(SimulatedFaultsTest, ADatabaseLockedForLongIsToldOnceAndWaitedFor) {
   EXPECT_FALSE(summary.interrupted);
   EXPECT_EQ(std::ranges::count_if(notes_, [](const std::string& note) { return note.starts_with("waiting"); }), 1);
   expect_complete(8);
-  EXPECT_EQ(statuses()[TrialStatus::ok], 8) << "no deadline passed meanwhile";
+  EXPECT_EQ(usable(), 8) << "no deadline passed meanwhile";
 }
 
 // The worker that the first problem's preparation kept busy is ended, and the next one does not begin with it again.

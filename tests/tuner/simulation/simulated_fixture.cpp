@@ -22,6 +22,11 @@ std::map<TrialStatus, int> SimulatedSweepTest::statuses() const {
   return counts;
 }
 
+int SimulatedSweepTest::usable() const {
+  std::map<TrialStatus, int> counts = statuses();
+  return counts[TrialStatus::ok] + counts[TrialStatus::dropped];
+}
+
 bool SimulatedSweepTest::noted(const std::string& text) const {
   return std::ranges::any_of(notes_, [&](const std::string& note) { return note.find(text) != std::string::npos; });
 }

@@ -22,6 +22,8 @@ class SimulatedSweepTest : public SweepTest, protected ToyWorld {
   }
   void use_space(const std::vector<Fault>& faults, const std::vector<int>& blocks);
   [[nodiscard]] std::map<TrialStatus, int> statuses() const;
+  /// Trials of searches that have a time.
+  [[nodiscard]] int usable() const;
   [[nodiscard]] bool noted(const std::string& text) const;
   void expect_complete(std::size_t configurations) const;
   /// Kills the process of the sweep in which it is called, by an exception: what is stored is all that is left of it.

@@ -37,7 +37,7 @@ class ProblemSearchTest : public ::testing::Test {
     Trial out;
     out.config = config;
     out.status = status;
-    if (status == TrialStatus::ok) {
+    if (has_time(status)) {
       out.time = TimeSummary{median_us, median_us, median_us, 10};
     }
     return out;
@@ -75,6 +75,41 @@ class ProblemSearchTest : public ::testing::Test {
     return texts;
   }
 };
+
+TEST_F(ProblemSearchTest, WhatRacingDroppedIsUsableAndSharedAsSuch) {
+  ProblemSearch search = this->search();
+  const auto next = [&](const std::string& code) {
+    const Config config = search.propose().value();
+    EXPECT_FALSE(search.compiled(config, compiled(code)));
+    return config;
+  };
+  const auto measured = [&](double median_us, TrialStatus status) {
+    return search.observe(trial(search.take_ready()->config, median_us, status), next_id_++);
+  };
+  const Config standard = next("default");
+  EXPECT_TRUE(measured(20, TrialStatus::dropped).empty());
+  EXPECT_TRUE(search.why_no_default().empty());
+  EXPECT_EQ(search.default_us(), 20);
+  const Config fastest = next("fastest");
+  EXPECT_TRUE(measured(10, TrialStatus::ok).empty());
+  const Config other = next("the same");
+  const Config twin = next("the same");
+  const auto shared = measured(15, TrialStatus::dropped);
+  ASSERT_EQ(shared.size(), 1U);
+  EXPECT_EQ(shared[0].trial.config, twin);
+  EXPECT_EQ(shared[0].trial.status, TrialStatus::dropped);
+  EXPECT_EQ(shared[0].trial.time->median_us, 15);
+  EXPECT_TRUE(search.observe(shared[0].trial, next_id_++).empty());
+  EXPECT_EQ(search.usable(), 3U) << "a duplicate has no time of its own";
+  EXPECT_EQ(search.best(), fastest);
+  EXPECT_EQ(search.time_us(other), 15);
+
+  ProblemSearch later = this->search();
+  later.recall({known(standard, 20, false, TrialStatus::dropped), known(fastest, 10)}, {});
+  EXPECT_EQ(later.usable(), 2U);
+  EXPECT_EQ(later.reused().usable, 2);
+  EXPECT_EQ(later.default_us(), 20);
+}
 
 TEST_F(ProblemSearchTest, PartsOfASpaceShareNothingButTheDefault) {
   for (const std::string searcher : {"exhaustive", "random", "auto"}) {
