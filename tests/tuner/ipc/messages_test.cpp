@@ -45,9 +45,10 @@ TEST(MessagesTest, TrialsKeepEverythingButTheirProblem) {
 }
 
 TEST(MessagesTest, TrialsOfEveryStatusAndAnErrorThatIsNoNumberKeepThat) {
-  for (const TrialStatus status : {TrialStatus::rejected, TrialStatus::compile_failed, TrialStatus::launch_failed,
-                                   TrialStatus::wrong_result, TrialStatus::timed_out, TrialStatus::crashed}) {
+  for (std::size_t i = 0; i < kTrialStatuses; ++i) {
+    const auto status = static_cast<TrialStatus>(i);
     Trial trial = failed_trial(3, status, "line \"one\", µs");
+    trial.time = has_time(status) ? example_trial(3).time : std::nullopt;
     trial.max_error = std::numeric_limits<double>::infinity();
     expect_same_trial(trial);
   }
