@@ -40,24 +40,25 @@ double mean_trial_s(const Agenda::Tasks& tasks) {
   double sum_s = 0;
   int trials = 0;
   for (const auto& task : tasks) {
-    sum_s += task->spent_s;
-    trials += task->measured;
+    sum_s += task->costs.spent_s;
+    trials += task->costs.trials;
   }
   return trials > 0 ? sum_s / trials : kTrialSeconds;
 }
 
 // How much slower the winner of one shape is on another shape than the best there; nothing if it was not tried there.
 std::optional<double> loss_of(const SweepTask& winner_of, const SweepTask& on) {
-  const auto time_us = on.search.time_us(*winner_of.winner);
+  const auto time_us = on.search.time_us(*winner_of.result.winner);
   return time_us && on.search.best_us() > 0 ? std::optional(*time_us / on.search.best_us() - 1) : std::nullopt;
 }
 
-bool waits(const SweepTask& task) { return task.state.stage() == TaskStage::waiting && !task.reserved; }
+bool waits(const SweepTask& task) { return task.state.stage() == TaskStage::waiting; }
 
 // Discounts a comparison whose kernels were not all looked at: it would be repeated after their first looks.
 double share_looked_at(const SweepTask& task) {
-  const auto looked_at = std::ranges::count_if(task.launched, [](const SweepTask* other) { return !other->fresh(); });
-  return (1.0 + static_cast<double>(looked_at)) / (1.0 + static_cast<double>(task.launched.size()));
+  const auto looked_at =
+      std::ranges::count_if(task.launches.tasks, [](const SweepTask* other) { return !other->fresh(); });
+  return (1.0 + static_cast<double>(looked_at)) / (1.0 + static_cast<double>(task.launches.tasks.size()));
 }
 
 void sort_by_value(std::vector<Action>& actions, std::optional<double> left_s) {
@@ -71,7 +72,7 @@ void sort_by_value(std::vector<Action>& actions, std::optional<double> left_s) {
 }  // namespace
 
 bool Agenda::is_settled(const SweepTask& task) const {
-  return task.at_its_end() && (task.search.usable() == 0 || task.decided_on == task.search.finalists_key());
+  return task.at_its_end() && (task.search.usable() == 0 || task.finals.decided_on == task.search.finalists_key());
 }
 
 bool Agenda::keeps(const SweepTask& task) const {
@@ -121,8 +122,9 @@ std::vector<Action> Agenda::actions(std::optional<double> left_s) const {
     }
     add(settled && task->tunable.is_lasting() ? finals_again(*task) : std::nullopt);
     if (options_.searcher != kNoSearcher) {
-      add(settled && task->tunable.is_lasting() ? neighbours(*task, task->trial_s().value_or(trial_s)) : std::nullopt);
-      add(task->reserved ? shape_between(*task, trial_s) : std::nullopt);
+      add(settled && task->tunable.is_lasting() ? neighbours(*task, task->costs.trial_s().value_or(trial_s))
+                                                : std::nullopt);
+      add(task->state.reserved() ? shape_between(*task, trial_s) : std::nullopt);
     }
   }
   sort_by_value(found, left_s);
@@ -139,10 +141,10 @@ std::optional<Action> Agenda::search(SweepTask& task, const Outlook& outlook, co
   Action action{&task, Deepening::none, next.seconds, next.saved_us};
   action.least_s = outlook.preparation_s + outlook.trial_s;
   const double all_us = task.weight * outlook.time_us;
-  const bool put_off = !task.looked_at && task.put_off_s > 0;
+  const bool put_off = !task.look.taken && task.look.put_off_s > 0;
   if (put_off && any_fresh()) {  // others come first
     action.saved_us = 0;
-  } else if (task.finals_put_off) {  // what the others' first looks left it without
+  } else if (task.look.finals_put_off) {  // what the others' first looks left it without
     action.saved_us = any_fresh() ? 0 : std::numeric_limits<double>::infinity();
   } else if (over) {
     action.saved_us = kShareByFinals * all_us;
@@ -154,10 +156,10 @@ std::optional<Action> Agenda::search(SweepTask& task, const Outlook& outlook, co
 }
 
 std::optional<Action> Agenda::comparison(SweepTask& task) const {
-  if (!task.compared || task.launched_then == task.winners_launched()) {
+  if (!task.finals.begun || task.launches.winners_then == task.launches.winners()) {
     return std::nullopt;
   }
-  Action action{&task, Deepening::comparison, std::max(kMinActionSeconds, task.first_look_s)};
+  Action action{&task, Deepening::comparison, std::max(kMinActionSeconds, task.costs.first_look_s)};
   action.saved_us = task.weight * task.search.best_us() * kShareByComparison;
   action.share = kShareByComparison;
   action.least_s = action.seconds;
@@ -165,15 +167,15 @@ std::optional<Action> Agenda::comparison(SweepTask& task) const {
 }
 
 std::optional<Action> Agenda::finals_again(SweepTask& task) const {
-  const OpenFinals& open = task.open_finals;
-  if (task.finals_again >= kMaxFinalsAgain || open.close == 0 || !(open.share > 0) || open.share < options_.min_gain ||
+  const OpenFinals& open = task.finals.open;
+  if (task.finals.again >= kMaxFinalsAgain || open.close == 0 || !(open.share > 0) || open.share < options_.min_gain ||
       options_.finals.rounds < kMinRoundsAgain) {
     return std::nullopt;
   }
   const double once_s =
       std::accumulate(open.among.begin(), open.among.end(), 0.0,
                       [&](double sum_s, const std::string& config) { return sum_s + task.search.launch_s_of(config); });
-  const double rounds = options_.finals.rounds * rounds_factor(task.finals_again + 1);
+  const double rounds = options_.finals.rounds * rounds_factor(task.finals.again + 1);
   Action action{&task, Deepening::finals, std::max(kMinActionSeconds, once_s * rounds * options_.finals.launches)};
   action.saved_us = task.weight * task.search.best_us() * open.share;
   action.share = open.share;
@@ -181,8 +183,8 @@ std::optional<Action> Agenda::finals_again(SweepTask& task) const {
 }
 
 std::optional<Action> Agenda::neighbours(SweepTask& task, double trial_s) const {
-  const double share = expected_of_neighbour(task.near_winner);
-  if (task.no_neighbour_left || !task.search.may_try() || share < options_.min_gain) {
+  const double share = expected_of_neighbour(task.deepening.near_winner);
+  if (task.deepening.near_winner.none_left || !task.search.may_try() || share < options_.min_gain) {
     return std::nullopt;
   }
   Action action{&task, Deepening::neighbours, std::max(kMinActionSeconds, trial_s)};
@@ -225,7 +227,7 @@ std::vector<Agenda::Near> Agenda::tuned_around(const SweepTask& task) const {
   const Problem& problem = task.search.wanted().problem;
   std::vector<Near> tuned;
   for (const auto& other : tasks_) {
-    if (other.get() != &task && !other->reserved && &other->tunable == &task.tunable && other->winner) {
+    if (other.get() != &task && !other->state.reserved() && &other->tunable == &task.tunable && other->result.winner) {
       if (const auto octaves = shape_distance(space, problem, other->search.wanted().problem)) {
         tuned.push_back({*octaves, other.get()});
       }
@@ -250,12 +252,12 @@ std::vector<Agenda::Near> Agenda::tuned_around(const SweepTask& task) const {
 // Its own winner first, then those of the kernel's other shapes, the nearest first.
 std::vector<Config> Agenda::winners_near(const SweepTask& task) const {
   std::vector<Config> winners;
-  if (task.winner) {
-    winners.push_back(*task.winner);
+  if (task.result.winner) {
+    winners.push_back(*task.result.winner);
   }
   for (const Near& near : tuned_around(task)) {
-    if (std::ranges::find(winners, *near.task->winner) == winners.end()) {
-      winners.push_back(*near.task->winner);
+    if (std::ranges::find(winners, *near.task->result.winner) == winners.end()) {
+      winners.push_back(*near.task->result.winner);
     }
   }
   return winners;
@@ -269,26 +271,26 @@ bool Agenda::begin(const Action& action) const {
       break;
     case Deepening::neighbours: {
       const std::vector<Config> near = task.search.untried_near(winners_near(task), kNeighboursATurn);
-      task.no_neighbour_left = near.empty();
+      task.deepening.near_winner.none_left = near.empty();
       if (near.empty()) {
         return false;
       }
       task.search.try_only(near);
-      task.trying = near.size();
+      task.deepening.trying = near.size();
       break;
     }
     case Deepening::between:
       task.weight = action.weight;
       task.search.begin_with_winners(winners_near(task));
-      task.reserved = false;
+      task.state.open();
       break;
     case Deepening::finals:
-      ++task.finals_again;
+      ++task.finals.again;
       break;
   }
-  task.deepening = action.what;
-  task.expected_share = action.share;
-  task.best_before_us = task.search.best_us();
+  task.deepening.what = action.what;
+  task.deepening.expected_share = action.share;
+  task.deepening.best_before_us = task.search.best_us();
   return true;
 }
 
@@ -305,14 +307,14 @@ void Agenda::finish_ended() const {
 }
 
 void Agenda::note_winner(SweepTask& task, const Config& winner) const {
-  if (task.winner == winner) {
+  if (task.result.winner == winner) {
     return;
   }
-  task.winner = winner;
-  task.near_winner = {};
+  task.result.winner = winner;
+  task.deepening.near_winner = {};
   for (const auto& other : tasks_) {
     if (&other->tunable == &task.tunable) {
-      other->no_neighbour_left = false;
+      other->deepening.near_winner.none_left = false;
     }
   }
 }
@@ -402,19 +404,19 @@ std::vector<Outlook> Agenda::outlooks() const {
     const ProblemSearch& search = task->search;
     Outlook outlook{task->weight, search.bound().flops(), search.bound().bytes()};
     outlook.trials = search.done();
-    outlook.time_us = search.usable() > 0 ? search.best_us() : task->measured > 0 ? 0 : defaults_us[task->index];
+    outlook.time_us = search.usable() > 0 ? search.best_us() : task->costs.trials > 0 ? 0 : defaults_us[task->index];
     const double half_us = search.best_after_us((search.done() + 1) / 2);
     if (half_us > 0 && search.done() > 1) {
       outlook.last_doubling = std::max(0.0, 1 - search.best_us() / half_us);
     }
     outlook.usual_doubling = record.usual(&task->tunable, search.done());
     const double sampled_s = std::min(options_.measure.budget_ms / 1000, kSamplesExpected * 1e-6 * outlook.time_us);
-    outlook.trial_s = task->trial_s().value_or(kTrialOverheadSeconds + sampled_s);
+    outlook.trial_s = task->costs.trial_s().value_or(kTrialOverheadSeconds + sampled_s);
     outlook.build_s = build_s / static_cast<double>(builder.workers());
     outlook.preparation_s =
-        task->preparation_s.value_or(kPreparationSeconds + kPreparationSecondsPerByte * search.bound().bytes());
-    if (!task->looked_at) {
-      outlook.preparation_s = std::max(outlook.preparation_s, kPatienceAfterPutOff * task->put_off_s);
+        task->costs.preparation_s.value_or(kPreparationSeconds + kPreparationSecondsPerByte * search.bound().bytes());
+    if (!task->look.taken) {
+      outlook.preparation_s = std::max(outlook.preparation_s, kPatienceAfterPutOff * task->look.put_off_s);
     }
     const std::size_t own = std::min(builder.pending(), search.open());
     outlook.ready = static_cast<int>(search.ready());

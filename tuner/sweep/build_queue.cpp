@@ -16,7 +16,7 @@ constexpr double kBuildSeconds = 0.5;  // of what was not measured yet
 
 void BuildQueue::submit(Job job) {
   const Tunable& tunable = job.task->tunable;
-  std::variant<CompileRequest, Binary> build = tunable.build(job.task->own_bound, job.config, target_);
+  std::variant<CompileRequest, Binary> build = tunable.build(job.task->rows.own_bound, job.config, target_);
   const std::uint64_t id = next_id_++;
   if (CompileRequest* request = std::get_if<CompileRequest>(&build)) {
     const bool is_reference = job.purpose == Purpose::reference;

@@ -20,6 +20,11 @@ enum class Deepening : std::uint8_t {
   between,     ///< the first look at a shape between tuned ones
 };
 
+/// True if nothing new is measured: the turn goes to finals at once.
+[[nodiscard]] constexpr bool only_compares(Deepening what) noexcept {
+  return what == Deepening::comparison || what == Deepening::finals;
+}
+
 /// "", "comparison", "finals again", "neighbours", "shape in between".
 [[nodiscard]] std::string_view name_of(Deepening what) noexcept;
 
@@ -44,7 +49,8 @@ inline constexpr int kMaxFinalsAgain = 3;
 /// What came of neighbours of a problem's winner so far.
 struct NeighbourRecord {
   int tried = 0;
-  double gained = 0;  ///< sum of the shares by which the best became faster
+  double gained = 0;       ///< sum of the shares by which the best became faster
+  bool none_left = false;  ///< near it and near the winners of the kernel's other shapes
 };
 
 /// By what share the next neighbour is expected to be faster than the best: what those before brought, with what is

@@ -112,10 +112,10 @@ void DevicePlan::store_rows(Store& store, const Tasks& tasks, std::vector<std::i
     const ProblemSearch& search = task->search;
     ContextIds context = task->tunable.context;
     context.problem = store.problem_id(search.wanted().problem, search.bound().flops(), search.bound().bytes());
-    task->contexts.clear();
+    task->rows.contexts.clear();
     for (std::size_t compiler = 0; compiler < task->tunable.compilers->count(); ++compiler) {
       context.toolkit = toolkit_ids[compiler];
-      task->contexts.push_back(context);
+      task->rows.contexts.push_back(context);
     }
   }
 }
@@ -126,8 +126,8 @@ void DevicePlan::recall(SweepRecorder& recorder, SweepTask& task, const std::str
   std::vector<Config> left_configs;
   bool decided = false;
   bool by_objective = false;
-  for (std::size_t i = 0; i < task.contexts.size(); ++i) {
-    const ContextIds& context = task.contexts[i];
+  for (std::size_t i = 0; i < task.rows.contexts.size(); ++i) {
+    const ContextIds& context = task.rows.contexts[i];
     for (const LeftAttempt& attempt : recorder.persist([&](Store& store) { return store.left_attempts(context); })) {
       left_configs.push_back(task.tunable.compilers->with(attempt.config, i));
     }
@@ -152,14 +152,16 @@ void DevicePlan::recall(SweepRecorder& recorder, SweepTask& task, const std::str
   }
   task.search.ask_before_search(
       [this, &task](const SearchDomain& domain) { return transfer_.known_before_search(task, domain); });
-  task.looked_at = task.search.done() > 0;
-  task.decided = decided;
-  task.reserved = task.reserved && !task.looked_at && !decided;
+  task.look.taken = task.search.done() > 0;
+  task.result.decided = decided;
+  if (task.state.reserved() && (task.look.taken || decided)) {
+    task.state.open();
+  }
   if (decided && deepens(options_)) {
     recall_finals(recorder, task, run, toolkits(), device_row(info_));
   }
   // A run without a time limit comes back to a problem that it has decided never.
-  if (task.decided && by_objective && !has_time_limit(options_)) {
+  if (task.result.decided && by_objective && !has_time_limit(options_)) {
     task.state.finish();
   }
 }
@@ -198,10 +200,10 @@ void DevicePlan::plan(SweepRecorder& recorder, const std::vector<SweepProblem>& 
   }
   SweepSummary& summary = recorder.summary();
   for (const auto& task : tasks_) {
-    if (task->reserved) {
+    if (task->state.reserved()) {
       continue;
     }
-    summary.problems_done += task->decided && !task->search.wanted().between ? 1 : 0;
+    summary.problems_done += task->result.decided && !task->search.wanted().between ? 1 : 0;
     summary.reused += task->search.reused().all;
     summary.reused_ok += task->search.reused().usable;
   }
@@ -209,7 +211,7 @@ void DevicePlan::plan(SweepRecorder& recorder, const std::vector<SweepProblem>& 
 
 void DevicePlan::set_session(std::int64_t session) {
   for (const auto& task : tasks_) {
-    task->session = session;
+    task->rows.session = session;
   }
 }
 
@@ -230,7 +232,7 @@ void DevicePlan::find_launched() {
     for (const auto& other : tasks_) {
       const SweepProblem& wanted = other->search.wanted();
       if (!wanted.between && task->tunable.launches(task->search.wanted(), wanted.problem)) {
-        task->launched.push_back(other.get());
+        task->launches.tasks.push_back(other.get());
         if (any_phases && wanted.phases.empty()) {
           alternatives.insert(other.get());
         }
@@ -320,7 +322,7 @@ void DevicePlan::fill_pool(bool closing) {
 SweepTask* DevicePlan::next_task(std::optional<double> left_s) {
   for (const Action& action : agenda_.actions(left_s)) {
     if (agenda_.begin(action)) {
-      action.task->launched_then = action.task->winners_launched();
+      action.task->launches.winners_then = action.task->launches.winners();
       action.task->state.take();
       return action.task;
     }
@@ -357,9 +359,9 @@ std::vector<DevicePlan::Outcome> DevicePlan::take_compiled() {
       take_reference(*job.task, job.config, std::move(compiled));
     } else if (job.purpose == Purpose::finals) {
       if (compiled.status == TrialStatus::ok) {
-        job.task->finalists[job.config.text()] = std::move(compiled.result.binary);
+        job.task->finals.binaries[job.config.text()] = std::move(compiled.result.binary);
       } else {
-        job.task->finalists.erase(job.config.text());
+        job.task->finals.binaries.erase(job.config.text());
       }
     } else if (auto settled = job.task->search.compiled(job.config, std::move(compiled))) {
       outcomes.push_back({job.task, std::move(*settled)});
@@ -369,7 +371,7 @@ std::vector<DevicePlan::Outcome> DevicePlan::take_compiled() {
 }
 
 void DevicePlan::gather_finalists(SweepTask& task) {
-  task.finalists.clear();
+  task.finals.binaries.clear();
   const std::vector<Config> wanted = task.wanted_finalists(objective_of(options_.finals).by_time_alone());
   for (auto& [config, binary] : task.search.finalists()) {
     if (std::find(wanted.begin(), wanted.end(), config) == wanted.end()) {
@@ -378,7 +380,7 @@ void DevicePlan::gather_finalists(SweepTask& task) {
     if (!binary) {
       builds_.submit({&task, Purpose::finals, config});
     }
-    task.finalists.emplace(config.text(), std::move(binary));
+    task.finals.binaries.emplace(config.text(), std::move(binary));
   }
 }
 

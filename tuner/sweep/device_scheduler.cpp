@@ -65,7 +65,7 @@ DeviceScheduler::DeviceScheduler(DevicePlan& plan, SweepRecorder& recorder, cons
       lab_(services.lab(client_options(options, device, deadline))),
       session_(session),
       status_(device),
-      finals_(plan, recorder, options, *lab_, status_, session) {}
+      finals_(plan, recorder, options, *lab_, status_) {}
 
 void DeviceScheduler::feed(bool closing, bool stopping, const std::optional<Slice>& slice) {
   if (lab_->ended()) {
@@ -97,8 +97,7 @@ void DeviceScheduler::feed(bool closing, bool stopping, const std::optional<Slic
   if (lab_->starting() && !turn_.ran) {  // that is no problem's share of the time
     turn_.start = clock_.now();
   }
-  const bool finals_only = task_->deepening == Deepening::finals || task_->deepening == Deepening::comparison;
-  const bool search_over = finals_only || (task_->search.spent() && task_->search.open() == 0);
+  const bool search_over = only_compares(task_->deepening.what) || task_->search_over();
   if (!search_over && !closing && !turn_over(slice)) {
     feed_trials(slice);
   } else if (lab_->trials_left() == 0) {
@@ -121,12 +120,12 @@ void DeviceScheduler::end_search(bool search_over, bool closing, const std::opti
     put_off();
     return;
   }
-  task_->looked_at = task_->looked_at || !closing;
+  task_->look.taken = task_->look.taken || !closing;
   const bool shared = slice && !closing && slice->others_untried;
   std::optional<double> finals_s;
   if (slice && closing) {
     finals_s = slice->left_s;
-  } else if (slice && task_->deepening == Deepening::finals) {
+  } else if (slice && task_->deepening.what == Deepening::finals) {
     // What is held again was shared out already, and ends by its rounds.
     finals_s = std::max(slice->finals_s, slice->left_s / 2);
   } else if (slice) {
@@ -147,7 +146,7 @@ void DeviceScheduler::end_search(bool search_over, bool closing, const std::opti
 void DeviceScheduler::end_turn(std::optional<FinalsTurn::End> end) {
   if (end) {
     release_task(end->over);
-  } else if (task_->state.stage() == TaskStage::gathering && !task_->misses_finalists() && set_problem()) {
+  } else if (task_->state.stage() == TaskStage::gathering && !task_->finals.misses_binaries() && set_problem()) {
     end_turn(finals_.send(*task_, left_s_));
   }
 }
@@ -173,8 +172,8 @@ void DeviceScheduler::take_task() {
   if (task_ == nullptr) {
     return;
   }
-  task_->session = session_;
-  task_->finals_put_off = false;
+  task_->rows.session = session_;
+  task_->look.finals_put_off = false;
   turn_ = {
       clock_.now(),     task_->search.done(), false, task_->search.little_left(), plan_.agenda().expected_s(*task_),
       Preparation::none};
@@ -189,11 +188,11 @@ void DeviceScheduler::take_task() {
 void DeviceScheduler::report_deepening() const {
   DeepeningCounts& counts = recorder_.summary().deepening;
   const SweepTask& task = *task_;
-  const std::string expected = expected_text(task.expected_share);
+  const std::string expected = expected_text(task.deepening.expected_share);
   const auto report = [&](const std::string& what) {
     recorder_.note(fmt::format("{}: time left: {}", status_.device(), what));
   };
-  switch (task.deepening) {
+  switch (task.deepening.what) {
     case Deepening::none:
       return;
     case Deepening::comparison:
@@ -201,12 +200,12 @@ void DeviceScheduler::report_deepening() const {
       return;
     case Deepening::finals:
       report(fmt::format("finals again, with up to {} rounds: {} near the winner, {}",
-                         options_.finals.rounds * rounds_factor(task.finals_again),
-                         counted(task.open_finals.close, "finalist"), expected));
+                         options_.finals.rounds * rounds_factor(task.finals.again),
+                         counted(task.finals.open.close, "finalist"), expected));
       return;
     case Deepening::neighbours:
-      report(fmt::format("{} near the winners, not tried yet: {} by each", counted(task.trying, "configuration"),
-                         expected));
+      report(fmt::format("{} near the winners, not tried yet: {} by each",
+                         counted(task.deepening.trying, "configuration"), expected));
       return;
     case Deepening::between:
       ++counts.shapes;
@@ -219,27 +218,26 @@ void DeviceScheduler::report_deepening() const {
 void DeviceScheduler::end_deepening() {
   DeepeningCounts& counts = recorder_.summary().deepening;
   SweepTask& task = *task_;
-  counts.spent_s += task.deepening == Deepening::none ? 0 : turn_s();
-  if (task.deepening == Deepening::neighbours) {
+  counts.spent_s += task.deepening.what == Deepening::none ? 0 : turn_s();
+  if (task.deepening.what == Deepening::neighbours) {
     const int tried = turn_trials();
     counts.neighbours += tried;
-    task.near_winner.tried += tried;
-    task.no_neighbour_left = task.no_neighbour_left || tried == 0;
-    if (task.search.best_us() < task.best_before_us) {
+    task.deepening.near_winner.tried += tried;
+    task.deepening.near_winner.none_left = task.deepening.near_winner.none_left || tried == 0;
+    if (task.search.best_us() < task.deepening.best_before_us) {
       ++counts.neighbours_faster;
-      task.near_winner.gained += 1 - task.search.best_us() / task.best_before_us;
+      task.deepening.near_winner.gained += 1 - task.search.best_us() / task.deepening.best_before_us;
     }
     task.search.search_on();
   }
-  task.deepening = Deepening::none;
+  task.deepening.what = Deepening::none;
 }
 
 // It took its share of the time and nothing ran: others that were not looked at come first.
 void DeviceScheduler::put_off() {
-  task_->put_off_s = turn_s();
-  task_->no_time = fmt::format("no trial in its turn of {:.1f} s", task_->put_off_s);
+  task_->look.put_off(turn_s());
   recorder_.note(fmt::format("{}: {}: {}, its share of the time; others come first, and it again after them",
-                             status_.device(), task_->search.wanted().problem.text(), task_->no_time));
+                             status_.device(), task_->search.wanted().problem.text(), task_->look.no_time));
   leave_preparing();
   lab_->warm_up();
   release_task(false);
@@ -253,12 +251,11 @@ void DeviceScheduler::leave_preparing() {
 }
 
 void DeviceScheduler::release_task(bool over) {
-  if ((turn_.ran || task_->compared) && task_->first_look_s == 0) {
-    task_->first_look_s = turn_s();
+  if ((turn_.ran || task_->finals.begun) && task_->costs.first_look_s == 0) {
+    task_->costs.first_look_s = turn_s();
   }
-  if (over && !task_->decided) {
-    task_->decided = true;
-    recorder_.summary().problems_done += task_->search.wanted().between ? 0 : 1;
+  if (over) {
+    recorder_.count_decided(*task_);
   }
   end_deepening();
   if (over && !plan_.agenda().keeps(*task_)) {
@@ -297,12 +294,14 @@ bool DeviceScheduler::turn_over(const std::optional<Slice>& slice) const {
   }
   // Nothing gets many trials before all have had a few.
   return (turn_trials() >= kTrialsOfAction &&
-          (turn_s() > std::max(slice->wanted_s, kPreparationsOfTurn * task_->preparation_s.value_or(0)) ||
+          (turn_s() > std::max(slice->wanted_s, kPreparationsOfTurn * task_->costs.preparation_s.value_or(0)) ||
            plan_.agenda().prefers_another(*task_, left_s_))) ||
          ((turn_trials() > 0 || slice->others_untried) && turn_s() > longest_turn_s(*slice));
 }
 
-double DeviceScheduler::trial_s() const { return task_->search.done() > 0 ? task_->spent_s / task_->search.done() : 0; }
+double DeviceScheduler::trial_s() const {
+  return task_->search.done() > 0 ? task_->costs.spent_s / task_->search.done() : 0;
+}
 
 double DeviceScheduler::reserve_s(double limit_s) const {
   const double finals_s = task_ != nullptr ? finals_.budget().reserve_s(*task_, limit_s) : 0;
@@ -364,10 +363,7 @@ void DeviceScheduler::feed_trials(const std::optional<Slice>& slice) {
     job.blank = blank_trial(task_->search.bound(), candidate->config, *candidate->binary);
     job.best_us = task_->search.best_us();
     job.leave_s = leave_s;
-    const SweepTask::Stored stored = task_->stored(candidate->config);
-    recorder_.persist([&](Store& store) {
-      store.begin_attempt(session_, stored.context, stored.config, TrialStage::search, stored.is_default);
-    });
+    recorder_.begin_attempt(*task_, candidate->config, TrialStage::search);
     sent_.configs.emplace(job.id, candidate->config);
     job.binary = *candidate->binary;
     lab_->submit(std::move(job));
@@ -406,8 +402,8 @@ void DeviceScheduler::pump() {
                           [&](const FinalistFailed& failed) { finals_.take_failed(*task_, failed); },
                           [&](const ProblemPrepared& prepared) {
                             turn_.preparation = Preparation::ready;
-                            task_->preparation_s = turn_s();
-                            task_->weak_checks = prepared.weak_checks;
+                            task_->costs.preparation_s = turn_s();
+                            task_->reference.weak_checks = prepared.weak_checks;
                           },
                           [&](const ProblemRefused& refused) { leave_out(refused.reason); },
                           [&](const MeasureTelemetry& telemetry) {
@@ -424,12 +420,9 @@ void DeviceScheduler::pump() {
 void DeviceScheduler::on_trial(const TrialDone& done) {
   sent_.configs.erase(done.id);
   turn_.ran = true;
-  if (!task_->looked_at) {
-    task_->no_time.clear();
-  }
-  task_->looked_at = true;
-  task_->spent_s += (done.trial.verify_ms + done.trial.measure_ms) / 1000;
-  ++task_->measured;
+  task_->look.take();
+  task_->costs.spent_s += (done.trial.verify_ms + done.trial.measure_ms) / 1000;
+  ++task_->costs.trials;
   if (done.trial.status == TrialStatus::timed_out || done.trial.status == TrialStatus::crashed) {
     recorder_.note(fmt::format("{}: {}: {} ({}); its process is replaced", status_.device(), name_of(done.trial.status),
                                done.trial.reason, done.trial.config.text()));
@@ -437,15 +430,10 @@ void DeviceScheduler::on_trial(const TrialDone& done) {
   recorder_.store_trial(*task_, done.trial, done.agrees_with, options_.trials);
 }
 
-void DeviceScheduler::end_attempt(const Config& config) {
-  const SweepTask::Stored stored = task_->stored(config);
-  recorder_.persist([&](Store& store) { store.end_attempt(session_, stored.context, stored.config); });
-}
-
 // As if it had never been asked for.
 void DeviceScheduler::on_cut(const TrialCut& cut) {
   const auto found = sent_.configs.find(cut.job.id);
-  end_attempt(found->second);
+  recorder_.end_attempt(*task_, found->second);
   task_->search.put_back(found->second);
   sent_.configs.erase(found);
 }
@@ -471,16 +459,16 @@ void DeviceScheduler::on_ended(const MeasuringEnded& ended) {
 DeviceProgress DeviceScheduler::view() const {
   DeviceProgress view = status_.view(task_, plan_.problems(), options_.trials < kUnlimitedTrials);
   view.pause_reason = lab_->ended() ? "" : pause_.reason;
-  view.stage = lab_->ended()                                  ? "lost"
-               : !pause_.reason.empty() && quiet()            ? "paused"
-               : task_ == nullptr                             ? "idle"
-               : lab_->restarting()                           ? "restarting"
-               : task_->deepening == Deepening::finals        ? "finals again"
-               : task_->state.stage() != TaskStage::searching ? "finals"
-               : turn_.preparation == Preparation::sent       ? "starting"
-               : lab_->trials_left() == 0                     ? "waiting for the compiler"
-               : task_->deepening == Deepening::neighbours    ? "neighbours"
-                                                              : "search";
+  view.stage = lab_->ended()                                    ? "lost"
+               : !pause_.reason.empty() && quiet()              ? "paused"
+               : task_ == nullptr                               ? "idle"
+               : lab_->restarting()                             ? "restarting"
+               : task_->deepening.what == Deepening::finals     ? "finals again"
+               : task_->state.stage() != TaskStage::searching   ? "finals"
+               : turn_.preparation == Preparation::sent         ? "starting"
+               : lab_->trials_left() == 0                       ? "waiting for the compiler"
+               : task_->deepening.what == Deepening::neighbours ? "neighbours"
+                                                                : "search";
   return view;
 }
 

@@ -102,7 +102,6 @@ class DeviceScheduler {
   [[nodiscard]] double trial_s() const;
   void put_off();
   void take_back();
-  void end_attempt(const Config& config);
   void leave_preparing();
   void stop();
   void release_task(bool over);

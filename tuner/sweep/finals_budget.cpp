@@ -38,7 +38,7 @@ FinalsNeed FinalsBudget::need(const SweepTask& task) const {
 bool FinalsBudget::by_time_alone() const { return objective_of(options_.finals).by_time_alone(); }
 
 bool FinalsBudget::takes_energies(const SweepTask& task) const {
-  return !by_time_alone() || task.spent_s >= options_.finals.energy_after_search_s;
+  return !by_time_alone() || task.costs.spent_s >= options_.finals.energy_after_search_s;
 }
 
 // Repeated finals have more rounds, and a tie width that shrinks as the medians get more precise. Their first look at
@@ -48,8 +48,8 @@ FinalsOptions FinalsBudget::options(const SweepTask& task) const {
   if (!takes_energies(task)) {
     options.energy_window_ms = 0;
   }
-  if (task.deepening == Deepening::finals) {
-    const int factor = rounds_factor(task.finals_again);
+  if (task.deepening.what == Deepening::finals) {
+    const int factor = rounds_factor(task.finals.again);
     options.min_rounds = std::max(options.min_rounds, options.rounds * factor / rounds_factor(1));
     options.rounds *= factor;
     options.rounds_per_look = std::max(options.rounds_per_look, options.min_rounds / kLooksAgain);
@@ -60,7 +60,7 @@ FinalsOptions FinalsBudget::options(const SweepTask& task) const {
 
 // Where finals of this run have measured them, they are mostly not measured again.
 double FinalsBudget::energies_s(const SweepTask& task) const {
-  return status_.tells_power() && takes_energies(task) && !task.energies ? kEnergySeconds : 0;
+  return status_.tells_power() && takes_energies(task) && !task.finals.energies ? kEnergySeconds : 0;
 }
 
 // Of windows by another objective, the fewest that decide anything.
@@ -84,7 +84,7 @@ double FinalsBudget::wanted_s(const SweepTask& task, double share_s, double left
 // The best and the baseline, just often enough to tell them apart.
 double FinalsBudget::min_s(const SweepTask& task) const {
   const std::string key = task.search.finalists_key();
-  if (key.empty() || key == task.decided_on) {
+  if (key.empty() || key == task.finals.decided_on) {
     return 0;
   }
   const FinalsNeed need = this->need(task);

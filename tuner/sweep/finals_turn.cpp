@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "tuner/measure/trial_setup.hpp"
@@ -10,12 +11,11 @@
 namespace pascaline {
 
 FinalsTurn::FinalsTurn(DevicePlan& plan, SweepRecorder& recorder, const SweepOptions& options, Lab& lab,
-                       const DeviceStatus& status, std::int64_t session)
+                       const DeviceStatus& status)
     : plan_(plan),
       recorder_(recorder),
       lab_(lab),
       status_(status),
-      session_(session),
       budget_(options, status),
       decider_(recorder, options, plan.agenda(), budget_, status.device()) {}
 
@@ -25,19 +25,20 @@ std::optional<FinalsTurn::End> FinalsTurn::begin(SweepTask& task, bool last, boo
   limits_ = {shared, false};
   allowed_s_ = allowed_s;
   if (task.lacks_alternatives()) {
-    task.no_time = WinnerDecider::kNotAllWays;
+    task.look.no_time = WinnerDecider::kNotAllWays;
     return End{last};
   }
   const std::string key = task.search.finalists_key();
-  const bool again = task.deepening == Deepening::finals || task.deepening == Deepening::comparison;
+  const bool again = only_compares(task.deepening.what);
   // Neighbours of winners are compared with them only where one is faster.
-  const bool none_faster = task.deepening == Deepening::neighbours && !(task.search.best_us() < task.best_before_us);
-  if (key.empty() || (key == task.decided_on && !again) || none_faster) {
-    task.decided_on = none_faster ? key : task.decided_on;
+  const bool none_faster =
+      task.deepening.what == Deepening::neighbours && !(task.search.best_us() < task.deepening.best_before_us);
+  if (key.empty() || (key == task.finals.decided_on && !again) || none_faster) {
+    task.finals.decided_on = none_faster ? key : task.finals.decided_on;
     return End{last};
   }
-  task.compared = true;
-  task.decided_on = key;
+  task.finals.begun = true;
+  task.finals.decided_on = key;
   decider_.recall_standing(task);
   task.state.gather();
   plan_.gather_finalists(task);
@@ -65,7 +66,7 @@ bool FinalsTurn::fit_in_time(const SweepTask& task, FinalsJob& job, std::size_t&
 std::optional<FinalsTurn::End> FinalsTurn::send(SweepTask& task, std::optional<double> left_s) {
   FinalsJob job;
   job.id = next_job_++;
-  job.options = WinnerDecider::with_what_to_compare(task, budget_.options(task));
+  job.options = decider_.with_what_to_compare(task, budget_.options(task));
   job.best_us = task.search.best_us();
   job.allowed_s = allowed_s_;
   const std::optional<Config> baseline = task.search.baseline();
@@ -79,20 +80,17 @@ std::optional<FinalsTurn::End> FinalsTurn::send(SweepTask& task, std::optional<d
     most = std::max<std::size_t>(most, 2);  // a standing winner is replaced only after a comparison with it
   }
   for (const Config& config : wanted_finalists) {
-    const auto binary = task.finalists.find(config.text());
+    const auto binary = task.finals.binaries.find(config.text());
     const bool wanted = job.finalists.size() < most || config == baseline;
-    if (wanted && binary != task.finalists.end() && binary->second) {
+    if (wanted && binary != task.finals.binaries.end() && binary->second) {
       Trial blank = blank_trial(task.search.bound(), config, *binary->second);
       blank.stage = TrialStage::finals;
-      const SweepTask::Stored stored = task.stored(config);
-      recorder_.persist([&](Store& store) {
-        store.begin_attempt(session_, stored.context, stored.config, TrialStage::finals, stored.is_default);
-      });
+      recorder_.begin_attempt(task, config, TrialStage::finals);
       on_device_.push_back(config);
       job.finalists.emplace_back(std::move(blank), std::move(*binary->second));
     }
   }
-  task.finalists.clear();
+  task.finals.binaries.clear();
   if (job.finalists.empty()) {
     return End{last_};
   }
@@ -103,15 +101,14 @@ std::optional<FinalsTurn::End> FinalsTurn::send(SweepTask& task, std::optional<d
 
 void FinalsTurn::end_attempts(const SweepTask& task) {
   for (const Config& config : on_device_) {
-    const SweepTask::Stored stored = task.stored(config);
-    recorder_.persist([&](Store& store) { store.end_attempt(session_, stored.context, stored.config); });
+    recorder_.end_attempt(task, config);
   }
   on_device_.clear();
 }
 
 void FinalsTurn::drop(SweepTask& task) {
   end_attempts(task);
-  task.decided_on.clear();
+  task.finals.decided_on.clear();
 }
 
 // Puts off finals that had too little time, as more may be left once all problems had their first look. Otherwise they
@@ -119,8 +116,8 @@ void FinalsTurn::drop(SweepTask& task) {
 FinalsTurn::End FinalsTurn::for_later(SweepTask& task) const {
   const bool over = last_ && !limits_.shared;
   if (!over) {
-    task.decided_on.clear();
-    task.finals_put_off = task.finals_put_off || last_;
+    task.finals.decided_on.clear();
+    task.look.finals_put_off = task.look.finals_put_off || last_;
   }
   return {over};
 }
@@ -140,7 +137,7 @@ std::optional<FinalsTurn::End> FinalsTurn::take(SweepTask& task, const FinalsDon
   }
   std::vector<std::int64_t> ids;
   for (const Trial& trial : result.trials) {
-    ids.push_back(add_trial(task, trial));
+    ids.push_back(recorder_.add_trial(task, trial));
   }
   decider_.announce(task, result, ids, limits_);
   // What they were to be compared with failed; another one takes its place.
@@ -154,15 +151,9 @@ std::optional<FinalsTurn::End> FinalsTurn::take(SweepTask& task, const FinalsDon
 void FinalsTurn::take_failed(SweepTask& task, const FinalistFailed& failed) {
   recorder_.note(fmt::format("{}: a finalist failed: {}: {} ({})", status_.device(), name_of(failed.trial.status),
                              failed.trial.reason, failed.trial.config.text()));
-  std::ignore = add_trial(task, failed.trial);
+  std::ignore = recorder_.add_trial(task, failed.trial);
   std::erase(on_device_, failed.trial.config);
   task.search.discard(failed.trial.config);
-}
-
-std::int64_t FinalsTurn::add_trial(const SweepTask& task, const Trial& trial) {
-  const ContextIds context = task.stored(trial.config).context;
-  const Trial stored = task.stored_trial(trial);
-  return recorder_.persist([&](Store& store) { return store.add_trial(session_, context, stored); });
 }
 
 }  // namespace pascaline

@@ -24,7 +24,7 @@ class FinalsTurn {
 
   /// All must outlive it.
   FinalsTurn(DevicePlan& plan, SweepRecorder& recorder, const SweepOptions& options, Lab& lab,
-             const DeviceStatus& status, std::int64_t session);
+             const DeviceStatus& status);
 
   /// Has the finalists built, or says that there is nothing to compare. `last`: the search is over, and nothing is to
   /// be done after these finals; `shared`: see FinalsLimits; `allowed_s`: for all of them.
@@ -46,13 +46,11 @@ class FinalsTurn {
                                  std::optional<double> left_s);
   void end_attempts(const SweepTask& task);
   [[nodiscard]] End for_later(SweepTask& task) const;
-  [[nodiscard]] std::int64_t add_trial(const SweepTask& task, const Trial& trial);
 
   DevicePlan& plan_;
   SweepRecorder& recorder_;
   Lab& lab_;
   const DeviceStatus& status_;
-  std::int64_t session_;
   FinalsBudget budget_;
   WinnerDecider decider_;
   bool last_ = false;

@@ -11,7 +11,7 @@ namespace pascaline {
 
 bool ObjectiveDecider::lacks(const SweepTask& task) const {
   return !objective_of(options_.finals).by_time_alone() &&
-         std::ranges::none_of(task.contexts, [this](const ContextIds& context) {
+         std::ranges::none_of(task.rows.contexts, [this](const ContextIds& context) {
            return recorder_.persist(
                [&](Store& store) { return store.decision(context, options_.finals.objective.objective).has_value(); });
          });
@@ -21,13 +21,13 @@ bool ObjectiveDecider::lacks(const SweepTask& task) const {
 bool ObjectiveDecider::tell_undecided(SweepTask& task, const ObjectiveDecision& decision, const FinalsLimits& limits) {
   const std::string what = fmt::format("{}: {}: no winner by {}", device_, task.search.wanted().problem.text(),
                                        phrase_of(decision.objective));
-  const bool told = !task.no_time_by_objective.empty();
+  const bool told = !task.look.no_time_by_objective.empty();
   const bool undecided = this->lacks(task);
-  task.finals_put_off = decision.out_of_time && limits.shared && undecided;
-  task.no_time_by_objective =
+  task.look.finals_put_off = decision.out_of_time && limits.shared && undecided;
+  task.look.no_time_by_objective =
       decision.out_of_time && undecided ? fmt::format("no winner by {}", phrase_of(decision.objective)) : std::string();
   const bool wanted = decision.out_of_time ? undecided && !told : !decision.undecided.empty();
-  if (wanted && task.finals_put_off) {  // there may be time when all problems were looked at
+  if (wanted && task.look.finals_put_off) {  // there may be time when all problems were looked at
     recorder_.note(fmt::format(
         "{} yet: its share of the time is used up; it is decided after the first look at all shapes, if time is left",
         what));
@@ -51,7 +51,7 @@ bool ObjectiveDecider::was_not_compared(const Store& store, const SweepTask& tas
   }
   for (std::size_t i = 0; i < result.trials.size(); ++i) {
     const Trial& trial = result.trials[i];
-    const SweepTask::Stored of_trial = task.stored(trial.config);
+    const TaskRows::Stored of_trial = task.rows.stored(trial.config);
     if (of_trial.config == stored->config && of_trial.context.toolkit == context.toolkit) {
       return trial.time->median_us <= options_.finals.objective.contender_factor * fastest_us &&
              std::ranges::none_of(decision.contenders,
@@ -65,7 +65,7 @@ bool ObjectiveDecider::was_not_compared(const Store& store, const SweepTask& tas
 void ObjectiveDecider::store(const SweepTask& task, const ObjectiveDecision& decided, const FinalsResult& result,
                              std::optional<std::size_t> baseline, const std::vector<std::int64_t>& ids,
                              const FinalsLimits& limits) {
-  const ContextIds context = task.stored(result.trials[decided.winner].config).context;
+  const ContextIds context = task.rows.stored(result.trials[decided.winner].config).context;
   bool stays = false;
   recorder_.persist([&](Store& store) {
     store.in_one_transaction([&] {
@@ -90,7 +90,7 @@ void ObjectiveDecider::announce(SweepTask& task, const FinalsResult& result, con
     return;
   }
   const CompilerAxis& compilers = *task.tunable.compilers;
-  const Config standard = task.own_bound.default_config();
+  const Config standard = task.rows.own_bound.default_config();
   for (std::size_t compiler = 0; compiler < compilers.count(); ++compiler) {
     if (compiler == compilers.index_of(result.trials[decision.winner].config)) {
       continue;

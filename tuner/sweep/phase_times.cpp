@@ -15,7 +15,7 @@ namespace {
 // Each compiler may have a winner.
 std::optional<Store::Decision> best_decision(const SweepTask& task, SweepRecorder& recorder) {
   std::optional<Store::Decision> best;
-  for (const ContextIds& context : task.contexts) {
+  for (const ContextIds& context : task.rows.contexts) {
     const auto decision = recorder.persist([&](Store& store) { return store.decision(context); });
     if (decision && (!best || decision->time.median_us < best->time.median_us)) {
       best = decision;

@@ -38,7 +38,7 @@ void recall_finals(SweepRecorder& recorder, SweepTask& task, const std::string& 
                    const std::vector<ToolkitRow>& toolkits, const DeviceRow& own_device) {
   const Problem& problem = task.search.wanted().problem;
   const auto compiler_of = [&](const ToolkitRow& toolkit) -> std::optional<std::size_t> {
-    for (std::size_t i = 0; i < task.contexts.size(); ++i) {
+    for (std::size_t i = 0; i < task.rows.contexts.size(); ++i) {
       if (toolkits[i] == toolkit) {
         return i;
       }
@@ -82,14 +82,14 @@ void recall_finals(SweepRecorder& recorder, SweepTask& task, const std::string& 
       }
     }
   });
-  task.winner = winner;
+  task.result.winner = winner;
   const StoredFinals stored = last_of_each(finals);
   const auto found = std::find_if(stored.last.begin(), stored.last.end(),
                                   [&](const Trial& trial) { return winner && trial.config == *winner; });
   if (found != stored.last.end()) {
-    task.open_finals = open_finals(stored.last, static_cast<std::size_t>(found - stored.last.begin()));
+    task.finals.open = open_finals(stored.last, static_cast<std::size_t>(found - stored.last.begin()));
   }
-  task.finals_again = std::clamp(stored.most - 1, 0, kMaxFinalsAgain);
+  task.finals.again = std::clamp(stored.most - 1, 0, kMaxFinalsAgain);
 }
 
 }  // namespace pascaline

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -30,6 +31,13 @@ class SweepRecorder {
       events_.note(text);
     }
   }
+  /// Notes that a configuration of the task goes to its device, or goes back without a trial (Store::begin_attempt).
+  void begin_attempt(const SweepTask& task, const Config& config, TrialStage stage);
+  void end_attempt(const SweepTask& task, const Config& config);
+  /// Stores a trial in the task's session; returns its row.
+  std::int64_t add_trial(const SweepTask& task, const Trial& trial);
+  /// Counts the task as decided, once.
+  void count_decided(SweepTask& task);
   /// Stores a trial of the task in the task's session, counts it, tells the task's search and whoever listens; then the
   /// trials of configurations that run as the same code. `agrees_with`: see Agreement. `planned`: trials of a problem,
   /// for whoever listens.

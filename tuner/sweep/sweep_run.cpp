@@ -38,7 +38,7 @@ std::vector<std::string> weak_checks_of(const DevicePlan& plan) {
   std::map<std::pair<std::string, std::string>, std::vector<std::string>> problems;  // by kernel and sentence
   for (const auto& task : plan.tasks()) {
     const Problem& problem = task->search.wanted().problem;
-    for (const std::string& weak : task->weak_checks) {
+    for (const std::string& weak : task->reference.weak_checks) {
       problems[{problem.kernel, weak}].push_back(problem.text());
     }
   }
@@ -112,7 +112,8 @@ void SweepRun::sum_up() {
     summary_.problems_exhausted += static_cast<int>(std::ranges::count_if(
         plan->tasks(), [](const auto& task) { return task->search.little_left() && !task->search.wanted().between; }));
     for (const auto& task : plan->tasks()) {
-      if (const std::string doubt = task->agreement.doubt(task->tunable.own_space->reference); !doubt.empty()) {
+      if (const std::string doubt = task->reference.agreement.doubt(task->tunable.own_space->reference);
+          !doubt.empty()) {
         summary_.doubts.push_back(fmt::format("{}: {}", task->search.wanted().problem.text(), doubt));
       }
     }
@@ -144,7 +145,7 @@ void SweepRun::check_any_left() const {
   std::string fault;
   for (const auto& plan : plans_) {
     for (const auto& task : plan->tasks()) {
-      if (task->reserved) {
+      if (task->state.reserved()) {
         continue;
       }
       if (task->state.stage() != TaskStage::left_out || task->fault.empty()) {
@@ -371,8 +372,8 @@ std::optional<double> SweepRun::eta_s() const {
     for (const auto& task : plan->tasks()) {
       left += task->over() ? 0 : task->search.remaining();
       const bool in_finals = task->state.stage() == TaskStage::finals;
-      undecided += !task->over() && (in_finals || task->decided_on.empty()) ? 1 : 0;
-      decided += task->compared && !in_finals ? 1 : 0;
+      undecided += !task->over() && (in_finals || task->finals.decided_on.empty()) ? 1 : 0;
+      decided += task->finals.begun && !in_finals ? 1 : 0;
     }
   }
   const double each_s = finals_s > 0 ? finals_s / std::max(1.0, decided) : objective_windows_s(options_.finals);
@@ -410,11 +411,11 @@ SweepView SweepRun::view(bool last) const {
     view.compile_workers += plan->builds().builder().workers();
     view.problems += plan->problems();
     for (const auto& task : plan->tasks()) {
-      if (task->provisional) {
+      if (task->result.provisional) {
         view.provisional.push_back(task->search.wanted().problem.text());
       }
-      if (!task->no_time.empty()) {
-        view.no_time.push_back(fmt::format("{}: {}", task->search.wanted().problem.text(), task->no_time));
+      if (!task->look.no_time.empty()) {
+        view.no_time.push_back(fmt::format("{}: {}", task->search.wanted().problem.text(), task->look.no_time));
       }
     }
   }

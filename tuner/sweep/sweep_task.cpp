@@ -11,6 +11,8 @@ namespace pascaline {
 
 std::string_view name_of(TaskStage stage) noexcept {
   switch (stage) {
+    case TaskStage::reserved:
+      return "reserved";
     case TaskStage::waiting:
       return "waiting";
     case TaskStage::searching:
@@ -37,6 +39,8 @@ void TaskState::move(bool allowed, TaskStage to) {
   stage_ = to;
 }
 
+void TaskState::open() { move(reserved(), TaskStage::waiting); }
+
 void TaskState::take() { move(stage_ == TaskStage::waiting, TaskStage::searching); }
 
 void TaskState::gather() { move(stage_ == TaskStage::searching || stage_ == TaskStage::finals, TaskStage::gathering); }
@@ -52,51 +56,63 @@ void TaskState::leave_out(std::string reason) {
   why_left_out_ = std::move(reason);
 }
 
-SweepTask::SweepTask(const Tunable& wanted_tunable, const SweepProblem& wanted, const DeviceLimits& limits,
-                     const SweepOptions& options)
-    : tunable(wanted_tunable),
-      search(*tunable.space, wanted, limits, options, tunable.compilers),
-      own_bound(*tunable.own_space, wanted.problem, limits),
-      reference{tunable.has_reference() ? TaskReference::Stage::wanted : TaskReference::Stage::none, {}, {}, {}, false},
-      reserved(wanted.between),
-      weight(wanted.count) {}
-
-SweepTask::Stored SweepTask::stored(const Config& config) const {
+TaskRows::Stored TaskRows::stored(const Config& config) const {
   Stored stored{contexts.at(tunable.compilers->index_of(config)), tunable.compilers->without(config), false};
   stored.is_default = stored.config == own_bound.default_config();
   return stored;
 }
 
-Trial SweepTask::stored_trial(Trial trial) const {
+Trial TaskRows::stored_trial(Trial trial) const {
   Stored as = stored(trial.config);
   trial.config = std::move(as.config);
   trial.is_default = as.is_default;
   return trial;
 }
 
-std::vector<Config> SweepTask::wanted_finalists(bool by_time_alone) const {
-  std::vector<Config> configs = search.finalist_configs();
-  if (deepening == Deepening::finals && by_time_alone) {
-    const std::optional<Config> baseline = search.baseline();
-    const std::vector<std::string>& among = open_finals.among;
-    std::erase_if(configs, [&](const Config& config) {
-      return config != baseline && std::find(among.begin(), among.end(), config.text()) == among.end();
-    });
-  }
-  return configs;
+void TaskLook::put_off(double seconds) {
+  put_off_s = seconds;
+  no_time = fmt::format("no trial in its turn of {:.1f} s", seconds);
 }
 
-std::string SweepTask::winners_launched() const {
+void TaskLook::take() {
+  if (!std::exchange(taken, true)) {
+    no_time.clear();
+  }
+}
+
+std::string TaskLaunches::winners() const {
   std::string winners;
-  for (const SweepTask* other : launched) {
-    const bool is_default = !other->winner || *other->winner == other->search.bound().default_config();
-    winners += is_default ? "\n" : other->winner->text() + "\n";
+  for (const SweepTask* task : tasks) {
+    const std::optional<Config>& winner = task->result.winner;
+    const bool is_default = !winner || *winner == task->search.bound().default_config();
+    winners += is_default ? "\n" : winner->text() + "\n";
   }
   return winners;
 }
 
-bool SweepTask::misses_finalists() const {
-  return std::any_of(finalists.begin(), finalists.end(), [](const auto& entry) { return !entry.second; });
+bool TaskFinals::misses_binaries() const {
+  return std::any_of(binaries.begin(), binaries.end(), [](const auto& entry) { return !entry.second; });
+}
+
+SweepTask::SweepTask(const Tunable& wanted_tunable, const SweepProblem& wanted, const DeviceLimits& limits,
+                     const SweepOptions& options)
+    : tunable(wanted_tunable),
+      search(*tunable.space, wanted, limits, options, tunable.compilers),
+      rows{tunable, BoundSpace(*tunable.own_space, wanted.problem, limits)},
+      state(wanted.between ? TaskStage::reserved : TaskStage::waiting),
+      weight(wanted.count) {
+  reference.stage = tunable.has_reference() ? TaskReference::Stage::wanted : TaskReference::Stage::none;
+}
+
+std::vector<Config> SweepTask::wanted_finalists(bool by_time_alone) const {
+  std::vector<Config> configs = search.finalist_configs();
+  if (deepening.what == Deepening::finals && by_time_alone) {
+    const std::optional<Config> baseline = search.baseline();
+    std::erase_if(configs, [&](const Config& config) {
+      return config != baseline && std::ranges::find(finals.open.among, config.text()) == finals.open.among.end();
+    });
+  }
+  return configs;
 }
 
 }  // namespace pascaline

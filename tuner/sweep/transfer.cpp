@@ -31,7 +31,7 @@ bool has_all_values(const Space& space, const Config& config) {
 // A device's own trials of the shape, whatever their source and toolkit, make what others measured superfluous.
 bool knows_enough(const SweepTask& task) {
   return std::any_of(task.tunable.measured.begin(), task.tunable.measured.end(), [&](const Store::Measured& key) {
-    return key.problem_id == task.contexts.front().problem && key.times_us.size() >= kMinRelated;
+    return key.problem_id == task.rows.contexts.front().problem && key.times_us.size() >= kMinRelated;
   });
 }
 
@@ -118,7 +118,7 @@ std::vector<RelatedProblem> Transfer::measured_before(const SweepTask& task, boo
     const auto toolkit = std::find(toolkits_.begin(), toolkits_.end(), key.toolkit);
     const bool same_version = toolkit != toolkits_.end() && key.kernel == task.tunable.context.kernel;
     const bool of_run = same_version && std::any_of(tasks_.begin(), tasks_.end(), [&](const auto& other) {
-                          return other->contexts.front().problem == key.problem_id;
+                          return other->rows.contexts.front().problem == key.problem_id;
                         });
     if (of_run) {  // what the run's own problems recalled is among their times
       continue;
@@ -254,11 +254,11 @@ void Transfer::begin_with_types_of_run(SweepTask& task) const {
   }
   std::vector<std::pair<double, Config>> winners;
   for (const auto& other : tasks_) {
-    const bool known = other->winner || other->search.usable() >= kMinRelated;
+    const bool known = other->result.winner || other->search.usable() >= kMinRelated;
     const Problem& problem = other->search.wanted().problem;
     if (known && differs_in_types(task, *other) && problem.dimensions == task.search.wanted().problem.dimensions) {
       winners.emplace_back(*transfer_octaves(*task.tunable.space, task.search.wanted().problem, problem),
-                           other->winner ? *other->winner : other->search.best());
+                           other->result.winner ? *other->result.winner : other->search.best());
     }
   }
   std::stable_sort(winners.begin(), winners.end(), [](const auto& a, const auto& b) { return a.first < b.first; });

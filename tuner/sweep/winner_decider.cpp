@@ -11,23 +11,22 @@ namespace pascaline {
 // not last: its alternatives change with the winners of their kernels.
 void WinnerDecider::recall_standing(const Store& store, SweepTask& task) {
   const CompilerAxis& compilers = *task.tunable.compilers;
-  task.standing.assign(task.contexts.size(), std::nullopt);
-  task.standing_of_all.reset();
-  task.decisions_before.assign(task.contexts.size(), std::nullopt);
+  earlier_.by_compiler.assign(task.rows.contexts.size(), {});
+  earlier_.last.reset();
   std::vector<Config> winners;
   std::int64_t last_unix_ms = 0;
-  for (std::size_t i = 0; i < task.contexts.size() && task.tunable.is_lasting(); ++i) {
-    const auto decided = store.decision(task.contexts[i]);
+  for (std::size_t i = 0; i < task.rows.contexts.size() && task.tunable.is_lasting(); ++i) {
+    const auto decided = store.decision(task.rows.contexts[i]);
     if (!decided || decided->stage != TrialStage::finals) {
       continue;
     }
-    task.decisions_before[i] = decided->id;
+    earlier_.by_compiler[i].decided = decided->id;
     const Config winner = compilers.with(decided->config, i);
     if (task.search.trial_of(winner) == 0) {  // not usable, or not any more
       continue;
     }
     winners.push_back(winner);
-    StandingDecision& standing = task.standing[i].emplace();
+    StandingDecision& standing = earlier_.by_compiler[i].standing.emplace();
     standing.config = winner.text();
     standing.time = decided->time;
     standing.baseline = decided->baseline;
@@ -37,30 +36,26 @@ void WinnerDecider::recall_standing(const Store& store, SweepTask& task) {
     standing.confidence = decided->confidence;
     if (decided->id.decided_unix_ms > last_unix_ms) {
       last_unix_ms = decided->id.decided_unix_ms;
-      task.standing_of_all = i;
+      earlier_.last = i;
     }
   }
   task.search.keep_comparing(std::move(winners));
 }
 
-std::optional<StandingDecision> WinnerDecider::standing(const SweepTask& task) {
-  return task.standing_of_all ? task.standing.at(*task.standing_of_all) : std::nullopt;
-}
-
-FinalsOptions WinnerDecider::with_what_to_compare(const SweepTask& task, FinalsOptions options) {
+FinalsOptions WinnerDecider::with_what_to_compare(const SweepTask& task, FinalsOptions options) const {
   const std::optional<Config> baseline = task.search.baseline();
   options.stand_in = baseline ? baseline->text() : "";
-  options.standing = standing(task);
-  options.energies = task.energies;
+  options.standing = earlier_.standing();
+  options.energies = task.finals.energies;
   return options;
 }
 
 // Another sweep on the same database may have decided while these finals ran. Its decision stands like an earlier one,
 // until finals refute it. If its winner is not a finalist here, see `is_better_elsewhere`.
 FinalsResult WinnerDecider::heed_later_decisions(const Store& store, SweepTask& task, FinalsResult result,
-                                                 Notes& notes) const {
-  const std::vector<std::optional<Store::DecisionId>> before = task.decisions_before;
-  task.later_decisions.clear();
+                                                 Notes& notes) {
+  const std::vector<Earlier::OfCompiler> before = earlier_.by_compiler;
+  earlier_.not_compared.clear();
   if (result.from_search || !task.tunable.is_lasting() || before.empty()) {
     return result;
   }
@@ -71,11 +66,12 @@ FinalsResult WinnerDecider::heed_later_decisions(const Store& store, SweepTask& 
   };
   bool to_decide = false;
   for (std::size_t i = 0; i < before.size(); ++i) {
-    const bool later = task.decisions_before[i] != before[i];
-    if (later && !is_finalist(task.standing[i])) {
-      task.later_decisions.insert(task.contexts[i].toolkit);
+    const Earlier::OfCompiler& now = earlier_.by_compiler[i];
+    const bool later = now.decided != before[i].decided;
+    if (later && !is_finalist(now.standing)) {
+      earlier_.not_compared.insert(task.rows.contexts[i].toolkit);
     }
-    to_decide = to_decide || (later && task.standing_of_all == i && is_finalist(task.standing[i]));
+    to_decide = to_decide || (later && earlier_.last == i && is_finalist(now.standing));
   }
   if (!to_decide) {
     return result;
@@ -89,9 +85,9 @@ FinalsResult WinnerDecider::heed_later_decisions(const Store& store, SweepTask& 
 
 // Compares a winner that another sweep decided meanwhile, and that these finals did not time, by its gain on the
 // default.
-bool WinnerDecider::is_better_elsewhere(const Store& store, const SweepTask& task, const ContextIds& context,
-                                        const FinalsResult& result) {
-  if (!task.later_decisions.contains(context.toolkit)) {
+bool WinnerDecider::is_better_elsewhere(const Store& store, const ContextIds& context,
+                                        const FinalsResult& result) const {
+  if (!earlier_.not_compared.contains(context.toolkit)) {
     return false;
   }
   const auto stored = store.decision(context);
@@ -109,7 +105,7 @@ bool WinnerDecider::is_better_elsewhere(const Store& store, const SweepTask& tas
 void WinnerDecider::store_others(Store& store, const SweepTask& task, const FinalsResult& result,
                                  const std::vector<std::int64_t>& ids, Notes& notes) const {
   const CompilerAxis& compilers = *task.tunable.compilers;
-  const Config standard = task.own_bound.default_config();
+  const Config standard = task.rows.own_bound.default_config();
   for (std::size_t compiler = 0; compiler < compilers.count(); ++compiler) {
     if (compiler == compilers.index_of(result.trials[result.winner].config)) {
       continue;
@@ -125,16 +121,16 @@ void WinnerDecider::store_others(Store& store, const SweepTask& task, const Fina
     }
     if (baseline) {
       FinalsOptions options = options_.finals;
-      options.standing = task.standing.at(compiler);
+      options.standing = earlier_.by_compiler.at(compiler).standing;
       const FinalsResult among = decide_among(result, members, *baseline, options);
-      store_decision(store, task, task.contexts[compiler], among, ids[members[among.winner]], notes);
+      store_decision(store, task, task.rows.contexts[compiler], among, ids[members[among.winner]], notes);
     }
   }
 }
 
 void WinnerDecider::store_decision(Store& store, const SweepTask& task, const ContextIds& context,
                                    const FinalsResult& result, std::int64_t trial, Notes& notes) const {
-  if (is_better_elsewhere(store, task, context, result)) {
+  if (is_better_elsewhere(store, context, result)) {
     notes.push_back(fmt::format("{}: {}: another sweep decided it meanwhile, with a winner that gains more; that stays",
                                 device_, task.search.wanted().problem.text()));
   } else if (result.stays) {
@@ -146,7 +142,7 @@ void WinnerDecider::store_decision(Store& store, const SweepTask& task, const Co
 
 // The winner of all is decided last. Nothing if what finals have decided stays.
 std::optional<FinalsResult> WinnerDecider::decide_and_store(Store& store, SweepTask& task, const FinalsResult& decided,
-                                                            const std::vector<std::int64_t>& ids, Notes& notes) const {
+                                                            const std::vector<std::int64_t>& ids, Notes& notes) {
   FinalsResult result = heed_later_decisions(store, task, decided, notes);
   const Config& winner = result.trials[result.winner].config;
   if (result.from_search && decided_in_finals(store, task, winner)) {
@@ -155,18 +151,18 @@ std::optional<FinalsResult> WinnerDecider::decide_and_store(Store& store, SweepT
   if (!result.from_search) {
     store_others(store, task, result, ids, notes);
   }
-  store_decision(store, task, task.stored(winner).context, result, ids[result.winner], notes);
+  store_decision(store, task, task.rows.stored(winner).context, result, ids[result.winner], notes);
   return result;
 }
 
 void WinnerDecider::announce(SweepTask& task, const FinalsResult& decided, const std::vector<std::int64_t>& ids,
                              const FinalsLimits& limits) {
   // Another sweep must not decide between the look and the storing. Where the database was locked it is done again.
-  const std::vector<std::optional<Store::DecisionId>> before = task.decisions_before;
+  const Earlier before = earlier_;
   Notes notes;
   std::optional<FinalsResult> stored;
   recorder_.persist([&](Store& store) {
-    task.decisions_before = before;
+    earlier_ = before;
     notes.clear();
     store.in_one_transaction([&] { stored = decide_and_store(store, task, decided, ids, notes); });
   });
@@ -180,13 +176,10 @@ void WinnerDecider::announce(SweepTask& task, const FinalsResult& decided, const
   if (result.by_objective) {
     by_objective_.announce(task, result, ids, limits);
   }
-  if (!task.decided) {
-    task.decided = true;
-    recorder_.summary().problems_done += task.search.wanted().between ? 0 : 1;
-  }
+  recorder_.count_decided(task);
   note(task, result);
-  task.provisional = result.from_search;
-  task.no_time = result.from_search ? "" : task.no_time_by_objective;
+  task.result.provisional = result.from_search;
+  task.look.no_time = result.from_search ? "" : task.look.no_time_by_objective;
   report_winner(task, result);
 }
 
@@ -203,7 +196,7 @@ void WinnerDecider::report_winner(const SweepTask& task, const FinalsResult& res
     }
   }
   if (result.stays) {
-    reported.standing = standing(task);
+    reported.standing = earlier_.standing();
   }
   reported.baseline_why = result.baseline ? task.search.why_no_default() : "";
   recorder_.events().winner(device_, task.search.wanted(), reported, task.search.done());
@@ -212,27 +205,27 @@ void WinnerDecider::report_winner(const SweepTask& task, const FinalsResult& res
 // For the time that may be left.
 void WinnerDecider::note(SweepTask& task, const FinalsResult& result) {
   if (auto energies = energies_of(result.trials); energies && !result.from_search && !result.energies_again) {
-    task.energies = std::move(energies);
+    task.finals.energies = std::move(energies);
   }
   const Config& winner = result.trials[result.winner].config;
-  if (task.deepening == Deepening::finals) {
+  if (task.deepening.what == Deepening::finals) {
     DeepeningCounts& counts = recorder_.summary().deepening;
     ++counts.finals;
-    counts.winners_changed += task.winner == winner ? 0 : 1;
+    counts.winners_changed += task.result.winner == winner ? 0 : 1;
   }
   agenda_.note_winner(task, winner);
-  task.open_finals = result.from_search ? OpenFinals{} : open_finals(result.trials, result.winner);
+  task.finals.open = result.from_search ? OpenFinals{} : open_finals(result.trials, result.winner);
 }
 
 bool WinnerDecider::decided_in_finals(const Store& store, const SweepTask& task, const Config& config) {
-  const auto decided = store.decision(task.stored(config).context);
+  const auto decided = store.decision(task.rows.stored(config).context);
   return decided && decided->stage == TrialStage::finals;
 }
 
 void WinnerDecider::decide_without_finals(SweepTask& task) {
   const ProblemSearch& search = task.search;
   if (search.usable() > 0 && task.lacks_alternatives()) {
-    task.no_time = kNotAllWays;
+    task.look.no_time = kNotAllWays;
     return;
   }
   const auto is_decided = [&](const Store& store) { return decided_in_finals(store, task, search.best()); };

@@ -2,11 +2,13 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "db/store.hpp"
+#include "tuner/finals/standing_decision.hpp"
 #include "tuner/sweep/actions.hpp"
 #include "tuner/sweep/finals_budget.hpp"
 #include "tuner/sweep/objective_decider.hpp"
@@ -35,7 +37,7 @@ class WinnerDecider {
     recorder_.persist([&](Store& store) { recall_standing(store, task); });
   }
   /// The options with what the finalists are compared with: the baseline, and what finals decided before.
-  [[nodiscard]] static FinalsOptions with_what_to_compare(const SweepTask& task, FinalsOptions options);
+  [[nodiscard]] FinalsOptions with_what_to_compare(const SweepTask& task, FinalsOptions options) const;
   /// Stores and reports a result of finals. `ids`: the stored trials of `decided.trials`.
   void announce(SweepTask& task, const FinalsResult& decided, const std::vector<std::int64_t>& ids,
                 const FinalsLimits& limits);
@@ -50,18 +52,32 @@ class WinnerDecider {
   // Decisions are read and stored in one transaction, and reported when that is over.
   using Notes = std::vector<std::string>;
 
-  static void recall_standing(const Store& store, SweepTask& task);
-  [[nodiscard]] static std::optional<StandingDecision> standing(const SweepTask& task);
+  /// Earlier decisions by finals, by time, of the problem whose finals are held.
+  struct Earlier {
+    struct OfCompiler {
+      std::optional<Store::DecisionId> decided{};
+      std::optional<StandingDecision> standing{};  ///< where its winner is usable here
+    };
+    std::vector<OfCompiler> by_compiler{};
+    std::optional<std::size_t> last{};      ///< of the compiler that was decided for last
+    std::set<std::int64_t> not_compared{};  ///< toolkits of another sweep's meanwhile, whose winners these did not time
+
+    [[nodiscard]] std::optional<StandingDecision> standing() const {
+      return last ? by_compiler.at(*last).standing : std::nullopt;
+    }
+  };
+
+  void recall_standing(const Store& store, SweepTask& task);
   [[nodiscard]] FinalsResult heed_later_decisions(const Store& store, SweepTask& task, FinalsResult result,
-                                                  Notes& notes) const;
-  [[nodiscard]] static bool is_better_elsewhere(const Store& store, const SweepTask& task, const ContextIds& context,
-                                                const FinalsResult& result);
+                                                  Notes& notes);
+  [[nodiscard]] bool is_better_elsewhere(const Store& store, const ContextIds& context,
+                                         const FinalsResult& result) const;
   void store_others(Store& store, const SweepTask& task, const FinalsResult& result,
                     const std::vector<std::int64_t>& ids, Notes& notes) const;
   void store_decision(Store& store, const SweepTask& task, const ContextIds& context, const FinalsResult& result,
                       std::int64_t trial, Notes& notes) const;
   [[nodiscard]] std::optional<FinalsResult> decide_and_store(Store& store, SweepTask& task, const FinalsResult& decided,
-                                                             const std::vector<std::int64_t>& ids, Notes& notes) const;
+                                                             const std::vector<std::int64_t>& ids, Notes& notes);
   void report_winner(const SweepTask& task, const FinalsResult& result) const;
   void note(SweepTask& task, const FinalsResult& result);
   [[nodiscard]] static bool decided_in_finals(const Store& store, const SweepTask& task, const Config& config);
@@ -72,6 +88,7 @@ class WinnerDecider {
   const FinalsBudget& budget_;
   std::string device_;
   ObjectiveDecider by_objective_;
+  Earlier earlier_{};
 };
 
 }  // namespace pascaline

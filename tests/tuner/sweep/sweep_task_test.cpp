@@ -63,6 +63,15 @@ TEST(TaskStateTest, GoesFromWaitingToFinalsAndBack) {
   EXPECT_TRUE(left_out_state().over());
 }
 
+TEST(TaskStateTest, ReservedTaskIsOpenedBeforeADeviceTakesIt) {
+  TaskState state(TaskStage::reserved);
+  EXPECT_FALSE(state.taken() || state.over());
+  EXPECT_THROW(state.take(), Error);
+  state.open();
+  EXPECT_EQ(state.stage(), TaskStage::waiting);
+  EXPECT_THROW(state.open(), Error) << "it is open already";
+}
+
 TEST(TaskStateTest, WhatDoesNotLeadAwayFromAStageIsAFault) {
   const std::vector<std::function<void(TaskState&)>> transitions{
       [](TaskState& state) { state.take(); },    [](TaskState& state) { state.gather(); },
@@ -70,6 +79,7 @@ TEST(TaskStateTest, WhatDoesNotLeadAwayFromAStageIsAFault) {
       [](TaskState& state) { state.finish(); },  [](TaskState& state) { state.leave_out("x"); }};
   // Per stage: take, gather, compare, release, finish, leave_out.
   const std::vector<std::pair<TaskState, std::vector<bool>>> allowed{
+      {TaskState(TaskStage::reserved), {false, false, false, false, false, false}},
       {TaskState(), {true, false, false, false, true, false}},
       {searching_state(), {false, true, false, true, true, true}},
       {gathering_state(), {false, false, true, true, true, true}},
