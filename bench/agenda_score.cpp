@@ -278,7 +278,8 @@ void score(const Wanted& wanted) {
         "s idle\n",
         duration_text(limit_s), saved_area(recording, sweep.decisions, limit_s) / whole,
         saved_area(recording, cheapest_first_order(recording, limit_s), limit_s) / whole, sweep.summary.trials,
-        sweep.summary.preparing_s, sweep.summary.finals_s, sweep.summary.wall_s - sweep.summary.busy_s);
+        sweep.summary.times.preparing_s, sweep.summary.times.finals_s,
+        sweep.summary.times.wall_s - sweep.summary.times.busy_s);
     if (wanted.talks) {
       print_losses(recording, sweep.decisions, best, limit_s, whole);
     }

@@ -105,7 +105,7 @@ std::vector<std::string> model_lines(const std::vector<ModelResult>& models) {
 }
 
 std::string left_text(const SweepSummary& summary) {
-  const int left = summary.problems_planned - summary.problems_decided;
+  const int left = summary.problems.planned - summary.problems.decided;
   if (left <= 0) {
     return {};
   }
@@ -116,7 +116,7 @@ std::string left_text(const SweepSummary& summary) {
     at_default_us += model.total.at_default_us;
   }
   return fmt::format(
-      "{} of {}{} {} left at {}", left, counted(summary.problems_planned, "shape"),
+      "{} of {}{} {} left at {}", left, counted(summary.problems.planned, "shape"),
       before_us > 0 ? fmt::format(", {} of the model's time,", percent_text(at_default_us / before_us)) : "",
       left == 1 ? "was" : "were", left == 1 ? "its default" : "their defaults");
 }

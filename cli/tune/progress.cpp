@@ -69,7 +69,7 @@ std::string longer_limit(const SweepSummary& summary, const SweepOptions& option
   if (options.until || !options.budget_s) {
     return " --until LATER";
   }
-  const double wanted_s = *options.budget_s + std::max(summary.missing_s.value_or(0), *options.budget_s);
+  const double wanted_s = *options.budget_s + std::max(summary.forecast.missing_s.value_or(0), *options.budget_s);
   return fmt::format(" --budget {:.0f}m", std::ceil(wanted_s / 60));
 }
 
@@ -186,17 +186,17 @@ void Progress::summary(const SweepSummary& summary, const SweepOptions& options)
     }
   }
   view_.line(fmt::format("session {}: {}; {} in {}; {}", summary.session, counts_text(summary),
-                         counted(summary.problems_done, "problem"), clock_text(summary.wall_s),
+                         counted(summary.problems.done, "problem"), clock_text(summary.times.wall_s),
                          options.database.string()));
-  for (const std::string& doubt : summary.doubts) {
+  for (const std::string& doubt : summary.problems.doubts) {
     view_.line(doubt);
   }
-  if (const std::string times = trial_times_text(summary.trial_times); !times.empty()) {
+  if (const std::string times = trial_times_text(summary.times.trials); !times.empty()) {
     view_.line(times);
   }
-  if (summary.problems_exhausted > 0) {
+  if (summary.problems.exhausted > 0) {
     view_.line(fmt::format("{}: no further trial was expected to be faster than the best by {:g} % (--min-gain)",
-                           counted(static_cast<std::size_t>(summary.problems_exhausted), "problem"),
+                           counted(static_cast<std::size_t>(summary.problems.exhausted), "problem"),
                            100 * options.min_gain));
   }
   const DeepeningCounts& deepening = summary.deepening;
@@ -207,20 +207,20 @@ void Progress::summary(const SweepSummary& summary, const SweepOptions& options)
         counted(deepening.neighbours_faster, "turn"), counted(deepening.shapes, "shape"),
         clock_text(deepening.spent_s)));
   }
-  if (!summary.left_out.empty()) {
-    view_.line(fmt::format("left out, as they cannot be tuned here ({}):", summary.left_out.size()));
-    for (const std::string& problem : summary.left_out) {
+  if (!summary.problems.left_out.empty()) {
+    view_.line(fmt::format("left out, as they cannot be tuned here ({}):", summary.problems.left_out.size()));
+    for (const std::string& problem : summary.problems.left_out) {
       view_.line("  " + problem);
     }
   }
-  if (summary.paused_s >= 1) {
-    view_.line(
-        fmt::format("paused for {} of it, for whoever uses the machine (--polite)", clock_text(summary.paused_s)));
+  if (summary.times.paused_s >= 1) {
+    view_.line(fmt::format("paused for {} of it, for whoever uses the machine (--polite)",
+                           clock_text(summary.times.paused_s)));
   }
   for (const std::string& line : model_lines(summary.models)) {
     view_.line(line);
   }
-  const std::string resume = resume_command(options.database.string(), options.paths, summary.remedy);
+  const std::string resume = resume_command(options.database.string(), options.paths, summary.end.remedy);
   if (std::string left = left_text(summary); !left.empty()) {
     if (!summary.interrupted && has_time_limit(options)) {
       left += "; to reach more: " + resume + longer_limit(summary, options);

@@ -17,14 +17,14 @@ int finish(const SweepSummary& summary, const SweepOptions& sweep, bool as_json)
   if (as_json) {
     fmt::print("{}\n", summary_document(summary, sweep).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   }
-  if (!summary.end_reason.empty() && summary.interrupted && !interrupted()) {
-    throw Error(fmt::format("{}; what was measured is stored, resume with: {}", summary.end_reason,
-                            resume_command(sweep.database.string(), sweep.paths, summary.remedy)));
+  if (!summary.end.reason.empty() && summary.interrupted && !interrupted()) {
+    throw Error(fmt::format("{}; what was measured is stored, resume with: {}", summary.end.reason,
+                            resume_command(sweep.database.string(), sweep.paths, summary.end.remedy)));
   }
   if (summary.interrupted) {
     return kInterrupted;
   }
-  return summary.ok + summary.reused_ok > 0 && summary.problems_decided > 0 ? kSuccess : kNegative;
+  return summary.ok + summary.reused_ok > 0 && summary.problems.decided > 0 ? kSuccess : kNegative;
 }
 
 int sweep(SweepCommandOptions options, const CLI::App& command) {

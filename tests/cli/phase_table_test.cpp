@@ -19,8 +19,8 @@ std::vector<ModelResult> example_models() {
 SweepSummary example_summary() {
   SweepSummary summary;
   summary.models = example_models();
-  summary.problems_planned = 22;
-  summary.problems_decided = 20;
+  summary.problems.planned = 22;
+  summary.problems.decided = 20;
   return summary;
 }
 
@@ -78,13 +78,13 @@ TEST(PhaseTableTest, WhatWasLeftHasItsShare) {
   SweepSummary summary = example_summary();
   EXPECT_EQ(left_text(summary), "2 of 22 shapes, 0.7 % of the model's time, were left at their defaults");
   summary.models[0].total.at_default_us = 3870;
-  summary.problems_decided = 21;
+  summary.problems.decided = 21;
   EXPECT_EQ(left_text(summary), "1 of 22 shapes, 30 % of the model's time, was left at its default");
   summary.models[0].total.at_default_us = 0.1;
   EXPECT_EQ(left_text(summary), "1 of 22 shapes, less than 0.1 % of the model's time, was left at its default");
   summary.models.clear();
   EXPECT_EQ(left_text(summary), "1 of 22 shapes was left at its default");
-  summary.problems_decided = 22;
+  summary.problems.decided = 22;
   EXPECT_EQ(left_text(summary), "");
 }
 

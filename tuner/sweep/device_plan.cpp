@@ -203,7 +203,7 @@ void DevicePlan::plan(SweepRecorder& recorder, const std::vector<SweepProblem>& 
     if (task->state.reserved()) {
       continue;
     }
-    summary.problems_done += task->result.decided && !task->search.wanted().between ? 1 : 0;
+    summary.problems.done += task->result.decided && !task->search.wanted().between ? 1 : 0;
     summary.reused += task->search.reused().all;
     summary.reused_ok += task->search.reused().usable;
   }

@@ -270,7 +270,7 @@ void DeviceScheduler::release_task(bool over) {
 void DeviceScheduler::leave_out(const std::string& reason) {
   const std::string problem = task_->search.wanted().problem.text();
   recorder_.note(fmt::format("{} is left out: {}", problem, reason));
-  recorder_.summary().left_out.push_back(fmt::format("{}: {}", problem, reason));
+  recorder_.summary().problems.left_out.push_back(fmt::format("{}: {}", problem, reason));
   take_back();
   finals_.drop(*task_);
   task_->state.leave_out(reason);

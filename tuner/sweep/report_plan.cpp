@@ -61,7 +61,7 @@ void report_forecast(SweepState& sweep) {
   for (const auto& plan : sweep.plans) {
     if (auto short_of = forecast_of(*plan, sweep.devices_of(*plan), *left_s)) {
       sweep.recorder.note((sweep.plans.size() > 1 ? short_of->device + ": " : "") + forecast_text(*short_of));
-      sweep.summary.forecasts.push_back(std::move(*short_of));
+      sweep.summary.forecast.too_short.push_back(std::move(*short_of));
     }
   }
 }
@@ -109,9 +109,9 @@ void report_plan(SweepState& sweep) {
   }
   const bool limited = sweep.options.trials < kUnlimitedTrials;
   const auto left_s = sweep.time.deadline.left_s();
-  sweep.summary.expected_s = limited ? expected_seconds(sweep) : left_s;
-  if (sweep.summary.expected_s && left_s) {
-    sweep.summary.expected_s = std::min(*sweep.summary.expected_s, *left_s);
+  sweep.summary.forecast.expected_s = limited ? expected_seconds(sweep) : left_s;
+  if (sweep.summary.forecast.expected_s && left_s) {
+    sweep.summary.forecast.expected_s = std::min(*sweep.summary.forecast.expected_s, *left_s);
   }
   const auto& tasks = sweep.plans.front()->tasks();
   const auto between = static_cast<std::size_t>(
@@ -130,7 +130,7 @@ void report_plan(SweepState& sweep) {
                               : std::string("; with time left: finals again, neighbours of winners");
   sweep.recorder.note(fmt::format("plan: {}{}, {}, then finals{}; {}{}", counted(problems, "problem"),
                                   kernels > 1 ? fmt::format(" of {} kernels", kernels) : "", trials, objective,
-                                  time_text(sweep.summary.expected_s, left_s, limited), time_left));
+                                  time_text(sweep.summary.forecast.expected_s, left_s, limited), time_left));
   report_forecast(sweep);
 }
 

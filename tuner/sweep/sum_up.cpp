@@ -36,26 +36,26 @@ void sum_up(SweepState& sweep) {
   SweepSummary& summary = sweep.summary;
   for (const ScheduledDevice& scheduled : sweep.devices) {
     const WorkerTimes& times = scheduled.scheduler->lab().times();
-    summary.busy_s += times.total_ms() / 1000;
-    summary.opening_s += times.opening_ms / 1000;
-    summary.preparing_s += times.preparing_ms / 1000;
-    summary.finals_s += times.finals_ms / 1000;
-    summary.waited_s += scheduled.scheduler->lab().waited_ms() / 1000;
-    summary.paused_s += scheduled.polite != nullptr ? scheduled.polite->paused_s() : 0;
+    summary.times.busy_s += times.total_ms() / 1000;
+    summary.times.opening_s += times.opening_ms / 1000;
+    summary.times.preparing_s += times.preparing_ms / 1000;
+    summary.times.finals_s += times.finals_ms / 1000;
+    summary.times.waited_s += scheduled.scheduler->lab().waited_ms() / 1000;
+    summary.times.paused_s += scheduled.polite != nullptr ? scheduled.polite->paused_s() : 0;
     if (const auto& end = scheduled.scheduler->end()) {
-      summary.gave_up = summary.gave_up || end->gave_up;
-      summary.remedy = summary.remedy.empty() ? end->remedy : summary.remedy;
-      summary.end_reason +=
-          fmt::format("{}{}: {}", summary.end_reason.empty() ? "" : "; ", scheduled.scheduler->device(), end->reason);
+      summary.end.gave_up = summary.end.gave_up || end->gave_up;
+      summary.end.remedy = summary.end.remedy.empty() ? end->remedy : summary.end.remedy;
+      summary.end.reason +=
+          fmt::format("{}{}: {}", summary.end.reason.empty() ? "" : "; ", scheduled.scheduler->device(), end->reason);
     }
   }
   for (const auto& plan : sweep.plans) {
-    summary.compile_s += plan->builds().compile_ms() / 1000;
+    summary.times.compile_s += plan->builds().compile_ms() / 1000;
   }
   sweep.recorder.persist([&](Store& store) {
-    summary.trial_times = {};
+    summary.times.trials = {};
     for (const TrialTimes& times : store.trial_times(summary.run)) {
-      summary.trial_times += times;
+      summary.times.trials += times;
     }
     static_cast<TrialCounts&>(summary) = {};
     const std::map<std::int64_t, TrialCounts> counts = counts_by_session(store);
@@ -66,32 +66,32 @@ void sum_up(SweepState& sweep) {
       }
     }
   });
-  summary.not_reached = sweep.not_reached();
+  summary.problems.not_reached = sweep.not_reached();
   for (const auto& plan : sweep.plans) {
-    summary.problems_exhausted += static_cast<int>(std::ranges::count_if(
+    summary.problems.exhausted += static_cast<int>(std::ranges::count_if(
         plan->tasks(), [](const auto& task) { return task->search.little_left() && !task->search.wanted().between; }));
     for (const auto& task : plan->tasks()) {
       if (const std::string doubt = task->reference.agreement.doubt(task->tunable.own_space->reference);
           !doubt.empty()) {
-        summary.doubts.push_back(fmt::format("{}: {}", task->search.wanted().problem.text(), doubt));
+        summary.problems.doubts.push_back(fmt::format("{}: {}", task->search.wanted().problem.text(), doubt));
       }
     }
     for (std::string& doubt : weak_checks_of(*plan)) {
-      summary.doubts.push_back(std::move(doubt));
+      summary.problems.doubts.push_back(std::move(doubt));
     }
     PlanTimes times = plan_times(*plan, sweep.recorder, static_cast<double>(sweep.time.spent_ms()) / 1000);
-    summary.problems_planned += static_cast<int>(plan->problems());
-    summary.problems_decided += times.decided;
+    summary.problems.planned += static_cast<int>(plan->problems());
+    summary.problems.decided += times.decided;
     std::ranges::move(times.phases, std::back_inserter(summary.phases));
     if (times.model) {
       summary.models.push_back(std::move(*times.model));
     }
     if (has_time_limit(sweep.options)) {
       const double missing_s = seconds_for(plan->agenda().first_looks(std::nullopt), sweep.devices_of(*plan));
-      summary.missing_s = std::max(summary.missing_s.value_or(0), missing_s);
+      summary.forecast.missing_s = std::max(summary.forecast.missing_s.value_or(0), missing_s);
     }
   }
-  summary.wall_s = sweep.time.here_s();
+  summary.times.wall_s = sweep.time.here_s();
 }
 
 }  // namespace pascaline

@@ -148,39 +148,59 @@ struct ModelResult {
   std::vector<std::pair<std::string, double>> estimated_us{};
 };
 
+/// The time that a sweep took, in seconds; those of several devices are added up.
+struct SweepTimes {
+  double wall_s = 0;       ///< of this process
+  double busy_s = 0;       ///< devices measuring
+  double opening_s = 0;    ///< of `busy_s`, opening devices and warming them up
+  double preparing_s = 0;  ///< of `busy_s`, for buffers, first inputs and references of shapes
+  double finals_s = 0;     ///< of `busy_s`, in finals
+  double waited_s = 0;     ///< of `busy_s`, for cards to be steady
+  double paused_s = 0;     ///< devices left to who uses the machine; not of `busy_s`
+  double compile_s = 0;    ///< compilers working
+  TrialTimes trials{};     ///< where the devices' time for trials went, over the run's sessions
+};
+
+/// How far a sweep came with its problems.
+struct SweepProblems {
+  int planned = 0;    ///< on all kinds of devices, without shapes in between
+  int decided = 0;    ///< of them, with a result, of this run or an earlier one
+  int done = 0;       ///< of this run
+  int exhausted = 0;  ///< of which no trial was expected to be faster by `SweepOptions::min_gain`, at the end
+  std::vector<std::string> not_reached{};  ///< without a trial in this run, each of each kind of device
+  std::vector<std::string> left_out{};     ///< "problem: reason", of those that cannot be tuned here
+  std::vector<std::string> doubts{};       ///< "problem: why", of those whose reference is probably wrong
+};
+
+/// The time that a sweep was expected to need.
+struct SweepForecast {
+  std::vector<Forecast> too_short{};   ///< at the beginning, of kinds of devices with too little time
+  std::optional<double> missing_s{};   ///< with a limit of time: what first looks at the rest would take, estimated
+  std::optional<double> expected_s{};  ///< what was told beforehand; nothing if it was not known
+};
+
+/// The loss of devices before a sweep was over.
+struct DevicesLost {
+  bool gave_up = false;  ///< a governor did
+  std::string remedy{};  ///< then the option that has its device measured as it is, possibly empty
+  std::string reason{};  ///< why devices were lost or given up; empty if none were
+};
+
 /// Counts of a sweep, from the run's beginning. Those of trials are of all its sessions, the finals' known at the end.
 struct SweepSummary : TrialCounts {
   std::int64_t session = 0;  ///< of the first device
   std::string run;           ///< uuid
   int reused = 0;            ///< configurations known from earlier runs under the same key
   int reused_ok = 0;         ///< usable ones among them
-  int problems_done = 0;
-  int problems_exhausted = 0;  ///< of which no trial was expected to be faster by `SweepOptions::min_gain`, at the end
-  int restarts = 0;            ///< of measurement workers
-  double wall_s = 0;           ///< of this process
-  double busy_s = 0;           ///< devices measuring, added up
-  double opening_s = 0;        ///< of `busy_s`, opening devices and warming them up
-  double preparing_s = 0;      ///< of `busy_s`, for buffers, first inputs and references of shapes
-  double finals_s = 0;         ///< of `busy_s`, in finals
-  double waited_s = 0;         ///< of `busy_s`, for cards to be steady
-  double paused_s = 0;         ///< devices left to who uses the machine, added up; not of `busy_s`
-  double compile_s = 0;        ///< compilers working, added up
-  TrialTimes trial_times{};    ///< where the devices' time for trials went, over the run's sessions
-  bool interrupted = false;    ///< before the plan was done
-  bool gave_up = false;        ///< a governor did
-  std::string remedy{};        ///< then the option that has its device measured as it is, possibly empty
-  std::string end_reason;      ///< why devices were lost or given up, if they were
-  std::vector<std::string> not_reached;  ///< problems without a trial in this run, each of each kind of device
-  std::vector<std::string> left_out{};   ///< "problem: reason", of problems that cannot be tuned here
-  std::vector<std::string> doubts{};     ///< "problem: why", of problems whose reference is probably wrong
-  int problems_planned = 0;              ///< on all kinds of devices, without shapes in between
-  int problems_decided = 0;              ///< of them, with a result, of this run or an earlier one
-  std::vector<PhaseTime> phases{};       ///< by kind of device, in the order prompt, token, image, others
-  std::vector<ModelResult> models{};     ///< by kind of device; empty without phases
-  std::vector<Forecast> forecasts{};     ///< at the beginning, of kinds of devices with too little time
-  std::optional<double> missing_s{};     ///< with a limit of time: what first looks at the rest would take, estimated
-  std::optional<double> expected_s{};    ///< what was told beforehand; nothing if it was not known
-  DeepeningCounts deepening{};           ///< of this process
+  int restarts = 0;          ///< of measurement workers
+  bool interrupted = false;  ///< before the plan was done
+  DevicesLost end{};
+  SweepTimes times{};
+  SweepProblems problems{};
+  SweepForecast forecast{};
+  std::vector<PhaseTime> phases{};    ///< by kind of device, in the order prompt, token, image, others
+  std::vector<ModelResult> models{};  ///< by kind of device; empty without phases
+  DeepeningCounts deepening{};        ///< of this process
 };
 
 /// `stop` was set while a sweep was being planned: nothing of it was begun.

@@ -83,7 +83,7 @@ SweepView SweepProgress::view(bool last) const {
   if (last) {
     view.not_reached = std::move(untried);
   }
-  view.problems_done = static_cast<std::size_t>(sweep_.summary.problems_done);
+  view.problems_done = static_cast<std::size_t>(sweep_.summary.problems.done);
   view.elapsed_s = static_cast<double>(sweep_.time.spent_ms()) / 1000;
   view.eta_s = eta_s();
   view.budget_left_s = sweep_.time.deadline.left_s();

@@ -29,7 +29,7 @@ std::int64_t SweepRecorder::add_trial(const SweepTask& task, const Trial& trial)
 
 void SweepRecorder::count_decided(SweepTask& task) {
   if (!std::exchange(task.result.decided, true) && !task.search.wanted().between) {
-    ++summary_.problems_done;
+    ++summary_.problems.done;
   }
 }
 

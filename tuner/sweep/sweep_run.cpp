@@ -51,7 +51,7 @@ SweepSummary SweepRun::run() {
     return scheduled.scheduler->ended() && !(end && end->gave_up) && scheduled.scheduler->lab().times().total_ms() == 0;
   });
   if (nothing_ran && progress_.trials_made() == 0) {
-    throw Error(sweep_.summary.end_reason);
+    throw Error(sweep_.summary.end.reason);
   }
   return sweep_.summary;
 }
@@ -256,7 +256,7 @@ void SweepRun::end_failed() noexcept {
       sweep_.store.end_session(scheduled.scheduler->session(), "failed");
     }
   } catch (const std::exception& error) {
-    sweep_.summary.end_reason = error.what();  // stays "running" until a later sweep finds its process dead
+    sweep_.summary.end.reason = error.what();  // stays "running" until a later sweep finds its process dead
   }
 }
 

@@ -64,7 +64,7 @@ TEST_F(SimulatedFaultsTest, CompilersThatHangOrCrashCostTheirVariant) {
   expect_all(kHangsCompiler, 2, TrialStatus::timed_out, "the compiler did not finish within 12 s");
   expect_all(kCrashesCompiler, 2, TrialStatus::crashed, "ended by signal 11");
   expect_all(kDoesNotCompile, 2, TrialStatus::compile_failed, "wrong on purpose");
-  EXPECT_NEAR(summary.wall_s, 13, 2) << "two workers hang side by side";
+  EXPECT_NEAR(summary.times.wall_s, 13, 2) << "two workers hang side by side";
 }
 
 TEST_F(SimulatedFaultsTest, ACompileWorkerThatIsLostCostsTheVariantInHand) {
@@ -108,7 +108,7 @@ TEST_F(SimulatedFaultsTest, AFinalistThatTakesTheWorkerAlongIsLeftOutOfTheFinals
   const SweepSummary summary = sweep({"400000000"});
   ASSERT_TRUE(lost) << "finals were not seen";
   EXPECT_TRUE(noted("a finalist failed: crashed: the measuring process ended: signal 9"));
-  EXPECT_EQ(summary.problems_done, 1);
+  EXPECT_EQ(summary.problems.done, 1);
   EXPECT_EQ(summary.restarts, 1);
   expect_complete(3);
 }
@@ -119,7 +119,7 @@ TEST_F(SimulatedFaultsTest, AWorkerThatStandsStillIsReplaced) {
   options_.kernel_timeout_s = 0.5;
   simulation_.clock().at(3, [this] { simulation_.labs().back()->stop_worker(); });
   const SweepSummary summary = sweep();
-  EXPECT_FALSE(summary.interrupted) << summary.end_reason;
+  EXPECT_FALSE(summary.interrupted) << summary.end.reason;
   EXPECT_EQ(summary.restarts, 1);
   EXPECT_TRUE(noted("timed out after"));
   expect_cost(1, TrialStatus::timed_out, 8);
@@ -133,8 +133,8 @@ TEST_F(SimulatedFaultsTest, AWorkerThatCannotPrepareAProblemIsReplacedOnceAndThe
     simulation_.clock().at(at_s, [this] { simulation_.labs().back()->lose_worker(); });
   }
   const SweepSummary summary = sweep();
-  ASSERT_EQ(summary.left_out.size(), 1U);
-  EXPECT_EQ(summary.left_out[0], "toy N=1000: the measuring process ended: signal 9");
+  ASSERT_EQ(summary.problems.left_out.size(), 1U);
+  EXPECT_EQ(summary.problems.left_out[0], "toy N=1000: the measuring process ended: signal 9");
   expect_sound();
 }
 
@@ -147,8 +147,8 @@ TEST_F(SimulatedFaultsTest, ADeviceThatDisappearsEndsItAndIsUsedAgainOnceItIsBac
   };
   const SweepSummary lost = sweep();
   EXPECT_TRUE(lost.interrupted);
-  EXPECT_FALSE(lost.gave_up);
-  EXPECT_EQ(lost.end_reason, "emulator: the measuring process ended: exit code 9");
+  EXPECT_FALSE(lost.end.gave_up);
+  EXPECT_EQ(lost.end.reason, "emulator: the measuring process ended: exit code 9");
   EXPECT_TRUE(noted("emulator is no longer used"));
   EXPECT_EQ(last_state(), "interrupted");
   expect_sound();
@@ -194,10 +194,10 @@ TEST_F(SimulatedFaultsTest, AProblemThatIsPutOffDoesNotKeepTheDeviceFromOthers) 
   options_.budget_s = 60;
   endless_problem = "toy N=2000";
   const SweepSummary summary = sweep({"2000", "1000", "500"});
-  EXPECT_EQ(summary.not_reached, std::vector<std::string>{"toy N=2000"});
+  EXPECT_EQ(summary.problems.not_reached, std::vector<std::string>{"toy N=2000"});
   EXPECT_FALSE(noted("toy N=1000: no trial in its turn"));
   EXPECT_FALSE(noted("toy N=500: no trial in its turn"));
-  EXPECT_EQ(summary.problems_done, 2);
+  EXPECT_EQ(summary.problems.done, 2);
 }
 
 class SimulatedDevicesTest : public SimulatedFaultsTest {
@@ -217,7 +217,7 @@ class SimulatedDevicesTest : public SimulatedFaultsTest {
 TEST_F(SimulatedDevicesTest, TwoOfOneKindShareThePlan) {
   const SweepSummary summary = sweep({"1000", "2000", "4000", "8000"});
   EXPECT_EQ(summary.trials, 4 * 9);
-  EXPECT_EQ(summary.problems_done, 4);
+  EXPECT_EQ(summary.problems.done, 4);
   const Store store(database_, OpenMode::read_only);
   std::map<std::int64_t, int> trials;
   for (const StoredTrial& trial : store.trials({})) {
@@ -235,8 +235,8 @@ TEST_F(SimulatedDevicesTest, WhatOneThatIsLostLeavesIsDoneByTheOther) {
   simulation_.clock().at(4, [this] { simulation_.labs().front()->lose_device(); });
   const SweepSummary summary = sweep({"1000", "2000", "4000", "8000"});
   EXPECT_FALSE(summary.interrupted);
-  EXPECT_EQ(summary.end_reason, "emulator: the device was lost");
-  EXPECT_EQ(summary.problems_done, 4);
+  EXPECT_EQ(summary.end.reason, "emulator: the device was lost");
+  EXPECT_EQ(summary.problems.done, 4);
   EXPECT_EQ(summary.trials, 4 * 9);
   EXPECT_EQ(last_state(), "finished");
   expect_sound();

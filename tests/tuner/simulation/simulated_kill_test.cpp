@@ -23,7 +23,7 @@ class SimulatedKillTest : public SimulatedSweepTest {
     options_.trials = 6;
     options_.min_gain = 0;
     options_.jobs = 1;
-    duration_s_ = sweep().wall_s;
+    duration_s_ = sweep().times.wall_s;
     plan_ = tried();
     ASSERT_EQ(plan_.size(), 6U);
     begin_again();

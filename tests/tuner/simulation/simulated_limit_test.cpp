@@ -26,8 +26,8 @@ TEST_F(SimulatedLimitTest, FinalsAreOverInTime) {
   options_.finals.rounds = options_.finals.min_rounds = 1'000'000;  // minutes
   options_.finals.p_value = 1e-12;
   const SweepSummary summary = sweep({"100000"});
-  EXPECT_LE(summary.wall_s, 6.1);
-  EXPECT_EQ(summary.problems_done, 1);
+  EXPECT_LE(summary.times.wall_s, 6.1);
+  EXPECT_EQ(summary.problems.done, 1);
   ASSERT_EQ(winners().size(), 1U);
   EXPECT_EQ(last_state(), "finished");
   expect_sound();
@@ -38,7 +38,7 @@ TEST_F(SimulatedLimitTest, FinalsForWhichThereIsNoTimeAreReplacedByTheSearchsTri
   options_.budget_s = 5;
   options_.finals.launches = 10'000'000;
   const SweepSummary summary = sweep({"100000"});
-  EXPECT_LE(summary.wall_s, 5.1);
+  EXPECT_LE(summary.times.wall_s, 5.1);
   EXPECT_TRUE(stored(TrialStage::finals).empty());
   ASSERT_EQ(winners().size(), 1U);
   EXPECT_EQ(winners()[0].trial.stage, TrialStage::search);
@@ -90,7 +90,7 @@ TEST_F(SimulatedLimitTest, EveryProblemGetsItsDefaultBeforeAnyGetsAnotherTurn) {
   options_.finals.p_value = 1e-12;
   const std::vector<std::string> sizes{"1000000", "1000001", "1000002", "1000003", "1000004", "1000005"};
   const SweepSummary summary = sweep(sizes);
-  EXPECT_TRUE(summary.not_reached.empty()) << summary.not_reached.size();
+  EXPECT_TRUE(summary.problems.not_reached.empty()) << summary.problems.not_reached.size();
   std::map<std::string, int> trials;
   std::vector<std::string> turns;
   for (const StoredTrial& stored : stored(TrialStage::search)) {
@@ -104,20 +104,20 @@ TEST_F(SimulatedLimitTest, EveryProblemGetsItsDefaultBeforeAnyGetsAnotherTurn) {
   }
   ASSERT_GE(turns.size(), sizes.size());
   EXPECT_EQ(std::set<std::string>(turns.begin(), turns.begin() + 6).size(), sizes.size());
-  EXPECT_LE(summary.wall_s, 60.1);
+  EXPECT_LE(summary.times.wall_s, 60.1);
 }
 
 // A configuration that does not compile, before the device turned to its problem, changes nothing of that.
 TEST_F(SimulatedLimitTest, AShortSweepTunesTheShapesThatTakeMostOfTheTime) {
   options_.budget_s = 12;
   const SweepSummary summary = sweep({"10", "20", "30", "1000000", "2000000", "40", "50", "60", "70", "80"});
-  EXPECT_LE(summary.wall_s, 13) << "what is on the device may take a second to its end";
+  EXPECT_LE(summary.times.wall_s, 13) << "what is on the device may take a second to its end";
   std::set<std::string> decided;
   for (const Winner& winner : winners()) {
     decided.insert(winner.trial.problem.text());
   }
   EXPECT_TRUE(decided.contains("toy N=2000000") && decided.contains("toy N=1000000"));
-  EXPECT_FALSE(summary.not_reached.empty());
+  EXPECT_FALSE(summary.problems.not_reached.empty());
 }
 
 }  // namespace

@@ -64,17 +64,17 @@ TEST_F(SimulatedMessagesTest, ABudgetThatCannotSufficeIsReportedOnceBeforeTheFir
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].at_s, 0);
   EXPECT_TRUE(found[0].text.starts_with("12 s reaches about ")) << found[0].text;
-  ASSERT_EQ(summary.forecasts.size(), 1U);
-  const Forecast& forecast = summary.forecasts[0];
+  ASSERT_EQ(summary.forecast.too_short.size(), 1U);
+  const Forecast& forecast = summary.forecast.too_short[0];
   EXPECT_EQ(forecast.problems, 30U);
   EXPECT_FALSE(forecast.reached_share) << "no calls are known of these";
   EXPECT_GT(forecast.needed_s, 60);
   EXPECT_GT(forecast.reached, 0U);
   EXPECT_LT(forecast.reached, 10U);
-  EXPECT_GT(summary.problems_decided, 0);
-  EXPECT_LT(summary.problems_decided, 30);
-  ASSERT_TRUE(summary.missing_s);
-  EXPECT_GT(*summary.missing_s, 12);
+  EXPECT_GT(summary.problems.decided, 0);
+  EXPECT_LT(summary.problems.decided, 30);
+  ASSERT_TRUE(summary.forecast.missing_s);
+  EXPECT_GT(*summary.forecast.missing_s, 12);
 }
 
 TEST_F(SimulatedMessagesTest, TheSameHoldsUntilATimeOfDay) {
@@ -82,7 +82,7 @@ TEST_F(SimulatedMessagesTest, TheSameHoldsUntilATimeOfDay) {
   options_.until = simulation_.clock().wall() + std::chrono::seconds(12);
   const SweepSummary summary = sweep(sizes(30));
   EXPECT_EQ(notes_with(" of 30 shapes here; about ").size(), 1U);
-  EXPECT_EQ(summary.forecasts.size(), 1U);
+  EXPECT_EQ(summary.forecast.too_short.size(), 1U);
 }
 
 TEST_F(SimulatedMessagesTest, ABudgetThatSufficesIsNotReported) {
@@ -90,12 +90,12 @@ TEST_F(SimulatedMessagesTest, ABudgetThatSufficesIsNotReported) {
   options_.budget_s = 600;
   const SweepSummary summary = sweep(sizes(3));
   EXPECT_TRUE(notes_with("shapes here").empty());
-  EXPECT_TRUE(summary.forecasts.empty());
-  EXPECT_EQ(summary.problems_decided, summary.problems_planned);
+  EXPECT_TRUE(summary.forecast.too_short.empty());
+  EXPECT_EQ(summary.problems.decided, summary.problems.planned);
 }
 
 TEST_F(SimulatedMessagesTest, WithoutALimitNothingIsReportedOfIt) {
-  EXPECT_TRUE(sweep(sizes(3)).forecasts.empty());
+  EXPECT_TRUE(sweep(sizes(3)).forecast.too_short.empty());
   EXPECT_TRUE(notes_with("shapes here").empty());
 }
 
@@ -107,8 +107,8 @@ TEST_F(SimulatedMessagesTest, TheShareOfAModelIsThatOfItsCalls) {
     problems.push_back(called(n, 1));
   }
   const SweepSummary summary = sweep_model(problems);
-  ASSERT_EQ(summary.forecasts.size(), 1U);
-  EXPECT_GT(summary.forecasts[0].reached_share.value(), 0.9);
+  ASSERT_EQ(summary.forecast.too_short.size(), 1U);
+  EXPECT_GT(summary.forecast.too_short[0].reached_share.value(), 0.9);
   EXPECT_EQ(notes_with("% of the model's time; about ").size(), 1U);
 }
 
@@ -120,9 +120,9 @@ TEST_F(SimulatedMessagesTest, AResumedRunReportsTheRest) {
   notes_.clear();
   options_.budget_s = 24;
   const SweepSummary summary = sweep(sizes(30));
-  ASSERT_EQ(summary.forecasts.size(), 1U);
-  EXPECT_NEAR(summary.forecasts[0].limit_s, 12, 1);
-  EXPECT_GT(summary.forecasts[0].reached, 1U);
+  ASSERT_EQ(summary.forecast.too_short.size(), 1U);
+  EXPECT_NEAR(summary.forecast.too_short[0].limit_s, 12, 1);
+  EXPECT_GT(summary.forecast.too_short[0].reached, 1U);
 }
 
 TEST_F(SimulatedMessagesTest, AnInterruptIsReportedAtOnceDuringATrial) {
@@ -196,7 +196,7 @@ TEST_F(SimulatedMessagesTest, TheCurveEndsAtTheTimeOfTheSummary) {
   EXPECT_DOUBLE_EQ(model.curve.front().model_us, model.curve.front().default_us) << "nothing was decided yet";
   EXPECT_NEAR(model.curve.back().model_us, model.total.after_us, 1e-6 * model.total.after_us);
   EXPECT_NEAR(model.curve.back().default_us, model.total.before_us, 1e-6 * model.total.before_us);
-  EXPECT_NEAR(model.curve.back().elapsed_s, summary.wall_s, 0.2);
+  EXPECT_NEAR(model.curve.back().elapsed_s, summary.times.wall_s, 0.2);
   EXPECT_GT(model.total.at_default, 0);
   EXPECT_GT(model.total.at_default_us, 0);
   EXPECT_FALSE(model.estimated_us.empty()) << "of what was not reached";

@@ -52,7 +52,7 @@ TEST_F(SimulatedObjectiveTest, EachHasItsWinnerBesideThatByTime) {
     options_.finals.objective = objective_of(objective).defaults();
     options_.finals.objective.sustain_first_s = options_.finals.objective.sustain_again_s = 0.2;
     options_.finals.objective.sustain_window_s = 0.1;
-    EXPECT_EQ(sweep({"100"}).problems_done, 1);
+    EXPECT_EQ(sweep({"100"}).problems.done, 1);
     EXPECT_EQ(winner_by(Objective::time), 128);
     EXPECT_EQ(winner_by(objective), block) << name_of(objective);
     for (const StoredTrial& finalist : stored(TrialStage::finals)) {
@@ -65,7 +65,7 @@ TEST_F(SimulatedObjectiveTest, EachHasItsWinnerBesideThatByTime) {
 
 TEST_F(SimulatedObjectiveTest, AFinalistThatFailsIsLeftOut) {
   fails_again_ = toy_config(128).text();
-  EXPECT_EQ(sweep({"100"}).problems_done, 1);
+  EXPECT_EQ(sweep({"100"}).problems.done, 1);
   EXPECT_TRUE(noted("a finalist failed: launch_failed: an illegal address"));
   EXPECT_EQ(winner_by(Objective::time), 64) << "the default, which the last one does not beat";
   expect_sound();

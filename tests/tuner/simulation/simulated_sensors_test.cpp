@@ -47,7 +47,7 @@ TEST_F(SimulatedSensorsTest, HeatIsWaitedOut) {
   const SweepSummary summary = sweep_here();
   expect_complete(12);
   EXPECT_TRUE(noted("cooling: 84 C, limit 83 C"));
-  EXPECT_GT(summary.waited_s, 3);
+  EXPECT_GT(summary.times.waited_s, 3);
   const std::vector<TelemetryRow> rows = telemetry();
   const auto cooling =
       std::find_if(rows.begin(), rows.end(), [](const auto& row) { return row.governor_state == "cooling"; });
@@ -72,9 +72,9 @@ TEST_F(SimulatedSensorsTest, ACardThatNeverCoolsIsGivenUpAndTriedAgainLater) {
   options_.governor.pause_limit_s = 2;
   const SweepSummary hot = sweep_here();
   EXPECT_TRUE(hot.interrupted);
-  EXPECT_TRUE(hot.gave_up);
-  EXPECT_NE(hot.end_reason.find("gave up after 2 s: 90 C"), std::string::npos) << hot.end_reason;
-  EXPECT_TRUE(hot.remedy.empty()) << hot.remedy;
+  EXPECT_TRUE(hot.end.gave_up);
+  EXPECT_NE(hot.end.reason.find("gave up after 2 s: 90 C"), std::string::npos) << hot.end.reason;
+  EXPECT_TRUE(hot.end.remedy.empty()) << hot.end.remedy;
   EXPECT_EQ(last_state(), "interrupted");
   expect_sound();
   EXPECT_GT(hot.trials, 0);
@@ -154,8 +154,8 @@ TEST_F(SimulatedSensorsTest, AnUnsteadyCardUnderAPowerCapIsGivenUpWithTheOptionT
   use_trace("{\"repeat_s\": 24, \"steps\": [" + steps + "]}");
   options_.governor.pause_limit_s = 3;
   const SweepSummary summary = sweep_here();
-  EXPECT_TRUE(summary.gave_up);
-  EXPECT_EQ(summary.remedy, "--tolerate power");
+  EXPECT_TRUE(summary.end.gave_up);
+  EXPECT_EQ(summary.end.remedy, "--tolerate power");
   EXPECT_EQ(summary.trials, 0);
 }
 

@@ -40,8 +40,8 @@ class SimulatedSitesTest : public SimulatedSweepTest {
 
 TEST_F(SimulatedSitesTest, AreDecidedAndComparedAgainWhenTheirKernelsHaveOtherWinners) {
   const SweepSummary summary = sweep_with_site();
-  EXPECT_LE(summary.wall_s, 601);
-  EXPECT_TRUE(summary.not_reached.empty());
+  EXPECT_LE(summary.times.wall_s, 601);
+  EXPECT_TRUE(summary.problems.not_reached.empty());
   const std::vector<Winner> winners = Store(database_, OpenMode::read_only).winners("site_head", nullptr);
   ASSERT_EQ(winners.size(), 1U);
   EXPECT_NE(alternative_of(winners[0].trial.config), "single");
@@ -59,7 +59,7 @@ TEST_F(SimulatedSitesTest, WithoutALimitOnce) {
   options_.trials = 4;
   options_.budget_s.reset();
   const SweepSummary summary = sweep_with_site();
-  EXPECT_EQ(summary.problems_done, 3);
+  EXPECT_EQ(summary.problems.done, 3);
   EXPECT_TRUE(std::ranges::none_of(
       notes_, [](const std::string& note) { return note.find("compared again") != std::string::npos; }));
 }

@@ -11,7 +11,7 @@ TEST_F(SimulatedSweepTest, DoesWhatASweepDoes) {
   const SweepSummary summary = sweep({"1000", "2000"});
   EXPECT_EQ(summary.trials, 18);
   EXPECT_EQ(summary.ok, 6);
-  EXPECT_EQ(summary.problems_done, 2);
+  EXPECT_EQ(summary.problems.done, 2);
   EXPECT_FALSE(summary.interrupted);
   EXPECT_EQ(last_state(), "finished");
   const std::vector<Winner> winners = Store(database_, OpenMode::read_only).winners("toy", nullptr);
@@ -21,16 +21,16 @@ TEST_F(SimulatedSweepTest, DoesWhatASweepDoes) {
 }
 
 TEST_F(SimulatedSweepTest, TheSameAgainIsTheSame) {
-  const double first_s = sweep().wall_s;
+  const double first_s = sweep().times.wall_s;
   std::filesystem::remove(database_);
-  EXPECT_NEAR(sweep().wall_s, first_s, 1e-6);
+  EXPECT_NEAR(sweep().times.wall_s, first_s, 1e-6);
 }
 
 TEST_F(SimulatedSweepTest, AnInterruptEndsItAfterTheTrialOnTheDevice) {
   simulation_.clock().at(2, [this] { stop_ = true; });
   const SweepSummary summary = sweep();
   EXPECT_TRUE(summary.interrupted);
-  EXPECT_NEAR(summary.wall_s, 2, 0.6);
+  EXPECT_NEAR(summary.times.wall_s, 2, 0.6);
   EXPECT_GT(summary.trials, 0);
   EXPECT_LT(summary.trials, 9);
   stop_ = false;
@@ -50,8 +50,8 @@ TEST_F(SimulatedSweepTest, AnInterruptWaitsForAKernelThatHangsUntilItsDeadline) 
   });
   const SweepSummary summary = sweep();
   EXPECT_TRUE(summary.interrupted);
-  EXPECT_GT(summary.wall_s, stopped_s + 50);
-  EXPECT_LT(summary.wall_s, 105);
+  EXPECT_GT(summary.times.wall_s, stopped_s + 50);
+  EXPECT_LT(summary.times.wall_s, 105);
   EXPECT_EQ(summary.trials, 1);
   EXPECT_EQ(summary.crashed, 1);
   EXPECT_TRUE(noted("stopping after this trial, at most 1 min"));
@@ -62,7 +62,7 @@ TEST_F(SimulatedSweepTest, ADeviceThatIsLostEndsItWithAReason) {
   simulation_.clock().at(2, [this] { simulation_.labs().back()->lose_device(); });
   const SweepSummary summary = sweep();
   EXPECT_LT(summary.trials, 9);
-  EXPECT_EQ(summary.end_reason, "emulator: the device was lost");
+  EXPECT_EQ(summary.end.reason, "emulator: the device was lost");
   expect_sound();
 }
 
@@ -89,8 +89,8 @@ TEST_F(SimulatedSweepTest, ABudgetIsKept) {
   options_.trials = kUnlimitedTrials;
   options_.budget_s = 600;
   const SweepSummary summary = sweep({"1000", "2000", "4000"});
-  EXPECT_LE(summary.wall_s, 601);
-  EXPECT_EQ(summary.problems_done, 3);
+  EXPECT_LE(summary.times.wall_s, 601);
+  EXPECT_EQ(summary.problems.done, 3);
   EXPECT_FALSE(summary.interrupted);
 }
 

@@ -52,7 +52,7 @@ TEST_F(PoliteSweepTest, WaitsWhileOnBatteryAndThenDoesAll) {
       noted("--polite: this machine does not tell which processes use emulator: the sweep does not pause for that"));
   EXPECT_EQ(summary.trials, 9);
   EXPECT_FALSE(summary.interrupted);
-  EXPECT_GT(summary.paused_s, 0.1);
+  EXPECT_GT(summary.times.paused_s, 0.1);
   EXPECT_EQ(tried().size(), 9U);
   EXPECT_TRUE(Store(database_, OpenMode::read_only).plan(summary.run).value().polite);
   expect_sound();
@@ -100,7 +100,7 @@ TEST_F(PoliteSweepTest, ASweepThatIsPausedCanBeStoppedAndEndsWithItsTime) {
   const SweepSummary over = sweep();
   EXPECT_EQ(over.trials, 0);
   EXPECT_FALSE(over.interrupted) << "its time was up";
-  EXPECT_NEAR(over.wall_s, 2, 0.2);
+  EXPECT_NEAR(over.times.wall_s, 2, 0.2);
   expect_sound();
 }
 
@@ -109,7 +109,7 @@ TEST_F(PoliteSweepTest, WithoutItNobodyLooks) {
   on_mains(false);
   const SweepSummary summary = sweep();
   EXPECT_EQ(summary.trials, 9);
-  EXPECT_EQ(summary.paused_s, 0);
+  EXPECT_EQ(summary.times.paused_s, 0);
   EXPECT_FALSE(Store(database_, OpenMode::read_only).plan(summary.run).value().polite);
   EXPECT_FALSE(noted("polite"));
 }

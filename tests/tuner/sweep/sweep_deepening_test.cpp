@@ -108,7 +108,7 @@ TEST_F(SweepDeepeningTest, FinalsThatLeftSomethingOpenAreHeldAgainWithMoreRounds
   EXPECT_LE(last - newest->id, 6) << "the winner is of the last finals";
   EXPECT_FALSE(summary.interrupted);
   EXPECT_EQ(last_state(), "finished");
-  EXPECT_LT(summary.wall_s, kLongEnough);
+  EXPECT_LT(summary.times.wall_s, kLongEnough);
   expect_sound();
 }
 
@@ -162,7 +162,7 @@ TEST_F(SweepDeepeningTest, AShapeInBetweenBeginsWithItsNeighboursWinnersAndServe
   const SweepSummary summary = sweep_of({problem("1000"), problem("4000"), between("2000")});
   EXPECT_EQ(summary.deepening.shapes, 1);
   EXPECT_EQ(times_told("a shape between others"), 1U);
-  EXPECT_EQ(summary.problems_done, 2) << "a shape in between is none of the plan's problems";
+  EXPECT_EQ(summary.problems.done, 2) << "a shape in between is none of the plan's problems";
   const std::vector<StoredTrial> trials = stored_of("2000", TrialStage::search);
   ASSERT_EQ(trials.size(), 3U);
   EXPECT_TRUE(trials[0].trial.is_default);
@@ -198,7 +198,7 @@ TEST_F(SweepDeepeningTest, WithoutALimitOfTimeOrWithTimeLeftForTheSearchNothingO
   const SweepSummary search_on = sweep_of({problem("1000"), problem("4000"), between("2000")});
   for (const SweepSummary& summary : {by_trials, search_on}) {
     EXPECT_EQ(summary.deepening.finals + summary.deepening.neighbours + summary.deepening.shapes, 0);
-    EXPECT_TRUE(summary.not_reached.empty());
+    EXPECT_TRUE(summary.problems.not_reached.empty());
     EXPECT_FALSE(summary.interrupted);
   }
   EXPECT_EQ(times_told(""), 0U);
@@ -212,7 +212,7 @@ TEST_F(SweepDeepeningTest, WhereNothingMayGainThatMuchTheSweepEnds) {
   const SweepSummary summary = sweep_of({problem("1000"), problem("4000"), between("2000")});
   EXPECT_EQ(summary.deepening.finals + summary.deepening.neighbours + summary.deepening.shapes, 0);
   EXPECT_FALSE(summary.interrupted);
-  EXPECT_LT(summary.wall_s, kLongEnough);
+  EXPECT_LT(summary.times.wall_s, kLongEnough);
 }
 
 // More shapes in between than there is time for.
@@ -227,11 +227,11 @@ TEST_F(SweepDeepeningTest, TheLimitHoldsAsEver) {
     problems.push_back(between(std::to_string(n)));
   }
   const SweepSummary summary = sweep_of(problems);
-  EXPECT_LE(summary.wall_s, 30.1);
+  EXPECT_LE(summary.times.wall_s, 30.1);
   EXPECT_GE(summary.deepening.shapes, 1);
   EXPECT_LT(summary.deepening.shapes, 29) << "three trials of 0.7 s each";
   EXPECT_FALSE(summary.interrupted);
-  EXPECT_TRUE(summary.not_reached.empty()) << "what was not begun in between is not missed";
+  EXPECT_TRUE(summary.problems.not_reached.empty()) << "what was not begun in between is not missed";
   EXPECT_TRUE(winner_of("1000"));
   EXPECT_TRUE(winner_of("4000"));
   EXPECT_EQ(last_state(), "finished");

@@ -57,7 +57,7 @@ TEST_F(SweepKernelsTest, ProblemsOfTwoKernelsAreOnePlanAndOneSession) {
   const SweepSummary summary = sweep_both({toy("1000"), accumulate("1000"), accumulate("500")});
   EXPECT_EQ(summary.trials, 9 + 6 + 6);
   EXPECT_EQ(summary.ok, 3 + 3 + 3);
-  EXPECT_EQ(summary.problems_done, 3);
+  EXPECT_EQ(summary.problems.done, 3);
   EXPECT_TRUE(summary.phases.empty()) << "no model was named";
   EXPECT_EQ(trials_by_problem(),
             (std::map<std::string, int>{{"toy N=1000", 9}, {"accumulate N=1000", 6}, {"accumulate N=500", 6}}));
@@ -84,7 +84,7 @@ TEST_F(SweepKernelsTest, UnderAShortBudgetEveryProblemOfEveryKernelIsLookedAt) {
   options_.finals.p_value = 1e-12;
   const SweepSummary summary = sweep_both(
       {toy("100000"), toy("100001"), toy("100002"), accumulate("100000"), accumulate("100001"), accumulate("100002")});
-  EXPECT_TRUE(summary.not_reached.empty()) << summary.not_reached.size();
+  EXPECT_TRUE(summary.problems.not_reached.empty()) << summary.problems.not_reached.size();
   EXPECT_EQ(trials_by_problem().size(), 6U);
   std::set<std::string> seen;
   std::vector<std::string> turns;
@@ -108,16 +108,16 @@ TEST_F(SweepKernelsTest, ReferenceThatDoesNotCompileCostsItsKernelOnly) {
   events_.note = [&](const std::string& text) { notes.push_back(text); };
   const SweepSummary summary = sweep_both({accumulate("1000"), toy("1000"), accumulate("500")});
   EXPECT_EQ(trials_by_problem(), (std::map<std::string, int>{{"toy N=1000", 9}}));
-  EXPECT_EQ(summary.problems_done, 1);
-  ASSERT_EQ(summary.left_out.size(), 2U);
-  EXPECT_EQ(summary.left_out[0].rfind("accumulate N=1000: ", 0), 0U) << summary.left_out[0];
-  EXPECT_NE(summary.left_out[0].find("'accumulate_reference' cannot be used"), std::string::npos);
-  EXPECT_NE(summary.left_out[1].find("accumulate.cu"), std::string::npos) << summary.left_out[1];
+  EXPECT_EQ(summary.problems.done, 1);
+  ASSERT_EQ(summary.problems.left_out.size(), 2U);
+  EXPECT_EQ(summary.problems.left_out[0].rfind("accumulate N=1000: ", 0), 0U) << summary.problems.left_out[0];
+  EXPECT_NE(summary.problems.left_out[0].find("'accumulate_reference' cannot be used"), std::string::npos);
+  EXPECT_NE(summary.problems.left_out[1].find("accumulate.cu"), std::string::npos) << summary.problems.left_out[1];
   EXPECT_TRUE(std::any_of(notes.begin(), notes.end(), [](const std::string& note) {
     return note.rfind("accumulate N=500 is left out: ", 0) == 0;
   }));
   EXPECT_FALSE(summary.interrupted);
-  EXPECT_TRUE(summary.not_reached.empty());
+  EXPECT_TRUE(summary.problems.not_reached.empty());
   EXPECT_EQ(last_state(), "finished");
   ASSERT_EQ(winners().size(), 1U);
   EXPECT_EQ(winners()[0].trial.problem.kernel, "toy");
@@ -127,9 +127,9 @@ TEST_F(SweepKernelsTest, ReferenceThatDoesNotCompileCostsItsKernelOnly) {
 TEST_F(SweepKernelsTest, AShapeThatTheMemoryIsTooSmallForCostsItselfOnly) {
   const SweepSummary summary = sweep_both({toy("1000"), accumulate("100000000000")});
   EXPECT_EQ(trials_by_problem(), (std::map<std::string, int>{{"toy N=1000", 9}}));
-  ASSERT_EQ(summary.left_out.size(), 1U);
-  EXPECT_NE(summary.left_out[0].find("this shape needs "), std::string::npos) << summary.left_out[0];
-  EXPECT_NE(summary.left_out[0].find(" are available"), std::string::npos) << summary.left_out[0];
+  ASSERT_EQ(summary.problems.left_out.size(), 1U);
+  EXPECT_NE(summary.problems.left_out[0].find("this shape needs "), std::string::npos) << summary.problems.left_out[0];
+  EXPECT_NE(summary.problems.left_out[0].find(" are available"), std::string::npos) << summary.problems.left_out[0];
   EXPECT_EQ(last_state(), "finished");
   expect_sound();
 }
@@ -140,9 +140,10 @@ TEST_F(SweepKernelsTest, SpaceWithoutAValidConfigurationCostsItsKernelOnly) {
   other_ = Space::parse(json.dump(), "accumulate.json");
   const SweepSummary summary = sweep_both({accumulate("1000"), toy("1000"), accumulate("10000")});
   EXPECT_EQ(trials_by_problem(), (std::map<std::string, int>{{"toy N=1000", 9}, {"accumulate N=10000", 6}}));
-  ASSERT_EQ(summary.left_out.size(), 1U);
-  EXPECT_NE(summary.left_out[0].find("small problems are for others"), std::string::npos) << summary.left_out[0];
-  EXPECT_EQ(summary.problems_done, 2);
+  ASSERT_EQ(summary.problems.left_out.size(), 1U);
+  EXPECT_NE(summary.problems.left_out[0].find("small problems are for others"), std::string::npos)
+      << summary.problems.left_out[0];
+  EXPECT_EQ(summary.problems.done, 2);
   EXPECT_EQ(last_state(), "finished");
 }
 
@@ -158,13 +159,13 @@ TEST_F(SweepKernelsTest, InterruptedSweepGoesOnWithWhatIsLeftOfEachKernel) {
   events_.winner = [&](const std::string&, const SweepProblem&, const FinalsResult&, int) { stop_ = true; };
   const SweepSummary first = sweep_both(problems);
   EXPECT_TRUE(first.interrupted);
-  EXPECT_EQ(first.problems_done, 1);
+  EXPECT_EQ(first.problems.done, 1);
   stop_ = false;
   events_ = {};
   options_.resume_run = first.run;
   const SweepSummary second = sweep_both(problems);
   EXPECT_FALSE(second.interrupted);
-  EXPECT_EQ(second.problems_done, 2);
+  EXPECT_EQ(second.problems.done, 2);
   EXPECT_EQ(second.trials, 9 + 6) << "counted over both processes";
   EXPECT_EQ(trials_by_problem(), (std::map<std::string, int>{{"toy N=1000", 9}, {"accumulate N=1000", 6}}));
   ASSERT_EQ(second.phases.size(), 1U);
@@ -212,8 +213,8 @@ TEST_F(SweepKernelsTest, ProblemsWithoutAUsableResultStayAtTheirDefaults) {
   EXPECT_EQ(summary.phases[0].problems, 1);
   EXPECT_EQ(summary.phases[0].at_default, 1);
   EXPECT_GT(summary.phases[0].at_default_us, 0);
-  EXPECT_EQ(summary.problems_decided, 1);
-  EXPECT_EQ(summary.problems_planned, 2);
+  EXPECT_EQ(summary.problems.decided, 1);
+  EXPECT_EQ(summary.problems.planned, 2);
   EXPECT_EQ(summary.phases[0].calls, 15);
 }
 

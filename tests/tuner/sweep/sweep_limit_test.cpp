@@ -25,9 +25,9 @@ TEST_F(SweepLimitTest, AReferenceThatTakesTooLongIsCutOffAndCostsNobodyATrial) {
   endless_references = true;
   options_.budget_s = 4;
   const SweepSummary summary = sweep({"1000"});
-  EXPECT_LE(summary.wall_s, 4.1);
+  EXPECT_LE(summary.times.wall_s, 4.1);
   EXPECT_EQ(summary.ok, 0);
-  EXPECT_EQ(summary.not_reached, std::vector<std::string>{"toy N=1000"});
+  EXPECT_EQ(summary.problems.not_reached, std::vector<std::string>{"toy N=1000"});
   for (const StoredTrial& trial : stored(TrialStage::search)) {
     EXPECT_EQ(trial.trial.status, TrialStatus::compile_failed) << trial.trial.config.text();
   }
@@ -36,7 +36,7 @@ TEST_F(SweepLimitTest, AReferenceThatTakesTooLongIsCutOffAndCostsNobodyATrial) {
   expect_sound();
   const auto view = read_session_progress(Store(database_, OpenMode::read_only).sessions().at(0).progress);
   ASSERT_TRUE(view);
-  EXPECT_EQ(view->not_reached, summary.not_reached);
+  EXPECT_EQ(view->not_reached, summary.problems.not_reached);
 }
 
 TEST_F(SweepLimitTest, AProblemThatGotNoTimeIsToldWhenThatIsKnown) {
@@ -50,7 +50,7 @@ TEST_F(SweepLimitTest, AProblemThatGotNoTimeIsToldWhenThatIsKnown) {
                                     view.no_time.front().find(": no trial in its turn of ") != std::string::npos);
   };
   const SweepSummary summary = sweep({"1000", "2000"});
-  EXPECT_EQ(summary.not_reached.size(), 2U);
+  EXPECT_EQ(summary.problems.not_reached.size(), 2U);
   EXPECT_TRUE(std::any_of(told.begin(), told.end(), [](const std::string& note) {
     return note.find("no trial in its turn of ") != std::string::npos && note.find("toy N=") != std::string::npos;
   }));
@@ -63,9 +63,9 @@ TEST_F(SweepLimitTest, ALaunchThatDoesNotEndIsCutOffAndNotHeldAgainstItsConfigur
   space_ = make_space({kEndless});
   options_.budget_s = 4;
   const SweepSummary summary = sweep({"1000"});
-  EXPECT_LE(summary.wall_s, 5.1) << "a second is given to a launch that is about to end";
+  EXPECT_LE(summary.times.wall_s, 5.1) << "a second is given to a launch that is about to end";
   EXPECT_EQ(summary.trials, 0) << "its 60 s were not over";
-  EXPECT_EQ(summary.not_reached, std::vector<std::string>{"toy N=1000"});
+  EXPECT_EQ(summary.problems.not_reached, std::vector<std::string>{"toy N=1000"});
   EXPECT_TRUE(winners().empty());
   expect_sound();
 }
@@ -116,7 +116,7 @@ TEST_F(SweepLimitTest, TimeIsToldFromEarlierSweepsOnly) {
   options_.measure.race_error = 0;
   std::vector<std::string> notes;
   events_.note = [&](const std::string& text) { notes.push_back(text); };
-  EXPECT_FALSE(sweep({"1000000"}).expected_s);
+  EXPECT_FALSE(sweep({"1000000"}).forecast.expected_s);
   EXPECT_TRUE(std::any_of(notes.begin(), notes.end(),
                           [](const std::string& note) { return note.find("duration unknown") != std::string::npos; }));
   TrialCost cost;
@@ -128,9 +128,9 @@ TEST_F(SweepLimitTest, TimeIsToldFromEarlierSweepsOnly) {
   ASSERT_TRUE(stored_s);
   EXPECT_GT(*stored_s, 1) << "three trials of half a second each";
   const SweepSummary summary = sweep({"2000000"});
-  ASSERT_TRUE(summary.expected_s);
-  EXPECT_DOUBLE_EQ(*summary.expected_s, *stored_s);
-  EXPECT_GT(summary.wall_s, 1);
+  ASSERT_TRUE(summary.forecast.expected_s);
+  EXPECT_DOUBLE_EQ(*summary.forecast.expected_s, *stored_s);
+  EXPECT_GT(summary.times.wall_s, 1);
 }
 
 }  // namespace

@@ -55,7 +55,7 @@ class SweepObjectiveTest : public SimulatedSweepTest {
 
 TEST_F(SweepObjectiveTest, WinnerByEnergyIsStoredBesideThatByTime) {
   const SweepSummary summary = sweep();
-  EXPECT_EQ(summary.problems_done, 1);
+  EXPECT_EQ(summary.problems.done, 1);
   ASSERT_EQ(winners(Objective::time).size(), 1U);
   const std::vector<Winner> by_energy = winners(Objective::energy);
   ASSERT_EQ(by_energy.size(), 1U);
@@ -75,11 +75,11 @@ TEST_F(SweepObjectiveTest, WinnerByEnergyIsStoredBesideThatByTime) {
 
 TEST_F(SweepObjectiveTest, ByTimeAloneEnergiesAreTakenAfterALongSearch) {
   tune_for(Objective::time);
-  EXPECT_EQ(sweep().problems_done, 1);
+  EXPECT_EQ(sweep().problems.done, 1);
   ASSERT_EQ(winners(Objective::time).size(), 1U);
   EXPECT_FALSE(winners(Objective::time)[0].trial.energy_mj) << "of a search of a moment";
   options_.finals.energy_after_search_s = 0;
-  EXPECT_EQ(sweep({"2000"}).problems_done, 1);
+  EXPECT_EQ(sweep({"2000"}).problems.done, 1);
   const std::vector<Winner> found = winners(Objective::time);
   EXPECT_EQ(std::count_if(found.begin(), found.end(), [](const Winner& winner) { return winner.trial.energy_mj > 0; }),
             1);
@@ -88,7 +88,7 @@ TEST_F(SweepObjectiveTest, ByTimeAloneEnergiesAreTakenAfterALongSearch) {
 TEST_F(SweepObjectiveTest, PowerThatVanishesCostsOnlyTheObjectiveAndResumingTriesItAgain) {
   use_sensors(R"([{"at_s": 0, "power_w": 50}, {"at_s": 0.05, "power_w": null}])");
   const SweepSummary summary = sweep();
-  EXPECT_EQ(summary.problems_done, 1);
+  EXPECT_EQ(summary.problems.done, 1);
   EXPECT_EQ(winners(Objective::time).size(), 1U);
   EXPECT_TRUE(winners(Objective::energy).empty());
   EXPECT_TRUE(noted("no winner by energy: the card stopped reporting its power"));
@@ -96,7 +96,7 @@ TEST_F(SweepObjectiveTest, PowerThatVanishesCostsOnlyTheObjectiveAndResumingTrie
   use_sensors(kLivePower);
   options_.resume_run = summary.run;
   const std::size_t measured = stored(TrialStage::search).size();
-  EXPECT_EQ(sweep().problems_done, 1);
+  EXPECT_EQ(sweep().problems.done, 1);
   EXPECT_EQ(winners(Objective::energy).size(), 1U);
   EXPECT_EQ(stored(TrialStage::search).size(), measured) << "nothing is searched again";
 
@@ -107,7 +107,7 @@ TEST_F(SweepObjectiveTest, PowerThatVanishesCostsOnlyTheObjectiveAndResumingTrie
 
 TEST_F(SweepObjectiveTest, PowerThatSticksCostsOnlyTheObjective) {
   use_sensors(R"([{"at_s": 0, "power_w": 50}])");
-  EXPECT_EQ(sweep().problems_done, 1);
+  EXPECT_EQ(sweep().problems.done, 1);
   EXPECT_EQ(winners(Objective::time).size(), 1U);
   EXPECT_TRUE(winners(Objective::energy).empty());
   EXPECT_TRUE(noted("no winner by energy: the card's power reading is stuck at 50 W"));
@@ -116,7 +116,7 @@ TEST_F(SweepObjectiveTest, PowerThatSticksCostsOnlyTheObjective) {
 TEST_F(SweepObjectiveTest, SustainedWorkIsTimedWhereTemperatureOrClockIsTold) {
   tune_for(Objective::sustained);
   use_sensors(R"([{"at_s": 0, "temperature_c": 60}])");
-  EXPECT_EQ(sweep().problems_done, 1);
+  EXPECT_EQ(sweep().problems.done, 1);
   const std::vector<Winner> sustained = winners(Objective::sustained);
   ASSERT_EQ(sustained.size(), 1U);
   EXPECT_GT(sustained[0].trial.sustained_us.value_or(0), 0);
@@ -127,15 +127,15 @@ TEST_F(SweepObjectiveTest, SustainedWorkIsTimedWhereTemperatureOrClockIsTold) {
 
 TEST_F(SweepObjectiveTest, TheTimeThatIsToldCountsTheWindows) {
   tune_for(Objective::time);
-  EXPECT_FALSE(sweep().expected_s);
-  const std::optional<double> by_time_s = sweep({"2000"}).expected_s;
+  EXPECT_FALSE(sweep().forecast.expected_s);
+  const std::optional<double> by_time_s = sweep({"2000"}).forecast.expected_s;
   ASSERT_TRUE(by_time_s);
   tune_for(Objective::energy);
   const double windows_s = objective_windows_s(options_.finals);
   EXPECT_GT(windows_s, 3 * 3 * 0.1) << "three contenders, three rounds";
   const SweepSummary by_energy = sweep({"3000"});
-  ASSERT_TRUE(by_energy.expected_s);
-  EXPECT_GT(*by_energy.expected_s, windows_s) << "of sweeps by time it is known without them";
+  ASSERT_TRUE(by_energy.forecast.expected_s);
+  EXPECT_GT(*by_energy.forecast.expected_s, windows_s) << "of sweeps by time it is known without them";
   TrialCost cost;
   {
     Store store(database_, OpenMode::read_write);
@@ -143,7 +143,7 @@ TEST_F(SweepObjectiveTest, TheTimeThatIsToldCountsTheWindows) {
   }
   EXPECT_TRUE(cost.with_objective);
   EXPECT_EQ(cost.problems, 1);
-  const std::optional<double> again_s = sweep({"4000"}).expected_s;
+  const std::optional<double> again_s = sweep({"4000"}).forecast.expected_s;
   ASSERT_TRUE(again_s);
   EXPECT_DOUBLE_EQ(*again_s, estimate_s({3, 1}, cost).value()) << "they are part of what such a sweep took";
 }
@@ -160,7 +160,7 @@ TEST_F(SweepObjectiveTest, WhatItsShareWasTooShortForIsDecidedWithTheTimeThatIsL
   EXPECT_EQ(std::count_if(notes_.begin(), notes_.end(),
                           [](const std::string& note) { return note.find("no winner by") != std::string::npos; }),
             1);
-  EXPECT_LE(summary.wall_s, 16.2);
+  EXPECT_LE(summary.times.wall_s, 16.2);
 }
 
 // Of a shape that has one "no winner by energy" is wrong, however short the time is.

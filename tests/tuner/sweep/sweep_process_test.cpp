@@ -21,7 +21,7 @@ TEST_F(SweepTest, WithRealWorkersStoresEveryTrialAndDecides) {
   const SweepSummary summary = sweep();
   EXPECT_EQ(summary.trials, 9);
   EXPECT_EQ(summary.ok, 3);
-  EXPECT_EQ(summary.problems_done, 1);
+  EXPECT_EQ(summary.problems.done, 1);
   EXPECT_FALSE(summary.interrupted);
   EXPECT_EQ(tried().size(), 9U);
   std::map<std::pair<std::int64_t, TrialStatus>, int> ended;

@@ -118,7 +118,7 @@ TEST_F(SweepSitesTest, AllWaysToComputeASiteAreCompared) {
   };
   const SweepSummary summary = run_sweep(spaces_, problems_, options_, events_, stop_, services_);
   EXPECT_EQ(decided, std::vector<std::string>{"site_head"});
-  EXPECT_TRUE(summary.not_reached.empty());
+  EXPECT_TRUE(summary.problems.not_reached.empty());
   EXPECT_EQ(tried().size(), alternatives_of("site_head").size());
 }
 

@@ -23,7 +23,7 @@ TEST_F(SimulatedSweepTest, StoresEveryTrialAndDecides) {
   EXPECT_EQ(events, 9);
   EXPECT_EQ(summary.ok, 3);
   EXPECT_EQ(summary.reused, 0);
-  EXPECT_EQ(summary.problems_done, 1);
+  EXPECT_EQ(summary.problems.done, 1);
   EXPECT_FALSE(summary.interrupted);
   EXPECT_EQ(tried().size(), 9U);
   const std::vector<StoredTrial> search = stored(TrialStage::search);
@@ -76,7 +76,7 @@ TEST_F(SimulatedSweepTest, SecondRunMeasuresOnlyWhatIsNew) {
   EXPECT_EQ(fourth.trials, 0);
   EXPECT_EQ(fourth.reused, 9);
   EXPECT_EQ(fourth.reused_ok, 3);
-  EXPECT_EQ(fourth.problems_done, 1) << "the finals are run again";
+  EXPECT_EQ(fourth.problems.done, 1) << "the finals are run again";
   EXPECT_EQ(tried().size(), 9U);
 }
 
@@ -103,7 +103,7 @@ TEST_F(SimulatedSweepTest, StoppedSweepIsInterruptedAndContinuesLater) {
   const SweepSummary first = sweep({"1000", "500"});
   EXPECT_TRUE(first.interrupted);
   EXPECT_GE(first.trials, 3);
-  EXPECT_EQ(first.problems_done, 0);
+  EXPECT_EQ(first.problems.done, 0);
   EXPECT_EQ(last_state(), "interrupted");
   expect_sound();
   stop_ = false;
@@ -126,7 +126,7 @@ TEST_F(SimulatedSweepTest, StoppedBetweenProblemsIsInterrupted) {
   events_.winner = [&](const std::string&, const SweepProblem&, const FinalsResult&, int) { stop_ = true; };
   const SweepSummary summary = sweep({"1000", "500"});
   EXPECT_TRUE(summary.interrupted);
-  EXPECT_EQ(summary.problems_done, 1);
+  EXPECT_EQ(summary.problems.done, 1);
   EXPECT_EQ(last_state(), "interrupted");
 }
 
@@ -138,9 +138,9 @@ TEST_F(SimulatedSweepTest, TimeThatIsOverEndsTheSearch) {
   options_.measure.budget_ms = 1800;  // six such trials are more than there is time for
   options_.measure.race_error = 0;
   const SweepSummary summary = sweep({"100000", "100001"});
-  EXPECT_GE(summary.problems_done, 1) << "what was measured is decided on";
+  EXPECT_GE(summary.problems.done, 1) << "what was measured is decided on";
   EXPECT_LT(summary.trials, 18);
-  EXPECT_LE(summary.wall_s, 8.2);
+  EXPECT_LE(summary.times.wall_s, 8.2);
   EXPECT_FALSE(summary.interrupted);
   EXPECT_EQ(last_state(), "finished");
 }
@@ -150,7 +150,7 @@ TEST_F(SimulatedSweepTest, NothingUsableHasNoWinner) {
   const SweepSummary summary = sweep();
   EXPECT_EQ(summary.trials, 6);
   EXPECT_EQ(summary.ok, 0);
-  EXPECT_EQ(summary.problems_done, 1);
+  EXPECT_EQ(summary.problems.done, 1);
   EXPECT_TRUE(Store(database_, OpenMode::read_only).winners("toy", nullptr).empty());
   EXPECT_EQ(sweep().reused_ok, 0);
 }
@@ -226,7 +226,7 @@ TEST_F(SimulatedSweepTest, WhatRacingDropsIsCountedAlsoOfARunThatIsResumed) {
   };
   EXPECT_GT(summary.dropped, 0);
   EXPECT_EQ(summary.dropped, dropped());
-  EXPECT_EQ(summary.trial_times.dropped, dropped());
+  EXPECT_EQ(summary.times.trials.dropped, dropped());
   EXPECT_EQ(seen, dropped());
   EXPECT_EQ(summary.ok, 3) << "they are usable";
 }
