@@ -132,8 +132,8 @@ void Progress::trial(const Trial& trial, int done, double best_us, double defaul
 
 void Progress::winner(const std::string& device, const SweepProblem& wanted, const FinalsResult& result, int trials) {
   const Trial& best = result.trials[result.winner];
-  const TimeSummary time = result.standing ? result.standing->time : *best.time;
-  const std::optional<TimeSummary> baseline = result.standing ? result.standing->baseline : result.baseline;
+  const TimeSummary time = result.shown.standing ? result.shown.standing->time : *best.time;
+  const std::optional<TimeSummary> baseline = result.shown.standing ? result.shown.standing->baseline : result.baseline;
   SummaryRow row;
   row.problem = wanted.problem.text();
   row.device = device;
@@ -141,16 +141,16 @@ void Progress::winner(const std::string& device, const SweepProblem& wanted, con
   row.default_us = baseline ? baseline->median_us : 0;
   row.best_us = time.median_us;
   row.speedup = baseline ? row.default_us / row.best_us : 0;
-  row.confidence = result.standing ? result.standing->confidence : result.confidence;
+  row.confidence = result.shown.standing ? result.shown.standing->confidence : result.confidence;
   row.tie = result.baseline_trial == result.winner;
   row.provisional = result.from_search;
   row.trials = trials;
   row.config = best.config.text();
-  row.compiler = result.compiler;
+  row.compiler = result.shown.compiler;
   std::string standard = "default";
   if (result.baseline_trial && !result.trials[*result.baseline_trial].is_default) {
     row.baseline = result.trials[*result.baseline_trial].config.text();
-    row.baseline_why = result.baseline_why;
+    row.baseline_why = result.shown.baseline_why;
     standard = "baseline";
   }
   std::string verdict = "no default to compare with";
@@ -162,7 +162,7 @@ void Progress::winner(const std::string& device, const SweepProblem& wanted, con
   view_.line(fmt::format("  => {}: {} ± {:.1f} %, {}{}{}{}", row.problem, time_text(row.best_us),
                          100 * relative_half_width(time), verdict, row.compiler.empty() ? "" : ", by " + row.compiler,
                          row.provisional ? ", provisional" : "",
-                         result.standing ? ", as decided before: these finals do not tell it as well" : ""));
+                         result.shown.standing ? ", as decided before: these finals do not tell it as well" : ""));
   if (result.by_objective && result.by_objective->undecided.empty()) {
     view_.line("     " + objective_text(result));
   }

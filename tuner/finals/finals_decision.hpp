@@ -31,6 +31,13 @@ struct ObjectiveDecision {
   std::string undecided{};   ///< why nothing is decided; empty if something is
 };
 
+/// Details of a decision that are only displayed.
+struct ShownDecision {
+  std::string compiler{};                      ///< of the winner, "nvrtc 12.9"; empty where there was no choice
+  std::optional<StandingDecision> standing{};  ///< what stays, where something does
+  std::string baseline_why{};  ///< why the default is not the baseline; empty if it is, or there is none
+};
+
 /// The decision of finals.
 struct FinalsResult {
   std::vector<Trial> trials;  ///< one a finalist that still ran, in the order given
@@ -48,9 +55,7 @@ struct FinalsResult {
   bool energies_again = false;  ///< energies are those of the earlier finals, see FinalsOptions::energies
   bool from_search = false;     ///< nothing was timed in turn: see `decide_from_search`
   std::optional<ObjectiveDecision> by_objective{};  ///< where finals were to decide by another objective, too
-  std::string compiler{};                           ///< of the winner, "nvrtc 12.9"; empty where there was no choice
-  std::optional<StandingDecision> standing{};       ///< for display: what stays, where something does
-  std::string baseline_why{};  ///< why the default is not the baseline; empty if it is, or there is none
+  ShownDecision shown{};                            ///< for display
 };
 
 /// Decides by the Mann-Whitney test, its p-value split over the looks (Bonferroni). The tie set is the finalist with

@@ -190,15 +190,15 @@ void WinnerDecider::report_winner(const SweepTask& task, const FinalsResult& res
   FinalsResult reported = result;
   const CompilerAxis& compilers = *task.tunable.compilers;
   if (compilers.several()) {
-    reported.compiler = compilers.compilers()[compilers.index_of(reported.trials[reported.winner].config)].text();
+    reported.shown.compiler = compilers.compilers()[compilers.index_of(reported.trials[reported.winner].config)].text();
     for (Trial& trial : reported.trials) {
       trial.config = compilers.without(trial.config);
     }
   }
   if (result.stays) {
-    reported.standing = earlier_.standing();
+    reported.shown.standing = earlier_.standing();
   }
-  reported.baseline_why = result.baseline ? task.search.why_no_default() : "";
+  reported.shown.baseline_why = result.baseline ? task.search.why_no_default() : "";
   recorder_.events().winner(device_, task.search.wanted(), reported, task.search.done());
 }
 

@@ -85,8 +85,8 @@ TEST_F(SweepAgainTest, ANoisierTieLeavesTheDecisionAsItIs) {
   EXPECT_GT(after.decided_unix_ms, before.decided_unix_ms) << "decided for once more";
   ASSERT_TRUE(decided_);
   EXPECT_TRUE(decided_->stays);
-  ASSERT_TRUE(decided_->standing);
-  EXPECT_EQ(decided_->standing->confidence, 1.0);
+  ASSERT_TRUE(decided_->shown.standing);
+  EXPECT_EQ(decided_->shown.standing->confidence, 1.0);
   const Trial& compared = decided_->trials.at(decided_->winner);
   EXPECT_EQ(compared.config, slowest.trial.config) << "though it is not the fastest that the search found";
   const Store store(database_, OpenMode::read_only);

@@ -93,7 +93,7 @@ TEST_F(SweepCompilersTest, EveryPairOfConfigurationAndCompilerIsTriedAndStoredUn
 TEST_F(SweepCompilersTest, FinalsCompareBothAndEachHasAWinnerOfWhichTheFastestIsDecidedLast) {
   std::string told;
   events_.winner = [&](const std::string&, const SweepProblem&, const FinalsResult& result, int) {
-    told = result.compiler;
+    told = result.shown.compiler;
     EXPECT_EQ(result.trials[result.winner].config.find("COMPILER"), nullptr);
   };
   std::ignore = sweep();

@@ -77,7 +77,7 @@ TEST_F(SweepLimitTest, ADefaultThatFailsIsReplacedByTheNearestThatIsUsable) {
   std::string why;
   std::string baseline;
   events.winner = [&](const std::string&, const SweepProblem&, const FinalsResult& result, int) {
-    why = result.baseline_why;
+    why = result.shown.baseline_why;
     baseline = result.baseline_trial ? result.trials[*result.baseline_trial].config.text() : "";
   };
   std::ignore = sweep();
