@@ -42,9 +42,9 @@ std::string stage_text(const DeviceProgress& device) {
 }
 
 std::string place_text(const DeviceProgress& device) {
-  return joined({device.problem_index > 0 ? fmt::format("[{}/{}]", device.problem_index, device.problem_count) : "",
-                 device.problem},
-                " ");
+  return joined(
+      {device.place.index > 0 ? fmt::format("[{}/{}]", device.place.index, device.place.count) : "", device.problem},
+      " ");
 }
 
 std::string best_text(const DeviceProgress& device) {
@@ -62,13 +62,14 @@ std::string condition_text(const DeviceProgress& device) {
   const auto reading = [](const std::optional<double>& value, const char* unit) {
     return value ? fmt::format("{:.0f} {}", *value, unit) : "";
   };
-  std::string governor = device.governor;
+  std::string governor = device.governor.state;
   std::replace(governor.begin(), governor.end(), '_', ' ');
   return joined(
-      {reading(device.temperature_c, "°C"), reading(device.sm_clock_mhz, "MHz"), reading(device.power_w, "W"),
+      {reading(device.card.temperature_c, "°C"), reading(device.card.sm_clock_mhz, "MHz"),
+       reading(device.card.power_w, "W"),
        // What leaves the card alone does not measure.
-       device.stage == "paused" && device.governor_reason.empty() ? ""
-                                                                  : joined({governor, device.governor_reason}, ": "),
+       device.stage == "paused" && device.governor.reason.empty() ? ""
+                                                                  : joined({governor, device.governor.reason}, ": "),
        device.pause_reason.empty() ? "" : "paused: " + device.pause_reason},
       "  ");
 }

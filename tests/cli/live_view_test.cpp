@@ -23,17 +23,17 @@ DeviceProgress example_progress() {
   device.device = "cuda:0";
   device.name = "NVIDIA H200";
   device.problem = "M=512,N=2048,K=2048";
-  device.problem_index = 3;
-  device.problem_count = 12;
+  device.place.index = 3;
+  device.place.count = 12;
   device.stage = "search";
   device.done = 42;
   device.planned = 100;
   device.best_us = 12.31;
   device.default_us = 20.1;
-  device.temperature_c = 61;
-  device.sm_clock_mhz = 1980;
-  device.power_w = 209.6;
-  device.governor = "measuring";
+  device.card.temperature_c = 61;
+  device.card.sm_clock_mhz = 1980;
+  device.card.power_w = 209.6;
+  device.governor.state = "measuring";
   return device;
 }
 
@@ -72,8 +72,8 @@ TEST(ViewLinesTest, WhatIsNotThereIsLeftOut) {
   view.devices[0].stage = "idle";
   EXPECT_EQ(cli::view_lines(view), (Lines{"host   idle", "  no time yet", "0 trials, 0 usable · 0:00:00 elapsed"}));
   view.devices[0] = example_progress();
-  view.devices[0].temperature_c.reset();
-  view.devices[0].power_w.reset();
+  view.devices[0].card.temperature_c.reset();
+  view.devices[0].card.power_w.reset();
   view.devices[0].planned = 0;
   view.devices[0].default_us = 0;
   EXPECT_EQ(cli::view_lines(view)[0], "cuda:0 NVIDIA H200   [3/12] M=512,N=2048,K=2048   search 42");
@@ -89,8 +89,8 @@ TEST(ViewLinesTest, WhatIsThereAtTimes) {
   view.devices[0].best_us = 0;
   view.devices[0].label = "prefill: q_proj";
   view.devices[0].stage = "waiting for the compiler";
-  view.devices[0].governor = "gave_up";
-  view.devices[0].governor_reason = "too hot for 15 minutes";
+  view.devices[0].governor.state = "gave_up";
+  view.devices[0].governor.reason = "too hot for 15 minutes";
   const Lines lines = cli::view_lines(view);
   EXPECT_TRUE(lines[0].ends_with("   waiting for the compiler 42/100   (prefill: q_proj)")) << lines[0];
   EXPECT_TRUE(lines[1].starts_with("  default 20.10 us   61 °C")) << lines[1];
@@ -99,8 +99,8 @@ TEST(ViewLinesTest, WhatIsThereAtTimes) {
   view.devices[0].pause_reason = "the lid is closed";
   EXPECT_TRUE(cli::view_lines(view)[0].ends_with("   paused 42/100   (prefill: q_proj)")) << cli::view_lines(view)[0];
   EXPECT_TRUE(cli::view_lines(view)[1].ends_with(": too hot for 15 minutes  paused: the lid is closed"));
-  view.devices[0].governor = "measuring";
-  view.devices[0].governor_reason.clear();
+  view.devices[0].governor.state = "measuring";
+  view.devices[0].governor.reason.clear();
   EXPECT_EQ(cli::view_lines(view)[1].find("measuring"), std::string::npos) << "which it does not do now";
   EXPECT_TRUE(lines[2].starts_with("152 trials, 140 usable, 31 dropped early, 9 duplicates, 2 rejected · "))
       << lines[2];
@@ -115,7 +115,7 @@ TEST(ViewLinesTest, WhatIsThereAtTimes) {
 TEST(ViewLinesTest, ControlCharactersNeverReachTheTerminal) {
   SweepView view = example_view();
   view.devices[0].name = "evil\033[2J\nname";
-  view.devices[0].governor_reason = "a\rb";
+  view.devices[0].governor.reason = "a\rb";
   for (const std::string& line : cli::view_lines(view)) {
     EXPECT_EQ(line.find_first_of("\033\n\r"), std::string::npos) << line;
   }
@@ -264,7 +264,7 @@ TEST_F(LiveViewTest, ElsewhereAPlainLineEveryTenSeconds) {
   now_ += 1min;
   SweepView later = example_view();
   later.elapsed_s += 60;
-  later.devices[0].temperature_c = 70;
+  later.devices[0].card.temperature_c = 70;
   live.update(later);
   EXPECT_EQ(out_.text(), "one\n" + status) << "nothing but the time and the sensors has changed";
   later.trials = 153;

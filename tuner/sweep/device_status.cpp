@@ -26,17 +26,17 @@ DeviceStatus::DeviceStatus(const DeviceInfo& device) {
 
 std::string DeviceStatus::hear(const MeasureTelemetry& telemetry) {
   const Sensors& sensors = telemetry.sensors;
-  view_.temperature_c = sensors.temperature_c;
-  view_.sm_clock_mhz = sensors.sm_clock_mhz;
-  view_.power_w = sensors.power_w;
+  view_.card.temperature_c = sensors.temperature_c;
+  view_.card.sm_clock_mhz = sensors.sm_clock_mhz;
+  view_.card.power_w = sensors.power_w;
   const std::string state(name_of(telemetry.state));
   const bool waits = telemetry.state == GovernorState::cooling || telemetry.state == GovernorState::settling;
-  std::string line = waits ? line_of_wait(telemetry, view_.governor != state) : std::string();
+  std::string line = waits ? line_of_wait(telemetry, view_.governor.state != state) : std::string();
   if (telemetry.state == GovernorState::measuring && !telemetry.reason.empty() && !std::exchange(told_of_cap_, true)) {
     line = fmt::format("{}: {}", view_.device, telemetry.reason);
   }
-  view_.governor = state;
-  view_.governor_reason = telemetry.reason;
+  view_.governor.state = state;
+  view_.governor.reason = telemetry.reason;
   TelemetryRow row;
   row.unix_ms = telemetry.unix_ms;
   row.temperature_c = sensors.temperature_c;
@@ -70,7 +70,7 @@ std::string DeviceStatus::line_of_wait(const MeasureTelemetry& telemetry, bool b
 }
 
 bool DeviceStatus::measuring() const {
-  return view_.governor.empty() || view_.governor == name_of(GovernorState::measuring);
+  return view_.governor.state.empty() || view_.governor.state == name_of(GovernorState::measuring);
 }
 
 std::vector<TelemetryRow> DeviceStatus::take_telemetry() { return std::exchange(telemetry_, {}); }
@@ -81,8 +81,8 @@ DeviceProgress DeviceStatus::view(const SweepTask* task, std::size_t tasks, bool
     const ProblemSearch& search = task->search;
     view.problem = search.wanted().problem.text();
     view.label = search.wanted().label;
-    view.problem_index = search.wanted().between ? 0 : task->index + 1;
-    view.problem_count = tasks;
+    view.place.index = search.wanted().between ? 0 : task->index + 1;
+    view.place.count = tasks;
     view.done = search.done();
     view.planned = limited ? search.done() + search.remaining() : 0;
     view.best_us = search.best_us();

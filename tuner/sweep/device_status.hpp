@@ -26,7 +26,7 @@ class DeviceStatus {
   [[nodiscard]] std::string hear(const MeasureTelemetry& telemetry);
   /// Whether the governor lets it measure, as far as is known.
   [[nodiscard]] bool measuring() const;
-  [[nodiscard]] bool tells_power() const noexcept { return view_.power_w.has_value(); }
+  [[nodiscard]] bool tells_power() const noexcept { return view_.card.power_w.has_value(); }
   /// Readings since the last call.
   [[nodiscard]] std::vector<TelemetryRow> take_telemetry();
   /// For people: the device, and the task it works on, one of so many, if there is one. `stage` is left to the caller.

@@ -80,18 +80,18 @@ void to_json(Json& json, const DeviceProgress& device) {
           {"name", device.name},
           {"problem", device.problem},
           {"label", device.label},
-          {"problem_index", device.problem_index},
-          {"problem_count", device.problem_count},
+          {"problem_index", device.place.index},
+          {"problem_count", device.place.count},
           {"stage", device.stage},
           {"done", device.done},
           {"planned", positive(device.planned)},
           {"best_us", positive(device.best_us)},
           {"default_us", positive(device.default_us)},
-          {"temperature_c", number(device.temperature_c)},
-          {"sm_clock_mhz", number(device.sm_clock_mhz)},
-          {"power_w", number(device.power_w)},
-          {"governor", device.governor},
-          {"governor_reason", device.governor_reason},
+          {"temperature_c", number(device.card.temperature_c)},
+          {"sm_clock_mhz", number(device.card.sm_clock_mhz)},
+          {"power_w", number(device.card.power_w)},
+          {"governor", device.governor.state},
+          {"governor_reason", device.governor.reason},
           {"pause_reason", device.pause_reason},
           {"estimated_us", Json::object()}};
   for (const auto& [problem, time_us] : device.estimated_us) {
@@ -108,18 +108,18 @@ void from_json(const Json& json, DeviceProgress& device) {
   read(json, "name", device.name);
   read(json, "problem", device.problem);
   read(json, "label", device.label);
-  read(json, "problem_index", device.problem_index);
-  read(json, "problem_count", device.problem_count);
+  read(json, "problem_index", device.place.index);
+  read(json, "problem_count", device.place.count);
   read(json, "stage", device.stage);
   read(json, "done", device.done);
   read(json, "planned", device.planned);
   read(json, "best_us", device.best_us);
   read(json, "default_us", device.default_us);
-  read(json, "temperature_c", device.temperature_c);
-  read(json, "sm_clock_mhz", device.sm_clock_mhz);
-  read(json, "power_w", device.power_w);
-  read(json, "governor", device.governor);
-  read(json, "governor_reason", device.governor_reason);
+  read(json, "temperature_c", device.card.temperature_c);
+  read(json, "sm_clock_mhz", device.card.sm_clock_mhz);
+  read(json, "power_w", device.card.power_w);
+  read(json, "governor", device.governor.state);
+  read(json, "governor_reason", device.governor.reason);
   read(json, "pause_reason", device.pause_reason);
   read(json, "estimated_us", device.estimated_us);
 }

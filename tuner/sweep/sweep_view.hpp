@@ -12,26 +12,43 @@
 
 namespace pascaline {
 
+/// A problem's place among those of a plan.
+struct PlaceInPlan {
+  std::size_t index = 0;  ///< from 1; 0: none
+  std::size_t count = 0;
+  friend bool operator==(const PlaceInPlan&, const PlaceInPlan&) = default;
+};
+
+/// The last readings of a card's sensors.
+struct CardReadings {
+  std::optional<double> temperature_c{};
+  std::optional<double> sm_clock_mhz{};
+  std::optional<double> power_w{};
+  friend bool operator==(const CardReadings&, const CardReadings&) = default;
+};
+
+struct GovernorProgress {
+  std::string state{};   ///< "preheating", "measuring", "settling", "cooling" or "gave_up"; may be empty
+  std::string reason{};  ///< why it waits or gave up; empty while it measures
+  friend bool operator==(const GovernorProgress&, const GovernorProgress&) = default;
+};
+
 /// What one device of a running sweep is doing.
 struct DeviceProgress {
-  std::string device{};           ///< "cuda:0"
-  std::string name{};             ///< "NVIDIA H200"
-  std::string problem{};          ///< its dimensions; empty: none at the moment
-  std::string label{};            ///< where the problem comes from, e.g. "prefill: q_proj"; may be empty
-  std::size_t problem_index = 0;  ///< place in the plan, from 1; 0: none
-  std::size_t problem_count = 0;
+  std::string device{};   ///< "cuda:0"
+  std::string name{};     ///< "NVIDIA H200"
+  std::string problem{};  ///< its dimensions; empty: none at the moment
+  std::string label{};    ///< where the problem comes from, e.g. "prefill: q_proj"; may be empty
+  PlaceInPlan place{};
   /// "starting", "search", "finals", "waiting for the compiler", "restarting", "paused", "idle" or "lost"
   std::string stage = "starting";
   int done = 0;           ///< trials of the stage
   int planned = 0;        ///< 0: no limit
   double best_us = 0;     ///< 0: none yet
   double default_us = 0;  ///< 0: none
-  std::optional<double> temperature_c{};
-  std::optional<double> sm_clock_mhz{};
-  std::optional<double> power_w{};
-  std::string governor{};         ///< "preheating", "measuring", "settling", "cooling" or "gave_up"; may be empty
-  std::string governor_reason{};  ///< why it waits or gave up; empty while it measures
-  std::string pause_reason{};     ///< why it is left to who uses the machine; empty while it is not
+  CardReadings card{};
+  GovernorProgress governor{};
+  std::string pause_reason{};  ///< why it is left to who uses the machine; empty while it is not
   /// Once the sweep has ended: ModelResult::estimated_us.
   std::vector<std::pair<std::string, double>> estimated_us{};
   friend bool operator==(const DeviceProgress&, const DeviceProgress&) = default;

@@ -12,9 +12,11 @@ namespace {
 using Json = nlohmann::json;
 
 DeviceProgress full_progress() {
-  return {"cuda:1",   "NVIDIA H200", "M=512,N=2048", "prefill: q",  3,    12,     "search",
-          42,         100,           12.31,          20.1,          61.5, 1980.0, 210.0,
-          "settling", "throttled",   "on battery",   {{"M=4", 2.5}}};
+  const PlaceInPlan place{3, 12};
+  const CardReadings card{61.5, 1980.0, 210.0};
+  const GovernorProgress governor{"settling", "throttled"};
+  return {"cuda:1", "NVIDIA H200", "M=512,N=2048", "prefill: q", place,    "search",     42,
+          100,      12.31,         20.1,           card,         governor, "on battery", {{"M=4", 2.5}}};
 }
 
 SweepView full_sweep() {
@@ -68,10 +70,10 @@ TEST(SweepViewTest, ReadsWhatOthersWrote) {
 TEST(SweepViewTest, NumbersThatAreNoneBecomeMissing) {
   SweepView sweep = full_sweep();
   sweep.eta_s = std::numeric_limits<double>::infinity();
-  sweep.devices[0].power_w = std::numeric_limits<double>::quiet_NaN();
+  sweep.devices[0].card.power_w = std::numeric_limits<double>::quiet_NaN();
   const SweepView read = Json::parse(Json(sweep).dump()).get<SweepView>();
   EXPECT_FALSE(read.eta_s);
-  EXPECT_FALSE(read.devices[0].power_w);
+  EXPECT_FALSE(read.devices[0].card.power_w);
 }
 
 TEST(SweepViewTest, ProgressOfASessionHoldsItsDeviceAndTheWhole) {
