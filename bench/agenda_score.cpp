@@ -188,15 +188,15 @@ void simulate(const Wanted& wanted) {
   const DraftFolder folder(temporary_files() / "pascaline-agenda");
   SweepOptions options;
   options.devices = {"cuda:0"};
-  options.kernels = data_folder("kernel_templates");
-  options.spaces = data_folder("search_spaces");
-  options.cache = folder.path();
+  options.files.kernels = data_folder("kernel_templates");
+  options.files.spaces = data_folder("search_spaces");
+  options.files.cache = folder.path();
   options.database = folder.path() / "simulated.db";
-  options.searcher = wanted.searcher;
+  options.search.searcher = wanted.searcher;
   options.trials = wanted.work.sweep.trials;
-  options.trials_given = options.trials < kUnlimitedTrials;
+  options.record.trials_given = options.trials < kUnlimitedTrials;
   options.budget_s = budget_s;
-  options.jobs = wanted.jobs;
+  options.compile.jobs = wanted.jobs;
   SweepEvents events;
   events.winner = [&](const std::string&, const SweepProblem& problem, const FinalsResult& result, int) {
     if (wanted.talks) {
@@ -219,7 +219,7 @@ void simulate(const Wanted& wanted) {
     fmt::print("{:>8.0f} s  {:.3f}\n", part * budget_s, curve.speedup_at(part * budget_s));
   }
   if (!wanted.record.empty()) {
-    SweepRecording recording = recording_of(Store(options.database, OpenMode::read_only), options.spaces);
+    SweepRecording recording = recording_of(Store(options.database, OpenMode::read_only), options.files.spaces);
     recording.origin = fmt::format("simulated: the static model's estimates for {}, perturbed", card.device.name);
     for (RecordedSearch& search : recording.searches) {  // a simulated trial begins at the time of this machine
       search.preparation_s = world.prepare_s(

@@ -107,7 +107,7 @@ PreparedSweep prepare_sweep(SweepCommandOptions options, const CLI::App& command
     const bool more = command.count("--budget") + command.count("--until") + command.count("--trials") > 0;
     run = run_to_resume(database, more);
     options = resumed_options(*run, fleet ? fleet->options : OptionWords{}, command);
-    options.sweep.shard = shard_to_resume(*run, options, fleet);
+    options.sweep.record.shard = shard_to_resume(*run, options, fleet);
   } else if (fleet) {
     options = fleet_options(*fleet, command);
   }
@@ -117,8 +117,8 @@ PreparedSweep prepare_sweep(SweepCommandOptions options, const CLI::App& command
   if (!run && !fleet && command.count("--time-left") > 0 && command.count("--budget") + command.count("--until") == 0) {
     throw UsageError("--time-left says what becomes of the time that is left: give a --budget or --until with it");
   }
-  if (!options.sweep.sensors.empty()) {
-    std::ignore = SensorTrace::load(options.sweep.sensors);  // each device's process reads it again
+  if (!options.sweep.files.sensors.empty()) {
+    std::ignore = SensorTrace::load(options.sweep.files.sensors);  // each device's process reads it again
   }
   SweepWork work = run ? resumed_work(options, *run, command) : fleet ? fleet_work(*fleet, options) : new_work(options);
   if (fleet) {
@@ -127,7 +127,7 @@ PreparedSweep prepare_sweep(SweepCommandOptions options, const CLI::App& command
     add_shapes_between(work, options.sweep);  // of the whole plan, and then divided as it is
     keep_shard(work, options.sweep, parse_shard(options.shard));
   }
-  if (!options.sweep.shard) {
+  if (!options.sweep.record.shard) {
     add_shapes_between(work, options.sweep);
   }
   require_sensors_of_objective(options.sweep,

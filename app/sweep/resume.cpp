@@ -153,7 +153,8 @@ SweepCommandOptions planned_options(const StoredRun& run, const OptionWords& pla
   options.trials_given = app.count("--trials") > 0;
   options.finalists_given = app.count("--finalists") > 0;
   if (!given.contains("--jobs")) {
-    options.sweep.jobs = std::min(options.sweep.jobs, default_jobs());  // more would only be in each other's way here
+    // More would only be in each other's way here.
+    options.sweep.compile.jobs = std::min(options.sweep.compile.jobs, default_jobs());
   }
   return options;
 }
@@ -169,7 +170,7 @@ SweepCommandOptions resumed_options(const StoredRun& run, const OptionWords& mor
   if (!given_by(command).contains("--until")) {
     options.until_unix_s = run.plan.until_unix_s;
   }
-  options.sweep.resume_run = run.uuid;
+  options.sweep.record.resume_run = run.uuid;
   if (!asks_for_problems(options)) {
     for (const std::string& kernel : options.kernels) {
       if (!has_kernel(run.plan, kernel)) {

@@ -112,7 +112,7 @@ std::string missing_folders(const StoredRun& run, const CLI::App& command) {
 
 std::string resumed_text(const StoredRun& run, const SweepPlan& now) {
   SweepOptions usual_options;
-  usual_options.compile_memory_bytes = std::stoull(SweepCommandOptions{}.compile_memory) << 20U;
+  usual_options.compile.memory_bytes = std::stoull(SweepCommandOptions{}.compile_memory) << 20U;
   const OptionWords standard = options_of(plan_of({}, {}, usual_options));
   std::string text = fmt::format("resuming session {}, started {}: pascaline sweep", fmt::join(run.sessions, ", "),
                                  utc_time(run.started_unix_ms));

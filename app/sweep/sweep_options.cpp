@@ -39,7 +39,7 @@ void add_searching_options(CLI::App& command, SweepCommandOptions& options) {
   std::vector<std::string> searchers = searcher_list();
   searchers.emplace_back(kNoSearcher);
   command
-      .add_option("--searcher", sweep.searcher,
+      .add_option("--searcher", sweep.search.searcher,
                   searchers_help() + "; none: only the default and the portfolio are tried")
       ->capture_default_str()
       ->check(one_of(std::move(searchers)));
@@ -67,7 +67,7 @@ void add_searching_options(CLI::App& command, SweepCommandOptions& options) {
       ->transform(whole_number(1, kUnlimitedTrials));
   command
       .add_option(
-          "--min-gain", sweep.min_gain,
+          "--min-gain", sweep.search.min_gain,
           "End the search of a problem (with a limit of time: put it last) where no trial is expected to be faster "
           "than the best by this fraction; 0: never")
       ->capture_default_str()
@@ -87,17 +87,17 @@ void add_searching_options(CLI::App& command, SweepCommandOptions& options) {
       ->capture_default_str()
       ->transform(whole_number(0));
   command.add_flag("--resume", options.resume, "Resume the last sweep of the database that did not finish");
-  command.add_flag("--retry-failed", sweep.retry_failed,
+  command.add_flag("--retry-failed", sweep.search.retry_failed,
                    "Retry what timed out, crashed or could not be launched before");
-  command.add_option("-j,--jobs", sweep.jobs, "Compile workers (default: every processor)")
+  command.add_option("-j,--jobs", sweep.compile.jobs, "Compile workers (default: every processor)")
       ->transform(whole_number(1, 1024));
-  command.add_option("--compile-timeout", sweep.compile_timeout_s, "Seconds a variant may take to compile")
+  command.add_option("--compile-timeout", sweep.compile.timeout_s, "Seconds a variant may take to compile")
       ->capture_default_str()
       ->check(number_within(kMinS, kMaxS));
   command.add_option("--compile-memory", options.compile_memory, "MiB of memory a compile worker may use; 0: no cap")
       ->capture_default_str()
       ->transform(whole_number(0, 1 << 24));
-  command.add_option("--kernel-timeout", sweep.kernel_timeout_s, "Maximum seconds a launch may take")
+  command.add_option("--kernel-timeout", sweep.waits.kernel_timeout_s, "Maximum seconds a launch may take")
       ->capture_default_str()
       ->check(number_within(kMinS, kMaxS));
 }
@@ -127,7 +127,7 @@ void add_governor_options(CLI::App& command, SweepCommandOptions& options) {
       "Also pause while the machine is used: others compute on the GPU, it is on battery, or its lid is closed");
   command
       .add_option(
-          "--sensors", options.sweep.sensors,
+          "--sensors", options.sweep.files.sensors,
           "Read temperatures, clocks and throttling from this trace instead of the card (for trying things out)")
       ->check(CLI::ExistingFile);
 }
@@ -204,7 +204,7 @@ bool asks_for_problems(const SweepCommandOptions& options) {
 }
 
 void add_sweep_options(CLI::App& command, SweepCommandOptions& options) {
-  options.sweep.jobs = default_jobs();
+  options.sweep.compile.jobs = default_jobs();
   add_what_to_tune(command, options);
   options.device.add_to(command, kNvrtcChoiceHelp);
   command

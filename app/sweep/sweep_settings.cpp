@@ -52,7 +52,7 @@ void set_limits(const SweepCommandOptions& options, SweepOptions& sweep) {
   } else if (!options.until.empty()) {
     sweep.until = parse_time_of_day(options.until, std::chrono::system_clock::now());
   }
-  if ((sweep.budget_s || sweep.until || sweep.searcher == kNoSearcher) && !options.trials_given) {
+  if ((sweep.budget_s || sweep.until || sweep.search.searcher == kNoSearcher) && !options.trials_given) {
     sweep.trials = kUnlimitedTrials;
   }
 }
@@ -102,27 +102,27 @@ std::vector<std::pair<std::string, std::string>> paths_of(const SweepCommandOpti
     add("--portfolio", options.portfolio);
   }
   add("--log", options.log);
-  add("--sensors", options.sweep.sensors.string());
+  add("--sensors", options.sweep.files.sensors.string());
   return paths;
 }
 
 void set_sweep(const SweepCommandOptions& options, SweepOptions& sweep) {
   sweep.devices = devices_of(options);
-  sweep.seed = static_cast<std::uint64_t>(options.seed);
-  sweep.target = options.device.target;
-  sweep.nvrtc = options.device.nvrtc;
-  sweep.kernels = options.kernel.kernels();
-  sweep.spaces = options.kernel.spaces();
-  sweep.cache = options.device.cache_path();
+  sweep.search.seed = static_cast<std::uint64_t>(options.seed);
+  sweep.compile.target = options.device.target;
+  sweep.compile.nvrtc = options.device.nvrtc;
+  sweep.files.kernels = options.kernel.kernels();
+  sweep.files.spaces = options.kernel.spaces();
+  sweep.files.cache = options.device.cache_path();
   sweep.measure.cold_cache = !options.warm_cache;
-  sweep.command_line = command_line();
-  sweep.paths = paths_of(options);
-  sweep.trials_given = options.trials_given;
-  sweep.deepen = options.time_left == kDeepen;
+  sweep.record.command_line = command_line();
+  sweep.record.paths = paths_of(options);
+  sweep.record.trials_given = options.trials_given;
+  sweep.search.deepen = options.time_left == kDeepen;
   set_limits(options, sweep);
   set_governor(options.max_temperature, options.tolerated, sweep.governor);
   set_objective(options, sweep);
-  sweep.compile_memory_bytes = std::stoull(options.compile_memory) << 20U;
+  sweep.compile.memory_bytes = std::stoull(options.compile_memory) << 20U;
 }
 
 std::vector<PlannedKernel> planned_kernels(const SweepCommandOptions& options, const std::vector<Space>& spaces) {

@@ -88,7 +88,7 @@ SweepWork fleet_work(const Fleet& fleet, SweepCommandOptions& options) {
   require_paths(fleet, given_paths(options),
                 fmt::format("pascaline sweep --fleet {} --shard {}", shell_word(options.fleet), shard.text()));
   set_sweep(options, options.sweep);
-  options.sweep.shard = fleet.identity(shard.index);
+  options.sweep.record.shard = fleet.identity(shard.index);
   StoredRun run;
   run.part = part_text(fleet, shard);
   const FleetShard& part = fleet.shards[static_cast<std::size_t>(shard.index - 1)];
@@ -160,7 +160,7 @@ void keep_shard(SweepWork& work, SweepOptions& sweep, const Shard& shard) {
                                        problem.part.text()));
     }
   }
-  sweep.shard = ShardIdentity{divided.fleet, shard};
+  sweep.record.shard = ShardIdentity{divided.fleet, shard};
 }
 
 std::optional<ShardIdentity> shard_to_resume(const StoredRun& run, SweepCommandOptions& options,

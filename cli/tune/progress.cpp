@@ -197,7 +197,7 @@ void Progress::summary(const SweepSummary& summary, const SweepOptions& options)
   if (summary.problems.exhausted > 0) {
     view_.line(fmt::format("{}: no further trial was expected to be faster than the best by {:g} % (--min-gain)",
                            counted(static_cast<std::size_t>(summary.problems.exhausted), "problem"),
-                           100 * options.min_gain));
+                           100 * options.search.min_gain));
   }
   const DeepeningCounts& deepening = summary.deepening;
   if (deepening.finals + deepening.neighbours + deepening.shapes > 0) {
@@ -220,7 +220,7 @@ void Progress::summary(const SweepSummary& summary, const SweepOptions& options)
   for (const std::string& line : model_lines(summary.models)) {
     view_.line(line);
   }
-  const std::string resume = resume_command(options.database.string(), options.paths, summary.end.remedy);
+  const std::string resume = resume_command(options.database.string(), options.record.paths, summary.end.remedy);
   if (std::string left = left_text(summary); !left.empty()) {
     if (!summary.interrupted && has_time_limit(options)) {
       left += "; to reach more: " + resume + longer_limit(summary, options);

@@ -19,7 +19,7 @@ int finish(const SweepSummary& summary, const SweepOptions& sweep, bool as_json)
   }
   if (!summary.end.reason.empty() && summary.interrupted && !interrupted()) {
     throw Error(fmt::format("{}; what was measured is stored, resume with: {}", summary.end.reason,
-                            resume_command(sweep.database.string(), sweep.paths, summary.end.remedy)));
+                            resume_command(sweep.database.string(), sweep.record.paths, summary.end.remedy)));
   }
   if (summary.interrupted) {
     return kInterrupted;

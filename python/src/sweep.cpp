@@ -68,8 +68,8 @@ std::string sweep(std::vector<std::string> words, const std::string& program, co
   caller.run([&] {
     PreparedSweep prepared = prepare_sweep(std::move(options), app);
     SweepOptions& wanted = prepared.options.sweep;
-    wanted.program = program;
-    wanted.command_line = call;
+    wanted.files.program = program;
+    wanted.record.command_line = call;
     const SweepEvents events = events_for(caller);
     if (events.note) {
       for (const std::string& note : prepared.work.notes) {

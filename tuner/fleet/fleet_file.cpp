@@ -211,8 +211,8 @@ T number_or(const OptionWords& options, std::string_view option, T usual) {
 // As a sweep with these options makes them.
 int trials_of(const OptionWords& options) {
   const SweepOptions usual;
-  const bool has_no_end =
-      !value_or(options, "--budget", "").empty() || value_or(options, "--searcher", usual.searcher) == kNoSearcher;
+  const bool has_no_end = !value_or(options, "--budget", "").empty() ||
+                          value_or(options, "--searcher", usual.search.searcher) == kNoSearcher;
   return number_or(options, "--trials", has_no_end ? kUnlimitedTrials : usual.trials);
 }
 
@@ -235,7 +235,7 @@ void require_own_id(const JsonNode& node, const Fleet& fleet) {
 
 std::string id_of(const Fleet& fleet) {
   const SweepOptions usual;
-  FleetWhole whole{value_or(fleet.options, "--searcher", usual.searcher),
+  FleetWhole whole{value_or(fleet.options, "--searcher", usual.search.searcher),
                    number_or<std::uint64_t>(fleet.options, "--seed", 1), trials_of(fleet.options),
                    value_or(fleet.options, "--objective", std::string(name_of(Objective::time))), fleet.count()};
   for (const FleetShard& shard : fleet.shards) {

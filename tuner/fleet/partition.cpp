@@ -153,7 +153,7 @@ std::vector<std::vector<std::size_t>> partition(std::span<const double> costs, i
 }
 
 std::string fleet_id(std::span<const SweepProblem> problems, const SweepOptions& options, int count) {
-  FleetWhole whole{options.searcher, options.seed, options.trials,
+  FleetWhole whole{options.search.searcher, options.search.seed, options.trials,
                    std::string(name_of(options.finals.objective.objective)), count};
   for (const SweepProblem& problem : problems) {
     if (!problem.between) {

@@ -153,15 +153,15 @@ PlayedSweep play(const SweepRecording& recording, double limit_s) {
   Simulation simulation(world, {device_info(recording.device)});
   SweepOptions options;
   options.devices = {device_info(recording.device).id};
-  options.kernels = folder.path();
-  options.cache = folder.path();
+  options.files.kernels = folder.path();
+  options.files.cache = folder.path();
   options.database = folder.path() / "played.db";
-  options.searcher = kNoSearcher;
-  options.deepen = false;
+  options.search.searcher = kNoSearcher;
+  options.search.deepen = false;
   options.trials = kUnlimitedTrials;
-  options.trials_given = false;
+  options.record.trials_given = false;
   options.budget_s = limit_s;
-  options.jobs = recording.workers;
+  options.compile.jobs = recording.workers;
   PlayedSweep played;
   SweepEvents events;
   events.winner = [&](const std::string&, const SweepProblem& wanted, const FinalsResult& result, int) {

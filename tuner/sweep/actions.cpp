@@ -121,7 +121,7 @@ std::vector<Action> Agenda::actions(std::optional<double> left_s) const {
       continue;
     }
     add(settled && task->tunable.is_lasting() ? finals_again(*task) : std::nullopt);
-    if (options_.searcher != kNoSearcher) {
+    if (options_.search.searcher != kNoSearcher) {
       add(settled && task->tunable.is_lasting() ? neighbours(*task, task->costs.trial_s().value_or(trial_s))
                                                 : std::nullopt);
       add(task->state.reserved() ? shape_between(*task, trial_s) : std::nullopt);
@@ -149,7 +149,7 @@ std::optional<Action> Agenda::search(SweepTask& task, const Outlook& outlook, co
   } else if (over) {
     action.saved_us = kShareByFinals * all_us;
   } else if (task.search.little_left()) {
-    action.saved_us = std::min(action.saved_us, options_.min_gain * all_us);
+    action.saved_us = std::min(action.saved_us, options_.search.min_gain * all_us);
   }
   action.saved_us *= share_looked_at(task);
   return action;
@@ -168,8 +168,8 @@ std::optional<Action> Agenda::comparison(SweepTask& task) const {
 
 std::optional<Action> Agenda::finals_again(SweepTask& task) const {
   const OpenFinals& open = task.finals.open;
-  if (task.finals.again >= kMaxFinalsAgain || open.close == 0 || !(open.share > 0) || open.share < options_.min_gain ||
-      options_.finals.rounds < kMinRoundsAgain) {
+  if (task.finals.again >= kMaxFinalsAgain || open.close == 0 || !(open.share > 0) ||
+      open.share < options_.search.min_gain || options_.finals.rounds < kMinRoundsAgain) {
     return std::nullopt;
   }
   const double once_s =
@@ -184,7 +184,7 @@ std::optional<Action> Agenda::finals_again(SweepTask& task) const {
 
 std::optional<Action> Agenda::neighbours(SweepTask& task, double trial_s) const {
   const double share = expected_of_neighbour(task.deepening.near_winner);
-  if (task.deepening.near_winner.none_left || !task.search.may_try() || share < options_.min_gain) {
+  if (task.deepening.near_winner.none_left || !task.search.may_try() || share < options_.search.min_gain) {
     return std::nullopt;
   }
   Action action{&task, Deepening::neighbours, std::max(kMinActionSeconds, trial_s)};
@@ -217,7 +217,7 @@ std::optional<Action> Agenda::shape_between(SweepTask& task, double trial_s) con
   action.saved_us = weight * std::exp(log_us) * action.share;
   action.weight = weight;
   action.least_s = kFewestTrials * trial_s;
-  return action.share < options_.min_gain ? std::nullopt : std::optional(action);
+  return action.share < options_.search.min_gain ? std::nullopt : std::optional(action);
 }
 
 // The tuned shapes on either side of the task's shape: the nearest one, by the dispatcher's distance, and the nearest
@@ -348,7 +348,7 @@ bool Agenda::prefers_another(const SweepTask& present, std::optional<double> lef
   here.preparation_s = 0;
   SearchAction next = next_search(here, attained_rates(all));
   if (present.search.little_left()) {
-    next.saved_us = std::min(next.saved_us, options_.min_gain * present.weight * here.time_us);
+    next.saved_us = std::min(next.saved_us, options_.search.min_gain * present.weight * here.time_us);
   }
   return others.front().rate() > next.rate();
 }

@@ -23,12 +23,12 @@ CompilePoolOptions pool_options(const SweepOptions& options, const CompileTarget
                                 std::size_t jobs) {
   CompilePoolOptions out;
   out.workers = jobs;
-  out.program = options.program;
-  out.cache_folder = options.cache;
+  out.program = options.files.program;
+  out.cache_folder = options.files.cache;
   out.architecture = target.architecture;
   out.nvrtc = target.kind == BinaryKind::host_object ? "" : compilers.compilers().front().path;
-  out.deadline = std::chrono::milliseconds(static_cast<std::int64_t>(1000 * options.compile_timeout_s));
-  out.memory_bytes = options.compile_memory_bytes;
+  out.deadline = std::chrono::milliseconds(static_cast<std::int64_t>(1000 * options.compile.timeout_s));
+  out.memory_bytes = options.compile.memory_bytes;
   return out;
 }
 
@@ -36,10 +36,10 @@ CompilePoolOptions pool_options(const SweepOptions& options, const CompileTarget
 std::vector<CompilerInfo> sweep_compilers(const SweepOptions& options, const CompileTarget& target,
                                           const DeviceInfo& info, std::vector<std::string>& left_out) {
   CompilerChoice choice =
-      find_compilers(target, info.driver_version, options.nvrtc,
-                     options.resume_run.empty() ? MissingCompiler::fault : MissingCompiler::left_out);
+      find_compilers(target, info.driver_version, options.compile.nvrtc,
+                     options.record.resume_run.empty() ? MissingCompiler::fault : MissingCompiler::left_out);
   left_out = std::move(choice.left_out);
-  if (choice.found.size() == 1 && asks_for_compilers(options.nvrtc)) {
+  if (choice.found.size() == 1 && asks_for_compilers(options.compile.nvrtc)) {
     left_out.push_back(fmt::format("there is one compiler to use here: {}", choice.found.front().text()));
   }
   return std::move(choice.found);
@@ -51,7 +51,7 @@ DevicePlan::DevicePlan(const std::vector<Space>& spaces, const SweepOptions& opt
                        const DeviceInfo& info, std::size_t jobs)
     : options_(options),
       info_(info),
-      target_(compile_target(info, options.target)),
+      target_(compile_target(info, options.compile.target)),
       compilers_(sweep_compilers(options, target_, info, left_out_)),
       first_compiler_({compilers_.compilers().front()}),
       tunables_(load_tunables(spaces, options, compilers_, first_compiler_, searched_)),

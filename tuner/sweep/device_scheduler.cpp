@@ -32,24 +32,26 @@ Overloaded(Handlers...) -> Overloaded<Handlers...>;
 MeasureClientOptions client_options(const SweepOptions& options, const DeviceInfo& device, const Deadline& deadline) {
   MeasureClientOptions client;
   client.device = device.id;
-  client.target = options.target;
+  client.target = options.compile.target;
   client.kernels.database = options.database;
-  client.kernels.kernels = options.kernels;
-  client.kernels.spaces = options.spaces;
-  client.kernels.cache = options.cache;
-  client.kernels.nvrtc = asks_for_compilers(options.nvrtc) ? "" : options.nvrtc;  // each winner is built by its own
-  client.program = options.program.empty() ? "/proc/self/exe" : options.program;
-  client.sensors = options.sensors;
+  client.kernels.kernels = options.files.kernels;
+  client.kernels.spaces = options.files.spaces;
+  client.kernels.cache = options.files.cache;
+  client.kernels.nvrtc =
+      asks_for_compilers(options.compile.nvrtc) ? "" : options.compile.nvrtc;  // each winner is built by its own
+  client.program = options.files.program.empty() ? "/proc/self/exe" : options.files.program;
+  client.sensors = options.files.sensors;
   client.measure = options.measure;
   client.governor = options.governor;
-  client.kernel_timeout_s = options.kernel_timeout_s;
-  client.patience = options.patience;
+  client.kernel_timeout_s = options.waits.kernel_timeout_s;
+  client.patience = options.waits.patience;
   client.deadline = deadline;
   if (const auto left_s = deadline.left_s()) {
     client.governor.preheat_limit_s = std::min(client.governor.preheat_limit_s, kShareOfPreheat * *left_s);
   }
   // The host's clock is everybody's: what else runs on the machine is no reason to wait.
-  client.governor.passive = client.governor.passive || (device.kind == DeviceKind::emulator && options.sensors.empty());
+  client.governor.passive =
+      client.governor.passive || (device.kind == DeviceKind::emulator && options.files.sensors.empty());
   return client;
 }
 
@@ -322,7 +324,8 @@ bool DeviceScheduler::set_problem() {
     return false;
   }
   if (reference.stage == TaskReference::Stage::none || reference.stage == TaskReference::Stage::ready) {
-    MeasureProblem problem{&task_->search.bound().space(), task_->search.wanted().problem, std::nullopt, options_.seed};
+    MeasureProblem problem{&task_->search.bound().space(), task_->search.wanted().problem, std::nullopt,
+                           options_.search.seed};
     if (reference.stage == TaskReference::Stage::ready) {
       problem.reference = reference.run;
       tell_other_reference();

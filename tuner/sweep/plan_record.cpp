@@ -23,11 +23,11 @@ SweepPlan plan_of(std::vector<PlannedKernel> kernels, const std::vector<SweepPro
   std::sort(plan.kernels.begin(), plan.kernels.end(),
             [](const PlannedKernel& a, const PlannedKernel& b) { return a.name < b.name; });
   plan.devices = options.devices;
-  plan.target = options.target;
-  plan.nvrtc = is_compiler_wish(options.nvrtc) ? options.nvrtc : "";
-  plan.searcher = options.searcher;
-  plan.seed = options.seed;
-  if (options.trials_given) {
+  plan.target = options.compile.target;
+  plan.nvrtc = is_compiler_wish(options.compile.nvrtc) ? options.compile.nvrtc : "";
+  plan.searcher = options.search.searcher;
+  plan.seed = options.search.seed;
+  if (options.record.trials_given) {
     plan.trials = options.trials;
   }
   plan.budget_s = options.budget_s;
@@ -35,11 +35,11 @@ SweepPlan plan_of(std::vector<PlannedKernel> kernels, const std::vector<SweepPro
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(options.until->time_since_epoch());
     plan.until_unix_s = std::max<std::int64_t>(1, seconds.count());
   }
-  plan.retry_failed = options.retry_failed;
-  plan.jobs = static_cast<std::int64_t>(options.jobs);
-  plan.compile_timeout_s = options.compile_timeout_s;
-  plan.compile_memory_mib = static_cast<std::int64_t>(options.compile_memory_bytes >> 20U);
-  plan.kernel_timeout_s = options.kernel_timeout_s;
+  plan.retry_failed = options.search.retry_failed;
+  plan.jobs = static_cast<std::int64_t>(options.compile.jobs);
+  plan.compile_timeout_s = options.compile.timeout_s;
+  plan.compile_memory_mib = static_cast<std::int64_t>(options.compile.memory_bytes >> 20U);
+  plan.kernel_timeout_s = options.waits.kernel_timeout_s;
   plan.cold_cache = options.measure.cold_cache;
   plan.min_samples = options.measure.min_samples;
   plan.max_samples = options.measure.max_samples;
@@ -56,12 +56,12 @@ SweepPlan plan_of(std::vector<PlannedKernel> kernels, const std::vector<SweepPro
   plan.tolerate_thermal = (options.governor.tolerated_throttle & kThermalThrottleBits) != 0;
   plan.objective = options.finals.objective.objective;
   plan.polite = options.polite.enabled;
-  plan.min_gain = options.min_gain;
-  plan.deepen = options.deepen;
+  plan.min_gain = options.search.min_gain;
+  plan.deepen = options.search.deepen;
   for (const SweepProblem& problem : problems) {
     plan.problems.push_back({problem.problem, problem.count, problem.label, problem.phases, problem.part});
   }
-  std::copy_if(options.paths.begin(), options.paths.end(), std::back_inserter(plan.paths),
+  std::copy_if(options.record.paths.begin(), options.record.paths.end(), std::back_inserter(plan.paths),
                [](const auto& path) { return path.first != kNotPlanned; });
   return plan;
 }

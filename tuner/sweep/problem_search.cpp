@@ -26,8 +26,9 @@ int at_least_alternatives(const Space& space, int wanted) {
 }
 
 Proposals::Options proposal_options(const Space& space, const SweepOptions& options) {
-  const bool searches = options.searcher != kNoSearcher && !is_site(space.kernel);
-  return {searches ? options.searcher : "", options.seed, options.min_gain, !has_time_limit(options)};
+  const bool searches = options.search.searcher != kNoSearcher && !is_site(space.kernel);
+  return {searches ? options.search.searcher : "", options.search.seed, options.search.min_gain,
+          !has_time_limit(options)};
 }
 
 }  // namespace
@@ -154,10 +155,10 @@ void ProblemSearch::recall(const std::vector<Store::Known>& known, const std::ve
   for (const Store::Known& entry : known) {
     const bool failed = entry.status == TrialStatus::timed_out || entry.status == TrialStatus::crashed ||
                         entry.status == TrialStatus::launch_failed;
-    if (!belongs(entry.config) || (failed && options_.retry_failed && !entry.in_run)) {
+    if (!belongs(entry.config) || (failed && options_.search.retry_failed && !entry.in_run)) {
       continue;
     }
-    const bool usable = has_time(entry.status) && (!entry.failed_in_finals || options_.retry_failed);
+    const bool usable = has_time(entry.status) && (!entry.failed_in_finals || options_.search.retry_failed);
     table_.recall(entry.config, usable ? entry.median_us : 0, entry.trial_id);
     proposals_.observe(entry.config, {usable ? entry.status : TrialStatus::crashed, entry.median_us});
     if (usable) {

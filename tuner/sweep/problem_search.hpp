@@ -94,7 +94,7 @@ class ProblemSearch {
   [[nodiscard]] bool looking() const noexcept { return proposals_.looking() && may_try(); }
   /// Whether nothing more will be proposed.
   [[nodiscard]] bool spent() const noexcept { return proposals_.spent(); }
-  /// Whether no trial is expected to be faster than the best by `SweepOptions::min_gain`; without a limit of time
+  /// Whether no trial is expected to be faster than the best by `SweepSearching::min_gain`; without a limit of time
   /// nothing more is proposed then.
   [[nodiscard]] bool little_left() const noexcept { return proposals_.little_left(); }
   /// Why nothing more is proposed although nothing was usable yet: the reason for which the first configurations all

@@ -118,8 +118,9 @@ void report_plan(SweepState& sweep) {
       std::ranges::count_if(tasks, [](const auto& task) { return task->search.wanted().between; }));
   const std::size_t problems = tasks.size() - between;
   const std::string trials = limited ? fmt::format("up to {} each", counted(sweep.options.trials, "trial"))
-                             : sweep.options.searcher == kNoSearcher ? std::string("defaults and portfolios only")
-                                                                     : std::string("as many trials as fit");
+                             : sweep.options.search.searcher == kNoSearcher
+                                 ? std::string("defaults and portfolios only")
+                                 : std::string("as many trials as fit");
   const std::size_t kernels = sweep.plans.front()->tunables().size();
   const FinalsObjective& by = objective_of(sweep.options.finals);
   const std::string objective = by.by_time_alone() ? "" : fmt::format(" by time and by {}", phrase_of(by.id()));

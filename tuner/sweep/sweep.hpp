@@ -39,7 +39,7 @@ struct SweepProblem {
   std::string label;                 ///< names in the workload, possibly empty
   std::vector<PhaseCalls> phases{};  ///< the calls by phase of the model; empty: there are no phases
   /// A shape between others of the plan, which no phase calls: it is tuned only where time is left
-  /// (SweepOptions::deepen), so that the dispatcher's nearest is nearer. A plan stores it with 0 calls.
+  /// (SweepSearching::deepen), so that the dispatcher's nearest is nearer. A plan stores it with 0 calls.
   bool between = false;
   SpacePart part{};  ///< of its space that is searched, with that part of the trials
   /// Of a site of a model: what any of its alternatives launches. Empty, as a plan does not store it: anything of the
@@ -64,54 +64,81 @@ inline constexpr int kUnlimitedTrials = 1'000'000'000;
 /// In place of a searcher: nothing is tried but the defaults and the portfolio.
 inline constexpr std::string_view kNoSearcher = "none";
 
-/// What a sweep does.
-struct SweepOptions {
-  std::vector<std::string> devices{"emulator"};  ///< each gets a worker and a part of the plan
-  std::string target;                            ///< empty: the device's own architecture
-  /// As for find_compilers: "all" and lists of versions make the compiler a part of what is searched.
-  std::string nvrtc;
+/// The files that a sweep works with, besides its database.
+struct SweepFiles {
   std::filesystem::path kernels;  ///< folder of .cu files
   std::filesystem::path spaces;   ///< folder of search spaces, for kernels of models' sites; empty: the installed ones
   std::filesystem::path cache;
-  std::filesystem::path database;
+  std::filesystem::path program;  ///< the pascaline executable, for workers; empty: this process's own
+  std::filesystem::path sensors;  ///< a trace that stands for the card's sensors; empty: the card's own
+};
+
+/// How a sweep compiles.
+struct SweepCompiling {
+  std::string target;  ///< empty: the device's own architecture
+  /// As for find_compilers: "all" and lists of versions make the compiler a part of what is searched.
+  std::string nvrtc;
+  std::size_t jobs = 1;            ///< compile workers
+  double timeout_s = 120;          ///< of one variant
+  std::uint64_t memory_bytes = 0;  ///< address space of a compile worker; 0: no cap
+};
+
+/// How a sweep searches.
+struct SweepSearching {
   std::string searcher = "auto";
   std::uint64_t seed = 1;
   /// A search ends, or with a limit of time makes way for others, where no trial is expected to be faster than the best
   /// by that share (StopRule); 0: it does not.
   double min_gain = 0.0001;
-  /// Whether time that searches with a limit of time leave goes to finals again, neighbours of winners and shapes in
+  /// True if time that searches with a limit of time leave goes to finals again, neighbours of winners and shapes in
   /// between, as long as these are expected to gain more than `min_gain`.
   bool deepen = true;
-  int trials = 100;                ///< a problem, beyond what is already known; kUnlimitedTrials: no limit
-  bool trials_given = true;        ///< false: `trials` follows from whether there is a limit of time
-  std::optional<double> budget_s;  ///< of the whole run, shared among the problems by expected speedup
-  std::optional<std::chrono::system_clock::time_point> until;  ///< as well
-  std::size_t jobs = 1;                                        ///< compile workers
-  double compile_timeout_s = 120;                              ///< of one variant
-  std::uint64_t compile_memory_bytes = 0;                      ///< address space of a compile worker; 0: no cap
-  std::filesystem::path program;  ///< the pascaline executable, for workers; empty: this process's own
-  int finalists = 5;              ///< besides the default
-  MeasureOptions measure;
-  FinalsOptions finals;  ///< with the objective: a device that does not report what it takes is refused at once
-  GovernorOptions governor;
-  PoliteOptions polite;           ///< whether, and how, it makes way for who uses the machine
-  std::filesystem::path sensors;  ///< a trace that stands for the card's sensors; empty: the card's own
-  double kernel_timeout_s = 60;   ///< of one launch while nothing is known of how long they take
-  double patience = 1;            ///< factor on how long a worker may be silent over all but launches
-  double database_wait_s = 3;     ///< of another process's lock, before that is told
-  bool retry_failed = false;      ///< try again what timed out, crashed or could not be launched in earlier runs
-  std::string command_line;       ///< for the record
-  /// Options with paths that were given, absolute: for the record, and to remind whoever resumes the run of them.
+  bool retry_failed = false;  ///< try again what timed out, crashed or could not be launched in earlier runs
+};
+
+/// How long a sweep waits for others.
+struct SweepWaits {
+  double kernel_timeout_s = 60;  ///< of one launch while nothing is known of how long they take
+  double patience = 1;           ///< factor on how long a worker may be silent over all but launches
+  double database_wait_s = 3;    ///< of another process's lock, before that is told
+};
+
+/// The part of a sweep that is stored for resuming it.
+struct RecordedOptions {
+  std::string command_line;
+  /// Options with paths that were given, absolute: to remind whoever resumes the run of them.
   std::vector<std::pair<std::string, std::string>> paths;
   std::string resume_run;              ///< uuid of the run to resume; empty: a new one
   std::optional<ShardIdentity> shard;  ///< that it is part of, for its sessions to keep; nothing: it is all there is
+  bool trials_given = true;            ///< false: `SweepOptions::trials` follows from whether there is a limit of time
+};
+
+/// What a sweep does.
+struct SweepOptions {
+  std::vector<std::string> devices{"emulator"};  ///< each gets a worker and a part of the plan
+  std::filesystem::path database;
+  SweepFiles files;
+  SweepCompiling compile;
+  SweepSearching search;
+  int trials = 100;                ///< a problem, beyond what is already known; kUnlimitedTrials: no limit
+  std::optional<double> budget_s;  ///< of the whole run, shared among the problems by expected speedup
+  std::optional<std::chrono::system_clock::time_point> until;  ///< as well
+  int finalists = 5;                                           ///< besides the default
+  MeasureOptions measure;
+  FinalsOptions finals;  ///< with the objective: a device that does not report what it takes is refused at once
+  GovernorOptions governor;
+  PoliteOptions polite;  ///< whether, and how, it makes way for who uses the machine
+  SweepWaits waits;
+  RecordedOptions record;
 };
 
 [[nodiscard]] inline bool has_time_limit(const SweepOptions& options) {
   return options.budget_s.has_value() || options.until.has_value();
 }
 
-[[nodiscard]] inline bool deepens(const SweepOptions& options) { return options.deepen && has_time_limit(options); }
+[[nodiscard]] inline bool deepens(const SweepOptions& options) {
+  return options.search.deepen && has_time_limit(options);
+}
 
 /// What a sweep tells while it runs; any function may be empty.
 struct SweepEvents {
@@ -166,7 +193,7 @@ struct SweepProblems {
   int planned = 0;    ///< on all kinds of devices, without shapes in between
   int decided = 0;    ///< of them, with a result, of this run or an earlier one
   int done = 0;       ///< of this run
-  int exhausted = 0;  ///< of which no trial was expected to be faster by `SweepOptions::min_gain`, at the end
+  int exhausted = 0;  ///< of which no trial was expected to be faster by `SweepSearching::min_gain`, at the end
   std::vector<std::string> not_reached{};  ///< without a trial in this run, each of each kind of device
   std::vector<std::string> left_out{};     ///< "problem: reason", of those that cannot be tuned here
   std::vector<std::string> doubts{};       ///< "problem: why", of those whose reference is probably wrong

@@ -31,11 +31,11 @@ constexpr std::chrono::milliseconds kLongestPlannedLate{1000};
 
 std::string options_json(const SweepOptions& options, const std::vector<TakenOver>& taken_over) {
   nlohmann::json json{{"devices", options.devices},
-                      {"target", options.target},
-                      {"searcher", options.searcher},
-                      {"seed", options.seed},
+                      {"target", options.compile.target},
+                      {"searcher", options.search.searcher},
+                      {"seed", options.search.seed},
                       {"trials", options.trials},
-                      {"jobs", options.jobs},
+                      {"jobs", options.compile.jobs},
                       {"finalists", options.finalists},
                       {"objective", name_of(options.finals.objective.objective)},
                       {"cold_cache", options.measure.cold_cache},
@@ -43,15 +43,16 @@ std::string options_json(const SweepOptions& options, const std::vector<TakenOve
   if (options.budget_s) {
     json["budget_s"] = *options.budget_s;
   }
-  if (options.shard) {
-    json["shard"] = {
-        {"fleet", options.shard->fleet}, {"index", options.shard->shard.index}, {"count", options.shard->shard.count}};
+  if (options.record.shard) {
+    json["shard"] = {{"fleet", options.record.shard->fleet},
+                     {"index", options.record.shard->shard.index},
+                     {"count", options.record.shard->shard.count}};
   }
   if (!taken_over.empty()) {
     json["other_devices"] = taken_over_json(taken_over);
   }
-  if (!options.sensors.empty()) {
-    json["sensors"] = options.sensors.string();
+  if (!options.files.sensors.empty()) {
+    json["sensors"] = options.files.sensors.string();
   }
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
@@ -74,8 +75,8 @@ std::vector<DeviceInfo> find_devices(const std::vector<std::string>& ids, const 
 }
 
 Sensors sensors_at_the_start(const DeviceInfo& device, const SweepOptions& options) {
-  return options.sensors.empty() ? open_device(device.id)->read_sensors()
-                                 : SensorTrace::load(options.sensors).at(0).sensors;
+  return options.files.sensors.empty() ? open_device(device.id)->read_sensors()
+                                       : SensorTrace::load(options.files.sensors).at(0).sensors;
 }
 
 bool same_model(const DeviceInfo& a, const DeviceInfo& b) {
@@ -96,7 +97,7 @@ std::vector<std::unique_ptr<DevicePlan>> make_plans(const std::vector<Space>& sp
   std::vector<std::unique_ptr<DevicePlan>> plans;
   for (const DeviceInfo& model : models) {
     plans.push_back(std::make_unique<DevicePlan>(spaces, options, services, model,
-                                                 std::max<std::size_t>(1, options.jobs / models.size())));
+                                                 std::max<std::size_t>(1, options.compile.jobs / models.size())));
   }
   return plans;
 }
@@ -125,11 +126,12 @@ class SweepBeginning {
 void SweepBeginning::begin(const std::vector<Space>& spaces, const std::vector<SweepProblem>& problems) {
   const std::vector<DeviceInfo> devices = find_devices(sweep_.options.devices, sweep_.services.devices());
   sweep_.plans = make_plans(spaces, sweep_.options, sweep_.services, devices);
-  sweep_.summary.run = sweep_.options.resume_run.empty() ? Store::new_run() : sweep_.options.resume_run;
+  sweep_.summary.run = sweep_.options.record.resume_run.empty() ? Store::new_run() : sweep_.options.record.resume_run;
   earlier_ = earlier_sessions();
   sweep_.time.limit(sweep_.options);
   for (const auto& plan : sweep_.plans) {
-    plan->plan(sweep_.recorder, problems, sweep_.options.resume_run, [&] { check_planning_time(problems.size()); });
+    plan->plan(sweep_.recorder, problems, sweep_.options.record.resume_run,
+               [&] { check_planning_time(problems.size()); });
     const std::int64_t device = plan->context().device;
     if (const int settled = sweep_.recorder.persist([&](Store& store) { return store.settle_attempts(device); });
         settled > 0) {
@@ -180,15 +182,15 @@ void SweepBeginning::check_planning_time(std::size_t problems) {
 std::vector<SessionRow> SweepBeginning::earlier_sessions() {
   std::vector<SessionRow> found;
   for (SessionRow& session : sweep_.store.sessions()) {
-    if (!sweep_.options.resume_run.empty() && session.run_uuid == sweep_.options.resume_run &&
+    if (!sweep_.options.record.resume_run.empty() && session.run_uuid == sweep_.options.record.resume_run &&
         session.imported_from.empty()) {
       // Anybody may have written the file: more than any budget is as good as the most.
       sweep_.time.earlier_ms = std::max(sweep_.time.earlier_ms, std::min(session.spent_ms, kMaxSpentMs));
       found.push_back(std::move(session));
-    } else if (session.alive && sweep_.options.shard &&
-               shard_of_options(session.options_json) == sweep_.options.shard) {
+    } else if (session.alive && sweep_.options.record.shard &&
+               shard_of_options(session.options_json) == sweep_.options.record.shard) {
       throw Error(fmt::format("shard {} is being measured into {} by process {}: what both try would be there twice",
-                              sweep_.options.shard->shard.text(), sweep_.options.database.string(),
+                              sweep_.options.record.shard->shard.text(), sweep_.options.database.string(),
                               session.process_id));
     } else if (session.alive) {
       others_.push_back(std::move(session));
@@ -240,9 +242,9 @@ void SweepBeginning::add_device(DevicePlan& plan, const DeviceInfo& device) {
   } else {
     SessionRow session;
     session.run_uuid = sweep_.summary.run;
-    session.command_line = sweep_.options.command_line;
-    session.searcher = sweep_.options.searcher;
-    session.seed = sweep_.options.seed;
+    session.command_line = sweep_.options.record.command_line;
+    session.searcher = sweep_.options.search.searcher;
+    session.seed = sweep_.options.search.seed;
     session.options_json = options_json(sweep_.options, plan.transfer().taken_over());
     session.device_uuid = device.uuid;
     session.program_version = kVersion;

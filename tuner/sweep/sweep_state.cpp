@@ -29,9 +29,9 @@ SweepState::SweepState(const SweepOptions& sweep_options, const SweepEvents& eve
       services(sweep_services),
       time{*services.clock},
       store(options.database, OpenMode::create),
-      recorder(store, summary, events, stop, options.database_wait_s) {
+      recorder(store, summary, events, stop, options.waits.database_wait_s) {
   store.set_busy_timeout(
-      std::chrono::milliseconds(static_cast<std::int64_t>(1000 * std::min(1.0, options.database_wait_s))));
+      std::chrono::milliseconds(static_cast<std::int64_t>(1000 * std::min(1.0, options.waits.database_wait_s))));
 }
 
 // At once, whatever goes on; what is on a device may take a while, as a launch that hangs is waited for until its

@@ -151,12 +151,12 @@ std::vector<Prior> Transfer::known_before_search(const SweepTask& task, const Se
     related.push_back(std::move(other));
   }
   related.insert(related.end(), task.transfer.elsewhere.begin(), task.transfer.elsewhere.end());
-  return transfer_priors(domain, device_rates(), related, options_.seed);
+  return transfer_priors(domain, device_rates(), related, options_.search.seed);
 }
 
 // Decides whether its search begins with measurements from elsewhere.
 bool Transfer::takes_over(const SweepTask& task) const {
-  return options_.searcher == kSearcherWithPriors && task.tunable.is_lasting() && !task.search.wanted().between;
+  return options_.search.searcher == kSearcherWithPriors && task.tunable.is_lasting() && !task.search.wanted().between;
 }
 
 void Transfer::recall_elsewhere(SweepRecorder& recorder, SweepTask& task) const {

@@ -54,13 +54,13 @@ std::vector<std::unique_ptr<Tunable>> load_tunables(const std::vector<Space>& sp
   std::vector<std::unique_ptr<Tunable>> tunables;
   for (const Space& space : spaces) {
     if (is_site(space.kernel)) {
-      tunables.push_back(
-          std::make_unique<SiteTunable>(space, space, first_compiler, site_source(space.kernel, options.kernels)));
+      tunables.push_back(std::make_unique<SiteTunable>(space, space, first_compiler,
+                                                       site_source(space.kernel, options.files.kernels)));
     } else {
       const Space& with_compiler = compilers.several() ? searched.emplace_back(compilers.searched(space)) : space;
       tunables.push_back(std::make_unique<KernelTunable>(
           space, with_compiler, compilers,
-          KernelSource::load(kernel_file(options.kernels, space.kernel, ".cu"), space)));
+          KernelSource::load(kernel_file(options.files.kernels, space.kernel, ".cu"), space)));
     }
   }
   return tunables;

@@ -11,7 +11,7 @@ namespace {
 
 class SimulatedFaultsTest : public SimulatedSweepTest {
  protected:
-  SimulatedFaultsTest() { options_.min_gain = 0; }  // all are tried
+  SimulatedFaultsTest() { options_.search.min_gain = 0; }  // all are tried
 
   void expect_all(Fault fault, int count, TrialStatus status, const std::string& reason) const {
     int found = 0;
@@ -33,7 +33,7 @@ class SimulatedFaultsTest : public SimulatedSweepTest {
 
 TEST_F(SimulatedFaultsTest, HangsAndCrashesCostTheirOwnTrialOnce) {
   use_space({kRight, kEndless, kIllegalAddress, kNotANumber, kWriteBefore}, {64, 128});
-  options_.kernel_timeout_s = 2;
+  options_.waits.kernel_timeout_s = 2;
   const SweepSummary first = sweep();
   expect_complete(10);
   expect_all(kRight, 2, TrialStatus::ok, "");
@@ -47,7 +47,7 @@ TEST_F(SimulatedFaultsTest, HangsAndCrashesCostTheirOwnTrialOnce) {
   EXPECT_EQ(sweep().trials, 0);
   expect_complete(10);
   // … unless asked for.
-  options_.retry_failed = true;
+  options_.search.retry_failed = true;
   EXPECT_EQ(sweep().trials, 4);
   expect_all(kEndless, 4, TrialStatus::timed_out, "");
   expect_all(kIllegalAddress, 4, TrialStatus::crashed, "");
@@ -57,7 +57,7 @@ TEST_F(SimulatedFaultsTest, HangsAndCrashesCostTheirOwnTrialOnce) {
 
 TEST_F(SimulatedFaultsTest, CompilersThatHangOrCrashCostTheirVariant) {
   use_space({kRight, kHangsCompiler, kCrashesCompiler, kDoesNotCompile}, {64, 128});
-  options_.compile_timeout_s = 12;
+  options_.compile.timeout_s = 12;
   const SweepSummary summary = sweep();
   expect_complete(8);
   expect_all(kRight, 2, TrialStatus::ok, "");
@@ -115,8 +115,8 @@ TEST_F(SimulatedFaultsTest, AFinalistThatTakesTheWorkerAlongIsLeftOutOfTheFinals
 
 TEST_F(SimulatedFaultsTest, AWorkerThatStandsStillIsReplaced) {
   use_space({kRight}, {32, 64, 96, 128, 160, 192, 224, 256});
-  options_.patience = 0.1;
-  options_.kernel_timeout_s = 0.5;
+  options_.waits.patience = 0.1;
+  options_.waits.kernel_timeout_s = 0.5;
   simulation_.clock().at(3, [this] { simulation_.labs().back()->stop_worker(); });
   const SweepSummary summary = sweep();
   EXPECT_FALSE(summary.interrupted) << summary.end.reason;
@@ -155,7 +155,7 @@ TEST_F(SimulatedFaultsTest, ADeviceThatDisappearsEndsItAndIsUsedAgainOnceItIsBac
   EXPECT_EQ(usable(), 3);
   EXPECT_LE(statuses()[TrialStatus::crashed], 1);
   events_.trial = {};
-  options_.resume_run = lost.run;
+  options_.record.resume_run = lost.run;
   const SweepSummary back = sweep();
   EXPECT_FALSE(back.interrupted);
   EXPECT_EQ(back.run, lost.run);
@@ -164,7 +164,7 @@ TEST_F(SimulatedFaultsTest, ADeviceThatDisappearsEndsItAndIsUsedAgainOnceItIsBac
 
 TEST_F(SimulatedFaultsTest, ADatabaseLockedForLongIsToldOnceAndWaitedFor) {
   use_space({kRight}, {32, 64, 96, 128, 160, 192, 224, 256});
-  options_.database_wait_s = 0.05;
+  options_.waits.database_wait_s = 0.05;
   std::optional<SQLite::Database> other;
   events_.trial = [&](const Trial&, int done, int, double, double) {
     if (done == 2) {

@@ -19,10 +19,10 @@ class SimulatedKillTest : public SimulatedSweepTest {
   void SetUp() override {
     SimulatedSweepTest::SetUp();
     use_space({kRight, kNotANumber}, {32, 64, 128, 256});
-    options_.searcher = "random";
+    options_.search.searcher = "random";
     options_.trials = 6;
-    options_.min_gain = 0;
-    options_.jobs = 1;
+    options_.search.min_gain = 0;
+    options_.compile.jobs = 1;
     duration_s_ = sweep().times.wall_s;
     plan_ = tried();
     ASSERT_EQ(plan_.size(), 6U);
@@ -32,13 +32,13 @@ class SimulatedKillTest : public SimulatedSweepTest {
     for (const char* const end : {"", "-wal", "-shm"}) {
       std::filesystem::remove(database_.string() + end);
     }
-    options_.resume_run.clear();
+    options_.record.resume_run.clear();
   }
   // By what is stored, as `sweep --resume` does.
   void resume_what_is_there() {
     if (std::filesystem::exists(database_)) {
       const std::vector<SessionRow> sessions = Store(database_, OpenMode::read_only).sessions();
-      options_.resume_run = sessions.empty() ? "" : sessions.at(0).run_uuid;
+      options_.record.resume_run = sessions.empty() ? "" : sessions.at(0).run_uuid;
     }
   }
   // Returns true if it ended before that moment.

@@ -52,7 +52,7 @@ TEST_F(SimulatedLimitTest, FinalsOfASearchThatIsOverGetTheTimeThatTheyNeed) {
   space_ = make_space({kRight});
   options_.trials = 3;
   options_.budget_s = 10;
-  options_.deepen = false;
+  options_.search.deepen = false;
   int decisions = 0;
   events_.winner = [&](const std::string&, const SweepProblem&, const FinalsResult&, int) { ++decisions; };
   const SweepSummary summary = sweep({"2000000"});

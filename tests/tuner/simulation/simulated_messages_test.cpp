@@ -116,7 +116,7 @@ TEST_F(SimulatedMessagesTest, TheShareOfAModelIsThatOfItsCalls) {
 TEST_F(SimulatedMessagesTest, AResumedRunReportsTheRest) {
   options_.trials = kUnlimitedTrials;
   options_.budget_s = 12;
-  options_.resume_run = sweep(sizes(30)).run;
+  options_.record.resume_run = sweep(sizes(30)).run;
   notes_.clear();
   options_.budget_s = 24;
   const SweepSummary summary = sweep(sizes(30));
@@ -127,7 +127,7 @@ TEST_F(SimulatedMessagesTest, AResumedRunReportsTheRest) {
 
 TEST_F(SimulatedMessagesTest, AnInterruptIsReportedAtOnceDuringATrial) {
   space_ = make_space({kEndless, kRight});
-  options_.kernel_timeout_s = 100;
+  options_.waits.kernel_timeout_s = 100;
   stop_at(30);
   EXPECT_TRUE(sweep().interrupted);
   expect_reported_once_at(30, "stopping after this trial, at most 1 min ");

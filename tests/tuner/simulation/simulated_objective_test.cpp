@@ -17,7 +17,7 @@ class SimulatedObjectiveTest : public SimulatedSweepTest {
     SimulatedSweepTest::SetUp();
     space_ = make_space({kRight});
     write_file_atomically(folder_ / "trace.json", R"([{"at_s": 0, "power_w": 50, "temperature_c": 60}])");
-    options_.sensors = folder_ / "trace.json";
+    options_.files.sensors = folder_ / "trace.json";
     options_.finals.rounds = 10;
     options_.finals.energy_window_ms = 100;
   }

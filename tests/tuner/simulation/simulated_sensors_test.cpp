@@ -16,14 +16,14 @@ class SimulatedSensorsTest : public SimulatedSweepTest {
     SimulatedSweepTest::SetUp();
     use_space({kRight}, {32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384});
     options_.governor.preheat_limit_s = 0.5;
-    options_.min_gain = 0;
+    options_.search.min_gain = 0;
     options_.measure.min_samples = options_.measure.max_samples = 100'000;
     options_.measure.budget_ms = 300;
     options_.measure.race_error = 0;
   }
   void use_trace(const std::string& text) {
-    options_.sensors = folder_ / "trace.json";
-    write_file_atomically(options_.sensors, text);
+    options_.files.sensors = folder_ / "trace.json";
+    write_file_atomically(options_.files.sensors, text);
   }
   // A kind card, and what changes later.
   void use_steps(const std::string& later) {
@@ -81,7 +81,7 @@ TEST_F(SimulatedSensorsTest, ACardThatNeverCoolsIsGivenUpAndTriedAgainLater) {
   EXPECT_LT(hot.trials, 12);
   EXPECT_EQ(hot.ok, hot.trials) << "what was not measured is not stored";
   use_steps("");
-  options_.resume_run = hot.run;
+  options_.record.resume_run = hot.run;
   EXPECT_FALSE(sweep_here().interrupted);
   expect_complete(12);
   EXPECT_EQ(statuses()[TrialStatus::ok], 12);
@@ -104,7 +104,7 @@ TEST_F(SimulatedSensorsTest, ACardThatCoolsIsNotWaitedForWhenItIsInterrupted) {
   expect_sound();
   stop_ = false;
   use_steps("");
-  options_.resume_run = summary.run;
+  options_.record.resume_run = summary.run;
   EXPECT_FALSE(sweep_here().interrupted);
   expect_complete(12);
 }

@@ -34,7 +34,7 @@ TEST_F(SimulatedSweepTest, AnInterruptEndsItAfterTheTrialOnTheDevice) {
   EXPECT_GT(summary.trials, 0);
   EXPECT_LT(summary.trials, 9);
   stop_ = false;
-  options_.resume_run = summary.run;
+  options_.record.resume_run = summary.run;
   EXPECT_EQ(sweep().trials, 9);
   EXPECT_EQ(tried().size(), 9U);
   expect_sound();
@@ -42,7 +42,7 @@ TEST_F(SimulatedSweepTest, AnInterruptEndsItAfterTheTrialOnTheDevice) {
 
 TEST_F(SimulatedSweepTest, AnInterruptWaitsForAKernelThatHangsUntilItsDeadline) {
   space_ = make_space({kEndless, kRight});
-  options_.kernel_timeout_s = 100;
+  options_.waits.kernel_timeout_s = 100;
   double stopped_s = 0;
   simulation_.clock().at(30, [&] {
     stop_ = true;

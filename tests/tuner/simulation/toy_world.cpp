@@ -55,17 +55,17 @@ double ToyWorld::prepare_s(const Problem& problem) const {
 
 void tune_toy(const std::filesystem::path& folder, const std::filesystem::path& database, int trials) {
   SweepOptions options;
-  options.kernels = options.spaces = folder;
-  options.cache = test_cache();
+  options.files.kernels = options.files.spaces = folder;
+  options.files.cache = test_cache();
   options.database = database;
   options.trials = trials;
-  options.jobs = 2;
+  options.compile.jobs = 2;
   options.measure.cold_cache = false;
   options.measure.min_samples = 3;
   options.measure.max_samples = 5;
   options.finals.rounds = 2;
-  options.command_line = "pascaline sweep --kernel toy";
-  options.paths = {{"--kernels", folder.string()}, {"--spaces", folder.string()}};
+  options.record.command_line = "pascaline sweep --kernel toy";
+  options.record.paths = {{"--kernels", folder.string()}, {"--spaces", folder.string()}};
   const Space space = Space::load(folder / "toy.json");
   const ToyWorld world;
   Simulation simulation(world, {list_devices().back()});

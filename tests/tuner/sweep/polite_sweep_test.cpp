@@ -95,7 +95,7 @@ TEST_F(PoliteSweepTest, ASweepThatIsPausedCanBeStoppedAndEndsWithItsTime) {
   EXPECT_EQ(stopped.trials, 0);
   stop_ = false;
   events_.view = {};
-  options_.resume_run = stopped.run;
+  options_.record.resume_run = stopped.run;
   options_.budget_s = 2;
   const SweepSummary over = sweep();
   EXPECT_EQ(over.trials, 0);

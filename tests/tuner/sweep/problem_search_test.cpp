@@ -20,7 +20,7 @@ class ProblemSearchTest : public ::testing::Test {
   DeviceLimits limits_;
   std::int64_t next_id_ = 100;
 
-  ProblemSearchTest() { options_.searcher = "exhaustive"; }
+  ProblemSearchTest() { options_.search.searcher = "exhaustive"; }
 
   [[nodiscard]] ProblemSearch search() const {
     return {space_, {space_.problem({{"N", "1000"}}), 1, ""}, limits_, options_};
@@ -113,7 +113,7 @@ TEST_F(ProblemSearchTest, WhatRacingDroppedIsUsableAndSharedAsSuch) {
 
 TEST_F(ProblemSearchTest, PartsOfASpaceShareNothingButTheDefault) {
   for (const std::string searcher : {"exhaustive", "random", "auto"}) {
-    options_.searcher = searcher;
+    options_.search.searcher = searcher;
     options_.trials = 1000;
     ProblemSearch whole = search();
     const std::set<std::string> all = all_proposals(whole);
@@ -280,7 +280,7 @@ TEST_F(PortfolioSearchTest, WhatIsKnownIsNotTriedAgain) {
 }
 
 TEST_F(PortfolioSearchTest, WithoutASearcherNothingElseIsTried) {
-  options_.searcher = kNoSearcher;
+  options_.search.searcher = kNoSearcher;
   ProblemSearch search = this->search();
   EXPECT_EQ(search.remaining(), 4);
   EXPECT_EQ(tell_next(search, 10), toy_config(64));
@@ -337,7 +337,7 @@ TEST_F(CompilerSearchTest, EveryDefaultComesFirstThenEveryPairOnce) {
 
 TEST_F(CompilerSearchTest, EverySearcherTriesBothCompilers) {
   for (const SearcherName& name : searcher_names()) {
-    options_.searcher = name.name;
+    options_.search.searcher = name.name;
     ProblemSearch search = this->search();
     std::set<std::string> texts;
     std::size_t of_second = 0;
@@ -438,10 +438,10 @@ TEST_F(ProblemSearchTest, EndsWhereLittleIsLeftToGain) {
   std::iota(values.begin(), values.end(), 0);
   large["parameters"].push_back({{"name", "PLAIN"}, {"values", values}, {"default", 0}});
   const Space space = Space::parse(large.dump(), "large.json");
-  options_.searcher = "auto";
+  options_.search.searcher = "auto";
   options_.trials = 1000;
   const auto trials_of = [&](double min_gain, bool limited) {
-    options_.min_gain = min_gain;
+    options_.search.min_gain = min_gain;
     options_.budget_s = limited ? std::optional(3600.0) : std::nullopt;
     ProblemSearch search(space, {space.problem({{"N", "1000"}}), 1, ""}, limits_, options_);
     int trials = 0;
@@ -500,7 +500,7 @@ TEST_F(ProblemSearchTest, FailuresOfTheMachineAreTriedAgainOnDemand) {
   ProblemSearch search = this->search();
   search.recall(all, {});
   EXPECT_EQ(all_proposals(search).size(), 3U);
-  options_.retry_failed = true;
+  options_.search.retry_failed = true;
   ProblemSearch again = this->search();
   again.recall(all, {});
   const auto texts = all_proposals(again);
@@ -656,7 +656,7 @@ TEST_F(ProblemSearchTest, RetriedDefaultTakesItsPlaceAgain) {
   search.recall(all, {});
   EXPECT_EQ(search.baseline(), toy_config(32)) << "known already";
   EXPECT_NE(tell_next(search, 30), toy_config(64));
-  options_.retry_failed = true;
+  options_.search.retry_failed = true;
   ProblemSearch again = this->search();
   again.recall(all, {});
   EXPECT_EQ(tell_next(again, 25), toy_config(64));
@@ -726,7 +726,7 @@ TEST_F(ProblemSearchTest, DefaultWaitsForItsTwinOnTheDeviceAndIsAFinalistAllTheS
 }
 
 TEST_F(ProblemSearchTest, WhatIsKnownBeforehandIsAskedOnceTheSearchBegins) {
-  options_.searcher = "auto";
+  options_.search.searcher = "auto";
   ProblemSearch search = this->search();
   int asked = 0;
   search.ask_before_search([&](const SearchDomain& domain) {

@@ -37,8 +37,8 @@ class SweepCompilersTest : public SimulatedSweepTest {
     std::filesystem::permissions(slow_, std::filesystem::perms::owner_all);
     name_compilers(usual_.program + "," + slow_);
     space_ = make_space({kRight});
-    options_.nvrtc = "all";
-    options_.cache = tools_ / "cache";  // the slow compiler's folder has another name each time
+    options_.compile.nvrtc = "all";
+    options_.files.cache = tools_ / "cache";  // the slow compiler's folder has another name each time
   }
   void TearDown() override { name_compilers(before_); }
 
@@ -61,7 +61,7 @@ class SweepCompilersTest : public SimulatedSweepTest {
     out.database = database_;
     out.kernels = folder_.path();
     out.spaces = folder_.path();
-    out.cache = options_.cache;
+    out.cache = options_.files.cache;
     return out;
   }
   [[nodiscard]] Plan planned() const {
@@ -162,9 +162,9 @@ TEST_F(SweepCompilersTest, KernelsOfBothCompilersRunInOneProgram) {
 }
 
 TEST_F(SweepCompilersTest, WhatASweepWithOneCompilerMeasuredIsNotMeasuredAgain) {
-  options_.nvrtc = "";
+  options_.compile.nvrtc = "";
   EXPECT_EQ(sweep().trials, 3);
-  options_.nvrtc = "all";
+  options_.compile.nvrtc = "all";
   const SweepSummary both = sweep();
   EXPECT_EQ(both.reused, 3);
   EXPECT_EQ(both.trials, 3);
@@ -175,7 +175,7 @@ TEST_F(SweepCompilersTest, AResumedRunTellsOfACompilerThatHasGone) {
   const SweepSummary first = sweep();
   name_compilers(usual_.program);
   notes_.clear();
-  options_.resume_run = first.run;
+  options_.record.resume_run = first.run;
   const SweepSummary second = sweep();
   EXPECT_TRUE(noted("3 trials of this run used " + usual_.name + " 0.1.0, which is not used now"));
   EXPECT_TRUE(noted("there is one compiler to use here"));
@@ -189,7 +189,7 @@ TEST_F(SweepCompilersTest, ACutSweepGoesOnWithBothCompilers) {
   EXPECT_TRUE(first.interrupted);
   stop_ = false;
   events_.trial = {};
-  options_.resume_run = first.run;
+  options_.record.resume_run = first.run;
   EXPECT_EQ(sweep().trials, 6);
   EXPECT_EQ(trials_by_version(TrialStage::search), (std::map<std::string, int>{{"0.1.0", 3}, {usual_.version, 3}}));
   EXPECT_EQ(Store(database_, OpenMode::read_only).sessions().size(), 1U);
@@ -197,7 +197,7 @@ TEST_F(SweepCompilersTest, ACutSweepGoesOnWithBothCompilers) {
 }
 
 TEST_F(SweepCompilersTest, AListOfNvrtcVersionsIsOfNoUseOnTheEmulatorAndSaid) {
-  options_.nvrtc = "11.8,12.9";
+  options_.compile.nvrtc = "11.8,12.9";
   EXPECT_EQ(sweep().trials, 3);
   EXPECT_TRUE(noted("--nvrtc 11.8,12.9 is of no use here"));
 }

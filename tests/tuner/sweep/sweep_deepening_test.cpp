@@ -27,7 +27,7 @@ class SweepDeepeningTest : public SimulatedSweepTest {
 
   SweepDeepeningTest() {
     options_.trials = kUnlimitedTrials;
-    options_.min_gain = 0;
+    options_.search.min_gain = 0;
     options_.budget_s = kLongEnough;
     events_.note = [this](const std::string& text) { told_.push_back(text); };
     events_.winner = [this](const std::string&, const SweepProblem& wanted, const FinalsResult&, int) {
@@ -119,8 +119,8 @@ TEST_F(SweepDeepeningTest, FinalsThatAreHeldAgainTakeNoEnergyTwice) {
   options_.finals.energy_after_search_s = 0;
   options_.finals.energy_window_ms = 100;
   options_.governor.passive = true;
-  options_.sensors = folder_ / "trace.json";
-  write_file_atomically(options_.sensors, R"({"repeat_s": 0.1, "steps": [
+  options_.files.sensors = folder_ / "trace.json";
+  write_file_atomically(options_.files.sensors, R"({"repeat_s": 0.1, "steps": [
       {"at_s": 0, "power_w": 50, "temperature_c": 60, "sm_clock_mhz": 1500, "throttle_reasons": 0},
       {"at_s": 0.03, "power_w": 50.05}, {"at_s": 0.07, "power_w": 49.98}]})");
   ASSERT_GE(sweep().deepening.finals, 1);
@@ -145,8 +145,8 @@ TEST_F(SweepDeepeningTest, NeighboursOfTheWinnerThatWereNotTriedAre) {
     blocks.push_back(block);
   }
   use_blocks(blocks);
-  options_.min_gain = 1;
-  events_.trial = [this](const Trial&, int, int, double, double) { options_.min_gain = 0; };
+  options_.search.min_gain = 1;
+  events_.trial = [this](const Trial&, int, int, double, double) { options_.search.min_gain = 0; };
   const SweepSummary summary = sweep();
   EXPECT_GE(times_told("1"), 1U) << "so many configurations near the winners";
   EXPECT_GT(summary.deepening.neighbours, 0);
@@ -173,7 +173,7 @@ TEST_F(SweepDeepeningTest, AShapeInBetweenBeginsWithItsNeighboursWinnersAndServe
   dispatch.database = database_;
   dispatch.kernels = folder_.path();
   dispatch.spaces = folder_.path();
-  dispatch.cache = options_.cache;
+  dispatch.cache = options_.files.cache;
   const Dispatcher dispatcher(*device, dispatch);
   const Plan near = dispatcher.plan(space_.problem({{"N", "2100"}}));
   EXPECT_EQ(near.provenance, Provenance::nearest);
@@ -194,7 +194,7 @@ TEST_F(SweepDeepeningTest, WithoutALimitOfTimeOrWithTimeLeftForTheSearchNothingO
   const SweepSummary by_trials = sweep_of({problem("1000"), problem("4000"), between("2000")});
   options_.budget_s = kLongEnough;
   options_.trials = kUnlimitedTrials;
-  options_.deepen = false;
+  options_.search.deepen = false;
   const SweepSummary search_on = sweep_of({problem("1000"), problem("4000"), between("2000")});
   for (const SweepSummary& summary : {by_trials, search_on}) {
     EXPECT_EQ(summary.deepening.finals + summary.deepening.neighbours + summary.deepening.shapes, 0);
@@ -208,7 +208,7 @@ TEST_F(SweepDeepeningTest, WithoutALimitOfTimeOrWithTimeLeftForTheSearchNothingO
 
 TEST_F(SweepDeepeningTest, WhereNothingMayGainThatMuchTheSweepEnds) {
   use_blocks({64, 32, 128});
-  options_.min_gain = 1;
+  options_.search.min_gain = 1;
   const SweepSummary summary = sweep_of({problem("1000"), problem("4000"), between("2000")});
   EXPECT_EQ(summary.deepening.finals + summary.deepening.neighbours + summary.deepening.shapes, 0);
   EXPECT_FALSE(summary.interrupted);
@@ -254,7 +254,7 @@ TEST_F(SweepDeepeningTest, KilledInTheMiddleItIsResumed) {
     return store.plan(store.sessions().at(0).run_uuid).value();
   };
   const SweepPlan before = plan();
-  options_.resume_run = Store(database_, OpenMode::read_only).sessions().at(0).run_uuid;
+  options_.record.resume_run = Store(database_, OpenMode::read_only).sessions().at(0).run_uuid;
   EXPECT_FALSE(sweep_of(problems).interrupted);
   EXPECT_EQ(plan().problems, before.problems);
   EXPECT_TRUE(plan().deepen);

@@ -23,7 +23,7 @@ class SweepElsewhereTest : public SimulatedSweepTest {
     }
     space_ = make_space(faults);
     options_.trials = 4;
-    options_.jobs = 1;  // what is proposed first is compiled first, and so measured first
+    options_.compile.jobs = 1;  // what is proposed first is compiled first, and so measured first
     options_.finals.rounds = 2;
   }
   static DeviceRow here() { return device_row(open_device("emulator")->info()); }
@@ -114,7 +114,7 @@ TEST_F(SweepElsewhereTest, WinnersOfTheNearestDevicesAreTriedFirstAndItIsTold) {
 }
 
 TEST_F(SweepElsewhereTest, TrialsOfGpusDoNotEnterAnEmulatedDevicesSearch) {
-  options_.jobs = 1;
+  options_.compile.jobs = 1;
   options_.trials = 12;
   std::ignore = sweep();
   const std::vector<Config> alone = searched();
@@ -173,7 +173,7 @@ TEST_F(SweepElsewhereTest, OtherShapesAreAPriorAndTheirWinnersAreNotTriedFirst) 
 
 TEST_F(SweepElsewhereTest, WithoutPriorKnowledgeNothingIsTakenOver) {
   measure_on(elsewhere(1), toy_config(32, kSlow));
-  options_.searcher = "model";
+  options_.search.searcher = "model";
   const SweepSummary summary = sweep();
   EXPECT_TRUE(told(summary.session).empty());
   EXPECT_FALSE(noted("emulated 1"));
@@ -197,7 +197,7 @@ TEST_F(SweepElsewhereTest, KernelsOfARunWithTheSameParametersTellEachOther) {
   json["kernel"] = "twin";
   const Space twin = Space::parse(json.dump(), "twin.json");
   options_.trials = 2;
-  options_.jobs = 1;
+  options_.compile.jobs = 1;
   const Problem problem = twin.problem({{"N", "1000"}});
   std::ignore = run_sweep({twin, space_}, {{problem, 1, ""}, {space_.problem({{"N", "1000"}}), 1, ""}}, options_,
                           events_, stop_, services_);
@@ -256,7 +256,7 @@ class SweepTypesTest : public SweepElsewhereTest {
 };
 
 TEST_F(SweepTypesTest, WhatWasMeasuredOfOtherTypesIsTakenOverAndTold) {
-  options_.jobs = 1;
+  options_.compile.jobs = 1;
   measure_on(here(), toy_config(128, kSlow), problem("float16"));
   measure_on(elsewhere(1), toy_config(32, kSlow), problem("float16"));
   const SweepSummary summary = sweep_of({problem("float32")});
@@ -307,7 +307,7 @@ TEST_F(SweepTypesTest, ProblemsOfARunTellEachOtherTheirBest) {
     ASSERT_GE(faster.exec(), 1);
   }
   options_.trials = 3;
-  options_.jobs = 1;
+  options_.compile.jobs = 1;
   const SweepSummary summary = sweep_of({problem("float32"), problem("float16")});
   EXPECT_TRUE(
       noted("the searches of 2 of 2 problems tell each other what they find of other element types or kernels"));
@@ -320,7 +320,7 @@ TEST_F(SweepTypesTest, ProblemsOfARunTellEachOtherTheirBest) {
 
 TEST_F(SweepTypesTest, WithoutPriorKnowledgeNothingIsTakenOver) {
   measure_on(here(), toy_config(128, kSlow), problem("float16"));
-  options_.searcher = "model";
+  options_.search.searcher = "model";
   const SweepSummary summary = sweep_of({problem("float32"), problem("float16", "2000")});
   EXPECT_TRUE(told_of(summary.session, problem("float32")).empty());
   EXPECT_FALSE(noted("element types"));

@@ -32,15 +32,15 @@ class SweepTest : public ::testing::Test {
     return Space::load(folder_ / "toy.json");
   }
   void SetUp() override {
-    options_.program = PASCALINE_TEST_PROGRAM;
-    options_.kernels = folder_.path();
-    options_.cache = test_cache();
+    options_.files.program = PASCALINE_TEST_PROGRAM;
+    options_.files.kernels = folder_.path();
+    options_.files.cache = test_cache();
     options_.database = database_;
-    options_.jobs = 2;
+    options_.compile.jobs = 2;
     options_.measure = quick_measure();
     options_.finals.rounds = 4;
     options_.finals.min_rounds = 2;
-    options_.command_line = "a test";
+    options_.record.command_line = "a test";
   }
   [[nodiscard]] SweepSummary sweep(const std::vector<std::string>& sizes = {"1000"}) {
     std::vector<SweepProblem> problems;

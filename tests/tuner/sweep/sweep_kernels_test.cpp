@@ -162,7 +162,7 @@ TEST_F(SweepKernelsTest, InterruptedSweepGoesOnWithWhatIsLeftOfEachKernel) {
   EXPECT_EQ(first.problems.done, 1);
   stop_ = false;
   events_ = {};
-  options_.resume_run = first.run;
+  options_.record.resume_run = first.run;
   const SweepSummary second = sweep_both(problems);
   EXPECT_FALSE(second.interrupted);
   EXPECT_EQ(second.problems.done, 2);

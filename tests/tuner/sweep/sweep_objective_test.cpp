@@ -34,7 +34,7 @@ class SweepObjectiveTest : public SimulatedSweepTest {
   }
   void use_sensors(const std::string& trace) {
     write_file_atomically(folder_ / "trace.json", trace);
-    options_.sensors = folder_ / "trace.json";
+    options_.files.sensors = folder_ / "trace.json";
   }
   [[nodiscard]] std::vector<Winner> winners(Objective objective) const {
     return Store(database_, OpenMode::read_only).winners("toy", nullptr, objective);
@@ -94,7 +94,7 @@ TEST_F(SweepObjectiveTest, PowerThatVanishesCostsOnlyTheObjectiveAndResumingTrie
   EXPECT_TRUE(noted("no winner by energy: the card stopped reporting its power"));
 
   use_sensors(kLivePower);
-  options_.resume_run = summary.run;
+  options_.record.resume_run = summary.run;
   const std::size_t measured = stored(TrialStage::search).size();
   EXPECT_EQ(sweep().problems.done, 1);
   EXPECT_EQ(winners(Objective::energy).size(), 1U);
@@ -153,7 +153,7 @@ TEST_F(SweepObjectiveTest, WhatItsShareWasTooShortForIsDecidedWithTheTimeThatIsL
   options_.finals.objective.min_rounds = 1;
   options_.finals.objective.max_rounds = 1;
   options_.budget_s = 16;
-  options_.deepen = false;
+  options_.search.deepen = false;
   const SweepSummary summary = sweep({"1000", "2000"});
   EXPECT_TRUE(noted("toy N=2000: no winner by energy yet"));
   EXPECT_EQ(winners(Objective::energy).size(), 2U);
@@ -194,7 +194,7 @@ TEST_F(SweepObjectiveTest, WhatADeviceDoesNotReportIsRefusedBeforeAnythingIsBegu
   tune_for(Objective::sustained);
   use_sensors(R"([{"at_s": 0, "power_w": 50}])");
   EXPECT_NE(reason_of_refusal().find("neither its temperature nor its clock"), std::string::npos);
-  options_.sensors.clear();  // those of the machine: it tells no power
+  options_.files.sensors.clear();  // those of the machine: it tells no power
   tune_for(Objective::energy);
   const std::string bare = reason_of_refusal();
   EXPECT_NE(bare.find("does not report its power"), std::string::npos) << bare;

@@ -108,8 +108,8 @@ TEST_F(SweepSitesTest, AllWaysToComputeASiteAreCompared) {
   problems_ = {{spaces_[1].problem(small), 1, ""}};
   options_.budget_s.reset();
   options_.trials = 1;
-  options_.kernels = folder_.path();
-  options_.spaces = data_folder("search_spaces");
+  options_.files.kernels = folder_.path();
+  options_.files.spaces = data_folder("search_spaces");
   options_.measure.cold_cache = false;
   std::vector<std::string> decided;
   events_.winner = [&](const std::string&, const SweepProblem& problem, const FinalsResult& result, int) {

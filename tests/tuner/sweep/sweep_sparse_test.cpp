@@ -23,8 +23,8 @@ class SparseSweepTest : public SimulatedSweepTest {
     json["constraints"].push_back({{"require", "BLOCK == 64 && " + sum + " == 384"}, {"because", "only the end fits"}});
     write_toys(folder_.path(), {json});
     space_ = Space::load(folder_ / "toy.json");
-    options_.searcher = "exhaustive";
-    options_.jobs = 1;
+    options_.search.searcher = "exhaustive";
+    options_.compile.jobs = 1;
     simulation_.clock().pass_with_each_look(0.001);
   }
 };

@@ -65,7 +65,7 @@ TEST_F(SimulatedSweepTest, DefaultIsMeasuredFirstAndIsAFinalist) {
 TEST_F(SimulatedSweepTest, SecondRunMeasuresOnlyWhatIsNew) {
   options_.trials = 4;
   EXPECT_EQ(sweep().trials, 4);
-  options_.seed = 99;
+  options_.search.seed = 99;
   const SweepSummary second = sweep();
   EXPECT_EQ(second.reused, 4);
   EXPECT_EQ(second.trials, 4);
