@@ -424,8 +424,7 @@ void DeviceScheduler::on_trial(const TrialDone& done) {
   sent_.configs.erase(done.id);
   turn_.ran = true;
   task_->look.take();
-  task_->costs.spent_s += (done.trial.verify_ms + done.trial.measure_ms) / 1000;
-  ++task_->costs.trials;
+  task_->costs.add(done.trial);
   if (done.trial.status == TrialStatus::timed_out || done.trial.status == TrialStatus::crashed) {
     recorder_.note(fmt::format("{}: {}: {} ({}); its process is replaced", status_.device(), name_of(done.trial.status),
                                done.trial.reason, done.trial.config.text()));

@@ -32,7 +32,7 @@ enum class TaskStage : std::uint8_t {
 
 [[nodiscard]] std::string_view name_of(TaskStage stage) noexcept;
 
-/// The stage of a task and the ways from one to another. A DevicePlan takes a task for a device, and finishes it
+/// The stage of a task and the ways from one to another. A DevicePlan opens and takes a task for a device, and ends it
 /// before the first turn if an earlier process of the run did; all else is done by the DeviceScheduler it was taken
 /// for. Each transition throws Error, a fault of the program, if it does not lead away from the present stage.
 class TaskState {
@@ -103,6 +103,11 @@ struct TaskCosts {
   std::optional<double> preparation_s{};  ///< when a device last turned to the task
   double first_look_s = 0;                ///< its first turn in which anything ran, with its finals
 
+  /// A device made a trial.
+  void add(const Trial& trial) noexcept {
+    spent_s += (trial.verify_ms + trial.measure_ms) / 1000;
+    ++trials;
+  }
   /// Seconds of one more trial, by those before; nothing if there were none.
   [[nodiscard]] std::optional<double> trial_s() const noexcept {
     return trials > 0 ? std::optional(spent_s / trials) : std::nullopt;
@@ -157,7 +162,7 @@ struct TaskResult {
 struct TaskDeepening {
   Deepening what = Deepening::none;  ///< what the turn is for that it has
   double expected_share = 0;         ///< of the time, that the turn may save
-  double best_before_us = 0;         ///< the turn
+  double best_before_us = 0;         ///< of the search, when the turn began
   std::size_t trying = 0;            ///< neighbours in the turn
   NeighbourRecord near_winner{};
 };
