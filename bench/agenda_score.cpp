@@ -213,8 +213,8 @@ void simulate(const Wanted& wanted) {
       "{}, {} compile workers, {}: {} trials, {} of {} problems have a winner; device {:.0f} % and compilers {:.0f} % "
       "busy\n    time  model speedup\n",
       card.device.name, wanted.jobs, duration_text(budget_s), summary.trials, curve.decided(), curve.problems(),
-      100 * summary.busy_s / summary.wall_s,
-      100 * summary.compile_s / (summary.wall_s * static_cast<double>(wanted.jobs)));
+      100 * summary.times.busy_s / summary.times.wall_s,
+      100 * summary.times.compile_s / (summary.times.wall_s * static_cast<double>(wanted.jobs)));
   for (const double part : {0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0}) {
     fmt::print("{:>8.0f} s  {:.3f}\n", part * budget_s, curve.speedup_at(part * budget_s));
   }

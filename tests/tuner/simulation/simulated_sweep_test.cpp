@@ -77,7 +77,7 @@ TEST_F(SimulatedSweepTest, CompilersWorkForTheNextTurnsWhileADeviceIsBusy) {
   }
   use_space({kRight}, blocks);
   options_.trials = kUnlimitedTrials;
-  options_.jobs = 16;
+  options_.compile.jobs = 16;
   options_.budget_s = 120;
   compile_seconds = 4;
   verify_seconds = 0.05;

@@ -22,7 +22,7 @@ class PoolGpuTest : public GpuTest {
 // while all that is still going on. A part of a slab that was given out again too early leaves another's bytes there.
 TEST_F(PoolGpuTest, BuffersOfSeveralStreamsNeverMix) {
   constexpr std::size_t kRounds = 2000;
-  MemoryPool pool(memory(), 256 * kPoolMiB);
+  MemoryPool pool(memory(), memory().state().context_bytes + 256 * kPoolMiB);
   const Stream streams[3] = {pool.make_stream(), pool.make_stream(), pool.make_stream()};
   const RawBuffer seen = memory().allocate_raw(2 * kRounds);
   std::vector<std::uint8_t> expected(2 * kRounds);
@@ -50,8 +50,8 @@ TEST_F(PoolGpuTest, BuffersOfSeveralStreamsNeverMix) {
 }
 
 TEST_F(PoolGpuTest, WantOfMemoryIsToldAndSurvived) {
-  const std::uint64_t free_bytes = memory().state().free_bytes;
-  MemoryPool pool(memory(), free_bytes / 2);
+  const auto [free_bytes, total_bytes, context_bytes] = memory().state();
+  MemoryPool pool(memory(), context_bytes + free_bytes / 2);
   EXPECT_LE(pool.state().free_bytes, free_bytes / 2);
   RawBuffer most = pool.allocate_raw(free_bytes / 4);
   try {
