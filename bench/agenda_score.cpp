@@ -78,8 +78,7 @@ class EstimatedWorld final : public SimulatedWorld {
   [[nodiscard]] double compile_s(const CompileRequest& request) const override {
     return card_.processor_factor * (request.function.starts_with("matmul") ? 1.2 : 0.5);
   }
-  // What an H200 took for the shapes of a 2B and of an 8B model, where most of it is the processor's work, and
-  // launches.
+  // An H200 took as long for the shapes of a 2B and of an 8B model: mostly the processor's work, and launches.
   [[nodiscard]] double prepare_s(const Problem& problem) const override {
     return card_.processor_factor * (0.03 + 6e-10 * models_.at(problem.text()).first->bytes()) +
            2e-6 * untuned_us(problem);

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <map>
+#include <set>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -41,13 +43,18 @@ double rounded(double value) { return std::stod(fmt::format("{:.3g}", value)); }
 
 double spent_s(const Trial& trial) { return (trial.verify_ms + trial.measure_ms) / 1000; }
 
-// The shortest time that a device took from one problem's last trial to the first of a turn of each other problem.
-std::map<std::string, double> preparations_s(const Store& store, std::int64_t session) {
+// The shortest time that a device took from the end of one problem's turn, its last trial or decision, to the first
+// trial of a turn of each other problem.
+std::map<std::string, double> preparations_s(const Store& store, const SessionRow& session) {
+  std::set<double> decided_s;
+  for (const PastDecision& decision : store.decisions(session.device)) {
+    decided_s.insert(static_cast<double>(decision.decided_unix_ms) / 1000);
+  }
   std::map<std::string, double> shortest_s;
   std::string present;
   double end_s = 0;
   TrialFilter filter;
-  filter.session_id = session;
+  filter.session_id = session.id;
   store.for_each_trial(filter, [&](const StoredTrial& stored) {
     const Trial& trial = stored.trial;
     if (!(spent_s(trial) > 0)) {
@@ -56,7 +63,9 @@ std::map<std::string, double> preparations_s(const Store& store, std::int64_t se
     const double start_s = static_cast<double>(trial.started_unix_ms) / 1000;
     const std::string problem = trial.problem.text();
     if (!present.empty() && problem != present) {
-      const double gap_s = std::max(0.0, start_s - end_s);
+      const auto after = decided_s.upper_bound(start_s);
+      const double free_s = after != decided_s.begin() ? std::max(end_s, *std::prev(after)) : end_s;
+      const double gap_s = std::max(0.0, start_s - free_s);
       const auto [known, first] = shortest_s.emplace(problem, gap_s);
       known->second = std::min(known->second, gap_s);
     }
@@ -168,7 +177,7 @@ SweepRecording recording_of(const Store& store, const std::filesystem::path& spa
     throw Error(fmt::format("{}: has no sweep to record; sweep into it first", store.file().string()));
   }
   const SessionRow& session = sessions.front();
-  const std::map<std::string, double> known_s = preparations_s(store, session.id);
+  const std::map<std::string, double> known_s = preparations_s(store, session);
   SweepRecording recording{
       fmt::format("measured on {}", session.device.name), session.device, static_cast<std::size_t>(plan->jobs), {}};
   const DeviceLimits limits = compile_target(device_info(session.device), plan->target).limits;

@@ -91,7 +91,7 @@ std::vector<Action> Agenda::searches(std::optional<double> left_s) const {
     return found;
   }
   const std::vector<Outlook> all = outlooks();
-  const AttainedRates rates = attained_rates(all);
+  const AttainedRates rates = attained_rates(all, rates_);
   for (const auto& task : tasks_) {
     if (waits(*task)) {
       if (const auto action = search(*task, all[task->index], rates)) {
@@ -335,7 +335,7 @@ std::vector<FirstLook> Agenda::first_looks(std::optional<double> left_s) const {
 
 double Agenda::expected_s(const SweepTask& task) const {
   const std::vector<Outlook> all = outlooks();
-  return next_search(all[task.index], attained_rates(all)).seconds;
+  return next_search(all[task.index], attained_rates(all, rates_)).seconds;
 }
 
 bool Agenda::prefers_another(const SweepTask& present, std::optional<double> left_s) const {
@@ -346,7 +346,7 @@ bool Agenda::prefers_another(const SweepTask& present, std::optional<double> lef
   const std::vector<Outlook> all = outlooks();
   Outlook here = all[present.index];
   here.preparation_s = 0;
-  SearchAction next = next_search(here, attained_rates(all));
+  SearchAction next = next_search(here, attained_rates(all, rates_));
   if (present.search.little_left()) {
     next.saved_us = std::min(next.saved_us, options_.search.min_gain * present.weight * here.time_us);
   }

@@ -16,7 +16,7 @@ constexpr double kUsualTrials = 16;  // that the usual doubling weighs as much a
 constexpr double kLookSaves = 0.2;
 constexpr double kLaterSaves = 0.06;
 constexpr double kGuessWeighs = 3;
-constexpr double kOtherKindWeighs = 0.1;  // next to one doubling of the same kind
+constexpr double kOtherKindWeighs = 0.1;  // a doubling of another kind
 // The default and the portfolio carry knowledge from before the search: they count as this many extra trials.
 constexpr double kTrialsBefore = 1;
 constexpr int kMaxTrialsOfAction = 128;
@@ -39,8 +39,9 @@ double least_time_us(double flops, double bytes, const std::optional<DeviceRates
                : kEmulatedLaunchUs + std::max(flops / kEmulatedFlopsPerUs, bytes / kEmulatedBytesPerUs);
 }
 
-AttainedRates attained_rates(std::span<const Outlook> problems) {
+AttainedRates attained_rates(std::span<const Outlook> problems, const std::optional<DeviceRates>& of_device) {
   AttainedRates rates;
+  rates.bytes_per_us = of_device ? 1e3 * of_device->memory_gbps : 0;
   double shortest_us = std::numeric_limits<double>::infinity();
   for (const Outlook& problem : problems) {
     if (problem.trials > 0 && problem.time_us > 0) {
@@ -92,7 +93,8 @@ SearchAction next_search(const Outlook& problem, const AttainedRates& rates) {
       (problem.last_doubling.value_or(0) * known + problem.usual_doubling * kUsualTrials) / (known + kUsualTrials);
   const double doublings = std::log2(1 + action.trials / (problem.trials + kTrialsBefore));
   const double share = 1 - std::pow(1 - std::min(improvement, 0.99), doublings);
-  action.saved_us = problem.calls * problem.time_us * std::min(share, room_left(problem, rates));
+  const double most = problem.trials > 0 ? room_left(problem, rates) : 1;  // an estimated time shows no limit
+  action.saved_us = problem.calls * problem.time_us * std::min(share, most);
   return action;
 }
 

@@ -38,8 +38,10 @@ struct AttainedRates {
   double bytes_per_us = 0;
   double launch_us = 0;
 };
-/// Only problems with trials count.
-[[nodiscard]] AttainedRates attained_rates(std::span<const Outlook> problems);
+/// Only problems with trials count. As arithmetic may have limited all of them, the memory of a device that is known is
+/// taken to be as fast as it is.
+[[nodiscard]] AttainedRates attained_rates(std::span<const Outlook> problems,
+                                           const std::optional<DeviceRates>& of_device = std::nullopt);
 
 /// The next trials of a problem, with their expected cost and saving.
 struct SearchAction {
@@ -54,7 +56,7 @@ struct SearchAction {
 inline constexpr int kTrialsOfAction = 8;
 
 /// How much doublings of trials saved in the searches of a sweep: those of first looks, which try the default and the
-/// portfolio, and later ones apart. Searches of the same kind count most, and a guess as much as a few doublings.
+/// portfolio, and later ones apart. Searches of one kind count most, and a guess as much as a few doublings.
 class DoublingRecord {
  public:
   /// Adds a search: the best times of a call after one trial, after kTrialsOfAction or all if they were fewer, and
@@ -79,7 +81,7 @@ class DoublingRecord {
 
 /// Treats a search as a record process: each doubling of trials makes the best faster by about the same share, a
 /// weighted mean of the last doubling's and the usual one. The expected saving is limited by the time that the best
-/// attained rates and launch time, improved by 10 %, would need.
+/// attained rates and launch time, improved by 10 %, would need, once there was a trial.
 [[nodiscard]] SearchAction next_search(const Outlook& problem, const AttainedRates& rates);
 
 }  // namespace pascaline

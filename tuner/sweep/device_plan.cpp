@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <set>
 
 #include "core/error.hpp"
@@ -17,7 +18,8 @@ namespace pascaline {
 namespace {
 
 constexpr std::size_t kMaxWithoutLearning = 512;  // whose code is kept
-constexpr double kAlternativeWins = 0.25;         // how likely it is, a guess
+constexpr std::chrono::milliseconds kLongestProposing(10);
+constexpr double kAlternativeWins = 0.25;  // how likely it is, a guess
 
 CompilePoolOptions pool_options(const SweepOptions& options, const CompileTarget& target, const CompilerAxis& compilers,
                                 std::size_t jobs) {
@@ -57,7 +59,8 @@ DevicePlan::DevicePlan(const std::vector<Space>& spaces, const SweepOptions& opt
       tunables_(load_tunables(spaces, options, compilers_, first_compiler_, searched_)),
       builds_(services.builder(pool_options(options, target_, compilers_, jobs)), target_),
       transfer_(options, info_, tasks_),
-      agenda_(options, tasks_, builds_) {}
+      agenda_(options, tasks_, builds_),
+      proposing_{*services.clock} {}
 
 std::vector<ToolkitRow> DevicePlan::toolkits() const {
   std::vector<ToolkitRow> rows;
@@ -248,7 +251,7 @@ void DevicePlan::find_launched() {
 std::optional<Config> DevicePlan::propose(SweepTask& task) {
   try {
     std::optional<Config> config = task.search.propose();
-    looking_ = looking_ || task.search.looking();
+    proposing_.goes_on = proposing_.goes_on || task.search.looking();
     return config;
   } catch (const SpaceError& error) {
     task.fault = error.what();
@@ -283,22 +286,28 @@ void DevicePlan::fill_from(SweepTask& task, std::size_t most_open) {
       return;
     }
     builds_.submit({&task, Purpose::search, *config});
+    if (proposing_.clock.now() >= proposing_.until) {
+      proposing_.goes_on = true;
+      return;
+    }
   }
 }
 
 // A device's present task is compiled for as far ahead as the workers can use; what is not yet measured is no longer
-// than that. A searcher that learns nothing is compiled for while the card warms up, too. With a time limit, the next
-// turn of each other task is compiled by the workers that are left, the most valuable first: the device finds it ready
-// instead of waiting. Without one, the next search begins when nothing more is proposed for the present ones, so that
-// it can learn from them.
+// than that. With a time limit, the next turn of each other task is compiled by the workers that are left, the most
+// valuable first: the device finds it ready instead of waiting. Without one, the next search begins when nothing more
+// is proposed for the present ones, so that it can learn from them. Searchers take milliseconds for each proposal:
+// meanwhile nothing is sent to a device.
 void DevicePlan::fill_pool(bool closing) {
-  looking_ = false;
+  proposing_.goes_on = false;
+  proposing_.until = proposing_.clock.now() + kLongestProposing;
   if (closing) {
     return;
   }
   const std::size_t most_ahead = 2 * builds_.builder().workers() + 4;
+  const bool limited = has_time_limit(options_);
   const auto most_open = [&](const SweepTask& task) {
-    return task.search.learns() ? std::min(most_ahead, task.search.ahead()) : kMaxWithoutLearning;
+    return limited || task.search.learns() ? std::min(most_ahead, task.search.ahead()) : kMaxWithoutLearning;
   };
   bool all_proposed = true;
   for (const auto& task : tasks_) {
@@ -308,9 +317,8 @@ void DevicePlan::fill_pool(bool closing) {
           all_proposed && (task->search.spent() || task->search.remaining() <= static_cast<int>(task->search.open()));
     }
   }
-  const bool limited = has_time_limit(options_);
   for (const Action& action : agenda_.searches()) {
-    if (builds_.full() || !(limited || all_proposed)) {
+    if (builds_.full() || proposing_.goes_on || !(limited || all_proposed)) {
       return;
     }
     if (!action.task->search.little_left()) {

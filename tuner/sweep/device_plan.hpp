@@ -69,8 +69,8 @@ class DevicePlan {
   [[nodiscard]] std::vector<ToolkitRow> toolkits() const;
   /// Has every search heed it (ProblemSearch::heed).
   void heed(const StopCheck& check);
-  /// Whether a search is looking for a valid configuration that is far away: `fill_pool` looks on.
-  [[nodiscard]] bool looking() const noexcept { return looking_; }
+  /// Whether `fill_pool` has more to propose: a valid configuration is far away, or the time for it was over.
+  [[nodiscard]] bool proposes_on() const noexcept { return proposing_.goes_on; }
   [[nodiscard]] const BuildQueue& builds() const noexcept { return builds_; }
   /// Rows of the device and of the first compiler's toolkit.
   [[nodiscard]] const ContextIds& context() const noexcept { return context_; }
@@ -109,8 +109,12 @@ class DevicePlan {
   BuildQueue builds_;
   Transfer transfer_;
   Agenda agenda_;
-  StopCheck check_{};     ///< of searches for a configuration
-  bool looking_ = false;  ///< at the last `fill_pool`
+  StopCheck check_{};  ///< of searches for a configuration
+  struct Proposing {
+    const SweepClock& clock;
+    SweepClock::TimePoint until{};  ///< at the last `fill_pool`, as all else waits meanwhile
+    bool goes_on = false;           ///< at the next one
+  } proposing_;
 };
 
 }  // namespace pascaline

@@ -210,8 +210,8 @@ void SweepRun::take_compiled() {
 // Until somebody says something, a deadline comes, or it is time to look at the clock.
 void SweepRun::wait() {
   std::vector<pollfd> waits;
-  const bool looking = std::ranges::any_of(sweep_.plans, [](const auto& plan) { return plan->looking(); });
-  SweepClock::TimePoint until = sweep_.time.clock.now() + (looking ? std::chrono::milliseconds(0) : kLongestWait);
+  const bool proposes_on = std::ranges::any_of(sweep_.plans, [](const auto& plan) { return plan->proposes_on(); });
+  SweepClock::TimePoint until = sweep_.time.clock.now() + (proposes_on ? std::chrono::milliseconds(0) : kLongestWait);
   const auto add = [&](const auto& service) {
     const std::vector<pollfd> wakeups = service.wakeups();
     waits.insert(waits.end(), wakeups.begin(), wakeups.end());

@@ -45,6 +45,11 @@ TEST(AgendaTest, AttainedRatesAreTheHighestOfAnyBest) {
   Outlook shortest = example_outlook();
   shortest.time_us = 3.4;
   EXPECT_DOUBLE_EQ(attained_rates(std::vector{example_outlook(), shortest}).launch_us, 3.4);
+  DeviceRates device;
+  device.memory_gbps = 1e3;
+  EXPECT_DOUBLE_EQ(attained_rates(std::vector{compute}, device).bytes_per_us, 1e6)
+      << "memory was not what limited this problem";
+  EXPECT_DOUBLE_EQ(attained_rates(std::vector{compute, memory}, device).flops_per_us, 1e7);
 }
 
 TEST(AgendaTest, OfUntriedProblemsTheOneWithTheLargestShareOfTheModelComesFirst) {
