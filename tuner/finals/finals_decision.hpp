@@ -33,8 +33,8 @@ struct ObjectiveDecision {
 
 /// Details of a decision that are only displayed.
 struct ShownDecision {
-  std::string compiler{};                      ///< of the winner, "nvrtc 12.9"; empty where there was no choice
-  std::optional<StandingDecision> standing{};  ///< what stays, where something does
+  std::string compiler{};                      ///< that built the winner, e.g. "nvrtc 12.9"; empty without a choice
+  std::optional<StandingDecision> standing{};  ///< the earlier decision, if it stays
   std::string baseline_why{};  ///< why the default is not the baseline; empty if it is, or there is none
 };
 

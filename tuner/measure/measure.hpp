@@ -78,8 +78,8 @@ struct TimedWork {
                                std::span<void* const> arguments, const MeasureOptions& options, double best_us,
                                const NoiseScale& noise = {});
 
-/// Gives a trial what timing it with these options against `best_us` came to: samples, durations, status and reason,
-/// and where there are samples enough, its time.
+/// Stores the result of timing in a trial: samples, durations, status, reason and, if there are enough samples, the
+/// time. `best_us`: the best time so far, which the trial was raced against.
 void take_measured(Trial& trial, Measured measured, const MeasureOptions& options, double best_us);
 
 /// Marks the samples from `begin` on that carry no mark as taken while the canary drifted.

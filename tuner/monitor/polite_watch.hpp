@@ -36,7 +36,7 @@ class PoliteWatch {
   [[nodiscard]] const std::string& reason() const noexcept { return reason_; }
   /// Seconds, as of the last look, that there was a reason.
   [[nodiscard]] double paused_s() const noexcept { return paused_s_; }
-  /// What the machine does not tell, each to follow "this machine does not tell"; as it was when the watch began.
+  /// Readings that the machine lacked when the watch began, each to follow "this machine does not report".
   [[nodiscard]] const std::vector<std::string>& not_told() const noexcept { return not_told_; }
 
  private:

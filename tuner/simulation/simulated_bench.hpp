@@ -23,15 +23,15 @@ class SimulatedBench {
   [[nodiscard]] SimulatedCard& card() noexcept { return card_; }
 
   struct MeasuredTrial {
-    std::optional<Trial> trial{};  ///< nothing if the time was up before, or the card is unfit
+    std::optional<Trial> trial{};  ///< nothing if the time ran out or the card is unfit
     bool gave_up = false;          ///< the card is unfit
-    std::string overdue{};         ///< why its worker has to be replaced after it; empty: it has not
+    std::string overdue{};         ///< why the worker must be replaced after the trial; empty if it need not be
   };
-  /// The same as TrialRunner does. `launch_limit_s`: until a launch hangs.
+  /// Measures a trial as TrialRunner does. A launch longer than `launch_limit_s` counts as hanging.
   [[nodiscard]] MeasuredTrial measure_trial(const TrialJob& job, double launch_limit_s);
-  /// Nothing if no finalist runs.
+  /// Holds finals; returns nothing if no finalist runs.
   [[nodiscard]] std::optional<FinalsResult> hold_finals(const FinalsJob& job);
-  /// Draws one of so many.
+  /// Draws a number below `count`.
   [[nodiscard]] std::size_t draw(std::size_t count) { return generator_() % count; }
 
  private:
@@ -45,7 +45,7 @@ class SimulatedBench {
   SimulatedCard card_;
   std::mt19937_64 generator_{1};
   NoiseScale noise_{};
-  int back_to_back_ = 0;  ///< launches that were not timed
+  int back_to_back_ = 0;  ///< untimed launches of the present work
 };
 
 }  // namespace pascaline

@@ -46,22 +46,22 @@ class SimulatedLab final : public Lab {
 
  private:
   enum class Work : std::uint8_t { none, waiting, opening, preparing, trial, finals };
-  /// The worker's present work, with its result, which is known from the beginning.
+  /// The worker's present work. Its result is computed when the work begins.
   struct WorkInHand {
     Work what = Work::none;
     SweepClock::TimePoint begun_at{};
     SweepClock::TimePoint ends_at = SweepClock::TimePoint::max();
-    std::optional<Trial> trial{};          ///< nothing if the time will be up before
+    std::optional<Trial> trial{};          ///< nothing if the time ends before the trial does
     std::optional<FinalsResult> finals{};  ///< nothing if no finalist runs
-    bool gives_up = false;                 ///< the trial or the finals end with the card unfit
-    std::string overdue{};  ///< that it will have been silent for too long when the work ends; empty: it will not
+    bool gives_up = false;                 ///< the card is unfit at the end of the trial or finals
+    std::string overdue{};                 ///< why the worker is replaced when the work ends; empty if it is not
   };
   struct Worker {
     bool wanted = false;
     bool started = false;
-    SweepClock::TimePoint start_at{};  ///< none is started before
-    std::string loss{};                ///< how it ended just now; empty: it did not
-    std::string device_fault{};        ///< how each new one ends; empty: the device is there
+    SweepClock::TimePoint start_at{};  ///< earliest start of the next worker
+    std::string loss{};                ///< how the worker just ended; empty if it did not
+    std::string device_fault{};        ///< how each new worker ends; empty while the device works
     int failures = 0;                  ///< workers in a row that failed
     int restarts = 0;
   };
@@ -69,7 +69,7 @@ class SimulatedLab final : public Lab {
     std::optional<MeasureProblem> problem{};
     std::deque<Problem> queue{};  ///< for the worker, in this order
     bool open = false;            ///< the problem is not prepared yet
-    int in_vain = 0;              ///< times that it was prepared
+    int in_vain = 0;              ///< workers lost while preparing the problem
   };
 
   void begin_next(SweepClock::TimePoint at);

@@ -43,8 +43,8 @@ double rounded(double value) { return std::stod(fmt::format("{:.3g}", value)); }
 
 double spent_s(const Trial& trial) { return (trial.verify_ms + trial.measure_ms) / 1000; }
 
-// The shortest time that a device took from the end of one problem's turn, its last trial or decision, to the first
-// trial of a turn of each other problem.
+// Returns the shortest preparation of each problem: from the end of another problem's turn (its last trial or decision)
+// to the first trial of a turn of this one.
 std::map<std::string, double> preparations_s(const Store& store, const SessionRow& session) {
   std::set<double> decided_s;
   for (const PastDecision& decision : store.decisions(session.device)) {

@@ -22,7 +22,7 @@ constexpr double kMinActionSeconds = 1e-3;
 constexpr double kShareByFinals = 0.02;
 constexpr double kShareByComparison = 0.02;
 
-// Calls with a length between those listed, relative to the calls with these. It is a guess.
+// Calls of a length between listed ones, relative to the calls of these. It is a guess.
 constexpr double kCallsBetween = 0.1;
 
 // Of what was not measured yet.
@@ -141,10 +141,10 @@ std::optional<Action> Agenda::search(SweepTask& task, const Outlook& outlook, co
   Action action{&task, Deepening::none, next.seconds, next.saved_us};
   action.least_s = outlook.preparation_s + outlook.trial_s;
   const double all_us = task.weight * outlook.time_us;
-  const bool put_off = !task.look.taken && task.look.put_off_s > 0;
+  const bool put_off = !task.look.had && task.look.put_off_s > 0;
   if (put_off && any_fresh()) {  // others come first
     action.saved_us = 0;
-  } else if (task.look.finals_put_off) {  // what the others' first looks left it without
+  } else if (task.look.finals_put_off) {  // its finals follow the first looks at all tasks
     action.saved_us = any_fresh() ? 0 : std::numeric_limits<double>::infinity();
   } else if (over) {
     action.saved_us = kShareByFinals * all_us;
@@ -415,7 +415,7 @@ std::vector<Outlook> Agenda::outlooks() const {
     outlook.build_s = build_s / static_cast<double>(builder.workers());
     outlook.preparation_s =
         task->costs.preparation_s.value_or(kPreparationSeconds + kPreparationSecondsPerByte * search.bound().bytes());
-    if (!task->look.taken) {
+    if (!task->look.had) {
       outlook.preparation_s = std::max(outlook.preparation_s, kPatienceAfterPutOff * task->look.put_off_s);
     }
     const std::size_t own = std::min(builder.pending(), search.open());

@@ -11,12 +11,15 @@ namespace {
 constexpr double kHeadroom = 1.1;
 // An empty launch takes at most this long. If the shortest kernel takes longer, the launch time is unknown.
 constexpr double kLongestLaunchUs = 8;
-constexpr double kUsualTrials = 16;  // that the usual doubling weighs as much as
-// Guesses of what a doubling saves, as logarithms, and the doublings that they weigh as much as.
+// The usual doubling weighs as much as this many trials of the search itself.
+constexpr double kUsualTrials = 16;
+// Guesses of the logarithm of a doubling's speedup, in a first look and later.
 constexpr double kLookSaves = 0.2;
 constexpr double kLaterSaves = 0.06;
+// The guesses weigh as much as this many doublings.
 constexpr double kGuessWeighs = 3;
-constexpr double kOtherKindWeighs = 0.1;  // a doubling of another kind
+// A doubling of another kernel weighs this much of a doubling of the same kernel.
+constexpr double kOtherKindWeighs = 0.1;
 // The default and the portfolio carry knowledge from before the search: they count as this many extra trials.
 constexpr double kTrialsBefore = 1;
 constexpr int kMaxTrialsOfAction = 128;
@@ -93,7 +96,7 @@ SearchAction next_search(const Outlook& problem, const AttainedRates& rates) {
       (problem.last_doubling.value_or(0) * known + problem.usual_doubling * kUsualTrials) / (known + kUsualTrials);
   const double doublings = std::log2(1 + action.trials / (problem.trials + kTrialsBefore));
   const double share = 1 - std::pow(1 - std::min(improvement, 0.99), doublings);
-  const double most = problem.trials > 0 ? room_left(problem, rates) : 1;  // an estimated time shows no limit
+  const double most = problem.trials > 0 ? room_left(problem, rates) : 1;  // the rates limit only measured times
   action.saved_us = problem.calls * problem.time_us * std::min(share, most);
   return action;
 }

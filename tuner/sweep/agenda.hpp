@@ -22,7 +22,7 @@ struct Outlook {
   double time_us = 0;
   /// Share of the time that the last doubling of trials saved; empty before the first doubling.
   std::optional<double> last_doubling{};
-  double usual_doubling = 0.2;  ///< the same of searches like this one, with as many trials
+  double usual_doubling = 0.2;  ///< the same, expected from all searches of the sweep after as many trials
   int trials = 0;
   double trial_s = 0;        ///< of the device for the next trial
   double build_s = 0;        ///< of all compile workers together for the next trial
@@ -38,8 +38,8 @@ struct AttainedRates {
   double bytes_per_us = 0;
   double launch_us = 0;
 };
-/// Only problems with trials count. As arithmetic may have limited all of them, the memory of a device that is known is
-/// taken to be as fast as it is.
+/// Returns the rates that problems with trials attained. The memory rate is at least the device's own, if known,
+/// because arithmetic may have limited all problems.
 [[nodiscard]] AttainedRates attained_rates(std::span<const Outlook> problems,
                                            const std::optional<DeviceRates>& of_device = std::nullopt);
 
@@ -55,12 +55,13 @@ struct SearchAction {
 /// Trials of a look at a problem that has few.
 inline constexpr int kTrialsOfAction = 8;
 
-/// How much doublings of trials saved in the searches of a sweep: those of first looks, which try the default and the
-/// portfolio, and later ones apart. Searches of one kind count most, and a guess as much as a few doublings.
+/// Records what doublings of trials saved in the searches of a sweep. First looks (the default and the portfolio) and
+/// later trials are recorded separately. Searches of the same kernel count fully, others a tenth, and a guess as much
+/// as a few doublings.
 class DoublingRecord {
  public:
-  /// Adds a search: the best times of a call after one trial, after kTrialsOfAction or all if they were fewer, and
-  /// after all.
+  /// Adds a search of a kernel (`kind`): its best times after the first trial, after kTrialsOfAction trials or all if
+  /// there were fewer, and after all `trials`.
   void add(const void* kind, double first_us, double look_us, double last_us, int trials);
   /// Share of the time that a doubling is expected to save after so many trials.
   [[nodiscard]] double usual(const void* kind, int trials) const;
@@ -80,8 +81,8 @@ class DoublingRecord {
 };
 
 /// Treats a search as a record process: each doubling of trials makes the best faster by about the same share, a
-/// weighted mean of the last doubling's and the usual one. The expected saving is limited by the time that the best
-/// attained rates and launch time, improved by 10 %, would need, once there was a trial.
+/// weighted mean of the last doubling's and the usual one. From the first trial on the saving is limited: no shape is
+/// expected to run faster than at the best attained rates and launch time, improved by 10 %.
 [[nodiscard]] SearchAction next_search(const Outlook& problem, const AttainedRates& rates);
 
 }  // namespace pascaline

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kMaxWithoutLearning = 512;  // whose code is kept
 constexpr std::chrono::milliseconds kLongestProposing(10);
-constexpr double kAlternativeWins = 0.25;  // how likely it is, a guess
+constexpr double kAlternativeWins = 0.25;  // guessed probability
 
 CompilePoolOptions pool_options(const SweepOptions& options, const CompileTarget& target, const CompilerAxis& compilers,
                                 std::size_t jobs) {
@@ -155,9 +155,9 @@ void DevicePlan::recall(SweepRecorder& recorder, SweepTask& task, const std::str
   }
   task.search.ask_before_search(
       [this, &task](const SearchDomain& domain) { return transfer_.known_before_search(task, domain); });
-  task.look.taken = task.search.done() > 0;
+  task.look.had = task.search.done() > 0;
   task.result.decided = decided;
-  if (task.state.reserved() && (task.look.taken || decided)) {
+  if (task.state.reserved() && (task.look.had || decided)) {
     task.state.open();
   }
   if (decided && deepens(options_)) {
@@ -225,8 +225,8 @@ void DevicePlan::heed(const StopCheck& check) {
   }
 }
 
-// Finds which of the plan's problems others launch. What only a site's alternatives launch saves nothing unless one of
-// them wins.
+// Finds the problems that each task launches. A problem that only alternatives of a site launch weighs less, because
+// the alternative may not win.
 void DevicePlan::find_launched() {
   const bool any_phases =
       std::ranges::any_of(tasks_, [](const auto& task) { return !task->search.wanted().phases.empty(); });
@@ -251,7 +251,7 @@ void DevicePlan::find_launched() {
 std::optional<Config> DevicePlan::propose(SweepTask& task) {
   try {
     std::optional<Config> config = task.search.propose();
-    proposing_.goes_on = proposing_.goes_on || task.search.looking();
+    proposing_.unfinished = proposing_.unfinished || task.search.looking();
     return config;
   } catch (const SpaceError& error) {
     task.fault = error.what();
@@ -287,19 +287,18 @@ void DevicePlan::fill_from(SweepTask& task, std::size_t most_open) {
     }
     builds_.submit({&task, Purpose::search, *config});
     if (proposing_.clock.now() >= proposing_.until) {
-      proposing_.goes_on = true;
+      proposing_.unfinished = true;
       return;
     }
   }
 }
 
-// A device's present task is compiled for as far ahead as the workers can use; what is not yet measured is no longer
-// than that. With a time limit, the next turn of each other task is compiled by the workers that are left, the most
-// valuable first: the device finds it ready instead of waiting. Without one, the next search begins when nothing more
-// is proposed for the present ones, so that it can learn from them. Searchers take milliseconds for each proposal:
-// meanwhile nothing is sent to a device.
+// Compiles ahead for the present task of each device, no further than the workers can use. With a time limit, free
+// workers compile the next turns of other tasks, the most valuable first, so that the device need not wait. Without a
+// limit the next search begins only when the present ones propose nothing more, so that it can learn from them. A call
+// ends after kLongestProposing, because nothing is sent to a device while searchers propose.
 void DevicePlan::fill_pool(bool closing) {
-  proposing_.goes_on = false;
+  proposing_.unfinished = false;
   proposing_.until = proposing_.clock.now() + kLongestProposing;
   if (closing) {
     return;
@@ -318,7 +317,7 @@ void DevicePlan::fill_pool(bool closing) {
     }
   }
   for (const Action& action : agenda_.searches()) {
-    if (builds_.full() || proposing_.goes_on || !(limited || all_proposed)) {
+    if (builds_.full() || proposing_.unfinished || !(limited || all_proposed)) {
       return;
     }
     if (!action.task->search.little_left()) {

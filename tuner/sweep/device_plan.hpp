@@ -69,8 +69,8 @@ class DevicePlan {
   [[nodiscard]] std::vector<ToolkitRow> toolkits() const;
   /// Has every search heed it (ProblemSearch::heed).
   void heed(const StopCheck& check);
-  /// Whether `fill_pool` has more to propose: a valid configuration is far away, or the time for it was over.
-  [[nodiscard]] bool proposes_on() const noexcept { return proposing_.goes_on; }
+  /// Whether the last `fill_pool` ended early: its time was up, or the next valid configuration is far away.
+  [[nodiscard]] bool has_more_to_propose() const noexcept { return proposing_.unfinished; }
   [[nodiscard]] const BuildQueue& builds() const noexcept { return builds_; }
   /// Rows of the device and of the first compiler's toolkit.
   [[nodiscard]] const ContextIds& context() const noexcept { return context_; }
@@ -112,8 +112,8 @@ class DevicePlan {
   StopCheck check_{};  ///< of searches for a configuration
   struct Proposing {
     const SweepClock& clock;
-    SweepClock::TimePoint until{};  ///< at the last `fill_pool`, as all else waits meanwhile
-    bool goes_on = false;           ///< at the next one
+    SweepClock::TimePoint until{};  ///< end of the present `fill_pool`, which blocks everything else
+    bool unfinished = false;        ///< the next `fill_pool` continues
   } proposing_;
 };
 

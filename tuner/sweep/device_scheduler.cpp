@@ -122,7 +122,7 @@ void DeviceScheduler::end_search(bool search_over, bool closing, const std::opti
     put_off();
     return;
   }
-  task_->look.taken = task_->look.taken || !closing;
+  task_->look.had = task_->look.had || !closing;
   const bool shared = slice && !closing && slice->others_untried;
   std::optional<double> finals_s;
   if (slice && closing) {
@@ -423,7 +423,7 @@ void DeviceScheduler::pump() {
 void DeviceScheduler::on_trial(const TrialDone& done) {
   sent_.configs.erase(done.id);
   turn_.ran = true;
-  task_->look.take();
+  task_->look.note_run();
   task_->costs.add(done.trial);
   if (done.trial.status == TrialStatus::timed_out || done.trial.status == TrialStatus::crashed) {
     recorder_.note(fmt::format("{}: {}: {} ({}); its process is replaced", status_.device(), name_of(done.trial.status),

@@ -27,7 +27,7 @@ bool ObjectiveDecider::tell_undecided(SweepTask& task, const ObjectiveDecision& 
   task.look.no_time_by_objective =
       decision.out_of_time && undecided ? fmt::format("no winner by {}", phrase_of(decision.objective)) : std::string();
   const bool wanted = decision.out_of_time ? undecided && !told : !decision.undecided.empty();
-  if (wanted && task.look.finals_put_off) {  // there may be time when all problems were looked at
+  if (wanted && task.look.finals_put_off) {  // time may be left after all first looks
     recorder_.note(fmt::format(
         "{} yet: its share of the time is used up; it is decided after the first look at all shapes, if time is left",
         what));

@@ -94,8 +94,8 @@ class ProblemSearch {
   [[nodiscard]] bool looking() const noexcept { return proposals_.looking() && may_try(); }
   /// Whether nothing more will be proposed.
   [[nodiscard]] bool spent() const noexcept { return proposals_.spent(); }
-  /// Whether no trial is expected to be faster than the best by `SweepSearching::min_gain`; without a limit of time
-  /// nothing more is proposed then.
+  /// Whether no trial is expected to be faster than the best by `SweepSearching::min_gain`. Without a time limit the
+  /// search proposes nothing more then.
   [[nodiscard]] bool little_left() const noexcept { return proposals_.little_left(); }
   /// Why nothing more is proposed although nothing was usable yet: the reason for which the first configurations all
   /// did not compile. Empty otherwise.
@@ -180,7 +180,7 @@ class ProblemSearch {
   [[nodiscard]] double default_us() const;
   /// Trials to come, at most; fewer if configurations turn out to be known.
   [[nodiscard]] int remaining() const noexcept;
-  /// Best time after so many trials, or all if there are fewer; 0 if there was none.
+  /// Best time of the first `trials` trials, or of all if there are fewer; 0 if none of them is usable.
   [[nodiscard]] double best_after_us(int trials) const noexcept;
 
  private:

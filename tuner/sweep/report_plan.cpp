@@ -19,7 +19,7 @@
 namespace pascaline {
 namespace {
 
-// Seconds by what earlier sweeps took, the devices working side by side; nothing where one has no such sweeps.
+// Estimates seconds from earlier sweeps, with devices working in parallel; nothing if a kernel cannot be estimated.
 std::optional<double> expected_seconds(const SweepState& sweep) {
   double seconds = 0;
   for (const auto& plan : sweep.plans) {
@@ -52,7 +52,7 @@ std::optional<double> expected_seconds(const SweepState& sweep) {
   return seconds;
 }
 
-// Nothing where the time suffices for a first look at every problem.
+// Warns if the time does not suffice for a first look at every problem.
 void report_forecast(SweepState& sweep) {
   const auto left_s = sweep.time.deadline.left_s();
   if (!left_s) {
@@ -68,8 +68,8 @@ void report_forecast(SweepState& sweep) {
 
 // The time that the searches take, for display.
 std::string time_text(const std::optional<double>& expected_s, const std::optional<double>& left_s, bool limited) {
-  std::string time =
-      expected_s ? "about " + duration_text(*expected_s) : "duration unknown, as no earlier sweep here tells";
+  std::string time = expected_s ? "about " + duration_text(*expected_s)
+                                : "duration unknown: no earlier sweep on this machine to estimate from";
   if (left_s) {
     return limited && expected_s != left_s
                ? time + fmt::format(", at most {}", duration_text(*left_s))

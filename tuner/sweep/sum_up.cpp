@@ -13,7 +13,7 @@
 namespace pascaline {
 namespace {
 
-// One line for each output that is hardly checked, whichever shapes it is of.
+// Returns one line for each weakly checked output, for all its shapes together.
 std::vector<std::string> weak_checks_of(const DevicePlan& plan) {
   std::map<std::pair<std::string, std::string>, std::vector<std::string>> problems;  // by kernel and sentence
   for (const auto& task : plan.tasks()) {

@@ -87,29 +87,29 @@ struct SweepCompiling {
 struct SweepSearching {
   std::string searcher = "auto";
   std::uint64_t seed = 1;
-  /// A search ends, or with a limit of time makes way for others, where no trial is expected to be faster than the best
-  /// by that share (StopRule); 0: it does not.
+  /// A search ends where no trial is expected to be faster than the best by this share (StopRule). With a time limit it
+  /// makes way for others instead. 0: it never does either.
   double min_gain = 0.0001;
-  /// True if time that searches with a limit of time leave goes to finals again, neighbours of winners and shapes in
-  /// between, as long as these are expected to gain more than `min_gain`.
+  /// With a time limit: whether time left after the searches goes to finals again, neighbours of winners and shapes in
+  /// between, while these are expected to gain more than `min_gain`.
   bool deepen = true;
   bool retry_failed = false;  ///< try again what timed out, crashed or could not be launched in earlier runs
 };
 
 /// How long a sweep waits for others.
 struct SweepWaits {
-  double kernel_timeout_s = 60;  ///< of one launch while nothing is known of how long they take
-  double patience = 1;           ///< factor on how long a worker may be silent over all but launches
-  double database_wait_s = 3;    ///< of another process's lock, before that is told
+  double kernel_timeout_s = 60;  ///< limit of a launch until the durations of launches are known
+  double patience = 1;           ///< factor on the time that a worker may be silent, except during launches
+  double database_wait_s = 3;    ///< wait for another process's lock before it is reported
 };
 
 /// The part of a sweep that is stored for resuming it.
 struct RecordedOptions {
   std::string command_line;
-  /// Options with paths that were given, absolute: to remind whoever resumes the run of them.
+  /// Options with paths that were given, made absolute. A resumed run must be given them again.
   std::vector<std::pair<std::string, std::string>> paths;
   std::string resume_run;              ///< uuid of the run to resume; empty: a new one
-  std::optional<ShardIdentity> shard;  ///< that it is part of, for its sessions to keep; nothing: it is all there is
+  std::optional<ShardIdentity> shard;  ///< which part of a fleet this is, stored in its sessions; nothing: the whole
   bool trials_given = true;            ///< false: `SweepOptions::trials` follows from whether there is a limit of time
 };
 
@@ -190,11 +190,11 @@ struct SweepTimes {
 
 /// How far a sweep came with its problems.
 struct SweepProblems {
-  int planned = 0;    ///< on all kinds of devices, without shapes in between
-  int decided = 0;    ///< of them, with a result, of this run or an earlier one
-  int done = 0;       ///< of this run
-  int exhausted = 0;  ///< of which no trial was expected to be faster by `SweepSearching::min_gain`, at the end
-  std::vector<std::string> not_reached{};  ///< without a trial in this run, each of each kind of device
+  int planned = 0;    ///< problems on all kinds of devices, without shapes in between
+  int decided = 0;    ///< planned problems with a result, of this run or an earlier one
+  int done = 0;       ///< problems decided in this run
+  int exhausted = 0;  ///< planned problems with no trial expected to be faster by `SweepSearching::min_gain`
+  std::vector<std::string> not_reached{};  ///< problems without a trial in this run, for each kind of device
   std::vector<std::string> left_out{};     ///< "problem: reason", of those that cannot be tuned here
   std::vector<std::string> doubts{};       ///< "problem: why", of those whose reference is probably wrong
 };
@@ -203,17 +203,18 @@ struct SweepProblems {
 struct SweepForecast {
   std::vector<Forecast> too_short{};   ///< at the beginning, of kinds of devices with too little time
   std::optional<double> missing_s{};   ///< with a limit of time: what first looks at the rest would take, estimated
-  std::optional<double> expected_s{};  ///< what was told beforehand; nothing if it was not known
+  std::optional<double> expected_s{};  ///< the estimate shown beforehand; nothing if there was none
 };
 
 /// The loss of devices before a sweep was over.
 struct DevicesLost {
-  bool gave_up = false;  ///< a governor did
-  std::string remedy{};  ///< then the option that has its device measured as it is, possibly empty
+  bool gave_up = false;  ///< whether a governor gave up a device
+  std::string remedy{};  ///< the option that measures such a device as it is; may be empty
   std::string reason{};  ///< why devices were lost or given up; empty if none were
 };
 
-/// Counts of a sweep, from the run's beginning. Those of trials are of all its sessions, the finals' known at the end.
+/// Counts of a sweep from the beginning of the run. Counts of trials cover all its sessions; those of finals are set at
+/// the end.
 struct SweepSummary : TrialCounts {
   std::int64_t session = 0;  ///< of the first device
   std::string run;           ///< uuid

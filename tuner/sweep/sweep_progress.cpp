@@ -20,8 +20,8 @@ constexpr std::chrono::milliseconds kNoteEvery{1000};
 
 }  // namespace
 
-// At the pace so far: of the searches without pauses and finals, and of finals by those that there were, or by what
-// their windows take.
+// Estimates the time left at the pace so far. The pace of searches leaves out pauses and finals. The pace of finals is
+// that of earlier ones or, without any, the length of their windows.
 std::optional<double> SweepProgress::eta_s() const {
   const auto budget_s = sweep_.time.deadline.left_s();
   const std::int64_t made = trials_made();
@@ -50,7 +50,7 @@ std::optional<double> SweepProgress::eta_s() const {
   }
   const double each_s = finals_s > 0 ? finals_s / std::max(1.0, decided) : objective_windows_s(sweep_.options.finals);
   const double eta_s = left * std::max(0.0, elapsed_s) / static_cast<double>(made) + undecided * each_s / devices;
-  if (!(eta_s > 0)) {  // of finals alone, of which nothing is known
+  if (!(eta_s > 0)) {  // only finals are left, of unknown duration
     return budget_s;
   }
   return budget_s ? std::min(*budget_s, eta_s) : eta_s;
@@ -60,7 +60,7 @@ SweepView SweepProgress::view(bool last) const {
   SweepView view;
   for (const ScheduledDevice& scheduled : sweep_.devices) {
     DeviceProgress& device = view.devices.emplace_back(scheduled.scheduler->view());
-    for (const ModelResult& model : sweep_.summary.models) {  // which there are at the end
+    for (const ModelResult& model : sweep_.summary.models) {  // empty until the end
       device.estimated_us = model.total.device == device.name ? model.estimated_us : device.estimated_us;
     }
   }
@@ -105,7 +105,7 @@ void SweepProgress::report(bool last) {
     return;
   }
   noted_ = now;
-  look_for_database();
+  check_database();
   SweepView whole = view;
   whole.devices.clear();
   for (std::size_t i = 0; i < sweep_.devices.size(); ++i) {
@@ -117,8 +117,8 @@ void SweepProgress::report(bool last) {
   }
 }
 
-// A database that was deleted or replaced can still be written, and no process will ever read that.
-void SweepProgress::look_for_database() {
+// Throws if the database was deleted or replaced: writing would still succeed, but no process could read it.
+void SweepProgress::check_database() {
   struct stat status {};
   const bool there = ::stat(sweep_.options.database.c_str(), &status) == 0;
   if (there && database_inode_ == 0) {

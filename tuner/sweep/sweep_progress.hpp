@@ -21,7 +21,7 @@ class SweepProgress {
  private:
   [[nodiscard]] std::optional<double> eta_s() const;
   [[nodiscard]] SweepView view(bool last) const;
-  void look_for_database();
+  void check_database();
 
   SweepState& sweep_;
   std::int64_t trials_at_start_ = sweep_.summary.trials;

@@ -76,7 +76,7 @@ void SweepRun::check_any_left() const {
 }
 
 void SweepRun::work() {
-  tell_what_nobody_tells();
+  report_missing_readings();
   for (const ScheduledDevice& scheduled : sweep_.devices) {
     make_way(scheduled);
     if (!scheduled.plan->all_over() && !sweep_.stop &&
@@ -151,8 +151,8 @@ bool SweepRun::all_paused() const {
   });
 }
 
-// Once, for all devices: what politeness cannot heed here.
-void SweepRun::tell_what_nobody_tells() {
+// Reports, once for all devices, which readings of --polite this machine lacks.
+void SweepRun::report_missing_readings() {
   std::vector<std::string> all;
   for (const ScheduledDevice& scheduled : sweep_.devices) {
     for (const std::string& what : scheduled.polite ? scheduled.polite->not_told() : std::vector<std::string>()) {
@@ -162,7 +162,7 @@ void SweepRun::tell_what_nobody_tells() {
     }
   }
   if (!all.empty()) {
-    sweep_.recorder.note(fmt::format("--polite: this machine does not tell {}: the sweep does not pause for that",
+    sweep_.recorder.note(fmt::format("--polite: this machine does not report {}; the sweep does not pause for that",
                                      fmt::join(all, ", ")));
   }
 }
@@ -210,8 +210,10 @@ void SweepRun::take_compiled() {
 // Until somebody says something, a deadline comes, or it is time to look at the clock.
 void SweepRun::wait() {
   std::vector<pollfd> waits;
-  const bool proposes_on = std::ranges::any_of(sweep_.plans, [](const auto& plan) { return plan->proposes_on(); });
-  SweepClock::TimePoint until = sweep_.time.clock.now() + (proposes_on ? std::chrono::milliseconds(0) : kLongestWait);
+  const bool more_to_propose =
+      std::ranges::any_of(sweep_.plans, [](const auto& plan) { return plan->has_more_to_propose(); });
+  SweepClock::TimePoint until =
+      sweep_.time.clock.now() + (more_to_propose ? std::chrono::milliseconds(0) : kLongestWait);
   const auto add = [&](const auto& service) {
     const std::vector<pollfd> wakeups = service.wakeups();
     waits.insert(waits.end(), wakeups.begin(), wakeups.end());

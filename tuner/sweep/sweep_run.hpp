@@ -8,14 +8,14 @@
 
 namespace pascaline {
 
-/// The loop of a sweep: a single thread that feeds compilers and devices, which are processes of their own, and
-/// stores what they answer.
+/// The loop of a sweep: a single thread that feeds compilers and devices, which are separate processes, and stores
+/// their answers.
 class SweepRun {
  public:
   /// `sweep`, which was begun, must outlive it.
   explicit SweepRun(SweepState& sweep);
 
-  /// Works the plan off, once.
+  /// Runs the plan to its end. Call it once.
   [[nodiscard]] SweepSummary run();
 
  private:
@@ -24,7 +24,7 @@ class SweepRun {
   void check_search();
   void feed();
   void make_way(const ScheduledDevice& scheduled);
-  void tell_what_nobody_tells();
+  void report_missing_readings();
   [[nodiscard]] bool all_paused() const;
   [[nodiscard]] bool closing() const;
   [[nodiscard]] bool any_untried() const;

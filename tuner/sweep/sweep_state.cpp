@@ -34,8 +34,7 @@ SweepState::SweepState(const SweepOptions& sweep_options, const SweepEvents& eve
       std::chrono::milliseconds(static_cast<std::int64_t>(1000 * std::min(1.0, options.waits.database_wait_s))));
 }
 
-// At once, whatever goes on; what is on a device may take a while, as a launch that hangs is waited for until its
-// limit.
+// Reports at once, even while devices work: a launch that hangs is only ended at its limit.
 void SweepState::report_stop() {
   if (!stop || std::exchange(stop_reported, true)) {
     return;

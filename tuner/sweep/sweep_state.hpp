@@ -30,9 +30,9 @@ struct SweepTime {
   SweepClock::TimePoint started = clock.now();  ///< of this process
   std::int64_t earlier_ms = 0;                  ///< spent by the run's earlier processes
   Deadline deadline{};
-  std::optional<double> limit_s{};  ///< until the deadline, at first
+  std::optional<double> limit_s{};  ///< seconds until the deadline when it was set
 
-  /// Sets the deadline: from the call of `run_sweep` on, as opening devices and reading the database take time, too.
+  /// Sets the deadline. The time counts from the call of `run_sweep`, as opening devices and the database takes time.
   void limit(const SweepOptions& options);
   [[nodiscard]] std::int64_t spent_ms() const;
   /// Seconds of this process.

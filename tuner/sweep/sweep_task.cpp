@@ -74,8 +74,8 @@ void TaskLook::put_off(double seconds) {
   no_time = fmt::format("no trial in its turn of {:.1f} s", seconds);
 }
 
-void TaskLook::take() {
-  if (!std::exchange(taken, true)) {
+void TaskLook::note_run() {
+  if (!std::exchange(had, true)) {
     no_time.clear();
   }
 }

@@ -21,7 +21,7 @@ namespace pascaline {
 
 /// Where a problem of a plan stands.
 enum class TaskStage : std::uint8_t {
-  reserved,   ///< a shape in between that was not begun: for everybody else it is not there
+  reserved,   ///< a shape in between that was not begun; no other code counts it
   waiting,    ///< for a device
   searching,  ///< a device measures its configurations
   gathering,  ///< the device waits for its finalists to be compiled
@@ -32,9 +32,10 @@ enum class TaskStage : std::uint8_t {
 
 [[nodiscard]] std::string_view name_of(TaskStage stage) noexcept;
 
-/// The stage of a task and the ways from one to another. A DevicePlan opens and takes a task for a device, and ends it
-/// before the first turn if an earlier process of the run did; all else is done by the DeviceScheduler it was taken
-/// for. Each transition throws Error, a fault of the program, if it does not lead away from the present stage.
+/// The stage of a task and its transitions. A DevicePlan, with its Agenda, opens a task and takes it for a device. It
+/// also finishes a waiting task that needs no more turns: because an earlier process of the run finished it, or because
+/// nothing is left to try. The device's DeviceScheduler makes all other transitions. A transition that the present
+/// stage does not allow throws Error: it is a fault of the program.
 class TaskState {
  public:
   /// `first`: waiting, or reserved for a shape in between.
@@ -114,18 +115,18 @@ struct TaskCosts {
   }
 };
 
-/// The first look at a task in this run, with its finals: if it had one, and what there was no time for so far.
+/// The first look at a task in this run, including its finals.
 struct TaskLook {
-  bool taken = false;           ///< a configuration ran, or nothing that could run was found in its turn
-  double put_off_s = 0;         ///< that it kept a device without a trial, when it last had to make room for others
-  bool finals_put_off = false;  ///< its share of the time was over: it comes again when all were looked at
-  std::string no_time{};        ///< for people; empty: nothing
-  std::string no_time_by_objective{};  ///< the same of the last finals' other objective
+  bool had = false;                    ///< a configuration ran, or the turn found none that can run
+  double put_off_s = 0;                ///< how long it kept a device without a trial before it last made way for others
+  bool finals_put_off = false;         ///< its share of the time is used up: finals follow the first looks at all tasks
+  std::string no_time{};               ///< what there was no time for, for display; empty: nothing
+  std::string no_time_by_objective{};  ///< the same for finals by the second objective
 
-  /// It kept a device for so long without a trial.
+  /// Notes that it kept a device for `seconds` without a trial.
   void put_off(double seconds);
-  /// A configuration ran.
-  void take();
+  /// Notes that a configuration ran.
+  void note_run();
 };
 
 struct SweepTask;
@@ -141,12 +142,12 @@ struct TaskLaunches {
 
 /// The finals of a task: those that come next, and what the last ones left.
 struct TaskFinals {
-  std::map<std::string, std::optional<Binary>> binaries{};  ///< of the next finalists; without: being compiled
+  std::map<std::string, std::optional<Binary>> binaries{};  ///< of the next finalists; nothing while one compiles
   bool begun = false;                                       ///< in this process
-  std::string decided_on{};                                 ///< the finalists that were compared
-  std::optional<KnownEnergies> energies{};                  ///< that the last in this process to measure any did
+  std::string decided_on{};                                 ///< key of the finalists that were compared last
+  std::optional<KnownEnergies> energies{};                  ///< from the last finals in this process that measured any
   OpenFinals open{};                                        ///< what the last ones left open
-  int again = 0;                                            ///< times that they were held again
+  int again = 0;                                            ///< number of repeated finals
 
   [[nodiscard]] bool misses_binaries() const;
 };
@@ -160,9 +161,9 @@ struct TaskResult {
 
 /// A task's use of the time that is left.
 struct TaskDeepening {
-  Deepening what = Deepening::none;  ///< what the turn is for that it has
-  double expected_share = 0;         ///< of the time, that the turn may save
-  double best_before_us = 0;         ///< of the search, when the turn began
+  Deepening what = Deepening::none;  ///< purpose of the present turn
+  double expected_share = 0;         ///< share of the time that the turn may save
+  double best_before_us = 0;         ///< best time of the search when the turn began
   std::size_t trying = 0;            ///< neighbours in the turn
   NeighbourRecord near_winner{};
 };
@@ -185,9 +186,11 @@ struct SweepTask {
   ProblemSearch search;
   TaskRows rows;
   TaskState state;
-  std::string fault{};    ///< of its kernel's files, for which it is left out: no valid configuration or no reference
+  std::string fault{};    ///< in its kernel's files (no valid configuration, no reference): it is left out
   std::size_t index = 0;  ///< place in the plan
-  double weight = 0;      ///< calls by the model, or of a shape in between what it is taken to have
+  /// Expected calls by the model: fewer than planned for a problem that only alternatives of a site launch, a guess for
+  /// a shape in between.
+  double weight = 0;
   TaskReference reference{};
   TaskTransfer transfer{};
   TaskCosts costs{};
@@ -202,15 +205,15 @@ struct SweepTask {
   /// True if it waits for its first look of this run and has not made way for others.
   [[nodiscard]] bool fresh() const noexcept { return untried() && look.put_off_s == 0; }
   /// True if it waits for its first look of this run.
-  [[nodiscard]] bool untried() const noexcept { return !over() && !look.taken; }
+  [[nodiscard]] bool untried() const noexcept { return !over() && !look.had; }
   /// True if nothing is to be done on it as things stand.
   [[nodiscard]] bool over() const noexcept { return state.reserved() || state.over(); }
   /// True if its search has nothing more to try.
   [[nodiscard]] bool search_over() const noexcept { return search.spent() && search.open() == 0; }
   /// True if its search has nothing more to try, or expects too little of it.
   [[nodiscard]] bool at_its_end() const noexcept { return search.little_left() || search_over(); }
-  /// Whom finals compare: those of the search; where they are held again by time alone, of them what the last ones left
-  /// open, and the baseline.
+  /// Returns the finalists to compare. Finals held again by time alone take only the baseline and those that the last
+  /// finals left open.
   [[nodiscard]] std::vector<Config> wanted_finalists(bool by_time_alone) const;
 };
 

@@ -59,8 +59,8 @@ class WinnerDecider {
       std::optional<StandingDecision> standing{};  ///< where its winner is usable here
     };
     std::vector<OfCompiler> by_compiler{};
-    std::optional<std::size_t> last{};      ///< of the compiler that was decided for last
-    std::set<std::int64_t> not_compared{};  ///< toolkits of another sweep's meanwhile, whose winners these did not time
+    std::optional<std::size_t> last{};      ///< index of the compiler with the latest decision
+    std::set<std::int64_t> not_compared{};  ///< toolkits whose newer winners, by another sweep, were not timed here
 
     [[nodiscard]] std::optional<StandingDecision> standing() const {
       return last ? by_compiler.at(*last).standing : std::nullopt;

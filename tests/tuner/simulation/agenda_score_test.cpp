@@ -189,10 +189,8 @@ TEST_P(RecordedSweepScoreTest, TheAgendaIsNearTheBestOrder) {
 }
 
 const std::vector<ScoredRecording> kRecordings{
-    {"Server", "2b-float32-h200", {0.89, 0.97, 0.99}},
-    {"ServerLargerModel", "8b-float32-h200", {0.85, 0.97, 0.99}},
-    {"Laptop", "2b-float16-mx330", {0.46, 0.82, 0.98}},
-    {"P40", "8b-float16-p40", {0.71, 0.94, 0.99}},
+    {"Server", "2b-float32-h200", {0.89, 0.97, 0.99}},  {"ServerLargerModel", "8b-float32-h200", {0.85, 0.97, 0.99}},
+    {"Laptop", "2b-float16-mx330", {0.46, 0.82, 0.98}}, {"P40", "8b-float16-p40", {0.71, 0.94, 0.99}},
     {"Emulator", "tiny-emulator", {0.13, 0.76, 0.99}},
 };
 INSTANTIATE_TEST_SUITE_P(Recordings, RecordedSweepScoreTest, ::testing::ValuesIn(kRecordings),

@@ -49,7 +49,7 @@ TEST_F(PoliteSweepTest, WaitsWhileOnBatteryAndThenDoesAll) {
   EXPECT_TRUE(noted("emulator: paused: the machine is on battery"));
   EXPECT_TRUE(noted("emulator: resumed"));
   EXPECT_TRUE(
-      noted("--polite: this machine does not tell which processes use emulator: the sweep does not pause for that"));
+      noted("--polite: this machine does not report which processes use emulator; the sweep does not pause for that"));
   EXPECT_EQ(summary.trials, 9);
   EXPECT_FALSE(summary.interrupted);
   EXPECT_GT(summary.times.paused_s, 0.1);

@@ -78,7 +78,7 @@ TEST_F(SweepSitesTest, AreWorthMoreOnceWhatTheyLaunchWasLookedAt) {
   EXPECT_GT(before, 0);
   const double of_other = saved_by("site_head");
   const auto is_last_toy = [](const auto& task) { return name_of_task(*task) == "toy N=3000"; };
-  (*std::ranges::find_if(plan_->tasks(), is_last_toy))->look.taken = true;
+  (*std::ranges::find_if(plan_->tasks(), is_last_toy))->look.had = true;
   EXPECT_GT(saved_by("site_decode_mlp"), before);
   EXPECT_DOUBLE_EQ(saved_by("site_head"), of_other) << "it launches another toy";
 }
