@@ -36,7 +36,7 @@ struct Card {
   DeviceRow device;
   double clock_mhz;
   double memory_gbps;
-  double processor_factor;  // time that the processor takes for anything, relative to a current server's
+  double processor_factor;  // processor time, relative to a current server's
 };
 
 DeviceRow cuda_row(const std::string& name, const std::string& capability, std::int64_t sm_count, std::uint64_t gib) {
@@ -78,7 +78,7 @@ class EstimatedWorld final : public SimulatedWorld {
   [[nodiscard]] double compile_s(const CompileRequest& request) const override {
     return card_.processor_factor * (request.function.starts_with("matmul") ? 1.2 : 0.5);
   }
-  // An H200 took as long for the shapes of a 2B and of an 8B model: mostly the processor's work, and launches.
+  // Fitted to what an H200 took for the shapes of a 2B and of an 8B model: mostly processor work and launches.
   [[nodiscard]] double prepare_s(const Problem& problem) const override {
     return card_.processor_factor * (0.03 + 6e-10 * models_.at(problem.text()).first->bytes()) +
            2e-6 * untuned_us(problem);

@@ -17,7 +17,7 @@ namespace pascaline {
 /// How an attempt at one configuration ended.
 enum class TrialStatus : std::uint8_t {
   ok,
-  dropped,   ///< it ran and is right, but racing sampled it no further, as it is slower than the best so far
+  dropped,   ///< ran with the right result, but racing stopped its sampling, as it is slower than the best so far
   rejected,  ///< by a constraint or by a limit of the device
   compile_failed,
   launch_failed,
@@ -29,8 +29,7 @@ enum class TrialStatus : std::uint8_t {
 /// Number of values of TrialStatus.
 inline constexpr std::size_t kTrialStatuses = 8;
 
-/// Whether such a trial ran, gave the right result and so has a time, whether or not it took all its samples. Only
-/// these are usable.
+/// Whether trials of this status have a time: they ran and gave the right result. Only these are usable.
 [[nodiscard]] constexpr bool has_time(TrialStatus status) noexcept {
   return status == TrialStatus::ok || status == TrialStatus::dropped;
 }

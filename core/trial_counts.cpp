@@ -4,10 +4,10 @@
 
 namespace pascaline {
 
-void TrialCounts::add(TrialStage stage, TrialStatus status, bool is_duplicate, std::int64_t times) {
+void TrialCounts::add(TrialStage stage, TrialStatus status, bool is_duplicate, std::int64_t count) {
   const TrialKind kind{stage, status, is_duplicate};
   for_each_count(*this,
-                 [&](const TrialCount& count, std::int64_t& number) { number += count.includes(kind) ? times : 0; });
+                 [&](const TrialCount& each, std::int64_t& number) { number += each.includes(kind) ? count : 0; });
 }
 
 TrialCounts& TrialCounts::operator+=(const TrialCounts& others) {

@@ -18,8 +18,8 @@ struct TrialCounts {
   std::int64_t crashed = 0;
   std::int64_t finals = 0;
 
-  /// Adds `times` trials of a kind.
-  void add(TrialStage stage, TrialStatus status, bool is_duplicate, std::int64_t times = 1);
+  /// Adds `count` trials of a kind.
+  void add(TrialStage stage, TrialStatus status, bool is_duplicate, std::int64_t count = 1);
   void add(const Trial& trial) { add(trial.stage, trial.status, trial.shared_trial != 0); }
   TrialCounts& operator+=(const TrialCounts& others);
 

@@ -146,8 +146,8 @@ void compare(const Objects& found, const Objects& known) {
     }
     if (expected != known.end() && expected->second != sql) {
       throw Error(
-          fmt::format("its {} '{}' differs from what this program makes; {}, or, if an unreleased version of this "
-                      "program made it, give the path of a new file",
+          fmt::format("its {} '{}' differs from what this program makes; {}; if an unreleased version of this "
+                      "program made it, use a new file",
                       object.type, object.name, kUntrusted));
     }
   }

@@ -153,7 +153,7 @@ SweepCommandOptions planned_options(const StoredRun& run, const OptionWords& pla
   options.trials_given = app.count("--trials") > 0;
   options.finalists_given = app.count("--finalists") > 0;
   if (!given.contains("--jobs")) {
-    // More would only be in each other's way here.
+    // More compile workers would slow each other down on this machine.
     options.sweep.compile.jobs = std::min(options.sweep.compile.jobs, default_jobs());
   }
   return options;

@@ -162,7 +162,7 @@ void Progress::winner(const std::string& device, const SweepProblem& wanted, con
   view_.line(fmt::format("  => {}: {} ± {:.1f} %, {}{}{}{}", row.problem, time_text(row.best_us),
                          100 * relative_half_width(time), verdict, row.compiler.empty() ? "" : ", by " + row.compiler,
                          row.provisional ? ", provisional" : "",
-                         result.shown.standing ? ", as decided before: these finals do not tell it as well" : ""));
+                         result.shown.standing ? ", the earlier finals were more precise; their result is kept" : ""));
   if (result.by_objective && result.by_objective->undecided.empty()) {
     view_.line("     " + objective_text(result));
   }
@@ -214,7 +214,7 @@ void Progress::summary(const SweepSummary& summary, const SweepOptions& options)
     }
   }
   if (summary.times.paused_s >= 1) {
-    view_.line(fmt::format("paused for {} of it, for whoever uses the machine (--polite)",
+    view_.line(fmt::format("paused for {} of it while others used the machine (--polite)",
                            clock_text(summary.times.paused_s)));
   }
   for (const std::string& line : model_lines(summary.models)) {

@@ -21,7 +21,7 @@ struct RecordedParameter {
 /// What became of one configuration. Durations are 0 where the file does not tell them.
 struct RecordedTrial {
   std::vector<std::uint16_t> indices;    ///< of each parameter's value
-  TrialStatus status = TrialStatus::ok;  ///< never `dropped`: what has a time is ok
+  TrialStatus status = TrialStatus::ok;  ///< never `dropped`: trials with a time are `ok`
   std::string reason;                    ///< why not ok, in the file's words; one line, possibly empty
   double time_us = 0;                    ///< what the searcher minimises; finite and positive if ok
   std::vector<double> samples_us;        ///< single launches, possibly none

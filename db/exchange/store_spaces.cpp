@@ -36,7 +36,7 @@ bool is_usable(const Trial& trial) {
 
 RecordedTrial recorded(const Trial& trial) {
   RecordedTrial out;
-  // Other tuners, whose formats this is written in, know a time or a failure.
+  // The formats of other tuners hold either a time or a failure.
   out.status = has_time(trial.status) ? TrialStatus::ok : trial.status;
   out.compile_ms = trial.compile_ms;
   out.verify_ms = trial.verify_ms;

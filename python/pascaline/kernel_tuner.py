@@ -743,7 +743,7 @@ def _value(parameter: dict[str, Any], text: str) -> Any:
 
 
 def _has_time(trial: dict[str, Any]) -> bool:
-    """Whether it ran and is right; one that racing dropped has a time, too."""
+    """Whether the trial ran with the right result; dropped trials did, too."""
     return trial["median_us"] is not None
 
 

@@ -109,8 +109,8 @@ ShowOptions show_options(const Shown& shown) {
   if (!shown.status.empty()) {
     wanted.filter.status = trial_status_from(shown.status);
     if (!wanted.filter.status) {
-      throw ArgumentError(fmt::format("status: there is no '{}'; it is one of {}", shown.status,
-                                      fmt::join(trial_status_names(), ", ")));
+      throw ArgumentError(
+          fmt::format("unknown status '{}'; use one of {}", shown.status, fmt::join(trial_status_names(), ", ")));
     }
   }
   if (shown.session > 0) {

@@ -4,7 +4,7 @@ const statuses =
     ['ok', 'dropped', 'rejected', 'compile_failed', 'launch_failed', 'wrong_result', 'timed_out', 'crashed'];
 
 const statusMeanings = {
-  dropped: 'usable, but slower than the best, so it was sampled no further',
+  dropped: 'usable; sampling stopped early because it is slower than the best',
   rejected: 'breaks a constraint of the space or a limit of the device',
   compile_failed: 'it did not compile',
   launch_failed: 'the device rejected the launch',

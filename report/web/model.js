@@ -117,12 +117,12 @@ function sum(values) {
   return values.reduce((total, value) => total + value, 0);
 }
 
-/** Tests a status for being usable: such a trial ran and is right, also one that racing dropped. */
+/** Says whether trials with this status are usable: they ran with the right result, even if racing dropped them. */
 function hasTime(status) {
   return status === 'ok' || status === 'dropped';
 }
 
-/** Leaves the trials by status that are not usable. */
+/** Keeps only the counts of trials that are not usable. */
 function failedStatuses(statuses) {
   return Object.fromEntries(Object.entries(statuses).filter((entry) => !hasTime(entry[0])));
 }

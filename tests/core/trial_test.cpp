@@ -17,7 +17,7 @@ TEST(TrialTest, StatusNamesRoundTrip) {
   EXPECT_FALSE(trial_status_from("").has_value());
 }
 
-TEST(TrialTest, WhatIsOkOrDroppedHasATime) {
+TEST(TrialTest, OkAndDroppedTrialsHaveATime) {
   for (std::size_t i = 0; i < kTrialStatuses; ++i) {
     const auto status = static_cast<TrialStatus>(i);
     EXPECT_EQ(has_time(status), status == TrialStatus::ok || status == TrialStatus::dropped) << name_of(status);

@@ -38,7 +38,7 @@ class DroppedTrialsTest : public ::testing::Test {
           in.store.add_trial(in.session, in.context, timed(tile, median_us, tile == 2 ? TrialStatus::ok : slower));
       in.slowest = tile == 4 ? id : in.slowest;
     }
-    // A failure of a configuration that another session measured is worth less than its time.
+    // The time of a configuration counts, not its later failure in another session.
     const std::int64_t later = begin_example_session(in.store, in.context);
     in.store.add_trial(later, in.context, failed_trial(4, TrialStatus::timed_out, "a busy machine"));
   }
@@ -49,7 +49,7 @@ class DroppedTrialsTest : public ::testing::Test {
   }
 };
 
-TEST_F(DroppedTrialsTest, ATimeBelongsToThemAndToNoFailure) {
+TEST_F(DroppedTrialsTest, DroppedTrialsHaveATimeAndFailuresHaveNone) {
   Trial timeless = timed(8, 100, TrialStatus::dropped);
   timeless.time.reset();
   EXPECT_THROW(dropped_.store.add_trial(dropped_.session, dropped_.context, timeless), StoreError);
@@ -61,7 +61,7 @@ TEST_F(DroppedTrialsTest, ATimeBelongsToThemAndToNoFailure) {
   EXPECT_TRUE(complete_.store.trials(filter).empty());
 }
 
-TEST_F(DroppedTrialsTest, SearchesKnowThemByTheirTimes) {
+TEST_F(DroppedTrialsTest, SearchesReuseTheirTimes) {
   const auto complete = complete_.store.known_trials(complete_.context);
   const auto dropped = dropped_.store.known_trials(dropped_.context);
   ASSERT_EQ(dropped.size(), 3U);
@@ -96,7 +96,7 @@ TEST_F(DroppedTrialsTest, OtherProblemsDevicesAndForecastsLearnFromThem) {
   EXPECT_EQ(ran(complete_), 3);
 }
 
-TEST_F(DroppedTrialsTest, TheyAreChosenAndComparedWithAsOthersAre) {
+TEST_F(DroppedTrialsTest, DroppedTrialsCanBeWinnersAndBaselines) {
   for (Stored* of : {&complete_, &dropped_}) {
     const BestTrial best = of->store.best_trials({}).at(0);
     EXPECT_EQ(best.stored.trial.config, example_config(2));
@@ -111,7 +111,7 @@ TEST_F(DroppedTrialsTest, TheyAreChosenAndComparedWithAsOthersAre) {
   }
 }
 
-TEST_F(DroppedTrialsTest, OnlyTheirOwnCountDiffers) {
+TEST_F(DroppedTrialsTest, OnlyTheCountOfDroppedTrialsDiffers) {
   TrialCounts complete = counts_by_session(complete_.store).at(complete_.session);
   const TrialCounts dropped = counts_by_session(dropped_.store).at(dropped_.session);
   EXPECT_EQ(complete.dropped, 0);

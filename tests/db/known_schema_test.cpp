@@ -91,7 +91,7 @@ TEST_F(KnownSchemaTest, TablesIndexesAndColumnsMoreOrLessAreRefused) {
   expect_refused("trials_by_problem");
 }
 
-TEST_F(KnownSchemaTest, AFileOfAnUnreleasedVersionIsRefusedSayingWhatToDo) {
+TEST_F(KnownSchemaTest, RefusalOfAnUnreleasedSchemaSaysWhatToDo) {
   make();
   change("UPDATE sqlite_schema SET sql = replace(sql, ', ''dropped''', '') WHERE name = 'trials'");
   expect_refused("trials");
@@ -99,8 +99,8 @@ TEST_F(KnownSchemaTest, AFileOfAnUnreleasedVersionIsRefusedSayingWhatToDo) {
       store_error([&] { Store(file_, OpenMode::read_only); }),
       file_.string() +
           ": cannot open the database: its table 'trials' differs from what this program makes; such a file could "
-          "be harmful, so it is not opened; get a copy from the machine that measured it, or, if an unreleased "
-          "version of this program made it, give the path of a new file");
+          "be harmful, so it is not opened; get a copy from the machine that measured it; if an unreleased "
+          "version of this program made it, use a new file");
 }
 
 // Looking for damage evaluates the checks.

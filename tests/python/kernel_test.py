@@ -108,7 +108,7 @@ def vector_add(size: int = 3000) -> list[Any]:
     return [np.zeros_like(a), a, b, np.int32(size)]
 
 
-def test_what_racing_dropped_is_a_result(tmp_path: pathlib.Path) -> None:
+def test_dropped_trials_are_results(tmp_path: pathlib.Path) -> None:
     arguments = vector_add()
 
     def tune() -> list[Any]:

@@ -246,7 +246,7 @@ TEST_F(GatherTest, OnlyFailures) {
   EXPECT_EQ(context["kernels"][0]["problems"][0]["searches"][0]["best_us"].dump(), "[]");
 }
 
-TEST_F(GatherTest, WhatRacingDroppedIsUsableAndCountedApart) {
+TEST_F(GatherTest, DroppedTrialsAreUsableAndCountedSeparately) {
   Trial dropped = timed(2, 100);
   dropped.status = TrialStatus::dropped;
   dropped.reason = "slower than the best so far";

@@ -124,7 +124,7 @@ TEST_F(MarkdownTest, UndecidedProblemShowsTheFastestTrialAndTheDefault) {
   EXPECT_HOLDS(report, "TILE=4");
 }
 
-TEST_F(MarkdownTest, WhatRacingDroppedIsNoFailure) {
+TEST_F(MarkdownTest, DroppedTrialsAreNotFailures) {
   Trial dropped = timed(4, 95);
   dropped.status = TrialStatus::dropped;
   dropped.reason = "slower than the best so far";

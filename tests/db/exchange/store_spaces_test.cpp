@@ -85,8 +85,8 @@ TEST_F(StoreSpacesTest, OfDuplicatesTheNarrowestIntervalCounts) {
   EXPECT_EQ(space.trials[3].status, TrialStatus::crashed);
 }
 
-// Other tuners, and readers of their formats, know nothing of racing.
-TEST_F(StoreSpacesTest, WhatRacingDroppedIsWrittenAsWhatIsComplete) {
+// The formats of other tuners have no status for dropped trials.
+TEST_F(StoreSpacesTest, DroppedTrialsAreWrittenAsOk) {
   Store complete(folder_ / "complete.db", OpenMode::create);
   const ContextIds context = example_context(complete);
   const std::int64_t session = testing::begin_example_session(complete, context);

@@ -100,7 +100,7 @@ class ExplorerTest(BrowserTest):
         self.assertEqual(lines["Reason"], ["–", "too many registers"])
         self.assertEqual(lines["Median"][1], "–")
 
-    def test_what_racing_dropped_is_usable(self):
+    def test_dropped_trials_are_usable(self):
         for choice, count in (("ok", 1), ("failed", 0)):
             self.table("configurations").find_element(By.CSS_SELECTOR, f"select option[value={choice}]").click()
             self.assertEqual(self.column("configurations", "status").count("dropped"), count)
@@ -108,7 +108,7 @@ class ExplorerTest(BrowserTest):
         self.assertIn("210 rejected, 44 compile failed, 7 wrong result, 2 timed out, 1 crashed", self.one(".context").text)
         self.assertNotIn("10 dropped", self.one(".context").text)
         self.open("#/failures")
-        self.assertIn("usable, but slower than the best", self.one(".context table").text)
+        self.assertIn("usable; sampling stopped early", self.one(".context table").text)
 
     def test_one_too_many_unticks_the_first_and_says_so(self):
         trials = [row["trial"] for row in self.rows]

@@ -57,7 +57,7 @@ TEST_P(EverySearcherTest, ProposesEveryValidConfigurationOnce) {
   EXPECT_GE(spaces, 4);
 }
 
-TEST_P(EverySearcherTest, WhatRacingDroppedIsLearntFromAsFromOthers) {
+TEST_P(EverySearcherTest, LearnsFromDroppedTrialsAsFromCompleteOnes) {
   const SearchDomain domain = full_domain({5, 4, 3, 2});
   const Outcome complete = [](const Point& point) {
     return Observation{TrialStatus::ok, bowl_us(point, {2, 1, 1, 0})};

@@ -82,7 +82,7 @@ TEST_F(SimulatedSweepTest, CompilersWorkForTheNextTurnsWhileADeviceIsBusy) {
   compile_seconds = 4;
   verify_seconds = 0.05;
   const SweepSummary summary = sweep(sizes);
-  EXPECT_GT(summary.trials, 0.7 * 16 * 120 / compile_seconds) << "little of what is compiled is not tried";
+  EXPECT_GT(summary.trials, 0.7 * 16 * 120 / compile_seconds) << "most compiled configurations are tried";
 }
 
 TEST_F(SimulatedSweepTest, ABudgetIsKept) {

@@ -113,7 +113,7 @@ TEST(AgendaTest, StagnationMovesOn) {
   EXPECT_GT(rate(long_stagnant), 0);
 }
 
-TEST(AgendaTest, SearchesOfAKindShowWhatDoublingsSave) {
+TEST(AgendaTest, DoublingRecordLearnsFromSearches) {
   const int kind = 0;
   const int other = 1;
   DoublingRecord record;

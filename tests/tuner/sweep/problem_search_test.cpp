@@ -76,7 +76,7 @@ class ProblemSearchTest : public ::testing::Test {
   }
 };
 
-TEST_F(ProblemSearchTest, WhatRacingDroppedIsUsableAndSharedAsSuch) {
+TEST_F(ProblemSearchTest, DroppedTrialsAreUsableAndShared) {
   ProblemSearch search = this->search();
   const auto next = [&](const std::string& code) {
     const Config config = search.propose().value();

@@ -231,7 +231,7 @@ TEST_F(SweepDeepeningTest, TheLimitHoldsAsEver) {
   EXPECT_GE(summary.deepening.shapes, 1);
   EXPECT_LT(summary.deepening.shapes, 29) << "three trials of 0.7 s each";
   EXPECT_FALSE(summary.interrupted);
-  EXPECT_TRUE(summary.problems.not_reached.empty()) << "what was not begun in between is not missed";
+  EXPECT_TRUE(summary.problems.not_reached.empty()) << "shapes in between that were not begun are not listed";
   EXPECT_TRUE(winner_of("1000"));
   EXPECT_TRUE(winner_of("4000"));
   EXPECT_EQ(last_state(), "finished");

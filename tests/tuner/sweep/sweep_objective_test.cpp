@@ -194,7 +194,7 @@ TEST_F(SweepObjectiveTest, WhatADeviceDoesNotReportIsRefusedBeforeAnythingIsBegu
   tune_for(Objective::sustained);
   use_sensors(R"([{"at_s": 0, "power_w": 50}])");
   EXPECT_NE(reason_of_refusal().find("neither its temperature nor its clock"), std::string::npos);
-  options_.files.sensors.clear();  // those of the machine: it tells no power
+  options_.files.sensors.clear();  // the machine's own: no power reading
   tune_for(Objective::energy);
   const std::string bare = reason_of_refusal();
   EXPECT_NE(bare.find("does not report its power"), std::string::npos) << bare;

@@ -210,7 +210,7 @@ TEST_F(SimulatedSweepTest, TheDefaultIsThatOfTheArchitecture) {
   EXPECT_EQ(stored(TrialStage::search).front().trial.config, toy_config(128)) << "the first that is measured";
 }
 
-TEST_F(SimulatedSweepTest, WhatRacingDropsIsCountedAlsoOfARunThatIsResumed) {
+TEST_F(SimulatedSweepTest, DroppedTrialsOfAResumedRunAreCounted) {
   nlohmann::json json = toy_json({kRight});
   json["parameters"][0].update({{"values", {512, 1, 2}}, {"default", 512}});  // a block of one thread is far slower
   write_toys(folder_.path(), {json});
