@@ -28,8 +28,8 @@ class Builder {
   Builder& operator=(const Builder&) = delete;
   virtual ~Builder() = default;
 
-  /// Queues a compilation, an urgent one before all others; `request.source` must live until it is finished.
-  virtual void submit(std::uint64_t id, CompileRequest request, bool urgent) = 0;
+  /// Queues a compilation; `request.source` must live until it is finished.
+  virtual void submit(std::uint64_t id, CompileRequest request) = 0;
   /// A finished compilation, in any order; nothing if none is. It does not wait.
   [[nodiscard]] virtual std::optional<Compiled> take() = 0;
   /// Submitted and not yet taken.

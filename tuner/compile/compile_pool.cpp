@@ -43,8 +43,8 @@ void CompilePool::start(Worker& worker) const {
   worker.sources.clear();
 }
 
-void CompilePool::submit(std::uint64_t id, CompileRequest request, bool urgent) {
-  queue_.insert(urgent ? queue_.begin() : queue_.end(), {id, std::move(request)});
+void CompilePool::submit(std::uint64_t id, CompileRequest request) {
+  queue_.push_back({id, std::move(request)});
   feed();
 }
 

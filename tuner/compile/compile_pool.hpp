@@ -34,8 +34,7 @@ class CompilePool final : public Builder {
  public:
   explicit CompilePool(CompilePoolOptions options);
 
-  void submit(std::uint64_t id, CompileRequest request, bool urgent) override;
-  void submit(std::uint64_t id, CompileRequest request) { submit(id, std::move(request), false); }
+  void submit(std::uint64_t id, CompileRequest request) override;
   [[nodiscard]] std::optional<Compiled> take() override { return wait(std::chrono::milliseconds(0)); }
   /// The next finished compilation in any order; waits up to `timeout` (0: not at all), nothing if none finished.
   [[nodiscard]] std::optional<Compiled> wait(std::chrono::milliseconds timeout);

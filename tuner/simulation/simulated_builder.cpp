@@ -10,13 +10,8 @@
 
 namespace pascaline {
 
-void SimulatedBuilder::submit(std::uint64_t id, CompileRequest request, bool urgent) {
-  Job job{id, std::move(request), clock_.now()};
-  if (urgent) {
-    queue_.push_front(std::move(job));
-  } else {
-    queue_.push_back(std::move(job));
-  }
+void SimulatedBuilder::submit(std::uint64_t id, CompileRequest request) {
+  queue_.push_back({id, std::move(request), clock_.now()});
   start_jobs();
 }
 

@@ -18,7 +18,7 @@ class SimulatedBuilder final : public Builder {
   SimulatedBuilder(const CompilePoolOptions& options, const SimulatedWorld& world, const SweepClock& clock)
       : options_(options), world_(world), clock_(clock), workers_(options.workers) {}
 
-  void submit(std::uint64_t id, CompileRequest request, bool urgent) override;
+  void submit(std::uint64_t id, CompileRequest request) override;
   [[nodiscard]] std::optional<Compiled> take() override;
   [[nodiscard]] std::size_t pending() const noexcept override;
   [[nodiscard]] std::size_t workers() const noexcept override { return workers_.size(); }

@@ -46,9 +46,9 @@ double spent_s(const Trial& trial) { return (trial.verify_ms + trial.measure_ms)
 // Returns the shortest preparation of each problem: from the end of another problem's turn (its last trial or decision)
 // to the first trial of a turn of this one.
 std::map<std::string, double> preparations_s(const Store& store, const SessionRow& session) {
-  std::set<double> decided_s;
+  std::map<std::string, std::set<double>> decided_s;
   for (const PastDecision& decision : store.decisions(session.device)) {
-    decided_s.insert(static_cast<double>(decision.decided_unix_ms) / 1000);
+    decided_s[decision.problem].insert(static_cast<double>(decision.decided_unix_ms) / 1000);
   }
   std::map<std::string, double> shortest_s;
   std::string present;
@@ -63,8 +63,9 @@ std::map<std::string, double> preparations_s(const Store& store, const SessionRo
     const double start_s = static_cast<double>(trial.started_unix_ms) / 1000;
     const std::string problem = trial.problem.text();
     if (!present.empty() && problem != present) {
-      const auto after = decided_s.upper_bound(start_s);
-      const double free_s = after != decided_s.begin() ? std::max(end_s, *std::prev(after)) : end_s;
+      const std::set<double>& decided = decided_s[present];
+      const auto after = decided.upper_bound(start_s);
+      const double free_s = after != decided.begin() ? std::max(end_s, *std::prev(after)) : end_s;
       const double gap_s = std::max(0.0, start_s - free_s);
       const auto [known, first] = shortest_s.emplace(problem, gap_s);
       known->second = std::min(known->second, gap_s);

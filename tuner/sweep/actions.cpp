@@ -394,7 +394,7 @@ std::vector<Outlook> Agenda::outlooks() const {
   DoublingRecord record;
   for (const auto& task : tasks_) {
     const ProblemSearch& search = task->search;
-    if (search.done() > 1 && search.best_after_us(1) > 0) {
+    if (search.done() > 1) {
       record.add(&task->tunable, search.best_after_us(1), search.best_after_us(kTrialsOfAction), search.best_us(),
                  search.done());
     }
@@ -404,6 +404,7 @@ std::vector<Outlook> Agenda::outlooks() const {
     const ProblemSearch& search = task->search;
     Outlook outlook{task->weight, search.bound().flops(), search.bound().bytes()};
     outlook.trials = search.done();
+    outlook.measured = search.usable() > 0;
     outlook.time_us = search.usable() > 0 ? search.best_us() : task->costs.trials > 0 ? 0 : defaults_us[task->index];
     const double half_us = search.best_after_us((search.done() + 1) / 2);
     if (half_us > 0 && search.done() > 1) {
@@ -418,9 +419,9 @@ std::vector<Outlook> Agenda::outlooks() const {
     if (!task->look.had) {
       outlook.preparation_s = std::max(outlook.preparation_s, kPatienceAfterPutOff * task->look.put_off_s);
     }
-    const std::size_t own = std::min(builder.pending(), search.open());
+    const std::size_t own = std::min(builds_.pending(), search.open());
     outlook.ready = static_cast<int>(search.ready());
-    outlook.wait_s = build_s + outlook.build_s * static_cast<double>(builder.pending() - own);
+    outlook.wait_s = build_s + outlook.build_s * static_cast<double>(builds_.pending() - own);
     out.push_back(outlook);
   }
   return out;

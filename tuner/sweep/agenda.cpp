@@ -47,7 +47,7 @@ AttainedRates attained_rates(std::span<const Outlook> problems, const std::optio
   rates.bytes_per_us = of_device ? 1e3 * of_device->memory_gbps : 0;
   double shortest_us = std::numeric_limits<double>::infinity();
   for (const Outlook& problem : problems) {
-    if (problem.trials > 0 && problem.time_us > 0) {
+    if (problem.measured && problem.time_us > 0) {
       rates.flops_per_us = std::max(rates.flops_per_us, problem.flops / problem.time_us);
       rates.bytes_per_us = std::max(rates.bytes_per_us, problem.bytes / problem.time_us);
       shortest_us = std::min(shortest_us, problem.time_us);
@@ -58,9 +58,12 @@ AttainedRates attained_rates(std::span<const Outlook> problems, const std::optio
 }
 
 void DoublingRecord::add(const void* kind, double first_us, double look_us, double last_us, int trials) {
+  if (!(first_us > 0 && look_us > 0 && last_us > 0)) {  // what was usable may fail in finals
+    return;
+  }
   const double looks = std::min(trials, kTrialsOfAction);
-  const Saved look{std::log(first_us / look_us), std::log2(looks)};
-  const Saved later{std::log(look_us / last_us), std::log2(trials / looks)};
+  const Saved look{std::max(0.0, std::log(first_us / look_us)), std::log2(looks)};
+  const Saved later{std::max(0.0, std::log(look_us / last_us)), std::log2(trials / looks)};
   for (Phases* const phases : {&by_kind_[kind], &all_}) {
     phases->look.log_ratio += look.log_ratio;
     phases->look.doublings += look.doublings;
@@ -96,7 +99,7 @@ SearchAction next_search(const Outlook& problem, const AttainedRates& rates) {
       (problem.last_doubling.value_or(0) * known + problem.usual_doubling * kUsualTrials) / (known + kUsualTrials);
   const double doublings = std::log2(1 + action.trials / (problem.trials + kTrialsBefore));
   const double share = 1 - std::pow(1 - std::min(improvement, 0.99), doublings);
-  const double most = problem.trials > 0 ? room_left(problem, rates) : 1;  // the rates limit only measured times
+  const double most = problem.measured ? room_left(problem, rates) : 1;  // the rates limit only measured times
   action.saved_us = problem.calls * problem.time_us * std::min(share, most);
   return action;
 }

@@ -1,5 +1,6 @@
 #include "tuner/sweep/build_queue.hpp"
 
+#include <algorithm>
 #include <utility>
 #include <variant>
 
@@ -9,6 +10,8 @@
 namespace pascaline {
 namespace {
 
+// Builds that the workers have beside the present ones, as it takes a moment to give them the next.
+constexpr std::size_t kBuildsAhead = 2;
 constexpr int kMaxRetries = 3;
 constexpr double kBuildSeconds = 0.5;  // of what was not measured yet
 
@@ -20,9 +23,8 @@ void BuildQueue::submit(Job job) {
   const std::uint64_t id = next_id_++;
   if (CompileRequest* request = std::get_if<CompileRequest>(&build)) {
     const bool is_reference = job.purpose == Purpose::reference;
-    builder_->submit(id,
-                     is_reference ? reference_request_of(*tunable.own_space, std::move(*request)) : std::move(*request),
-                     job.purpose != Purpose::search || job.task->state.taken());
+    waiting_.push_back(
+        {id, is_reference ? reference_request_of(*tunable.own_space, std::move(*request)) : std::move(*request)});
   } else {
     Compiled& compiled = at_once_.emplace_back();
     compiled.id = id;
@@ -30,6 +32,20 @@ void BuildQueue::submit(Job job) {
     compiled.result.binary = std::move(std::get<Binary>(build));
   }
   jobs_.emplace(id, std::move(job));
+  feed();
+}
+
+// A task may have been taken since its builds were submitted.
+void BuildQueue::feed() {
+  const auto rank = [&](const Waiting& waiting) {
+    const Job& job = jobs_.at(waiting.id);
+    return job.purpose != Purpose::search ? 0 : job.task->state.taken() ? 1 : 2;
+  };
+  while (!waiting_.empty() && builder_->pending() < builder_->workers() + kBuildsAhead) {
+    const auto next = std::ranges::min_element(waiting_, {}, rank);
+    builder_->submit(next->id, std::move(next->request));
+    waiting_.erase(next);
+  }
 }
 
 std::optional<BuildQueue::Built> BuildQueue::take() {
@@ -37,6 +53,7 @@ std::optional<BuildQueue::Built> BuildQueue::take() {
     std::optional<Compiled> compiled;
     if (at_once_.empty()) {
       compiled = builder_->take();
+      feed();
     } else {
       compiled = std::move(at_once_.front());
       at_once_.pop_front();

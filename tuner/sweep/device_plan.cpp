@@ -145,6 +145,7 @@ void DevicePlan::recall(SweepRecorder& recorder, SweepTask& task, const std::str
     decided = decided || decided_by(Objective::time);
     by_objective = by_objective || decided_by(options_.finals.objective.objective);
   }
+  std::ranges::sort(known, {}, &Store::Known::trial_id);
   task.search.recall(known, left_configs);
   if (CodeEstimator estimator = code_estimator(info_, transfer_.measured_rates(), task.search.bound())) {
     task.search.judge_by_code(std::move(estimator));
@@ -155,7 +156,10 @@ void DevicePlan::recall(SweepRecorder& recorder, SweepTask& task, const std::str
   }
   task.search.ask_before_search(
       [this, &task](const SearchDomain& domain) { return transfer_.known_before_search(task, domain); });
-  task.look.had = task.search.done() > 0;
+  task.costs.done = task.search.done();
+  task.look.had = std::ranges::any_of(known, [](const Store::Known& entry) {
+    return entry.in_run && entry.status != TrialStatus::rejected && entry.status != TrialStatus::compile_failed;
+  });
   task.result.decided = decided;
   if (task.state.reserved() && (task.look.had || decided)) {
     task.state.open();
@@ -251,7 +255,7 @@ void DevicePlan::find_launched() {
 std::optional<Config> DevicePlan::propose(SweepTask& task) {
   try {
     std::optional<Config> config = task.search.propose();
-    proposing_.unfinished = proposing_.unfinished || task.search.looking();
+    proposing_.looking = proposing_.looking || (task.state.taken() && task.search.looking());
     return config;
   } catch (const SpaceError& error) {
     task.fault = error.what();
@@ -272,7 +276,7 @@ void DevicePlan::compile_reference(SweepTask& task) {
   }
 }
 
-void DevicePlan::fill_from(SweepTask& task, std::size_t most_open) {
+void DevicePlan::fill_from(SweepTask& task, const std::function<bool()>& wants_more) {
   if (!task.fault.empty()) {
     return;
   }
@@ -280,17 +284,26 @@ void DevicePlan::fill_from(SweepTask& task, std::size_t most_open) {
     compile_reference(task);
   }
   transfer_.begin_with_types_of_run(task);
-  while (!builds_.full() && task.search.open() < most_open) {
+  while (!builds_.full() && wants_more()) {
     const std::optional<Config> config = propose(task);
     if (!config) {
       return;
     }
     builds_.submit({&task, Purpose::search, *config});
     if (proposing_.clock.now() >= proposing_.until) {
-      proposing_.unfinished = true;
+      proposing_.time_over = true;
       return;
     }
   }
+}
+
+// Compiles the next turn of a task that waits. Its search may begin before other searches of this sweep could teach it
+// anything: a device that waits for compilers loses more.
+void DevicePlan::fill_ahead(SweepTask& task) {
+  fill_from(task, [&task] {
+    const ProblemSearch& search = task.search;
+    return !search.little_left() && search.done() + static_cast<int>(search.open()) < task.costs.done + kTrialsOfAction;
+  });
 }
 
 // Compiles ahead for the present task of each device, no further than the workers can use. With a time limit, free
@@ -298,30 +311,39 @@ void DevicePlan::fill_from(SweepTask& task, std::size_t most_open) {
 // limit the next search begins only when the present ones propose nothing more, so that it can learn from them. A call
 // ends after kLongestProposing, because nothing is sent to a device while searchers propose.
 void DevicePlan::fill_pool(bool closing) {
-  proposing_.unfinished = false;
+  proposing_.time_over = false;
+  proposing_.looking = false;
   proposing_.until = proposing_.clock.now() + kLongestProposing;
   if (closing) {
     return;
   }
   const std::size_t most_ahead = 2 * builds_.builder().workers() + 4;
   const bool limited = has_time_limit(options_);
-  const auto most_open = [&](const SweepTask& task) {
-    return limited || task.search.learns() ? std::min(most_ahead, task.search.ahead()) : kMaxWithoutLearning;
+  const auto fill = [&](SweepTask& task) {
+    const ProblemSearch& search = task.search;
+    fill_from(task, [&search, most_ahead, limited] {
+      return search.open() < (limited || search.learns() ? std::min(most_ahead, search.ahead()) : kMaxWithoutLearning);
+    });
   };
   bool all_proposed = true;
   for (const auto& task : tasks_) {
     if (task->state.taken()) {
-      fill_from(*task, most_open(*task));
+      fill(*task);
       all_proposed =
           all_proposed && (task->search.spent() || task->search.remaining() <= static_cast<int>(task->search.open()));
     }
   }
+  if (builds_.full() || !(limited || all_proposed)) {
+    return;
+  }
   for (const Action& action : agenda_.searches()) {
-    if (builds_.full() || proposing_.unfinished || !(limited || all_proposed)) {
+    if (builds_.full() || proposing_.time_over) {
       return;
     }
-    if (!action.task->search.little_left()) {
-      fill_from(*action.task, limited ? std::size_t{kTrialsOfAction} : most_open(*action.task));
+    if (limited) {
+      fill_ahead(*action.task);
+    } else if (!action.task->search.little_left()) {
+      fill(*action.task);
     }
   }
 }

@@ -70,7 +70,7 @@ class DevicePlan {
   /// Has every search heed it (ProblemSearch::heed).
   void heed(const StopCheck& check);
   /// Whether the last `fill_pool` ended early: its time was up, or the next valid configuration is far away.
-  [[nodiscard]] bool has_more_to_propose() const noexcept { return proposing_.unfinished; }
+  [[nodiscard]] bool has_more_to_propose() const noexcept { return proposing_.time_over || proposing_.looking; }
   [[nodiscard]] const BuildQueue& builds() const noexcept { return builds_; }
   /// Rows of the device and of the first compiler's toolkit.
   [[nodiscard]] const ContextIds& context() const noexcept { return context_; }
@@ -93,7 +93,8 @@ class DevicePlan {
   [[nodiscard]] const Tunable& tunable_of(const Problem& problem) const;
   [[nodiscard]] std::optional<Config> propose(SweepTask& task);
   void compile_reference(SweepTask& task);
-  void fill_from(SweepTask& task, std::size_t most_open);
+  void fill_from(SweepTask& task, const std::function<bool()>& wants_more);
+  void fill_ahead(SweepTask& task);
   static void take_reference(SweepTask& task, const Config& config, Compiled compiled);
 
   const SweepOptions& options_;
@@ -113,7 +114,8 @@ class DevicePlan {
   struct Proposing {
     const SweepClock& clock;
     SweepClock::TimePoint until{};  ///< end of the present `fill_pool`, which blocks everything else
-    bool unfinished = false;        ///< the next `fill_pool` continues
+    bool time_over = false;         ///< the next `fill_pool` continues
+    bool looking = false;           ///< for a valid configuration, for a device
   } proposing_;
 };
 

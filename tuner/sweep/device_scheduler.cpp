@@ -260,6 +260,7 @@ void DeviceScheduler::release_task(bool over) {
     recorder_.count_decided(*task_);
   }
   end_deepening();
+  task_->costs.done = task_->search.done();
   if (over && !plan_.agenda().keeps(*task_)) {
     task_->state.finish();
   } else {

@@ -103,6 +103,7 @@ struct TaskCosts {
   int trials = 0;                         ///< that took it
   std::optional<double> preparation_s{};  ///< when a device last turned to the task
   double first_look_s = 0;                ///< its first turn in which anything ran, with its finals
+  int done = 0;                           ///< trials of the search when the last turn ended
 
   /// A device made a trial.
   void add(const Trial& trial) noexcept {

@@ -228,21 +228,6 @@ TEST_F(CompilePoolTest, PastTheDeadlineTheCompilerIsKilledToo) {
   EXPECT_TRUE(vanish("#define VALUE " + own_value(1)));
 }
 
-TEST_F(CompilePoolTest, UrgentOnesGoBeforeTheOthersThatWait) {
-  CompilePool pool(options(1));
-  for (std::uint64_t id = 1; id <= 3; ++id) {
-    pool.submit(id, request(std::to_string(id)));
-  }
-  pool.submit(4, request("4"), true);
-  std::vector<std::uint64_t> order;
-  while (order.size() < 4) {
-    const auto compiled = pool.wait(seconds(60));
-    ASSERT_TRUE(compiled);
-    order.push_back(compiled->id);
-  }
-  EXPECT_EQ(order, (std::vector<std::uint64_t>{1, 4, 2, 3})) << "the first was under way";
-}
-
 TEST_F(CompilePoolTest, DescriptorsTellWhenThereIsSomethingToDo) {
   CompilePool pool(options(2));
   EXPECT_TRUE(pool.wakeups().empty());

@@ -1,6 +1,9 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string>
+#include <vector>
 
 #include "tests/tuner/simulation/simulated_fixture.hpp"
 
@@ -64,6 +67,23 @@ TEST_F(SimulatedSweepTest, ADeviceThatIsLostEndsItWithAReason) {
   EXPECT_LT(summary.trials, 9);
   EXPECT_EQ(summary.end.reason, "emulator: the device was lost");
   expect_sound();
+}
+
+TEST_F(SimulatedSweepTest, WhatIsProposedFirstIsBuiltFirst) {
+  use_space({kRight}, {32, 64, 96, 128, 160, 192, 224, 256});
+  options_.search.searcher = "exhaustive";
+  options_.search.min_gain = 0;
+  const auto order = [&](std::size_t jobs) {
+    options_.compile.jobs = jobs;
+    options_.database = database_ = folder_ / fmt::format("{}.db", jobs);
+    EXPECT_EQ(sweep().trials, 8);
+    std::vector<std::string> configs;
+    for (const StoredTrial& trial : stored(TrialStage::search)) {
+      configs.push_back(trial.trial.config.text());
+    }
+    return configs;
+  };
+  EXPECT_EQ(order(3), order(1));
 }
 
 TEST_F(SimulatedSweepTest, CompilersWorkForTheNextTurnsWhileADeviceIsBusy) {

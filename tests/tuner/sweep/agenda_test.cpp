@@ -16,6 +16,7 @@ Outlook example_outlook() {
   problem.flops = 1e7;
   problem.bytes = 1e6;
   problem.time_us = 100;
+  problem.measured = true;
   problem.last_doubling = 0.3;
   problem.trials = 64;
   problem.trial_s = 0.1;
@@ -35,7 +36,7 @@ TEST(AgendaTest, AttainedRatesAreTheHighestOfAnyBest) {
   unusable.time_us = 0;
   unusable.flops = 1e30;
   Outlook untried = example_outlook();
-  untried.trials = 0;
+  untried.measured = false;
   untried.flops = 1e30;
   const AttainedRates rates = attained_rates(std::vector{compute, memory, unusable, untried});
   EXPECT_DOUBLE_EQ(rates.flops_per_us, 1e7);
@@ -129,6 +130,12 @@ TEST(AgendaTest, DoublingRecordLearnsFromSearches) {
     record.add(&kind, 100, 20, 10, 2 * kTrialsOfAction);
   }
   EXPECT_NEAR(record.usual(&kind, kTrialsOfAction), 0.5, 0.03);
+  const double before = record.usual(&kind, kTrialsOfAction);
+  record.add(&kind, 100, 60, 0, 40);
+  EXPECT_EQ(record.usual(&kind, kTrialsOfAction), before) << "nothing usable is left";
+  DoublingRecord slower;
+  slower.add(&kind, 100, 50, 100, 40);
+  EXPECT_GE(slower.usual(&kind, kTrialsOfAction), 0) << "the fastest failed in finals";
   Outlook expected = example_outlook();
   Outlook usual = expected;
   usual.usual_doubling = 0.5;
@@ -139,6 +146,12 @@ TEST(AgendaTest, AtTheRooflineLittleIsExpected) {
   Outlook memory_bound = example_outlook();
   memory_bound.bytes = 1e7;  // 100 us at the attained rate
   EXPECT_LE(next_search(memory_bound, kRates).saved_us, memory_bound.calls * memory_bound.time_us * 0.1);
+  Outlook known = memory_bound;
+  known.trials = 0;
+  EXPECT_LE(next_search(known, kRates).saved_us, known.calls * known.time_us * 0.1) << "from an earlier sweep";
+  Outlook estimated = memory_bound;
+  estimated.measured = false;
+  EXPECT_GT(next_search(estimated, kRates).saved_us, next_search(known, kRates).saved_us);
   Outlook beyond = memory_bound;
   beyond.bytes = 2e7;
   EXPECT_EQ(rate(beyond), 0) << "never negative";
