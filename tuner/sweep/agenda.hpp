@@ -20,7 +20,7 @@ struct Outlook {
   /// Microseconds of a call: the best so far, or the estimated time of the default before the first trial; 0: no trial
   /// was usable.
   double time_us = 0;
-  bool measured = false;  ///< the time was, and is no estimate
+  bool measured = false;  ///< the time was measured, not estimated
   /// Share of the time that the last doubling of trials saved; empty before the first doubling.
   std::optional<double> last_doubling{};
   double usual_doubling = 0.2;  ///< the same, expected from all searches of the sweep after as many trials
