@@ -9,7 +9,8 @@
 namespace pascaline {
 namespace {
 
-constexpr std::size_t kFirstDesign = 8;        // trials before the model is asked
+constexpr std::size_t kFirstDesign = 5;        // trials before the model is asked
+constexpr std::size_t kJudged = 8;             // trials before its expectations may end a search
 constexpr std::size_t kMinUsable = 4;          // times it needs at least
 constexpr std::size_t kDrawn = 20;             // of which the most distant is taken
 constexpr int kClimbs = 3;                     // from the best candidate to a better neighbour
@@ -188,7 +189,7 @@ double ModelSearcher::risk(const Candidate& candidate) const {
 }
 
 std::optional<double> ModelSearcher::expected_improvement() const {
-  if (by_model_ && !improvement_) {
+  if (by_model_ && !improvement_ && points_.seen() > kJudged) {
     improvement_ = largest_improvement();
   }
   return improvement_;
