@@ -9,7 +9,7 @@
 namespace pascaline {
 namespace {
 
-constexpr std::size_t kFirstDesign = 5;        // trials before the model is asked
+constexpr std::size_t kFirstDesign = 6;        // trials before the model is asked
 constexpr std::size_t kJudged = 8;             // trials before its expectations may end a search
 constexpr std::size_t kMinUsable = 4;          // times it needs at least
 constexpr std::size_t kDrawn = 20;             // of which the most distant is taken
