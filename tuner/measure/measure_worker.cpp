@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <future>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -110,8 +111,9 @@ void MeasureServer::setup(const json& message) {
   kernels_.nvrtc = message.at("nvrtc").get<std::string>();
   kernels_.cache = message.at("cache").get<std::string>();
   kernels_.target = message.at("target").get<std::string>();
+  std::future<Binary> drawing;  // it is compiled while the card warms up
   if (device_->info().kind == DeviceKind::cuda) {
-    drawing_ = drawing_code(device_->info(), kernels_);
+    drawing = std::async(std::launch::async, drawing_code, device_->info(), kernels_);
   }
   message.at("measure").get_to(measure_);
   const auto governor = message.at("governor").get<GovernorOptions>();
@@ -132,6 +134,9 @@ void MeasureServer::setup(const json& message) {
   set_end(message);
   phase(job_id_, "preheat");
   monitor_->preheat();
+  if (drawing.valid()) {
+    drawing_ = drawing.get();
+  }
   writer_.send({{"is", "ready"}, {"busy_ms", ms_since(start)}, {"waited_ms", waited_ms()}});
 }
 
