@@ -1,55 +1,18 @@
-#include <fmt/format.h>
-#include <unistd.h>
-
-#include <nlohmann/json.hpp>
+#include <cstdio>
+#include <memory>
+#include <utility>
 
 #include "app/sweep/prepared_sweep.hpp"
-#include "app/text.hpp"
 #include "cli/command.hpp"
-#include "cli/tune/progress.hpp"
-#include "core/error.hpp"
-#include "tuner/sweep/sweep.hpp"
+#include "cli/tune/shown_sweep.hpp"
 
 namespace pascaline::cli {
 namespace {
 
-int finish(const SweepSummary& summary, const SweepOptions& sweep, bool as_json) {
-  if (as_json) {
-    fmt::print("{}\n", summary_document(summary, sweep).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
-  }
-  if (!summary.end.reason.empty() && summary.interrupted && !interrupted()) {
-    throw Error(fmt::format("{}; what was measured is stored, resume with: {}", summary.end.reason,
-                            resume_command(sweep.database.string(), sweep.record.paths, summary.end.remedy)));
-  }
-  if (summary.interrupted) {
-    return kInterrupted;
-  }
-  return summary.ok + summary.reused_ok > 0 && summary.problems.decided > 0 ? kSuccess : kNegative;
-}
-
 int sweep(SweepCommandOptions options, const CLI::App& command) {
   const PreparedSweep prepared = prepare_sweep(std::move(options), command);
   catch_interrupts();  // until here nothing was begun, and Ctrl-C ends at once
-  const SweepOptions& sweep = prepared.options.sweep;
-  LiveViewOptions view;
-  view.quiet = prepared.options.quiet || prepared.options.as_json;
-  view.terminal = ::isatty(STDOUT_FILENO) != 0;
-  if (!prepared.options.log.empty()) {
-    view.log = prepared.options.log;
-  }
-  Progress progress(std::move(view));
-  for (const std::string& note : prepared.work.notes) {
-    progress.events().note(note);
-  }
-  try {
-    const SweepSummary summary =
-        run_sweep(prepared.work.spaces, prepared.work.problems, sweep, progress.events(), interrupted());
-    progress.summary(summary, sweep);
-    return finish(summary, sweep, prepared.options.as_json);
-  } catch (const SweepStoppedError& stopped) {
-    progress.events().note(stopped.what());
-    return kInterrupted;
-  }
+  return run_shown(prepared, stdout, interrupted());
 }
 
 void add_sweep_command(CLI::App& app, Action& action) {

@@ -80,12 +80,11 @@ TEST_F(CliTest, FoldersThatCannotBeMadeAreNamed) {
     EXPECT_EQ(result.out, "") << "before anything is compiled";
     EXPECT_EQ(result.error.find("filesystem error"), std::string::npos) << result.error;
   }
-  const std::string database = (folder_ / "tuned.db").string();
-  ASSERT_EQ(run(on_toy("sweep", {"--device", "emulator", "--trials", "1", "--db", database})).exit_code, 0);
+  tune();
   const std::string place = folder_.path().string();
-  expect_fault(run({"export", "--format", "rows", "--db", database, "-o", place}), 1,
+  expect_fault(run({"export", "--format", "rows", "--db", database_, "-o", place}), 1,
                {"cannot write " + place + ": it is a folder"});
-  expect_fault(run({"export", "--format", "rows", "--db", database, "-o", "/proc/x/y"}), 1,
+  expect_fault(run({"export", "--format", "rows", "--db", database_, "-o", "/proc/x/y"}), 1,
                {"cannot write /proc/x/y: "});
 }
 

@@ -1,6 +1,7 @@
 #include <SQLiteCpp/Database.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <set>
 
@@ -30,15 +31,21 @@ class CliCompilersTest : public CliTest {
     return {{{"PASCALINE_HOST_CXX", compilers}}};
   }
   [[nodiscard]] ProgramSetting both() const { return with(usual_.program + "," + slow_); }
-  void tune_with_both() const {
-    const ProgramResult result = run(sweep({"--nvrtc", "all"}), both());
-    ASSERT_EQ(result.exit_code, 0) << result.error;
-    EXPECT_NE(result.out.find("  compiler "), std::string::npos) << result.out;
+  // A sweep on simulated workers by these compilers.
+  [[nodiscard]] ProgramResult simulate_with(const std::string& compilers, const std::vector<std::string>& words) const {
+    const char* const chosen = std::getenv("PASCALINE_HOST_CXX");
+    const std::string before = chosen != nullptr ? chosen : "";
+    ::setenv("PASCALINE_HOST_CXX", compilers.c_str(), 1);
+    ProgramResult result = simulate(words);
+    ::setenv("PASCALINE_HOST_CXX", before.c_str(), 1);
+    return result;
   }
 };
 
 TEST_F(CliCompilersTest, ASweepIsShownExplainedAndReportedByCompiler) {
-  tune_with_both();
+  const ProgramResult swept = run(sweep({"--nvrtc", "all"}), both());
+  ASSERT_EQ(swept.exit_code, 0) << swept.error;
+  EXPECT_NE(swept.out.find("  compiler "), std::string::npos) << swept.out;
   const nlohmann::json winners = json_of(run({"show", "winners", "--db", database_, "--json"}));
   std::set<std::string> compilers;
   for (const auto& winner : winners) {
@@ -59,8 +66,8 @@ TEST_F(CliCompilersTest, ASweepIsShownExplainedAndReportedByCompiler) {
 }
 
 TEST_F(CliCompilersTest, ABundleHoldsCodeOfBothCompilersAndRunsWithoutEither) {
-  ASSERT_EQ(run(sweep({"--problem", "N=1000"}), with(usual_.program)).exit_code, 0);
-  ASSERT_EQ(run(sweep({"--problem", "N=77"}), with(slow_)).exit_code, 0);
+  ASSERT_EQ(simulate_with(usual_.program, sweep({"--problem", "N=1000"})).exit_code, 0);
+  ASSERT_EQ(simulate_with(slow_, sweep({"--problem", "N=77"})).exit_code, 0);
   const std::string file = (folder_ / "x.pasc").string();
   const ProgramResult made = run({"bundle", "--arch", "emulator", "--db", database_, "--kernels", kernels_, "--spaces",
                                   kernels_, "--listed-only", "--jobs", "1", "-o", file},
@@ -132,16 +139,16 @@ TEST_F(CliCompilersTest, ListsOfCompilersAreCheckedAsTheyAreGiven) {
 }
 
 TEST_F(CliCompilersTest, OneCompilerIsSaidAndTheSweepGoesOn) {
-  const ProgramResult result = run(sweep({"--nvrtc", "all"}), with(usual_.program));
+  const ProgramResult result = simulate_with(usual_.program, sweep({"--nvrtc", "all"}));
   EXPECT_EQ(result.exit_code, 0) << result.error;
   EXPECT_NE(result.out.find("there is one compiler to use here: " + usual_.name), std::string::npos) << result.out;
 }
 
 TEST_F(CliCompilersTest, AllStaysInForceWhenASweepIsResumed) {
-  tune_with_both();
+  ASSERT_EQ(simulate_with(usual_.program + "," + slow_, sweep({"--nvrtc", "all"})).exit_code, 0);
   { SQLite::Database(database_, SQLite::OPEN_READWRITE).exec("UPDATE sessions SET state = 'interrupted'"); }
-  const ProgramResult result =
-      run({"sweep", "--resume", "--db", database_, "--kernels", kernels_, "--spaces", kernels_}, with(usual_.program));
+  const ProgramResult result = simulate_with(
+      usual_.program, {"sweep", "--resume", "--db", database_, "--kernels", kernels_, "--spaces", kernels_});
   EXPECT_EQ(result.exit_code, 0) << result.error;
   EXPECT_NE(result.out.find(" --nvrtc all"), std::string::npos) << result.out;
   EXPECT_NE(result.out.find("0.1.0, which is not used now"), std::string::npos) << result.out;

@@ -165,27 +165,6 @@ TEST_F(CliDatabaseTest, ReadOnlyIsReadAndNotWritten) {
   fs::permissions(folder_ / "closed", fs::perms{0755});
 }
 
-// A limit on the size of files makes writing fail as a full disk does.
-TEST_F(CliDatabaseTest, FullDiskEndsTheSweepAndKeepsWhatIsThere) {
-  tune();
-  const std::vector<std::string> before = stored();
-  ProgramSetting full;
-  full.file_size_limit = fs::file_size(database_) + 30'000;
-  const ProgramResult result =
-      run(on_toy("sweep", {"--device", "emulator", "--db", database_, "--jobs", "1", "--warm-cache", "--quiet",
-                           "--min-samples", "3000", "--max-samples", "3000", "--problem", "N=1001"}),
-          full);
-  EXPECT_EQ(result.exit_code, 1) << result.out << result.error;
-  EXPECT_NE(result.error.find(database_), std::string::npos) << result.error;
-  EXPECT_NE(result.error.find("disk"), std::string::npos) << result.error;
-  EXPECT_EQ(SQLite::Database(database_).execAndGet("PRAGMA integrity_check").getString(), "ok");
-  const std::vector<std::string> after = stored();
-  ASSERT_GE(after.size(), before.size());
-  EXPECT_EQ(std::vector(after.begin(), after.begin() + static_cast<std::ptrdiff_t>(before.size())), before);
-  const ProgramResult next = run(sweep({"--problem", "N=1001"}));
-  EXPECT_EQ(next.exit_code, 0) << "with room again it goes on: " << next.error;
-}
-
 TEST_F(CliDatabaseTest, OutputThatCannotBeWritten) {
   tune();
   expect_fault(run({"report", "--db", database_, "-o", "/nonexistent/report.md"}), 1, {"/nonexistent/report.md"});

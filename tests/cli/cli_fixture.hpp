@@ -10,9 +10,8 @@
 
 #include "core/util/paths.hpp"
 #include "db/store.hpp"
+#include "tests/cli/simulated_command.hpp"
 #include "tests/db/fixtures.hpp"
-#include "tests/tuner/program.hpp"
-#include "tests/tuner/simulation/toy_world.hpp"
 #include "tests/tuner/toy_kernel.hpp"
 
 namespace pascaline::testing {
@@ -70,8 +69,16 @@ class CliTest : public ::testing::Test {
     words.insert(words.end(), more.begin(), more.end());
     return words;
   }
-  /// Stores what such a sweep would, of three trials, without the program and its workers.
-  void tune() const { tune_toy(folder_.path(), database_, 3); }
+  /// A sweep as the program runs it, but on simulated workers.
+  [[nodiscard]] ProgramResult simulate(const std::vector<std::string>& words,
+                                       const SimulatedWorld& world = ToyWorld()) const {
+    return simulate_command(folder_.path(), words, world);
+  }
+  /// Such a short sweep of the toy kernel, for what it stores.
+  void tune(const std::vector<std::string>& more = {"--trials", "3"}) const {
+    const ProgramResult result = simulate(sweep(more));
+    ASSERT_EQ(result.exit_code, 0) << result.error;
+  }
   /// The index of what `compile --emit` wrote to the folder "objects".
   [[nodiscard]] std::vector<nlohmann::json> emitted_index() const {
     std::vector<nlohmann::json> entries;

@@ -20,15 +20,14 @@ class CliOtherDevicesTest : public CliTest {
       faults.push_back(static_cast<Fault>(kAlike + i));
     }
     write_toys(folder_.path(), {toy_json(faults)});
-    const ProgramResult result = run(sweep({"--trials", "18", "--searcher", "random"}));
-    ASSERT_EQ(result.exit_code, 0) << result.error;
+    tune({"--trials", "18", "--searcher", "random"});
     SQLite::Database database(database_, SQLite::OPEN_READWRITE);
     database.exec("UPDATE devices SET name = 'another device', sm_count = sm_count + 1");
   }
 };
 
 TEST_F(CliOtherDevicesTest, WhatASearchBeganWithIsTold) {
-  const ProgramResult result = run(sweep({"--trials", "3"}));
+  const ProgramResult result = simulate(sweep({"--trials", "3"}));
   ASSERT_EQ(result.exit_code, 0) << result.error;
   EXPECT_NE((result.out + result.error).find("begins with what another device measured: 18 trials, 1 winner"),
             std::string::npos)
@@ -55,7 +54,7 @@ TEST_F(CliOtherDevicesTest, TheSameDatabaseAndSeedGiveTheSameSearch) {
   const auto searched = [&](const std::string& database) {  // a third proposal might or might not know a result
     std::vector<std::string> words = sweep({"--trials", "2", "--jobs", "1"});
     *(std::find(words.begin(), words.end(), "--db") + 1) = database;
-    const ProgramResult result = run(words);
+    const ProgramResult result = simulate(words);
     EXPECT_EQ(result.exit_code, 0) << result.error;
     std::set<std::string> configs;
     for (const StoredTrial& trial : Store(database, OpenMode::read_only).trials({})) {

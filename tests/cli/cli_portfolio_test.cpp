@@ -40,14 +40,14 @@ TEST_F(CliPortfolioTest, WithoutTrialsSaysWhatToDo) {
 }
 
 TEST_F(CliPortfolioTest, ASweepBeginsWithThePortfolio) {
-  ASSERT_EQ(run(sweep({"--trials", "2"})).exit_code, 0);
+  tune({"--trials", "2"});
   EXPECT_EQ(tried(), (std::vector<std::string>{toy_config(64).text(), toy_config(128).text()}));
 }
 
 TEST_F(CliPortfolioTest, AnotherOneMayBeGivenOrNone) {
   const auto file = folder_ / "pool.json";
   write_bytes(file, R"({"toy": {"portfolio": [{"BLOCK": 32}, {"BLOCK": 128, "FAULT": 1}]}})");
-  ASSERT_EQ(run(sweep({"--searcher", "none", "--portfolio", file.string()})).exit_code, 0);
+  tune({"--searcher", "none", "--portfolio", file.string()});
   std::vector<std::string> trials = tried();
   ASSERT_EQ(trials.size(), 3U) << "nothing is searched";
   EXPECT_EQ(trials[0], toy_config(64).text());
@@ -56,12 +56,12 @@ TEST_F(CliPortfolioTest, AnotherOneMayBeGivenOrNone) {
   write_bytes(file, R"({"toy": {"portfolio": [{"BLOCK": 33}]}})");
   expect_fault(run(sweep({"--portfolio", file.string()})), 1, {"pool.json:/toy/portfolio/0/BLOCK", "33"});
   std::filesystem::remove(database_);
-  ASSERT_EQ(run(sweep({"--searcher", "none", "--portfolio", "none"})).exit_code, 0);
+  tune({"--searcher", "none", "--portfolio", "none"});
   EXPECT_EQ(tried(), std::vector<std::string>{toy_config(64).text()});
 }
 
 TEST_F(CliPortfolioTest, IsChosenFromWhatASweepMeasured) {
-  ASSERT_EQ(run(sweep({"--searcher", "exhaustive", "--problem", "N=1000", "--problem", "N=3000"})).exit_code, 0);
+  tune({"--searcher", "exhaustive", "--problem", "N=1000", "--problem", "N=3000"});
   const ProgramResult text = run(portfolio());
   EXPECT_EQ(text.exit_code, 0) << text.error;
   EXPECT_NE(text.out.find("toy on "), std::string::npos) << text.out;
@@ -81,7 +81,7 @@ TEST_F(CliPortfolioTest, IsChosenFromWhatASweepMeasured) {
 }
 
 TEST_F(CliPortfolioTest, TheFirstOfTheSpacesOwnMayBeKept) {
-  ASSERT_EQ(run(sweep({"--searcher", "exhaustive", "--problem", "N=1000"})).exit_code, 0);
+  tune({"--searcher", "exhaustive"});
   const nlohmann::json kept = json_of(run(portfolio({"--json", "--keep", "1"})));
   EXPECT_EQ(kept.at("toy").at("portfolio").at(0), (nlohmann::json{{"BLOCK", 128}})) << kept;
   const nlohmann::json none = json_of(run(portfolio({"--json", "--keep", "1", "--size", "1"})));

@@ -91,7 +91,7 @@ TEST_F(CliReportTest, AnEndingThatNoFormatHasIsRefused) {
 // A sweep, `show`, `status` and all kinds of reports count trials by one rule and state one mean.
 TEST_F(CliReportTest, AllThatTellsOfASweepTellsTheSameNumbers) {
   write_toys(folder_.path(), {toy_json({kRight, kNotANumber})});
-  const ProgramResult swept = run(sweep({"--trials", "6"}));
+  const ProgramResult swept = simulate(sweep({"--trials", "6"}));
   ASSERT_EQ(swept.exit_code, 0) << swept.error;
   const auto counts = [](const nlohmann::json& from) {
     TrialCounts read;

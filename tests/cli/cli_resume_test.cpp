@@ -55,14 +55,16 @@ class CliResumeTest : public CliTest {
     return id;
   }
   /// With no folders named.
-  [[nodiscard]] ProgramResult resume_bare(const std::vector<std::string>& more = {}) const {
-    std::vector<std::string> words{"sweep", "--resume", "--db", database_};
+  [[nodiscard]] ProgramResult resume_bare() const { return run({"sweep", "--resume", "--db", database_}); }
+  [[nodiscard]] std::vector<std::string> resuming(const std::vector<std::string>& more) const {
+    std::vector<std::string> words{"sweep", "--resume", "--db", database_, "--kernels", kernels_, "--spaces", kernels_};
     words.insert(words.end(), more.begin(), more.end());
-    return run(words);
+    return words;
   }
-  [[nodiscard]] ProgramResult resume(std::vector<std::string> more = {}) const {
-    more.insert(more.begin(), {"--kernels", kernels_, "--spaces", kernels_});
-    return resume_bare(more);
+  [[nodiscard]] ProgramResult resume(const std::vector<std::string>& more = {}) const { return run(resuming(more)); }
+  /// What is not refused, on simulated workers.
+  [[nodiscard]] ProgramResult go_on(const std::vector<std::string>& more = {}) const {
+    return simulate(resuming(more));
   }
   [[nodiscard]] SweepPlan stored_plan() const {
     const Store store(database_, OpenMode::read_only);
@@ -94,7 +96,7 @@ TEST_F(CliResumeTest, FinishedSweepIsContinuedIfMoreIsAskedFor) {
     Store store(database_, OpenMode::create);
     store.end_session(begin_session(store, toy_plan()), "finished");
   }
-  const ProgramResult result = resume({"--trials", "2"});
+  const ProgramResult result = go_on({"--trials", "2"});
   EXPECT_EQ(result.exit_code, 0) << result.error;
   EXPECT_FALSE(stored().empty());
   expect_fault(resume(), 1, {database_, "every sweep has finished", "--until", "--budget"});
@@ -118,7 +120,7 @@ TEST_F(CliResumeTest, NewestUnfinishedSweepIsTakenUpPastFinishedAndLivingOnes) {
   store.end_session(wanted, "interrupted");
   store.end_session(begin(3), "finished");
   std::ignore = begin(4);
-  const ProgramResult result = resume();
+  const ProgramResult result = go_on();
   ASSERT_EQ(result.exit_code, 0) << result.error;
   EXPECT_EQ(result.out.rfind(fmt::format("resuming session {}, started ", wanted), 0), 0U) << result.out;
   EXPECT_EQ(store.sessions().at(0).seed, 2U);
@@ -148,7 +150,7 @@ TEST_F(CliResumeTest, OptionThatIsGivenAnewReplacesTheStoredOneHoweverItWasWritt
   plan.tolerate_power = plan.polite = true;
   plan.min_gain = 0.25;
   interrupted(plan);
-  const ProgramResult result = resume({"--problem", "N=400", "-d", "host", "--tolerate=thermal", "-n2", "--json"});
+  const ProgramResult result = go_on({"--problem", "N=400", "-d", "host", "--tolerate=thermal", "-n2", "--json"});
   ASSERT_EQ(result.exit_code, 0) << result.error;
   EXPECT_EQ(json_of(result)["problems_done"], 1);
   const SweepPlan now = stored_plan();
@@ -169,7 +171,7 @@ TEST_F(CliResumeTest, ObjectiveStaysAndAnotherOneBringsItsOwnNumberOfFinalists) 
   expect_fault(resume(), 1,
                {"--objective energy", "does not report its power",
                 "give --resume --objective time, or the --sensors that it was begun with"});
-  EXPECT_EQ(resume({"--objective", "time"}).exit_code, 0);
+  EXPECT_EQ(go_on({"--objective", "time"}).exit_code, 0);
   EXPECT_EQ(stored_plan().objective, Objective::time);
   EXPECT_EQ(stored_plan().finalists, 5);
 }
@@ -194,7 +196,7 @@ TEST_F(CliResumeTest, PathsOfTheDatabaseAreNeverOpened) {
   EXPECT_TRUE(stored().empty());
   expect_fault(resume(), 1, {"--nvrtc " + victim, "another compiler", "if you trust"});
   EXPECT_TRUE(stored().empty());
-  const ProgramResult result = resume({"--nvrtc", "11.8"});
+  const ProgramResult result = go_on({"--nvrtc", "11.8"});
   EXPECT_EQ(result.exit_code, 0) << result.error;
   EXPECT_NE(result.out.find("--log " + victim), std::string::npos) << result.out;
   EXPECT_NE(result.out.find("does not open paths stored in a database"), std::string::npos) << result.out;
@@ -207,19 +209,19 @@ TEST_F(CliResumeTest, PathsOfTheDatabaseAreNeverOpened) {
 
 // A version is no path: it stays in force, as with another compiler nothing that was measured would count.
 TEST_F(CliResumeTest, VersionOfTheCompilerStaysInForce) {
-  ASSERT_EQ(run(sweep({"--trials", "3", "--nvrtc", "11.8"})).exit_code, 0);
+  tune({"--trials", "3", "--nvrtc", "11.8"});
   const SweepPlan plan = stored_plan();
   EXPECT_EQ(plan.nvrtc, "11.8");
   EXPECT_EQ(
       std::count_if(plan.paths.begin(), plan.paths.end(), [](const auto& path) { return path.first == "--nvrtc"; }), 0);
   change("UPDATE sessions SET state = 'interrupted'");
-  const ProgramResult result = resume();
+  const ProgramResult result = go_on();
   ASSERT_EQ(result.exit_code, 0) << result.error;
   EXPECT_NE(result.out.substr(0, result.out.find('\n')).find(" --nvrtc 11.8"), std::string::npos) << result.out;
   EXPECT_EQ(result.out.find("not used now"), std::string::npos) << result.out;
   EXPECT_EQ(stored_plan().nvrtc, "11.8");
   change("UPDATE sessions SET state = 'interrupted'");
-  ASSERT_EQ(resume({"--nvrtc", "12"}).exit_code, 0);
+  ASSERT_EQ(go_on({"--nvrtc", "12"}).exit_code, 0);
   EXPECT_EQ(stored_plan().nvrtc, "12");
 }
 
@@ -227,13 +229,13 @@ TEST_F(CliResumeTest, VersionOfTheCompilerStaysInForce) {
 TEST_F(CliResumeTest, AnotherCompilerBeginsAnotherSessionOfTheRun) {
   tune();
   change("UPDATE sessions SET state = 'interrupted'");
-  ASSERT_EQ(resume().exit_code, 0);
+  ASSERT_EQ(go_on().exit_code, 0);
   {
     const Store store(database_, OpenMode::read_only);
     ASSERT_EQ(store.sessions().size(), 1U) << "the same one with the same compiler";
   }
   change("UPDATE sessions SET state = 'interrupted'; UPDATE toolkits SET version = '0.1'");
-  ASSERT_EQ(resume().exit_code, 0);
+  ASSERT_EQ(go_on().exit_code, 0);
   const Store store(database_, OpenMode::read_only);
   const std::vector<SessionRow> sessions = store.sessions();
   ASSERT_EQ(sessions.size(), 2U);
@@ -248,7 +250,7 @@ TEST_F(CliResumeTest, TimeSpentThatNobodyCanHaveSpentLeavesNoneOfTheBudget) {
       "UPDATE sessions SET state = 'interrupted', spent_ms = 9223372036854775807; DELETE FROM winners; "
       "UPDATE plans SET trials = 100, budget_s = 3600");
   const std::size_t before = stored().size();
-  const ProgramResult result = resume();
+  const ProgramResult result = go_on();
   EXPECT_EQ(result.exit_code, 3) << "nothing is decided";
   EXPECT_EQ(stored().size(), before);
   const Store store(database_, OpenMode::read_only);
@@ -259,7 +261,7 @@ TEST_F(CliResumeTest, LongNameOfAProblemIsCutBetweenCharacters) {
   SweepPlan plan = toy_plan();
   plan.problems[0].label = std::string(999, 'a') + "\u00e9 and more";
   interrupted(plan);
-  const ProgramResult result = resume();
+  const ProgramResult result = go_on();
   ASSERT_EQ(result.exit_code, 0) << result.error;
   EXPECT_EQ(stored_plan().problems.at(0).label, std::string(999, 'a'));
 }
@@ -269,7 +271,7 @@ TEST_F(CliResumeTest, KernelThatIsElsewhereIsAskedForAndOneThatChangedIsTold) {
   plan.kernels[0].source_hash = "another";
   plan.paths = {{"--kernels", "/elsewhere"}, {"--spaces", "/elsewhere"}};
   interrupted(plan);
-  const ProgramResult told = resume();
+  const ProgramResult told = go_on();
   EXPECT_EQ(told.exit_code, 0) << told.error;
   EXPECT_NE(told.out.find("warning: the source of kernel 'toy' changed"), std::string::npos) << told.out;
   plan.kernels[0].name = "matmul";
@@ -288,7 +290,7 @@ TEST_F(CliResumeTest, NewTimeToBeDoneByReplacesTheOldOne) {
   const std::time_t later = std::time(nullptr) + 7200;
   std::tm local{};
   ::localtime_r(&later, &local);
-  const ProgramResult result = resume({"--until", fmt::format("{:02}:{:02}", local.tm_hour, local.tm_min), "--json"});
+  const ProgramResult result = go_on({"--until", fmt::format("{:02}:{:02}", local.tm_hour, local.tm_min), "--json"});
   ASSERT_EQ(result.exit_code, 0) << result.error;
   EXPECT_EQ(json_of(result)["trials"], 2);
   EXPECT_GT(stored_plan().until_unix_s, std::time(nullptr));
@@ -298,7 +300,7 @@ TEST_F(CliResumeTest, OptionsOfTheResumingCommandCountAndTheRunStaysTheSame) {
   SweepPlan plan = toy_plan();
   plan.seed = 7;
   interrupted(plan);
-  const ProgramResult result = resume({"--trials", "3", "--json"});
+  const ProgramResult result = go_on({"--trials", "3", "--json"});
   ASSERT_EQ(result.exit_code, 0) << result.error;
   EXPECT_EQ(json_of(result)["trials"], 3);
   const Store store(database_, OpenMode::read_only);

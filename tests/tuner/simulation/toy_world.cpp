@@ -1,11 +1,6 @@
 #include "tests/tuner/simulation/toy_world.hpp"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
-
-#include "tuner/simulation/simulation.hpp"
-#include "tuner/sweep/sweep.hpp"
 
 namespace pascaline::testing {
 namespace {
@@ -51,27 +46,6 @@ SimulatedResult ToyWorld::measure(const Problem& problem, const Config& config) 
 
 double ToyWorld::prepare_s(const Problem& problem) const {
   return endless_references || problem.text() == endless_problem ? kForever : SimulatedWorld::prepare_s(problem);
-}
-
-void tune_toy(const std::filesystem::path& folder, const std::filesystem::path& database, int trials) {
-  SweepOptions options;
-  options.files.kernels = options.files.spaces = folder;
-  options.files.cache = test_cache();
-  options.database = database;
-  options.trials = trials;
-  options.compile.jobs = 2;
-  options.measure.cold_cache = false;
-  options.measure.min_samples = 3;
-  options.measure.max_samples = 5;
-  options.finals.rounds = 2;
-  options.record.command_line = "pascaline sweep --kernel toy";
-  options.record.paths = {{"--kernels", folder.string()}, {"--spaces", folder.string()}};
-  const Space space = Space::load(folder / "toy.json");
-  const ToyWorld world;
-  Simulation simulation(world, {list_devices().back()});
-  const SweepSummary summary =
-      run_sweep({space}, {{space.example_problem(), 1, ""}}, options, {}, false, simulation.services());
-  EXPECT_EQ(summary.trials, trials);
 }
 
 }  // namespace pascaline::testing

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <filesystem>
 #include <set>
 #include <string>
 
@@ -28,9 +27,5 @@ class ToyWorld : public SimulatedWorld {
   }
   [[nodiscard]] SimulatedResult measure(const Problem& problem, const Config& config) const override;
 };
-
-/// Fills a database as `pascaline sweep` would with the toy kernel and space in `folder`, so many trials and few
-/// samples, on simulated workers.
-void tune_toy(const std::filesystem::path& folder, const std::filesystem::path& database, int trials);
 
 }  // namespace pascaline::testing
