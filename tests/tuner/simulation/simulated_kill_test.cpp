@@ -113,6 +113,18 @@ TEST_F(SimulatedKillTest, KilledAgainAndAgainItGetsDone) {
   expect_plan_done();
 }
 
+TEST_F(SimulatedKillTest, AnotherSweepTriesTheAttemptAgainAndClosesTheSessionThatWasKilled) {
+  EXPECT_FALSE(sweep_until(duration_s_ / 2));
+  const std::vector<StoredTrial> before = stored(TrialStage::search);
+  ASSERT_GE(SQLite::Database(database_.string()).execAndGet("SELECT count(*) FROM attempts").getInt(), 1);
+  options_.trials = 8;
+  EXPECT_FALSE(sweep().interrupted);
+  expect_kept(before);
+  expect_complete(8);
+  EXPECT_EQ(statuses()[TrialStatus::crashed], 0);
+  EXPECT_EQ(Store(database_, OpenMode::read_only).sessions().at(1).state, "interrupted");
+}
+
 TEST_F(SimulatedKillTest, WhileCompilersWorkToo) {
   compile_seconds = 4;
   for (const double at_s : {1.0, 3.0, 5.5, 9.0}) {

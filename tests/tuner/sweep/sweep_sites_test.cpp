@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -120,6 +121,26 @@ TEST_F(SweepSitesTest, AllWaysToComputeASiteAreCompared) {
   EXPECT_EQ(decided, std::vector<std::string>{"site_head"});
   EXPECT_TRUE(summary.problems.not_reached.empty());
   EXPECT_EQ(tried().size(), alternatives_of("site_head").size());
+}
+
+// What won among some would be taken for the best of all.
+TEST_F(SweepSitesTest, NothingIsDecidedBeforeAllWaysWereTried) {
+  spaces_ = {site_space("site_decode_attention")};
+  problems_ = {{spaces_[0].example_problem(), 1, ""}};
+  options_.files.spaces = data_folder("search_spaces");
+  std::set<bool> seen;
+  for (const double budget_s : {2.0, 2.5, 3.0, 4.0, 5.0, 8.0, 20.0}) {
+    options_.budget_s = budget_s;
+    options_.database = database_ = folder_ / (std::to_string(budget_s) + ".db");
+    std::ignore = run_sweep(spaces_, problems_, options_, events_, stop_, services_);
+    const bool decided = !Store(database_, OpenMode::read_only).winners("site_decode_attention", nullptr).empty();
+    const std::size_t count = tried().size();
+    EXPECT_EQ(decided, count == alternatives_of("site_decode_attention").size()) << budget_s << " s: " << count;
+    if (count > 0) {
+      seen.insert(decided);
+    }
+  }
+  EXPECT_EQ(seen.size(), 2U) << "some were too short and some were not";
 }
 
 }  // namespace
