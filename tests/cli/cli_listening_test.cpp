@@ -82,7 +82,7 @@ TEST_F(CliListeningTest, ASecondSweepOnTheDeviceIsTold) {
   }
   const std::string warning =
       "warning: another sweep measures on emulator, too: process " + std::to_string(::getpid()) + ", for ";
-  const ProgramResult second = run(sweep());
+  const ProgramResult second = simulate(sweep());
   EXPECT_EQ(second.exit_code, 0) << second.error;
   EXPECT_NE(second.out.find(warning), std::string::npos) << second.out;
   EXPECT_NE(second.out.find("pascaline status --db " + database_), std::string::npos) << second.out;
@@ -95,21 +95,21 @@ TEST_F(CliListeningTest, AnExampleShapeTooLargeToEmulateIsWarnedOf) {
   write_toys(folder_.path(), {json});
   std::vector<std::string> words =
       on_toy("sweep", {"--device", "emulator", "--db", database_, "--trials", "1", "--warm-cache"});
-  const ProgramResult plain = run(words);
+  const ProgramResult plain = simulate(words);
   EXPECT_EQ(plain.exit_code, 0) << plain.error;
   EXPECT_NE(plain.out.find("warning: no size was given, so toy N=1000 is tuned on the emulated device"),
             std::string::npos)
       << plain.out;
   EXPECT_NE(plain.out.find("--problem N=64"), std::string::npos) << plain.out;
   words.insert(words.end(), {"--problem", "N=1000"});
-  EXPECT_EQ(run(words).out.find("no size was given"), std::string::npos) << "it was chosen";
+  EXPECT_EQ(simulate(words).out.find("no size was given"), std::string::npos) << "it was chosen";
 }
 
 // With time left a device turns to the only problem again and again: to repeat finals, and for neighbours.
 TEST_F(CliListeningTest, WhatIsKnownOfAProblemIsSaidOnce) {
   write_toys(folder_.path(), {toy_json({kAlike, Fault(kAlike + 1), Fault(kAlike + 2), Fault(kAlike + 3)})});
-  ASSERT_EQ(run(sweep({"--searcher", "exhaustive", "--min-gain", "0"})).exit_code, 0);
-  const ProgramResult again = run(sweep({"--budget", "20s", "--min-gain", "0"}));
+  tune({"--searcher", "exhaustive", "--min-gain", "0"});
+  const ProgramResult again = simulate(sweep({"--budget", "20s", "--min-gain", "0"}));
   ASSERT_EQ(again.exit_code, 0) << again.error;
   std::multiset<std::string> headings;
   std::istringstream lines(again.out);
@@ -122,6 +122,22 @@ TEST_F(CliListeningTest, WhatIsKnownOfAProblemIsSaidOnce) {
   for (const std::string& heading : headings) {
     EXPECT_EQ(headings.count(heading), 1U) << again.out;
   }
+}
+
+// What was decided counts, and a line says what was not and what to do.
+TEST_F(CliListeningTest, ATimeThatDoesNotSufficeIsSaidBeforeAndAfter) {
+  std::vector<std::string> words = sweep({"--budget", "12s"});
+  for (int n = 1; n <= 40; ++n) {
+    words.insert(words.end(), {"--problem", "N=" + std::to_string(1000 * n)});
+  }
+  const ProgramResult result = simulate(words);
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  for (const char* part :
+       {" of 40 shapes here; about ",
+        " of 40 shapes were left at their defaults; to reach more: pascaline sweep --resume --db "}) {
+    EXPECT_NE(result.out.find(part), std::string::npos) << result.out;
+  }
+  EXPECT_EQ(result.out.find("not reached"), std::string::npos) << "that is the same once more: " << result.out;
 }
 
 TEST_F(CliListeningTest, AShortListSaysThatItIsOne) {
@@ -148,7 +164,7 @@ TEST_F(CliListeningTest, JsonHasEveryTrialUnlessALimitIsGiven) {
   }
   json["parameters"][0]["values"] = blocks;
   write_toys(folder_.path(), {json});
-  ASSERT_EQ(run(sweep({"--trials", "24", "--min-gain", "0"})).exit_code, 0);
+  tune({"--trials", "24", "--min-gain", "0"});
   const nlohmann::json trials = json_of(run({"show", "trials", "--db", database_, "--json"}));
   EXPECT_GT(trials.size(), 20U);
 }

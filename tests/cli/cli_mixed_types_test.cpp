@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -120,10 +121,33 @@ TEST_F(CliMixedTypesTest, WorkloadsHaveBothShapes) {
 }
 
 TEST_F(CliMixedTypesTest, SitesOfSuchLayersAreMeasuredAndExplained) {
-  const json swept =
-      json_with_file({"sweep", "--db", database_, "--prompt-tokens", "12", "--kernel", "site_decode_attention",
-                      "--trials", "1", "--warm-cache", "--min-samples", "3", "--max-samples", "5", "--rounds", "4"});
-  EXPECT_EQ(swept["problems_done"], 2) << "of both layers: " << swept;
+  const json swept = json_with_file({"sweep",
+                                     "--db",
+                                     database_,
+                                     "--prompt-tokens",
+                                     "12",
+                                     "--kernel",
+                                     "site_decode_attention",
+                                     "--kernel",
+                                     "rmsnorm",
+                                     "--kernel",
+                                     "sample_next",
+                                     "--trials",
+                                     "1",
+                                     "--warm-cache",
+                                     "--min-samples",
+                                     "3",
+                                     "--max-samples",
+                                     "5",
+                                     "--rounds",
+                                     "4"});
+  EXPECT_EQ(Store(database_, OpenMode::read_only).winners("site_decode_attention", nullptr).size(), 2U)
+      << "of both layers: " << swept;
+  std::set<std::string> phases;
+  for (const json& phase : swept["phases"]) {
+    phases.insert(phase["phase"]);
+  }
+  EXPECT_EQ(phases, (std::set<std::string>{"prompt", "token"})) << "a model of text has no images";
   const json explained = json_with_file({"explain", "--db", database_, "--prompt-tokens", "12"});
   std::size_t mixed = 0;
   for (const json& site : explained["sites"]) {

@@ -483,7 +483,9 @@ TEST_F(CliModelTest, ProfileAndWorkloadShowWhatIsLaunched) {
   EXPECT_EQ(problems.size(), 3U) << "8 rows, those of the image, and one";
 }
 
-TEST_F(CliModelTest, SweepTunesWhatTheModelLaunches) {
+// It does not depend on what the weights hold.
+TEST_F(CliModelTest, SweepTunesWhatTheModelLaunchesAndNeedsNoWeights) {
+  remove_weights();
   const std::string database = (folder_ / "tuned.db").string();
   const auto sweep = [&](const std::vector<std::string>& more) {
     std::vector<std::string> words{"sweep",
@@ -509,7 +511,6 @@ TEST_F(CliModelTest, SweepTunesWhatTheModelLaunches) {
                                    "3",
                                    "--rounds",
                                    "2",
-                                   "--json",
                                    "--max-samples",
                                    "5",
                                    "--trials",
@@ -522,7 +523,7 @@ TEST_F(CliModelTest, SweepTunesWhatTheModelLaunches) {
   expect_fault(sweep({"--model", (folder_ / "nosuch").string()}), 1, {"nosuch"});
   expect_fault(sweep({"--model", model_, "--kernel", "softmax"}), 1, {"no problem of kernel 'softmax'", "rmsnorm"});
   EXPECT_FALSE(std::filesystem::exists(database));
-  const json summary = json_of(sweep({"--model", model_, "--kernel", "rmsnorm", "--kernel", "gather"}));
+  const json summary = json_of(sweep({"--model", model_, "--kernel", "rmsnorm", "--kernel", "gather", "--json"}));
   ASSERT_EQ(summary["phases"].size(), 3);
   EXPECT_EQ(summary["phases"][0]["phase"], "prompt");
   EXPECT_EQ(summary["phases"][1]["phase"], "token");
@@ -545,6 +546,10 @@ TEST_F(CliModelTest, SweepTunesWhatTheModelLaunches) {
   EXPECT_EQ(norms, (std::map<std::string, double>{{"prompt", 5}, {"token", 5}, {"image", 5}}))
       << "two a layer, and the head's";
   EXPECT_EQ(store.winners("", nullptr).size(), plan.problems.size());
+  const ProgramResult text = sweep({"--model", model_, "--kernel", "gather"});
+  EXPECT_EQ(text.exit_code, 0) << text.error;
+  EXPECT_NE(text.out.find(model_ + ", on "), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("\nprompt "), std::string::npos) << text.out;
 }
 
 // Alternatives of a site as trials, with finals; then what `explain` says of them, and a plan that is given.
@@ -650,26 +655,6 @@ TEST_F(CliModelTest, OptionsAboutKernelsAreOfNoUseOnTheProcessorAndSaidToBe) {
       on_cpu("generate", {"--prompt", "a", "--max-tokens", "1", "--greedy", "--fusion", "off", "--thermal", "off"});
   EXPECT_EQ(result.exit_code, 0) << result.error;
   EXPECT_NE(result.error.find("without kernels: --thermal, --fusion are ignored"), std::string::npos) << result.error;
-}
-
-// What is launched does not depend on what the weights hold.
-TEST_F(CliModelTest, SweepOfAModelNeedsNoWeights) {
-  remove_weights();
-  const ProgramResult result =
-      run_program(folder_.path(), {"sweep",    "--model",
-                                   model_,     "--device",
-                                   "host",     "--context",
-                                   "256",      "--prompt-tokens",
-                                   "8",        "--image-size",
-                                   "16",       "24",
-                                   "--kernel", "gather",
-                                   "--trials", "1",
-                                   "--rounds", "2",
-                                   "--db",     (folder_ / "tuned.db").string()},
-                  ProgramSetting{.environment = {{"PASCALINE_CACHE_DIR", PASCALINE_TEST_CACHE}}});
-  EXPECT_EQ(result.exit_code, 0) << result.error;
-  EXPECT_NE(result.out.find(model_ + ", on "), std::string::npos) << result.out;
-  EXPECT_NE(result.out.find("\nprompt "), std::string::npos) << result.out;
 }
 
 }  // namespace

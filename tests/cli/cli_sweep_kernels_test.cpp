@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "db/sweep_plan.hpp"
 #include "tests/cli/cli_fixture.hpp"
 
 // `pascaline sweep --workload` over two kernels.
@@ -57,7 +58,7 @@ TEST_F(CliSweepKernelsTest, WorkloadIsTunedWholeAndEndsWithATableOfItsPhases) {
 }
 
 TEST_F(CliSweepKernelsTest, SummaryAsJsonHasThePhases) {
-  const nlohmann::json summary = json_of(run(words({"--workload", workload_, "--json"})));
+  const nlohmann::json summary = json_of(simulate(words({"--workload", workload_, "--json"})));
   EXPECT_EQ(summary["problems_done"], 2);
   EXPECT_EQ(summary["left_out"], nlohmann::json::array());
   ASSERT_EQ(summary["phases"].size(), 2U);
@@ -74,19 +75,19 @@ TEST_F(CliSweepKernelsTest, SummaryAsJsonHasThePhases) {
 
 TEST_F(CliSweepKernelsTest, KernelsAndShapesGivenTwiceAreTunedOnce) {
   const nlohmann::json kernels =
-      json_of(run(words({"--workload", workload_, "-k", "toy", "-k", "toy", "--trials", "1", "--json"})));
+      json_of(simulate(words({"--workload", workload_, "-k", "toy", "-k", "toy", "--trials", "1", "--json"})));
   EXPECT_EQ(kernels["problems_done"], 1);
   const nlohmann::json shapes =
-      json_of(run(words({"-k", "toy", "-p", "N=400", "-p", "N=400", "--trials", "1", "--json"})));
+      json_of(simulate(words({"-k", "toy", "-p", "N=400", "-p", "N=400", "--trials", "1", "--json"})));
   EXPECT_EQ(shapes["problems_done"], 1);
 }
 
 TEST_F(CliSweepKernelsTest, KernelsNarrowAWorkload) {
-  const nlohmann::json one = json_of(run(words({"--workload", workload_, "--kernel", "accumulate", "--json"})));
+  const nlohmann::json one = json_of(simulate(words({"--workload", workload_, "--kernel", "accumulate", "--json"})));
   EXPECT_EQ(one["problems_done"], 1);
   EXPECT_EQ(winners(), (std::vector<std::string>{"accumulate N=300"}));
-  const nlohmann::json both =
-      json_of(run(words({"--workload", workload_, "-k", "accumulate", "-k", "toy", "--phase", "token", "--json"})));
+  const nlohmann::json both = json_of(
+      simulate(words({"--workload", workload_, "-k", "accumulate", "-k", "toy", "--phase", "token", "--json"})));
   EXPECT_EQ(both["problems_done"], 2);
   ASSERT_EQ(both["phases"].size(), 1U);
   EXPECT_EQ(both["phases"][0]["calls"], 9);
@@ -111,16 +112,16 @@ TEST_F(CliSweepKernelsTest, KernelsThatAreNotThereAreFaults) {
 }
 
 TEST_F(CliSweepKernelsTest, KernelsWithoutAWorkloadAreTunedForTheirExamples) {
-  ASSERT_EQ(run(words({"-k", "toy", "-k", "accumulate", "--trials", "1"})).exit_code, 0);
+  ASSERT_EQ(simulate(words({"-k", "toy", "-k", "accumulate", "--trials", "1"})).exit_code, 0);
   EXPECT_EQ(winners(), (std::vector<std::string>{"accumulate N=1000", "toy N=1000"}));
 }
 
 TEST_F(CliSweepKernelsTest, InterruptedSweepIsGoneOnWithWhole) {
-  ASSERT_EQ(run(words({"--workload", workload_, "--trials", "1"})).exit_code, 0);
+  ASSERT_EQ(simulate(words({"--workload", workload_, "--trials", "1"})).exit_code, 0);
   SQLite::Database(database_, SQLite::OPEN_READWRITE)
       .exec("UPDATE sessions SET state = 'interrupted'; UPDATE plans SET trials = 3; DELETE FROM winners");
   const ProgramResult result =
-      run({"sweep", "--resume", "--db", database_, "--kernels", kernels_, "--spaces", kernels_, "--json"});
+      simulate({"sweep", "--resume", "--db", database_, "--kernels", kernels_, "--spaces", kernels_, "--json"});
   ASSERT_EQ(result.exit_code, 0) << result.error;
   const nlohmann::json summary = json_of(result);
   EXPECT_EQ(summary["problems_done"], 2);
@@ -131,13 +132,13 @@ TEST_F(CliSweepKernelsTest, InterruptedSweepIsGoneOnWithWhole) {
 }
 
 TEST_F(CliSweepKernelsTest, ResumingCanBeNarrowedToKernelsOfThePlan) {
-  ASSERT_EQ(run(words({"--workload", workload_, "--trials", "1"})).exit_code, 0);
+  ASSERT_EQ(simulate(words({"--workload", workload_, "--trials", "1"})).exit_code, 0);
   const auto interrupt = [&] {
     SQLite::Database(database_, SQLite::OPEN_READWRITE)
         .exec("UPDATE sessions SET state = 'interrupted'; UPDATE plans SET trials = 2; DELETE FROM winners");
   };
   const auto resume = [&](const std::string& kernel) {
-    return run(
+    return simulate(
         {"sweep", "--resume", "--db", database_, "--kernels", kernels_, "--spaces", kernels_, "--kernel", kernel});
   };
   interrupt();
@@ -147,15 +148,54 @@ TEST_F(CliSweepKernelsTest, ResumingCanBeNarrowedToKernelsOfThePlan) {
 }
 
 TEST_F(CliSweepKernelsTest, KernelAtFaultIsNamedAtTheEnd) {
-  write_bytes(folder_ / "accumulate.cu",
-              bytes_of(folder_ / "accumulate.cu") + "#ifdef PASCALINE_REFERENCE\n#error no\n#endif\n");
-  const ProgramResult result = run(words({"--workload", workload_, "--trials", "2"}));
+  ToyWorld world;
+  world.broken_references = {"accumulate_reference"};
+  const ProgramResult result = simulate(words({"--workload", workload_, "--trials", "2"}), world);
   EXPECT_EQ(result.exit_code, 0) << result.error;
   EXPECT_EQ(winners(), (std::vector<std::string>{"toy N=500"}));
   EXPECT_NE(result.out.find("left out, as they cannot be tuned here (1):\n  accumulate N=300: "), std::string::npos)
       << result.out;
   EXPECT_NE(result.out.find("\ntoken       9"), std::string::npos) << result.out;
   EXPECT_NE(result.out.find("1 of 2\n"), std::string::npos) << result.out;
+}
+
+// The symbols of a workload say what varies: with time left, a shape between its two is tuned.
+TEST_F(CliTest, AWorkloadsSymbolsSayWhatVaries) {
+  nlohmann::json json = toy_json({kRight});
+  json["dimensions"][0]["varies"] = true;
+  write_toys(folder_.path(), {json});
+  const std::string workload = (folder_ / "sizes.json").string();
+  write_bytes(workload, R"({"schema": 1, "name": "sizes", "description": "two sizes", "source": "a test",
+    "phases": [{"name": "prompt", "per": "prompt of S tokens", "symbols": {"S": [10, 20]}}],
+    "entries": [{"kernel": "toy", "name": "first", "phase": "prompt", "dimensions": {"N": "100 * S"}, "count": 2}]})");
+  const auto sweep_sizes = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words{"sweep",    "--workload", workload, "--kernels", kernels_,
+                                   "--spaces", kernels_,     "--db",   database_,   "--device",
+                                   "emulator", "--jobs",     "1",      "--rounds",  "4"};
+    words.insert(words.end(), more.begin(), more.end());
+    return simulate(words);
+  };
+  const auto plan = [&] {
+    const Store store(database_, OpenMode::read_only);
+    return store.plan(store.sessions().at(0).run_uuid).value();
+  };
+  const nlohmann::json summary = json_of(sweep_sizes({"--budget", "300s", "--min-gain", "0", "--json"}));
+  EXPECT_EQ(summary["deepening"]["shapes"], 1);
+  EXPECT_EQ(summary["problems_done"], 2);
+  EXPECT_EQ(summary["phases"].at(0)["problems"], 2) << "the shape in between is in no phase";
+  ASSERT_EQ(plan().problems.size(), 3U);
+  EXPECT_EQ(plan().problems[2].problem.text(), "toy N=1400");
+  EXPECT_EQ(plan().problems[2].label, "between S=10 and S=20; prompt: first");
+  const std::vector<Winner> winners = Store(database_, OpenMode::read_only).winners("toy", nullptr);
+  EXPECT_TRUE(
+      std::ranges::any_of(winners, [](const Winner& winner) { return winner.trial.problem.text() == "toy N=1400"; }));
+  const ProgramResult trials = sweep_sizes({"--trials", "5"});
+  EXPECT_EQ(trials.exit_code, 0);
+  EXPECT_EQ(trials.out.find("time left"), std::string::npos) << trials.out;
+  EXPECT_EQ(plan().problems.size(), 2U) << "without a limit of time there is nothing in between";
+  const ProgramResult off = sweep_sizes({"--budget", "300s", "--time-left", "search"});
+  EXPECT_EQ(off.out.find("time left"), std::string::npos) << off.out;
+  EXPECT_FALSE(plan().deepen);
 }
 
 }  // namespace

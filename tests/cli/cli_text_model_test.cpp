@@ -308,48 +308,6 @@ TEST_F(CliTextModelTest, UnknownTypesOfACacheAreAFault) {
   EXPECT_EQ(std::count(wrong.error.begin(), wrong.error.end(), '\n'), 1) << wrong.error;
 }
 
-TEST_F(CliTextModelTest, ASweepTunesPromptsAndTokensOnly) {
-  ProgramSetting setting;
-  setting.environment = {{"PASCALINE_CACHE_DIR", PASCALINE_TEST_CACHE}};
-  const ProgramResult swept = run_program(folder_.path(),
-                                          {"sweep",
-                                           "--model",
-                                           model_,
-                                           "--kernel",
-                                           "sample_next",
-                                           "--device",
-                                           "emulator",
-                                           "--weights",
-                                           "float32",
-                                           "--kv-cache",
-                                           "float32",
-                                           "--context",
-                                           "64",
-                                           "--db",
-                                           (folder_ / "t.db").string(),
-                                           "--prompt-tokens",
-                                           "8",
-                                           "--jobs",
-                                           "1",
-                                           "--trials",
-                                           "1",
-                                           "--rounds",
-                                           "2",
-                                           "--json",
-                                           "--warm-cache",
-                                           "--min-samples",
-                                           "3",
-                                           "--max-samples",
-                                           "5"},
-                                          setting);
-  ASSERT_EQ(swept.exit_code, 0) << swept.error;
-  const json summary = json_of(swept);
-  EXPECT_FALSE(summary["phases"].empty());
-  for (const json& phase : summary["phases"]) {
-    EXPECT_NE(phase["phase"], "image");
-  }
-}
-
 TEST_F(CliTextModelTest, ImagesAreRefusedBeforeAnythingElse) {
   remove_weights();
   expect_text_only(on_cpu("generate", {"--prompt", "what is this?", "--image", "no_such.png"}));
