@@ -65,7 +65,8 @@ def test_report_in_all_formats(swept: pathlib.Path, tmp_path: pathlib.Path) -> N
         pascaline.report(swept, page, "md")
 
 
-def test_ctrl_c_ends_a_sweep_after_the_trial_in_flight(tmp_path: pathlib.Path) -> None:
+def test_ctrl_c_ends_a_sweep_after_the_trial_in_flight_and_nothing_is_printed(
+        tmp_path: pathlib.Path, capfd: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "interrupted.db"
     told = []
 
@@ -83,6 +84,8 @@ def test_ctrl_c_ends_a_sweep_after_the_trial_in_flight(tmp_path: pathlib.Path) -
     assert pascaline.status(file)["resume"]
     summary = pascaline.resume(file, trials=len(rows), finalists=1, rounds=2)
     assert not summary["interrupted"] and len(pascaline.winners(file)) == 1
+    seen = capfd.readouterr()
+    assert seen.out == "" and seen.err == ""
 
 
 def test_what_progress_raises_ends_the_sweep(tmp_path: pathlib.Path) -> None:
@@ -93,13 +96,6 @@ def test_what_progress_raises_ends_the_sweep(tmp_path: pathlib.Path) -> None:
     with pytest.raises(RuntimeError, match="enough"):
         pascaline.sweep(PROBLEM, kernel="transpose", db=tmp_path / "x.db", device="emulator", trials=500, jobs=1,
                         preheat=0, progress=fail)
-
-
-def test_nothing_is_printed(tmp_path: pathlib.Path, capfd: pytest.CaptureFixture[str]) -> None:
-    pascaline.sweep(PROBLEM, kernel="transpose", db=tmp_path / "x.db", device="emulator", trials=1, jobs=1, preheat=0,
-                    finalists=1, rounds=2, min_samples=3, max_samples=3)
-    seen = capfd.readouterr()
-    assert seen.out == "" and seen.err == ""
 
 
 def test_errors_keep_what_libraries_say(tmp_path: pathlib.Path) -> None:

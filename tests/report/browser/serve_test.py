@@ -14,6 +14,7 @@ import threading
 import time
 import urllib.request
 
+import make_night
 from browser import BrowserTest, main
 
 PROGRAM = os.environ.get("PASCALINE_PROGRAM", "")
@@ -25,6 +26,12 @@ class ServeTest(BrowserTest):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.database = str(pathlib.Path(folder.name) / "tuned.db")
+
+    def make_database(self):
+        """One session, which has ended."""
+        night = make_night.Night(self.database)
+        night.session(night.device(), night.toolkit())
+        night.close()
 
     def sweep(self, trials):
         """A sweep that goes on until it is ended."""
@@ -52,7 +59,7 @@ class ServeTest(BrowserTest):
             return [session["alive"] for session in json.load(answer)["sessions"]]
 
     def test_a_sweep_that_dies_without_a_word_is_told(self):
-        self.assertEqual(self.sweep(2).wait(120), 0)
+        self.make_database()
         process = subprocess.Popen(["sleep", "600"])
         self.addCleanup(lambda: process.poll() is None and process.kill())
         start = int(pathlib.Path(f"/proc/{process.pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()[19])
@@ -68,7 +75,7 @@ class ServeTest(BrowserTest):
         self.assertEqual(self.end(serve), 0)
 
     def test_while_the_database_is_locked_the_last_report_is_given(self):
-        self.assertEqual(self.sweep(2).wait(120), 0)
+        self.make_database()
         serve, address = self.serve()
         begin = time.monotonic()
         self.assertEqual(len(self.alive(address)), 1)
@@ -91,7 +98,7 @@ class ServeTest(BrowserTest):
         self.assertEqual(self.end(serve), 0)
 
     def test_a_client_that_sends_without_end_does_not_hold_it(self):
-        self.assertEqual(self.sweep(2).wait(120), 0)
+        self.make_database()
         serve, address = self.serve()
         port = int(address.rsplit(":", 1)[1].rstrip("/"))
         with socket.create_connection(("127.0.0.1", port)) as client:
