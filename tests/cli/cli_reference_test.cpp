@@ -20,8 +20,7 @@ class CliReferenceTest : public CliTest {
   static constexpr const char* kOtherArgument =
       "wide.cu: error: wide takes long long as its argument 3, the search space gives 'n', a scalar of int32";
 
-  void write(const std::string& name, const std::string& source,
-             nlohmann::json change = nlohmann::json::object()) const {
+  void write_source(const std::string& name, const std::string& source, const nlohmann::json& change = {}) const {
     nlohmann::json space = nlohmann::json::parse(R"json({
       "schema": 1, "dimensions": [{"name": "N", "example": 256}], "types": [],
       "parameters": [{"name": "BLOCK", "values": [32, 64, 128, 256], "default": 128}],
@@ -32,38 +31,42 @@ class CliReferenceTest : public CliTest {
         {"name": "n", "scalar": "int32", "value": "N"}],
       "reference": {"default": true}, "tolerance": {"float32": 1e-5}, "work": {"flops": "N", "bytes": "8 * N"}})json");
     space["kernel"] = space["launch"]["function"] = name;
-    space.merge_patch(change);
+    if (!change.is_null()) {
+      space.merge_patch(change);
+    }
     write_file_atomically(folder_ / (name + ".cu"), source);
     write_file_atomically(folder_ / (name + ".json"), space.dump());
   }
-  [[nodiscard]] static std::string source_of(const std::string& name, const std::string& body) {
-    return "extern \"C\" __global__ void " + name +
-           "(const float* x, float* out, int n) {\n  int i = blockIdx.x * BLOCK + threadIdx.x;\n" + body + "}\n";
+  // A thread computes its element, `i`, in `body`.
+  void write(const std::string& name, const std::string& body, const nlohmann::json& change = {}) const {
+    write_source(name,
+                 "extern \"C\" __global__ void " + name +
+                     "(const float* x, float* out, int n) {\n  int i = blockIdx.x * BLOCK + threadIdx.x;\n  " + body +
+                     "\n}\n",
+                 change);
   }
-  void write_halved() const { write("halved", source_of("halved", "  if (i < n / 2) out[i] = x[i];\n")); }
+  void write_halved() const { write("halved", "if (i < n / 2) out[i] = x[i];"); }
   void write_small() const {
-    write("small",
-          source_of("small", "  if (BLOCK > n) { if (i == 0) out[i] = x[n]; return; }\n  if (i < n) out[i] = x[i];\n"),
+    write("small", "if (BLOCK > n) { if (i == 0) out[i] = x[n]; return; }\n  if (i < n) out[i] = x[i];",
           {{"dimensions", {{{"name", "N"}, {"example", 64}}}},
            {"constraints", {{{"require", "BLOCK <= N"}, {"because", "a block has no more threads than elements"}}}}});
   }
   void write_wrong() const {
-    write("wrong", source_of("wrong", "  if (i < n) out[i] = 2.0f * x[i] + (BLOCK == 128 ? 0.5f : 1e-8f * BLOCK);\n"));
+    write("wrong", "if (i < n) out[i] = 2.0f * x[i] + (BLOCK == 128 ? 0.5f : 1e-8f * BLOCK);");
   }
   void write_unbuilt() const {
-    write("unbuilt",
-          source_of("unbuilt", "  static_assert(BLOCK != 128, \"not 128\");\n  if (i < n) out[i] = 2.0f * x[i];\n"));
+    write("unbuilt", "static_assert(BLOCK != 128, \"not 128\");\n  if (i < n) out[i] = 2.0f * x[i];");
   }
-  void write_nothing() const { write("nothing", source_of("nothing", "  nothing\n")); }
+  void write_nothing() const { write("nothing", "nothing"); }
   // Two configurations of the same code are two that agree.
   void write_same() const {
-    write("same", source_of("same", "  if (i < n) out[i] = KIND == 0 ? x[i] : 2.0f * x[i];\n"),
+    write("same", "if (i < n) out[i] = KIND == 0 ? x[i] : 2.0f * x[i];",
           {{"parameters",
             {{{"name", "BLOCK"}, {"values", {32}}, {"default", 32}},
              {{"name", "KIND"}, {"values", {0, 1, 2, 3}}, {"default", 0}}}}});
   }
-  void write_doubling(const std::string& name, const nlohmann::json& change = nlohmann::json::object()) const {
-    write(name, source_of(name, "  if (i < n) out[i] = 2.0f * x[i];\n"), change);
+  void write_doubling(const std::string& name, const nlohmann::json& change = {}) const {
+    write(name, "if (i < n) out[i] = 2.0f * x[i];", change);
   }
   void write_loose() const { write_doubling("loose", {{"tolerance", {{"float32", 2.0}}}}); }
   void write_zero() const {
@@ -74,9 +77,9 @@ class CliReferenceTest : public CliTest {
                       {{"name", "n"}, {"scalar", "int32"}, {"value", "N"}}}}});
   }
   void write_wide() const {
-    write("wide",
-          "extern \"C\" __global__ void wide(const float* x, float* out, long long n) {\n"
-          "  int i = blockIdx.x * BLOCK + threadIdx.x;\n  if (i < n) out[i] = x[i];\n}\n");
+    write_source("wide",
+                 "extern \"C\" __global__ void wide(const float* x, float* out, long long n) {\n"
+                 "  int i = blockIdx.x * BLOCK + threadIdx.x;\n  if (i < n) out[i] = x[i];\n}\n");
   }
   [[nodiscard]] static std::string doubt_of(const std::string& name) {
     return name + " N=256: 3 of 4 configurations agree with each other and not with the reference";
@@ -173,22 +176,16 @@ TEST_F(CliReferenceTest, CheckCountsDuplicatesOfWrongResults) {
 }
 
 TEST_F(CliReferenceTest, CheckOfAReadOfUnwrittenSharedMemoryFindsIt) {
-  for (const char* type : {"float", "int"}) {
-    for (const char* write : {"", "  if (n == 7) words[threadIdx.x] = 0;\n"}) {  // compilers may take both for zeros
-      this->write("own",
-                  std::string("extern \"C\" __global__ void own(const float* x, float* out, int n) {\n  __shared__ ") +
-                      type + " words[BLOCK];\n  int i = blockIdx.x * BLOCK + threadIdx.x;\n" + write +
-                      "  if (i < n) out[i] = x[i] + words[threadIdx.x];\n}\n");
+  const std::string sum = "if (i < n) out[i] = x[i] + words[threadIdx.x];";
+  for (const std::string type : {"float", "int"}) {
+    for (const std::string some : {"", "if (n == 7) words[threadIdx.x] = 0;\n"}) {  // compilers may take both for zeros
+      write("own", "__shared__ " + type + " words[BLOCK];\n" + some + sum);
       const ProgramResult checked = run_on("own", "check", {"--limit", "2"});
       EXPECT_EQ(checked.exit_code, 3) << checked.out;
       expect_has(checked.out, "wrong_result: ");
     }
   }
-  this->write(
-      "own",
-      "extern \"C\" __global__ void own(const float* x, float* out, int n) {\n  extern __shared__ int words[];\n"
-      "  int i = blockIdx.x * BLOCK + threadIdx.x;\n  if (i < n) out[i] = x[i] + words[threadIdx.x];\n}\n",
-      {{"launch", {{"shared_bytes", "4 * BLOCK"}}}});
+  write("own", "extern __shared__ int words[];\n" + sum, {{"launch", {{"shared_bytes", "4 * BLOCK"}}}});
   EXPECT_EQ(run_on("own", "check").exit_code, 3);
 }
 
@@ -219,12 +216,13 @@ TEST_F(CliReferenceTest, CheckOfOtherArgumentsIsRefusedAsByEveryCompiler) {
 }
 
 TEST_F(CliReferenceTest, CheckOfAReferenceKernelComparesItsArgumentsToo) {
-  write("own",
-        "extern \"C\" __global__ void own(const float* x, float* out, int n) {\n"
-        "  int i = blockIdx.x * BLOCK + threadIdx.x;\n  if (i < n) out[i] = x[i];\n}\n"
-        "extern \"C\" __global__ void naive(const float* x, float* out, int n) {\n"
-        "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n  if (i < n) out[i] = x[i];\n}\n",
-        {{"reference", {{"default", nullptr}, {"kernel", {{"function", "naive"}, {"block", {256}}, {"grid", {1}}}}}}});
+  write_source(
+      "own",
+      "extern \"C\" __global__ void own(const float* x, float* out, int n) {\n"
+      "  int i = blockIdx.x * BLOCK + threadIdx.x;\n  if (i < n) out[i] = x[i];\n}\n"
+      "extern \"C\" __global__ void naive(const float* x, float* out, int n) {\n"
+      "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n  if (i < n) out[i] = x[i];\n}\n",
+      {{"reference", {{"default", nullptr}, {"kernel", {{"function", "naive"}, {"block", {256}}, {"grid", {1}}}}}}});
   expect_has(run_on("own", "check").out,
              "naive takes float* as its argument 2, the search space gives 'out', a buffer of float64 to write to");
 }
