@@ -124,7 +124,7 @@ TEST_F(CliListeningTest, WhatIsKnownOfAProblemIsSaidOnce) {
   }
 }
 
-// What was decided counts, and a line says what was not and what to do.
+// Decisions count, and a line says what is missing and what to do.
 TEST_F(CliListeningTest, ATimeThatDoesNotSufficeIsSaidBeforeAndAfter) {
   std::vector<std::string> words = sweep({"--budget", "12s"});
   for (int n = 1; n <= 40; ++n) {

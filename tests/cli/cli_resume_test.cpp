@@ -62,7 +62,7 @@ class CliResumeTest : public CliTest {
     return words;
   }
   [[nodiscard]] ProgramResult resume(const std::vector<std::string>& more = {}) const { return run(resuming(more)); }
-  /// What is not refused, on simulated workers.
+  /// The same on simulated workers, where it is not refused.
   [[nodiscard]] ProgramResult go_on(const std::vector<std::string>& more = {}) const {
     return simulate(resuming(more));
   }

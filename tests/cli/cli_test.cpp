@@ -78,23 +78,6 @@ TEST_F(CliTest, SensorTraceIsReadBeforeAnythingElse) {
   EXPECT_FALSE(std::filesystem::exists(database_));
 }
 
-TEST_F(CliTest, AnUnsteadyCardUnderAPowerCapIsGivenUpWithTheOptionThatHelps) {
-  std::string steps;
-  for (int i = 0; i < 60; ++i) {
-    steps += fmt::format(R"({}{{"at_s": {:.1f}, "sm_clock_mhz": {}, "canary_us": {}, "throttle_reasons": 4}})",
-                         i == 0 ? "" : ", ", 0.4 * i, i % 2 == 0 ? 1500 : 1200, i % 2 == 0 ? 100 : 125);
-  }
-  write_bytes(folder_ / "capped.json", "{\"repeat_s\": 24, \"steps\": [" + steps + "]}");
-  const std::string trace = (folder_ / "capped.json").string();
-  const ProgramResult result = simulate(sweep({"--preheat", "0.5", "--pause-limit", "3", "--sensors", trace}));
-  EXPECT_EQ(result.exit_code, 1) << result.out;
-  EXPECT_NE(result.error.find("to measure it as it is, give --tolerate power"), std::string::npos) << result.error;
-  EXPECT_NE(result.error.find("resume with: pascaline sweep --resume --db " + database_), std::string::npos)
-      << result.error;
-  EXPECT_TRUE(result.error.ends_with(" --tolerate power\n")) << "not what just failed: " << result.error;
-  EXPECT_TRUE(stored().empty());
-}
-
 TEST_F(CliTest, ObjectiveThatTheDeviceCannotTellIsRefusedBeforeAnythingElse) {
   expect_fault(run(sweep({"--objective", "beauty"})), 2, {"--objective", "beauty"});
   expect_fault(run({"show", "--objective", "beauty"}), 2, {"--objective", "beauty"});

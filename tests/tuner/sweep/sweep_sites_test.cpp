@@ -123,7 +123,7 @@ TEST_F(SweepSitesTest, AllWaysToComputeASiteAreCompared) {
   EXPECT_EQ(tried().size(), alternatives_of("site_head").size());
 }
 
-// What won among some would be taken for the best of all.
+// A winner among some would be taken for the best of all.
 TEST_F(SweepSitesTest, NothingIsDecidedBeforeAllWaysWereTried) {
   spaces_ = {site_space("site_decode_attention")};
   problems_ = {{spaces_[0].example_problem(), 1, ""}};
