@@ -12,7 +12,7 @@ namespace {
 // The governor through the whole program: a script stands for the card's sensors and its canary. SimulatedSensorsTest
 // has the rest.
 
-TEST_F(SweepFaultsTest, HeatIsWaitedOutAndAStuckPowerReadingIsTold) {
+TEST_F(SweepFaultsTest, HeatIsWaitedOutAndAStuckPowerReadingIsReported) {
   sample_ms_ = 200;
   write_space({kRight}, {32, 64, 96, 128, 160, 192});
   write_file_atomically(folder_ / "hot.json", R"([{"at_s": 0, "temperature_c": 60, "temperature_limit_c": 83,
