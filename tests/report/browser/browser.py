@@ -1,5 +1,6 @@
 """A headless Chromium with the report in it. Run as a program each test file skips, saying so, where there is none."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -105,6 +106,20 @@ class BrowserTest(unittest.TestCase):
         self.script("window.arrived = new Promise((done) => addEventListener('hashchange', () => done(), {once: true}));"
                  "location.hash = arguments[0]", fragment)
         self.browser.execute_async_script("const done = arguments[0]; arrived.then(() => requestAnimationFrame(() => done()))")
+
+    def processor_s(self):
+        """Seconds of a processor that the browser used so far, whatever else the machine does."""
+        parents, used = {}, {}
+        for file in pathlib.Path("/proc").glob("[0-9]*/stat"):
+            with contextlib.suppress(OSError):  # of a process that is gone
+                fields = file.read_text().rpartition(")")[2].split()
+                process = int(file.parent.name)
+                parents[process] = int(fields[1])
+                used[process] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        own = {self.browser.service.process.pid}
+        while more := {process for process, parent in parents.items() if parent in own} - own:
+            own |= more
+        return sum(used.get(process, 0) for process in own)
 
     def script(self, script, *arguments):
         return self.browser.execute_script(script, *arguments)
