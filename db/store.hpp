@@ -358,8 +358,8 @@ class Store {
   /// Nothing if it was the default, there was nothing, or it is not known.
   [[nodiscard]] std::optional<StandIn> stand_in_of(std::int64_t winner_trial_id) const;
 
-  /// Whether the context's winner by that objective was decided in one of the run's sessions: its trial is of one of
-  /// them, or it was confirmed after finals of theirs.
+  /// Whether finals of the run decided the context's winner by that objective: its trial is of one of its sessions,
+  /// or it was confirmed after finals of theirs. A provisional winner does not count.
   [[nodiscard]] bool decided_in_run(const ContextIds& context, const std::string& run_uuid,
                                     Objective objective = Objective::time) const;
 

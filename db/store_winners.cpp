@@ -232,8 +232,8 @@ bool Store::decided_in_run(const ContextIds& context, const std::string& run_uui
         "SELECT 1 FROM winners w JOIN trials t ON t.device_id = w.device_id AND t.toolkit_id = w.toolkit_id AND "
         "t.kernel_id = w.kernel_id AND t.problem_id = w.problem_id JOIN sessions s ON s.id = t.session_id "
         "WHERE w.device_id = ? AND w.toolkit_id = ? AND w.kernel_id = ? AND w.problem_id = ? AND s.run_uuid = ? "
-        "AND w.objective = ? AND (t.id = w.trial_id OR (t.stage = 'finals' AND t.started_unix_ms <= "
-        "w.decided_unix_ms)) LIMIT 1");
+        "AND w.objective = ? AND t.stage = 'finals' AND (t.id = w.trial_id OR t.started_unix_ms <= "
+        "w.decided_unix_ms) LIMIT 1");
     return row.bind(context.device, context.toolkit, context.kernel, context.problem, run_uuid, name_of(objective))
         .step();
   });

@@ -28,6 +28,8 @@ constexpr double kCallsBetween = 0.1;
 // Of what was not measured yet.
 constexpr double kTrialOverheadSeconds = 0.03;
 constexpr double kSamplesExpected = 30;
+constexpr double kFewestLaunches = 6;     // of a trial: one is verified, two warm up, three are timed
+constexpr double kReferenceLaunches = 5;  // how much longer a naive kernel takes
 constexpr double kPreparationSeconds = 0.2;
 constexpr double kPreparationSecondsPerByte = 2e-9;
 constexpr double kPatienceAfterPutOff = 2;  // times the time in which nothing ran
@@ -139,7 +141,7 @@ std::optional<Action> Agenda::search(SweepTask& task, const Outlook& outlook, co
   }
   const SearchAction next = next_search(outlook, rates);
   Action action{&task, Deepening::none, next.seconds, next.saved_us};
-  action.least_s = outlook.preparation_s + outlook.trial_s;
+  action.least_s = outlook.least_s;
   const double all_us = task.weight * outlook.time_us;
   const bool put_off = !task.look.had && task.look.put_off_s > 0;
   if (put_off && any_fresh()) {  // others come first
@@ -150,6 +152,10 @@ std::optional<Action> Agenda::search(SweepTask& task, const Outlook& outlook, co
     action.saved_us = kShareByFinals * all_us;
   } else if (task.search.little_left()) {
     action.saved_us = std::min(action.saved_us, options_.search.min_gain * all_us);
+  }
+  const bool left_by_interrupt = task.look.had && !task.result.decided && task.costs.trials == 0;
+  if (left_by_interrupt && task.search.best_us() < task.search.default_us()) {  // only finals make that a result
+    action.saved_us = std::numeric_limits<double>::infinity();
   }
   action.saved_us *= share_looked_at(task);
   return action;
@@ -324,7 +330,7 @@ std::vector<FirstLook> Agenda::first_looks(std::optional<double> left_s) const {
   std::vector<FirstLook> looks;
   for (const Action& action : searches(left_s)) {
     const SweepTask& task = *action.task;
-    if (task.untried() && !task.search.wanted().between) {
+    if (task.unreached()) {
       const double configurations = task.search.remaining();
       looks.push_back({task.tunable.guessed_s({configurations, 1}).value_or(action.seconds),
                        model_calls(task.search.wanted()) * defaults_us[task.index]});
@@ -411,14 +417,21 @@ std::vector<Outlook> Agenda::outlooks() const {
       outlook.last_doubling = std::max(0.0, 1 - search.best_us() / half_us);
     }
     outlook.usual_doubling = record.usual(&task->tunable, search.done());
-    const double sampled_s = std::min(options_.measure.budget_ms / 1000, kSamplesExpected * 1e-6 * outlook.time_us);
-    outlook.trial_s = task->costs.trial_s().value_or(kTrialOverheadSeconds + sampled_s);
+    const double launch_s = 1e-6 * outlook.time_us;
+    const double sampled_s = std::min(options_.measure.budget_ms / 1000, kSamplesExpected * launch_s);
+    const double prepared_s = kPreparationSeconds + kPreparationSecondsPerByte * search.bound().bytes();
+    const TaskCosts& costs = task->costs;
+    outlook.trial_s = costs.trial_s().value_or(kTrialOverheadSeconds + std::max(sampled_s, kFewestLaunches * launch_s));
     outlook.build_s = build_s / static_cast<double>(builder.workers());
-    outlook.preparation_s =
-        task->costs.preparation_s.value_or(kPreparationSeconds + kPreparationSecondsPerByte * search.bound().bytes());
+    outlook.preparation_s = costs.preparation_s.value_or(prepared_s + kReferenceLaunches * launch_s);
+    // An estimated launch may be several times too long, so it alone does not rule a task out.
+    double least_preparation_s = costs.preparation_s.value_or(prepared_s);
     if (!task->look.had) {
-      outlook.preparation_s = std::max(outlook.preparation_s, kPatienceAfterPutOff * task->look.put_off_s);
+      const double put_off_s = kPatienceAfterPutOff * task->look.put_off_s;
+      outlook.preparation_s = std::max(outlook.preparation_s, put_off_s);
+      least_preparation_s = std::max(least_preparation_s, put_off_s);
     }
+    outlook.least_s = least_preparation_s + costs.trial_s().value_or(kTrialOverheadSeconds + sampled_s);
     const std::size_t own = std::min(builds_.pending(), search.open());
     outlook.ready = static_cast<int>(search.ready());
     outlook.wait_s = build_s + outlook.build_s * static_cast<double>(builds_.pending() - own);

@@ -28,6 +28,7 @@ struct Outlook {
   double trial_s = 0;        ///< of the device for the next trial
   double build_s = 0;        ///< of all compile workers together for the next trial
   double preparation_s = 0;  ///< of the device before the first trial of a turn
+  double least_s = 0;        ///< of the device, without which nothing comes of a turn
   int ready = 0;             ///< configurations that are compiled
   double wait_s = 0;         ///< until the compilers, which finish other work first, have compiled the next one
 };

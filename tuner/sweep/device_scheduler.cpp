@@ -165,6 +165,7 @@ void DeviceScheduler::stop() {
   }
   take_back();
   if (quiet()) {
+    finals_.decider().decide_without_finals(*task_);
     release_task(false);
   }
 }

@@ -135,7 +135,7 @@ std::optional<Forecast> forecast_of(const DevicePlan& plan, double devices, doub
   const std::vector<double> defaults_us = plan.agenda().estimated_defaults_us();
   SeenBefore seen;
   for (const auto& task : plan.tasks()) {
-    const bool is_seen = !task->fresh() && !task->search.wanted().between;
+    const bool is_seen = !task->unreached() && !task->search.wanted().between;
     seen.problems += is_seen ? 1 : 0;
     seen.model_us += is_seen ? model_calls(task->search.wanted()) * defaults_us[task->index] : 0;
   }

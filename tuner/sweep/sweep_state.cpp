@@ -63,7 +63,7 @@ std::vector<std::string> SweepState::not_reached() const {
   std::vector<std::string> names;
   for (const auto& plan : plans) {
     for (const auto& task : plan->tasks()) {
-      if (task->untried() && !task->search.wanted().between) {
+      if (task->unreached()) {
         names.push_back(task->search.wanted().problem.text() +
                         (plans.size() > 1 ? fmt::format(" on {}", plan->info().name) : ""));
       }

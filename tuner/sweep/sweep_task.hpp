@@ -207,6 +207,10 @@ struct SweepTask {
   [[nodiscard]] bool fresh() const noexcept { return untried() && look.put_off_s == 0; }
   /// True if it waits for its first look of this run.
   [[nodiscard]] bool untried() const noexcept { return !over() && !look.had; }
+  /// True if nothing is known of it: no result of this run or an earlier one.
+  [[nodiscard]] bool unreached() const noexcept {
+    return untried() && search.usable() == 0 && !search.wanted().between;
+  }
   /// True if nothing is to be done on it as things stand.
   [[nodiscard]] bool over() const noexcept { return state.reserved() || state.over(); }
   /// True if its search has nothing more to try.

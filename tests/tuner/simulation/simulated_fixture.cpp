@@ -31,6 +31,15 @@ bool SimulatedSweepTest::noted(const std::string& text) const {
   return std::ranges::any_of(notes_, [&](const std::string& note) { return note.find(text) != std::string::npos; });
 }
 
+std::optional<TrialStage> SimulatedSweepTest::stage_of_winner(const std::string& n) const {
+  for (const Winner& winner : Store(database_, OpenMode::read_only).winners("toy", nullptr)) {
+    if (std::to_string(winner.trial.problem.dimension("N")) == n) {
+      return winner.trial.stage;
+    }
+  }
+  return std::nullopt;
+}
+
 void SimulatedSweepTest::expect_complete(std::size_t configurations) const {
   expect_sound();
   EXPECT_EQ(tried().size(), configurations);

@@ -36,11 +36,32 @@ TEST_F(SimulatedSweepTest, AnInterruptEndsItAfterTheTrialOnTheDevice) {
   EXPECT_NEAR(summary.times.wall_s, 2, 0.6);
   EXPECT_GT(summary.trials, 0);
   EXPECT_LT(summary.trials, 9);
+  EXPECT_EQ(stage_of_winner("1000"), TrialStage::search) << "provisional";
   stop_ = false;
   options_.record.resume_run = summary.run;
   EXPECT_EQ(sweep().trials, 9);
   EXPECT_EQ(tried().size(), 9U);
+  EXPECT_EQ(stage_of_winner("1000"), TrialStage::finals);
   expect_sound();
+}
+
+TEST_F(SimulatedSweepTest, AResumeTurnsFirstToWhatTheInterruptLeft) {
+  const std::vector<std::string> sizes{"400000", "399999", "399998", "399997"};
+  options_.budget_s = 1000;
+  events_.trial = [&](const Trial&, int done, int, double, double) { stop_ = stop_ || done == 8; };
+  const SweepSummary summary = sweep(sizes);
+  EXPECT_EQ(stage_of_winner("400000"), TrialStage::search);
+  stop_ = false;
+  std::vector<std::string> turns;
+  events_ = {};
+  events_.problem = [&](const std::string&, const SweepProblem& wanted, std::size_t) {
+    turns.push_back(wanted.problem.text());
+  };
+  options_.record.resume_run = summary.run;
+  EXPECT_GT(sweep(sizes).trials, summary.trials);
+  ASSERT_FALSE(turns.empty());
+  EXPECT_EQ(turns.front(), "toy N=400000");
+  EXPECT_EQ(stage_of_winner("400000"), TrialStage::finals);
 }
 
 TEST_F(SimulatedSweepTest, AnInterruptWaitsForAKernelThatHangsUntilItsDeadline) {
