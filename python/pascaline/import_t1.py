@@ -123,11 +123,11 @@ def read_input(file):
 
 
 def check_version(parent, key):
-    """Written as 1, "1" or "1.0.0", or not at all."""
+    """Written as 1, "1" or "1.0.0", or not at all; the format was published with versions below 1, too."""
     if key in parent:
         version = str(parent[key].value)
-        if version != "1" and not version.startswith("1."):
-            parent[key].fail(f"version {version[:40]} of T1 is not known; known is 1.x")
+        if version != "1" and not version.startswith(("0.", "1.")):
+            parent[key].fail(f"version {version[:40]} of T1 is not known; known are 0.x and 1.x")
 
 
 def typed(node, kind, value):
@@ -175,6 +175,19 @@ def read_parameters(space):
     return parameters, defaults
 
 
+def read_options(kernel):
+    """Compiler options as a search space has them, without those that say for which card, or how well, to compile. Those
+    that a space does not allow are told when it is read."""
+    options = []
+    for node in kernel["CompilerOptions"].items() if "CompilerOptions" in kernel else []:
+        option = node.name().strip()
+        if re.match(r"-I|--include-path", option):
+            node.fail(f"the compiler option '{option}' cannot be taken over: put the files that it finds beside the kernel's file")
+        if not re.match(r"-O\d|-arch|-gencode|--gpu-architecture|-lineinfo|--generate-line-info", option):
+            options.append(re.sub(r"^-(?=std=|use_fast_math|maxrregcount=|ftz=|fmad=|prec-)", "--", option))
+    return options
+
+
 def read_sizes(node):
     """X, Y and Z of a size; the latter two may be missing."""
     node["X"]
@@ -205,6 +218,7 @@ TYPES = {"float": ("float32", 1), "float2": ("float32", 2), "float4": ("float32"
 
 KERNEL_MEMBERS = ("Language", "KernelName", "KernelFile", "CompilerOptions", "ProblemSize", "GlobalSize", "GlobalSizeType",
                   "LocalSize", "GridDivX", "GridDivY", "GridDivZ", "SharedMemory", "Arguments")
+USUAL_BLOCK = {"block_size_x": 256, "block_size_y": 1, "block_size_z": 1}
 # How to search, where, and what to do with results: nothing that a kernel computes.
 NO_EFFECT = ("$schema", "General", "Search", "Budget", "Device", "Profiling", "SimulationInput", "BenchmarkName")
 
@@ -225,11 +239,14 @@ class SpaceWriter:
         language = self.kernel["Language"].one_of("OpenCL", "CUDA", "Vulkan", "Hypertuner")
         if language != "CUDA":
             self.kernel["Language"].fail(f"kernels in {language} cannot be run here, only CUDA")
-        for option in self.kernel["CompilerOptions"].items() if "CompilerOptions" in self.kernel else []:
-            option.fail(f"the compiler option '{option.text()}' cannot be taken over; remove it, and give it to the "
-                        "space by hand if the kernel needs it")
+        self.options = read_options(self.kernel)
         self.tolerances = {}
-        self.local = read_sizes(self.kernel["LocalSize"])
+        self.local = [self.block_size(node) if node else None for node in read_sizes(self.kernel["LocalSize"])]
+
+    def block_size(self, node):
+        """Kernel Tuner takes its usual block where there is no parameter of the usual name."""
+        usual = USUAL_BLOCK.get(node.value) if isinstance(node.value, str) else None
+        return Node(usual, node.file, node.pointer) if usual and node.value not in self.parameters else node
 
     def read_condition(self, node):
         node.require_known("Parameters", "Expression")
@@ -260,6 +277,7 @@ class SpaceWriter:
             "parameters": [{"name": parameter, "values": values, "default": default[parameter]}
                            for parameter, values in self.parameters.items()],
             "constraints": [{"require": text, "because": python} for _, text, python in self.conditions],
+            **({"options": self.options} if self.options else {}),
             "launch": {"function": self.kernel["KernelName"].name(), "block": block, "grid": grid,
                        "shared_bytes": shared_bytes},
             "arguments": arguments, "reference": {"default": True}, "tolerance": self.tolerances,
@@ -306,12 +324,14 @@ class SpaceWriter:
                 node["Type"].fail(f"arguments of type '{node['Type'].value}' cannot be taken over")
             node.require_known("Name", "Type", "MemoryType", "MemType", "AccessType", "Size", "FillType", "FillValue",
                                "RandomSeed", "Output")
-            if "MemType" in node and node["MemType"].text() not in ("Global", "Scalar", "Vector"):
-                node["MemType"].fail(f"{node['MemType'].value} memory cannot be taken over: only arguments are filled")
+            kind = node["MemType"].one_of("Global", "Scalar", "Vector", "Constant") if "MemType" in node else ""
             memory = node["MemoryType"].one_of("Scalar", "Vector", "Local", "Symbol")
-            if memory not in ("Scalar", "Vector"):
-                node["MemoryType"].fail(f"{memory} memory cannot be taken over, only Scalar and Vector")
-            arguments.append({"name": name, **(self.scalar(node) if memory == "Scalar" else self.vector(node))})
+            if memory == "Local":
+                node["MemoryType"].fail("Local memory cannot be taken over; its size in bytes is SharedMemory's")
+            argument = {"name": name, **(self.scalar(node) if memory == "Scalar" else self.vector(node))}
+            if memory == "Symbol" or kind == "Constant":
+                self.make_symbol(node, argument)
+            arguments.append(argument)
         if not self.tolerances:
             Node(None, self.kernel.file, self.kernel.pointer + "/Arguments").fail(
                 "no vector is written to, so there is no result to check")
@@ -337,9 +357,13 @@ class SpaceWriter:
         if lanes > 1 or element == "float16":
             node["Type"].fail(f"scalars of type '{node['Type'].value}' cannot be taken over")
         kind, value = self.fill(node)
-        if value is None or kind == "Random" or value != math.floor(value) or abs(value) > EXACT:
-            node.fail("a scalar needs a whole number as its FillValue")
-        return {"scalar": element, "value": int(value)}
+        if value is None or kind == "Random":
+            node.fail("a scalar needs a number as its FillValue")
+        if value == math.floor(value) and abs(value) <= EXACT:
+            return {"scalar": element, "value": int(value)}
+        if element not in ("float32", "float64"):
+            node["FillValue"].fail(f"{value} is not a whole number, as scalars of type '{node['Type'].value}' are")
+        return {"scalar": element, "value": float(value)}
 
     def vector(self, node):
         element, lanes = TYPES[node["Type"].value]
@@ -359,7 +383,7 @@ class SpaceWriter:
         if access == "out":
             return out
         if kind == "Constant":
-            out.update({"fill": "ramp", "low": value, "high": value} if value else {"fill": "zero"})
+            out.update({"fill": "constant", "low": value} if value else {"fill": "zero"})
         elif kind in ("Random", ""):
             usual = 1 if element in FLOAT_TOLERANCES else 100 if SIZES[element] == 1 else 1000
             most = usual if value is None else value
@@ -367,6 +391,14 @@ class SpaceWriter:
         else:
             node["FillType"].fail(f"vectors filled by {kind} cannot be taken over, only Constant and Random")
         return out
+
+    @staticmethod
+    def make_symbol(node, argument):
+        """A variable of the kernel's file, of the argument's name. A symbol is no argument of the function. What MemType
+        calls constant is one, too, if the function has a parameter for it, which only its file tells (pass_symbols)."""
+        if argument.get("access") != "in":
+            node.fail(f"'{argument['name']}' is a variable of the kernel's file, which can only be read: AccessType ReadOnly")
+        argument["symbol"] = argument["name"]
 
     def value_of(self, tree, config):
         """A condition's or a number's value for a configuration, by Python's meaning; None if it has none."""
@@ -460,6 +492,17 @@ def with_c_linkage(kernel, source):
     kernel["KernelName"].fail(f"the kernel's file has no __global__ function '{name}'")
 
 
+def pass_symbols(kernel, document, source):
+    """Makes constant memory an argument as well where the function has a parameter for it."""
+    name = kernel["KernelName"].name()
+    found = re.search(rf"__global__[^;{{}}]*?(?<!\w){re.escape(name)}\s*\(([^)]*)\)", source)
+    count = len([part for part in found[1].split(",") if part.strip()]) if found else 0
+    if count == len(document["arguments"]):
+        for argument in document["arguments"]:
+            if "symbol" in argument:
+                argument["argument"] = True
+
+
 def write_pair(folder, contents):
     """Both files or none, and no folders that were not there before if none."""
     made = [parent for parent in (folder, *folder.parents) if not parent.exists()]
@@ -494,6 +537,7 @@ def import_space(options):
             raise InputError(f"{file} exists; give --force to replace it, or another name with --name")
     document = writer.document(name)
     source = with_c_linkage(writer.kernel, named_source(writer.kernel, options.file))
+    pass_symbols(writer.kernel, document, source)
     write_pair(options.into, {source_file: source, space_file: json.dumps(document, indent=1) + "\n"})
     combinations = math.prod(len(values) for values in writer.parameters.values())
     print(f"wrote {space_file} and {source_file}: {len(writer.parameters)} parameters, "

@@ -74,7 +74,7 @@ class Written(Folder):
 
     def test_every_input_becomes_what_is_expected(self):
         names = sorted(file.stem for file in INPUTS.glob("*.json"))
-        self.assertEqual(names, ["conditions", "fills", "scale", "stencil"])
+        self.assertEqual(names, ["conditions", "fills", "scale", "stencil", "weighted"])
         for name in names:
             result = run(INPUTS / f"{name}.json", "--into", self.into)
             self.assertEqual(result.returncode, 0, result.stderr)
@@ -104,12 +104,14 @@ class Written(Folder):
 
     @needs("PASCALINE_PROGRAM")
     def test_the_program_reads_what_was_written_and_runs_the_kernel(self):
-        self.assertEqual(run(INPUTS / "scale.json", "--into", self.into).returncode, 0)
-        checked = subprocess.run([os.environ["PASCALINE_PROGRAM"], "check", "--kernels", self.into, "--spaces", self.into,
-                                  "--kernel", "scale", "--json"], capture_output=True, text=True,
-                                 env={**os.environ, "XDG_CACHE_HOME": str(self.folder)})
-        self.assertEqual(checked.returncode, 0, checked.stdout + checked.stderr)
-        self.assertEqual(json.loads(checked.stdout)[0]["config"], {"ITEMS": 2, "block_size_x": 32, "wrong": False})
+        for name, config in (("scale", {"ITEMS": 2, "block_size_x": 32, "wrong": False}),
+                             ("weighted", {"block_size_x": 32, "use_constant": 0})):
+            self.assertEqual(run(INPUTS / f"{name}.json", "--into", self.into).returncode, 0)
+            checked = subprocess.run([os.environ["PASCALINE_PROGRAM"], "check", "--kernels", self.into, "--spaces", self.into,
+                                      "--kernel", name, "--json"], capture_output=True, text=True,
+                                     env={**os.environ, "XDG_CACHE_HOME": str(self.folder)})
+            self.assertEqual(checked.returncode, 0, checked.stdout + checked.stderr)
+            self.assertEqual(json.loads(checked.stdout)[0]["config"], config)
 
     def test_what_exists_is_replaced_only_with_force(self):
         self.assertEqual(run(INPUTS / "scale.json", "--into", self.into).returncode, 0)
@@ -167,8 +169,8 @@ class Refused(Folder):
     def test_other_versions(self):
         general = "/General"
         for version in (99, "2.0.0", []):
-            self.expect(general, {"FormatVersion": version}, "in.json:/General/FormatVersion: version", "known is 1.x")
-        for version in (1, 1.0, "1.0.0", "1", None):
+            self.expect(general, {"FormatVersion": version}, "in.json:/General/FormatVersion: version", "known are 0.x and 1.x")
+        for version in (1, 1.0, "1.0.0", "0.0.1", "1", None):
             document = json.loads((INPUTS / "scale.json").read_text())
             document["General"] = {"FormatVersion": version}
             document["schema_version"] = version
@@ -212,7 +214,7 @@ class Refused(Folder):
         for outside in ("../outside.cu", "a/../../outside.cu", str(self.folder / "scale.cu")):
             self.expect(kernel + "/KernelFile", outside, "/KernelSpecification/KernelFile", "leads out of the folder")
         self.expect(kernel + "/KernelName", "other", "/KernelSpecification/KernelName", "no __global__")
-        self.expect(kernel + "/CompilerOptions", ["-O3"], "/KernelSpecification/CompilerOptions/0", "-O3")
+        self.expect(kernel + "/CompilerOptions", ["-O3", "-Ifolder"], "/KernelSpecification/CompilerOptions/1", "-Ifolder")
         self.expect(kernel + "/LocalSize", {}, "/KernelSpecification/LocalSize: the key 'X' is missing")
         self.expect(kernel + "/LocalSize/X", "block_size_x / 3", "/LocalSize/X", "column 1", "fraction")
         self.expect(kernel + "/ProblemSize", [0], "/ProblemSize: expected one to three numbers of at least 1")
@@ -222,10 +224,11 @@ class Refused(Folder):
 
     def test_arguments(self):
         arguments = "/KernelSpecification/Arguments"
-        self.expect(arguments + "/1/MemoryType", "Symbol", "/Arguments/1/MemoryType", "Symbol")
+        self.expect(arguments + "/1/MemoryType", "Local", "/Arguments/1/MemoryType", "SharedMemory")
+        self.expect(arguments + "/0/MemoryType", "Symbol", "/Arguments/0", "can only be read")
         self.expect(arguments + "/1/MemoryType", "Texture", "'Texture' is none of Scalar, Vector, Local, Symbol")
         self.expect(arguments + "/1/Type", "quad", "'quad' cannot be taken over")
-        self.expect(arguments + "/2/FillValue", 0.5, "/Arguments/2", "whole number")
+        self.expect(arguments + "/2/FillValue", 0.5, "/Arguments/2", "not a whole number")
         self.expect(arguments + "/2/FillValue", 3e9, "/Arguments/2/FillValue", "does not fit the type 'int32'")
         self.expect(arguments + "/1/FillValue", 1e39, "/Arguments/1/FillValue", "does not fit")
         self.expect(arguments + "/1/FillType", "Script", "/Arguments/1/FillType", "only Constant and Random")
@@ -244,8 +247,7 @@ class Refused(Folder):
                         "/ConfigurationSpace/Conditions/0/Weight"):
             for value in (1, "x", ["x"], {"x": 1}, False):
                 self.expect(pointer, value, at + pointer + ": this member cannot be taken over")
-        for memory in ("Constant", "Texture"):
-            self.expect(kernel + "/Arguments/1/MemType", memory, f"/Arguments/1/MemType: {memory} memory cannot be taken")
+        self.expect(kernel + "/Arguments/1/MemType", "Texture", "/Arguments/1/MemType: 'Texture' is none of Global")
         self.expect(kernel + "/Arguments/1/Output", 1, "/Arguments/1/Output", "ReadOnly")
 
     def test_defaults(self):
