@@ -28,7 +28,7 @@ constexpr double kCallsBetween = 0.1;
 // Of what was not measured yet.
 constexpr double kTrialOverheadSeconds = 0.03;
 constexpr double kSamplesExpected = 30;
-constexpr double kFewestLaunches = 6;     // of a trial: one is verified, two warm up, three are timed
+constexpr double kMinLaunches = 6;        // of a trial: one is verified, two warm up, three are timed
 constexpr double kReferenceLaunches = 5;  // how much longer a naive kernel takes
 constexpr double kPreparationSeconds = 0.2;
 constexpr double kPreparationSecondsPerByte = 2e-9;
@@ -421,7 +421,7 @@ std::vector<Outlook> Agenda::outlooks() const {
     const double sampled_s = std::min(options_.measure.budget_ms / 1000, kSamplesExpected * launch_s);
     const double prepared_s = kPreparationSeconds + kPreparationSecondsPerByte * search.bound().bytes();
     const TaskCosts& costs = task->costs;
-    outlook.trial_s = costs.trial_s().value_or(kTrialOverheadSeconds + std::max(sampled_s, kFewestLaunches * launch_s));
+    outlook.trial_s = costs.trial_s().value_or(kTrialOverheadSeconds + std::max(sampled_s, kMinLaunches * launch_s));
     outlook.build_s = build_s / static_cast<double>(builder.workers());
     outlook.preparation_s = costs.preparation_s.value_or(prepared_s + kReferenceLaunches * launch_s);
     // An estimated launch may be several times too long, so it alone does not rule a task out.
