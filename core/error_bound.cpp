@@ -78,11 +78,14 @@ double root_mean_square(const BoundSpace& space, const Argument& argument) {
   const auto [low, high] = space.fill_range(argument);
   switch (argument.fill) {
     case Fill::uniform:
+    case Fill::sorted:
     case Fill::ramp:
     case Fill::row_ramp:
       return std::sqrt((low * low + low * high + high * high) / 3);
     case Fill::normal:
       return std::hypot(low, high);
+    case Fill::constant:
+      return std::fabs(low);
     default:
       return 0;
   }

@@ -287,4 +287,26 @@ std::filesystem::path kernel_file(const std::filesystem::path& folder, std::stri
   return folder / fmt::format("{}{}", kernel, ending);
 }
 
+std::vector<std::string_view> scopes_of(std::string_view name) {
+  std::vector<std::string_view> parts;
+  for (std::size_t at = name.find("::"); at != std::string_view::npos; at = name.find("::")) {
+    parts.push_back(name.substr(0, at));
+    name.remove_prefix(at + 2);
+  }
+  parts.push_back(name);
+  return parts;
+}
+
+std::string linker_name(std::string_view name) {
+  const std::vector<std::string_view> parts = scopes_of(name);
+  if (parts.size() == 1) {
+    return std::string(name);
+  }
+  std::string mangled = "_ZN";
+  for (const std::string_view part : parts) {
+    mangled += fmt::format("{}{}", part.size(), part);
+  }
+  return mangled + "E";
+}
+
 }  // namespace pascaline

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace pascaline {
 
@@ -47,5 +48,12 @@ namespace pascaline {
 /// The file of a kernel in a folder, `kernel` + `ending`; throws Error if that is no kernel's name.
 [[nodiscard]] std::filesystem::path kernel_file(const std::filesystem::path& folder, std::string_view kernel,
                                                 std::string_view ending);
+
+/// The parts of a qualified name: "filters" and "taps" of "filters::taps".
+[[nodiscard]] std::vector<std::string_view> scopes_of(std::string_view name);
+
+/// The name by which compilers of CUDA and g++ export a variable (Itanium C++ ABI): "taps" of "taps",
+/// "_ZN7filters4tapsE" of "filters::taps".
+[[nodiscard]] std::string linker_name(std::string_view name);
 
 }  // namespace pascaline

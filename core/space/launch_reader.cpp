@@ -71,11 +71,14 @@ void read_buffer(const JsonNode& node, const Symbols& symbols, Argument& argumen
                                                         {"uniform", Fill::uniform},
                                                         {"normal", Fill::normal},
                                                         {"ramp", Fill::ramp},
-                                                        {"row_ramp", Fill::row_ramp}});
+                                                        {"row_ramp", Fill::row_ramp},
+                                                        {"constant", Fill::constant},
+                                                        {"sorted", Fill::sorted},
+                                                        {"permutation", Fill::permutation}});
   } else if (argument.access == Access::in || argument.access == Access::inout) {
     argument.fill = Fill::uniform;
   }
-  argument.low = argument.fill == Fill::normal ? 0.0 : -1.0;
+  argument.low = argument.fill == Fill::normal || argument.fill == Fill::permutation ? 0.0 : -1.0;
   if (node.has("columns")) {
     argument.columns = node.at("columns").expression(symbols);
   } else if (argument.fill == Fill::row_ramp) {
@@ -84,7 +87,8 @@ void read_buffer(const JsonNode& node, const Symbols& symbols, Argument& argumen
   read_end(node, "low", symbols, argument.low, argument.low_value);
   read_end(node, "high", symbols, argument.high, argument.high_value);
   const bool numbers = !argument.low_value && !argument.high_value;
-  if (argument.fill == Fill::uniform && numbers && !(argument.low <= argument.high)) {
+  if ((argument.fill == Fill::uniform || argument.fill == Fill::sorted) && numbers &&
+      !(argument.low <= argument.high)) {
     node.fail(fmt::format("fills from {} to {}, which is lower", argument.low, argument.high));
   }
   if (argument.fill == Fill::normal && numbers && !(argument.high >= 0)) {
@@ -92,8 +96,30 @@ void read_buffer(const JsonNode& node, const Symbols& symbols, Argument& argumen
   }
 }
 
+void require_real(const JsonNode& node, const std::vector<ElementType>& types) {
+  if (std::ranges::any_of(
+          types, [](ElementType type) { return type != ElementType::float32 && type != ElementType::float64; })) {
+    node.at("value").fail("is a fraction, which only scalars of float32 and float64 hold");
+  }
+}
+
+// A variable is named as C++ names it, from the outermost namespace.
+std::string read_symbol(const JsonNode& node, Access access) {
+  const std::string name = node.name();
+  for (const std::string_view part : scopes_of(name)) {
+    if (const auto why = why_no_code_name(part)) {
+      node.fail(fmt::format("'{}' {}; give the name of a variable, such as taps or filters::taps", part, *why));
+    }
+  }
+  if (access != Access::in) {
+    node.fail("a variable of the file is only read: access 'in'");
+  }
+  return name;
+}
+
 Argument read_argument(const JsonNode& node, const Space& space) {
-  node.only_keys({"name", "buffer", "scalar", "access", "extent", "columns", "value", "fill", "low", "high"});
+  node.only_keys({"name", "buffer", "scalar", "access", "extent", "columns", "value", "fill", "low", "high", "symbol",
+                  "argument"});
   Argument argument;
   argument.name = node.at("name").name();
   if (!is_identifier(argument.name)) {
@@ -105,7 +131,12 @@ Argument read_argument(const JsonNode& node, const Space& space) {
   argument.kind = node.has("buffer") ? ArgumentKind::buffer : ArgumentKind::scalar;
   const bool is_buffer = argument.kind == ArgumentKind::buffer;
   read_type(node.at(is_buffer ? "buffer" : "scalar"), space, argument);
-  argument.value = node.at(is_buffer ? "extent" : "value").expression(space.symbols);
+  if (!is_buffer && node.at("value").value().is_number_float()) {
+    argument.number = node.at("value").real();
+    require_real(node, space.types_of(argument));
+  } else {
+    argument.value = node.at(is_buffer ? "extent" : "value").expression(space.symbols);
+  }
   const std::vector<ElementType> types = space.types_of(argument);
   const bool has_format = std::any_of(types.begin(), types.end(), is_matrix_format);
   if (has_format && (!is_buffer || !node.has("columns"))) {
@@ -116,9 +147,15 @@ Argument read_argument(const JsonNode& node, const Space& space) {
     if (has_format && argument.access != Access::in) {
       node.at("access").fail("a format of matrices is only read: access 'in'");
     }
+    if (node.has("symbol")) {
+      argument.symbol = read_symbol(node.at("symbol"), argument.access);
+      argument.passed = node.has("argument") && node.at("argument").boolean();
+    } else if (node.has("argument")) {
+      node.at("argument").fail("is for buffers with a 'symbol'");
+    }
     return argument;
   }
-  for (const char* key : {"access", "extent", "columns", "fill", "low", "high"}) {
+  for (const char* key : {"access", "extent", "columns", "fill", "low", "high", "symbol", "argument"}) {
     if (node.has(key)) {
       node.at(key).fail("a scalar has 'value' only");
     }

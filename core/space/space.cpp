@@ -416,7 +416,7 @@ std::vector<std::string> BoundSpace::defines(const Config& config) const {
 
 std::vector<std::string> BoundSpace::options(const Config& config) const {
   const std::vector<std::uint16_t> indices = space_->indices_of(config);
-  std::vector<std::string> options;
+  std::vector<std::string> options = space_->options;
   for (std::size_t i = 0; i < indices.size(); ++i) {
     const Parameter& parameter = space_->parameters[i];
     const Value& value = parameter.values[indices[i]];

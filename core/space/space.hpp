@@ -66,22 +66,25 @@ struct DerivedMacro {
 
 enum class ArgumentKind : std::uint8_t { buffer, scalar };
 enum class Access : std::uint8_t { in, out, inout, scratch };
-enum class Fill : std::uint8_t { none, zero, uniform, normal, ramp, row_ramp };
+enum class Fill : std::uint8_t { none, zero, uniform, normal, ramp, row_ramp, constant, sorted, permutation };
 
-/// One argument of the kernel, in the order of its signature.
+/// One argument of the kernel, in the order of its signature, or a variable of its file that a launch needs.
 struct Argument {
   std::string name;
   ArgumentKind kind = ArgumentKind::buffer;
   std::string type_variable;                ///< name of a type variable, or empty for a fixed type
   ElementType type = ElementType::float32;  ///< used if type_variable is empty
   Access access = Access::in;               ///< buffers
+  std::string symbol;                       ///< of a buffer: the variable of the file that it is copied to; else empty
+  bool passed = true;                       ///< the function has a parameter for it
   Expression value;                         ///< buffer: extent in elements; scalar: its value
   std::optional<Expression> columns;        ///< of a buffer that is a matrix, which formats of matrices must be
   Fill fill = Fill::none;
-  double low = -1.0;                     ///< uniform, ramps: lower end; normal: mean
-  double high = 1.0;                     ///< uniform, ramps: upper end; normal: standard deviation
+  double low = -1.0;                     ///< uniform, sorted, ramps: lower end; normal: mean; constant: the value
+  double high = 1.0;                     ///< uniform, sorted, ramps: upper end; normal: standard deviation
   std::optional<Expression> low_value;   ///< replaces `low`
   std::optional<Expression> high_value;  ///< replaces `high`
+  std::optional<double> number;          ///< of a scalar that is not a whole number: its value, instead of `value`
 };
 
 /// Whether the argument is a buffer whose contents the kernel is given.
@@ -164,6 +167,7 @@ struct Space {
   std::vector<ArchitecturePortfolio> portfolios;      ///< of architectures that have their own
   std::vector<Constraint> constraints;
   std::vector<DerivedMacro> derived;
+  std::vector<std::string> options;  ///< of the compiler, with every configuration
   std::vector<Argument> arguments;
   Launch launch;
   Reference reference;
@@ -242,7 +246,7 @@ class BoundSpace {
   [[nodiscard]] Geometry geometry(const Launch& launch, const Config& config) const;
   /// `-D` macros for the compiler, `NAME=value`: macro parameters, derived macros, types.
   [[nodiscard]] std::vector<std::string> defines(const Config& config) const;
-  /// Compiler options from option parameters.
+  /// Compiler options: those of all configurations, then from option parameters.
   [[nodiscard]] std::vector<std::string> options(const Config& config) const;
   /// Elements of a buffer, or the value of a scalar; throws Error if it has none or an extent is negative.
   [[nodiscard]] std::int64_t value(const Argument& argument, const Config& config) const;

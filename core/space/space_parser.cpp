@@ -40,8 +40,8 @@ class SpaceReader {
 
   Space read() {
     root_.only_keys({"schema", "kernel", "description", "dimensions", "types", "parameters", "constraints",
-                     "definitions", "macros", "launch", "arguments", "reference", "tolerance", "work", "model",
-                     "defaults", "portfolio", "portfolios"});
+                     "definitions", "macros", "options", "launch", "arguments", "reference", "tolerance", "work",
+                     "model", "defaults", "portfolio", "portfolios"});
     if (root_.at("schema").integer() != kSchema) {
       root_.at("schema").fail(fmt::format("this program reads schema {}", kSchema));
     }
@@ -57,6 +57,7 @@ class SpaceReader {
     read_defaults();
     read_named_expressions(root_, "definitions");
     read_macros();
+    read_options();
     read_constraints();
     space_.launch = read_launch(root_.at("launch"), space_.symbols);
     space_.arguments = read_arguments(root_.at("arguments"), space_);
@@ -374,6 +375,14 @@ class SpaceReader {
     space_.derived = read_named_expressions(root_, "macros");
     for (std::size_t i = 0; i < space_.derived.size(); ++i) {
       (void)read_macro_name(root_.at("macros").at(i).at("name"));
+    }
+  }
+
+  void read_options() {
+    for (std::size_t i = 0; root_.has("options") && i < root_.at("options").array_size(); ++i) {
+      const JsonNode option = root_.at("options").at(i);
+      require(option, option.text(), why_no_compiler_option(option.text()));
+      space_.options.push_back(option.text());
     }
   }
 

@@ -27,7 +27,7 @@ enum Type : int {
   kPacked,
 };
 
-enum Kind : int { kZeros, kUniform, kNormal, kRamp };
+enum Kind : int { kZeros, kUniform, kNormal, kRamp, kSorted, kPermutation };
 
 /// Gives the elements before they are rounded to their type.
 struct Values {
@@ -35,7 +35,7 @@ struct Values {
   double low;   // normal: the mean
   double span;  // from low to the upper end; normal: the standard deviation
   Word seed;
-  Word row;  // elements of a ramp
+  Word row;  // elements of a ramp, of all for a permutation
 };
 
 /// Bytes of a row that lie together in its packed group.
@@ -118,6 +118,33 @@ PASCALINE_EVERYWHERE double on_line(double low, double span, double part) {
 #endif
 }
 
+// Steps of equal mean length, each of another length; the first number and the last are the ends.
+PASCALINE_EVERYWHERE double sorted_part(const Values& of, Word index) {
+  if (index + 1 >= of.row) {
+    return of.row < 2 ? 0.0 : 1.0;
+  }
+  const double moved = index == 0 ? 0.0 : static_cast<double>(index) + unit(of.seed, index);
+  return moved / static_cast<double>(of.row);
+}
+
+// Where a shuffle of the numbers below `count` puts `index`: four rounds of a Feistel network over the next power of
+// four, again as long as the result is not below `count` (Black and Rogaway: Ciphers with arbitrary finite domains,
+// CT-RSA 2002).
+PASCALINE_EVERYWHERE Word shuffled(Word seed, Word count, Word index) {
+  int half = 1;
+  while (half < 31 && (Word{1} << (2 * half)) < count) {
+    ++half;
+  }
+  const Word mask = (Word{1} << half) - 1;
+  do {
+    for (Word round = 0; round < 4; ++round) {
+      const Word right = index & mask;
+      index = right << half | ((index >> half ^ splitmix(seed + (4 * right + round) * kGolden)) & mask);
+    }
+  } while (index >= count);
+  return index;
+}
+
 PASCALINE_EVERYWHERE double value_at(const Values& of, Word index) {
   if (of.kind == kUniform) {
     return on_line(of.low, of.span, unit(of.seed, index));
@@ -128,6 +155,12 @@ PASCALINE_EVERYWHERE double value_at(const Values& of, Word index) {
   if (of.kind == kRamp) {
     const double step = static_cast<double>(index % of.row);
     return of.row < 2 ? of.low : of.low + of.span * step / static_cast<double>(of.row - 1);
+  }
+  if (of.kind == kSorted) {
+    return on_line(of.low, of.span, sorted_part(of, index));
+  }
+  if (of.kind == kPermutation) {
+    return of.low + static_cast<double>(shuffled(of.seed, of.row, index));
   }
   return 0.0;
 }

@@ -88,6 +88,11 @@ class Device {
 
   /// Loads a binary made for this device; throws CudaError or EmulatorError with the loader's log.
   [[nodiscard]] virtual Kernel load(const Binary& binary) = 0;
+  /// Memory of a variable (`__constant__` or `__device__`) of the kernel's file, by its name in C++ from the outermost
+  /// namespace; nothing if the loaded code has none of that name. It lives as long as the kernel.
+  [[nodiscard]] virtual std::optional<DeviceSpan> variable(const Kernel& /*kernel*/, const std::string& /*name*/) {
+    return std::nullopt;
+  }
   /// Starts the kernel; `arguments[i]` points to the i-th argument's value, as for cuLaunchKernel. Does not wait.
   /// Throws CudaError or EmulatorError if the launch is refused.
   virtual void launch(const Kernel& kernel, const Geometry& geometry, std::span<void* const> arguments) = 0;

@@ -59,6 +59,15 @@ bool store_scalar(ElementType type, std::int64_t value, void* to) {
   }
 }
 
+void store_number(ElementType type, double value, void* to) {
+  if (type == ElementType::float64) {
+    std::memcpy(to, &value, sizeof value);
+  } else {
+    const auto narrow = static_cast<float>(value);
+    std::memcpy(to, &narrow, sizeof narrow);
+  }
+}
+
 void* named_pointer(std::span<const NamedPointer> buffers, const Argument& argument, const std::string& kernel) {
   const auto at = std::find_if(buffers.begin(), buffers.end(),
                                [&](const NamedPointer& buffer) { return buffer.name == argument.name; });
@@ -115,7 +124,19 @@ LaunchArguments::LaunchArguments(Device& device, const BoundSpace& space, const 
   values_.resize(arguments.size(), 0);
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const Argument& argument = arguments[i];
+    if (!argument.symbol.empty()) {
+      void* const data = pool != nullptr ? nullptr : named_pointer(buffers, argument, space.space().kernel);
+      variables_.push_back({argument.symbol, buffer_slots_.size(), {data, space.buffer_bytes(argument, config)}});
+    }
+    if (!argument.passed) {
+      buffer_slots_.push_back(kNoSlot);
+      continue;
+    }
     pointers_.push_back(&values_[i]);
+    if (argument.number) {
+      store_number(space.type_of(argument), *argument.number, &values_[i]);
+      continue;
+    }
     if (argument.kind == ArgumentKind::scalar) {
       const std::int64_t value = space.value(argument, config);
       if (!store_scalar(space.type_of(argument), value, &values_[i])) {
@@ -129,7 +150,7 @@ LaunchArguments::LaunchArguments(Device& device, const BoundSpace& space, const 
     if (argument.access == Access::scratch) {
       data = allocate_scratch(device, i, argument, bytes, pool);
     } else {
-      buffer_slots_.push_back(i);
+      buffer_slots_.push_back(pointers_.size() - 1);
       data = pool != nullptr ? nullptr : named_pointer(buffers, argument, space.space().kernel);
     }
     data = bytes == 0 ? nullptr : data;
@@ -159,9 +180,27 @@ void* LaunchArguments::allocate_scratch(Device& device, std::size_t index, const
 void LaunchArguments::gather(std::span<void* const> buffers, std::span<void*> to) const noexcept {
   std::copy(pointers_.begin(), pointers_.end(), to.begin());
   for (std::size_t i = 0; i < buffer_slots_.size(); ++i) {
+    if (buffer_slots_[i] == kNoSlot) {
+      continue;
+    }
     // cuLaunchKernel reads the address through a void* that is not const.
     to[buffer_slots_[i]] = const_cast<void**>(&buffers[i]);
   }
+}
+
+std::string LaunchArguments::copy_variables(Device& device, const Kernel& kernel,
+                                            std::span<void* const> buffers) const {
+  std::string missing;
+  for (const Variable& variable : variables_) {
+    const auto there = device.variable(kernel, variable.name);
+    if (!there || there->bytes < variable.contents.bytes) {
+      missing = variable.name;
+    } else if (variable.contents.bytes > 0) {
+      void* const from = buffers.empty() ? variable.contents.data : buffers[variable.buffer];
+      device.memory().copy({}, {there->data, variable.contents.bytes}, {from, variable.contents.bytes});
+    }
+  }
+  return missing;
 }
 
 void LaunchArguments::refill_scratch(Device& device, std::uint8_t byte) const {

@@ -46,6 +46,13 @@ class LaunchArguments {
     Buffer buffer;
   };
 
+  /// A variable of the kernel's file, which a buffer is copied to before a launch.
+  struct Variable {
+    std::string name;        ///< in C++
+    std::size_t buffer = 0;  ///< number of the buffer, of those that are not scratch
+    DeviceSpan contents;     ///< the buffer; its address is null if it is given at each launch
+  };
+
   /// Of a kernel without arguments.
   LaunchArguments() = default;
   /// Every buffer that is not scratch must be in `buffers`, and nothing else; a buffer without elements becomes a
@@ -65,6 +72,11 @@ class LaunchArguments {
   /// The elements of `buffers` must live until the launch returns. Neither throws nor allocates.
   void gather(std::span<void* const> buffers, std::span<void*> to) const noexcept;
 
+  /// Copies buffers to the variables of the kernel's file that they are for, ordered with launches: those given to the
+  /// constructor, or `buffers`, in argument order. Returns the name of a variable that the code does not have, as
+  /// nothing in it reads the variable, or that is smaller than its buffer; empty if all were written. Throws CudaError
+  /// or EmulatorError.
+  std::string copy_variables(Device& device, const Kernel& kernel, std::span<void* const> buffers = {}) const;
   /// Scratch with memory of its own, in argument order: for guard checks.
   [[nodiscard]] std::span<const Scratch> scratch() const noexcept { return scratch_; }
   /// Whether a launch works in memory that other launches work in, too: no two may run at once then.
@@ -73,6 +85,7 @@ class LaunchArguments {
   void refill_scratch(Device& device, std::uint8_t byte = 0) const;
 
  private:
+  static constexpr std::size_t kNoSlot = static_cast<std::size_t>(-1);
   using Word = std::uint64_t;  // holds an address or a scalar of up to 8 bytes, at its first byte
 
   LaunchArguments(Device& device, const BoundSpace& space, const Config& config, std::span<const NamedPointer> buffers,
@@ -82,7 +95,8 @@ class LaunchArguments {
 
   std::vector<Word> values_;
   std::vector<void*> pointers_;
-  std::vector<std::size_t> buffer_slots_;
+  std::vector<std::size_t> buffer_slots_;  ///< of each buffer its place in `pointers_`, or kNoSlot
+  std::vector<Variable> variables_;
   std::vector<Scratch> scratch_;
   std::vector<void*> pooled_;
 };

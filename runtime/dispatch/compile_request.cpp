@@ -6,6 +6,9 @@ namespace {
 std::vector<LaunchedArgument> arguments_of(const BoundSpace& bound) {
   std::vector<LaunchedArgument> arguments;
   for (const Argument& argument : bound.space().arguments) {
+    if (!argument.passed) {
+      continue;
+    }
     using Role = LaunchedArgument::Role;
     const Role role = argument.kind == ArgumentKind::scalar ? Role::scalar
                       : argument.access == Access::scratch  ? Role::scratch

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <tuple>
 
 #include "core/error.hpp"
 #include "core/util/paths.hpp"
@@ -277,6 +278,7 @@ void Dispatcher::launch(const Prepared& prepared, std::span<void* const> buffers
   std::array<void*, kMaxArguments> values;
   chosen.arguments.gather(buffers, values);
   const std::span<void* const> arguments(values.data(), chosen.arguments.pointers().size());
+  std::ignore = chosen.arguments.copy_variables(*device_, *chosen.kernel, buffers);
   ++chosen.launches;
   ++(*counts_)[state];
   if (observer_) [[unlikely]] {

@@ -42,9 +42,12 @@ drawing::Values values_of(const DrawnMatrix& of) {
   values.kind = of.fill == uniform                       ? drawing::kUniform
                 : of.fill == normal                      ? drawing::kNormal
                 : of.fill == ramp || of.fill == row_ramp ? drawing::kRamp
+                : of.fill == constant                    ? drawing::kRamp
+                : of.fill == sorted                      ? drawing::kSorted
+                : of.fill == permutation                 ? drawing::kPermutation
                                                          : drawing::kZeros;
   values.low = of.low;
-  values.span = of.fill == normal ? of.high : of.high - of.low;
+  values.span = of.fill == normal ? of.high : of.fill == constant ? 0 : of.high - of.low;
   values.seed = of.seed;
   values.row = static_cast<std::uint64_t>(of.fill == row_ramp ? of.columns : of.rows * of.columns);
   return values;

@@ -17,8 +17,10 @@ namespace pascaline {
 /// Fills a matrix [rows, columns], or a buffer of as many elements, with numbers: `Fill::none` and `Fill::zero` zeros;
 /// `Fill::uniform` numbers from `low` to `high`; `Fill::normal` numbers of the mean `low` and the standard deviation
 /// `high`, at most six of these away; `Fill::ramp` equal steps from `low` to `high`, and `Fill::row_ramp` those in each
-/// row. Integers are rounded down. In packed formats values are random integers with random scales, from about `low`
-/// to `high`; in float16x as in other types, with an exponent width and a bias by the seed.
+/// row; `Fill::constant` the number `low`; `Fill::sorted` random numbers in ascending order from `low` to `high`;
+/// `Fill::permutation` the whole numbers from `low` on, as many as elements, shuffled. Integers are rounded down. In
+/// packed formats values are random integers with random scales, from about `low` to `high`; in float16x as in other
+/// types, with an exponent width and a bias by the seed.
 struct DrawnMatrix {
   ElementType type = ElementType::float32;
   std::int64_t rows = 0;

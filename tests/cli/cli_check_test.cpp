@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "runtime/device/compile.hpp"
@@ -138,6 +139,73 @@ TEST_F(CliCheckTest, StaticAndDynamicSharedMemoryBeyondTheLimitIsRejected) {
     expect_verdict(check({"--set", "BLOCK=32"}, setting),
                    {"rejected: ", "the reference", "cannot be launched: 53248 bytes of shared memory per block"});
   }
+}
+
+/// Checks kernels that read a variable of their file.
+class CliSymbolTest : public CliCheckTest {
+ protected:
+  // As `write_kernel`, with a buffer of four elements for the variable.
+  void write_with(const std::string& variable, const std::string& head, const std::string& value) const {
+    write_kernel(head, value);
+    nlohmann::json space = nlohmann::json::parse(read_file(folder_ / "own.json"));
+    space["arguments"].push_back(
+        {{"name", "weights"}, {"buffer", "float32"}, {"access", "in"}, {"extent", 4}, {"symbol", variable}});
+    space["reference"] = {{"kernel", {{"function", "plain"}, {"block", {32}}, {"grid", {"ceil_div(N, 32)"}}}}};
+    write_file_atomically(folder_ / "own.json", space.dump());
+    write_file_atomically(folder_ / "own.cu",
+                          read_file(folder_ / "own.cu") +
+                              "#ifdef PASCALINE_REFERENCE\n"
+                              "extern \"C\" __global__ void plain(const float* x, double* out, int n) {\n"
+                              "  int i = blockIdx.x * 32 + threadIdx.x;\n  if (i < n) out[i] = (double)x[i] * " +
+                              variable + "[i % 4];\n}\n#endif\n");
+  }
+};
+
+TEST_F(CliSymbolTest, ABufferIsCopiedToTheVariable) {
+  for (const char* qualifier : {"__constant__", "__device__"}) {
+    write_with("taps", fmt::format("{} float taps[4];", qualifier), "x[i] * taps[i % 4]");
+    const ProgramResult checked = check({}, no_nvrtc_);
+    EXPECT_EQ(checked.exit_code, 0) << checked.out << checked.error;
+  }
+  write_with("taps", "__constant__ float taps[4];", "x[i] * (BLOCK == 64 ? taps[i % 4] : given[i % 4])");
+  nlohmann::json both = nlohmann::json::parse(read_file(folder_ / "own.json"));
+  both["arguments"][3]["argument"] = true;
+  write_file_atomically(folder_ / "own.json", both.dump());
+  std::string source = read_file(folder_ / "own.cu");
+  for (std::size_t at = source.find("int n)"); at != std::string::npos; at = source.find("int n)", at + 1)) {
+    source.replace(at, 6, "int n, const float* given)");
+  }
+  write_file_atomically(folder_ / "own.cu", source);
+  const ProgramResult checked = check({}, no_nvrtc_);
+  EXPECT_EQ(checked.exit_code, 0) << "one is the copy of the other: " << checked.out << checked.error;
+  write_with("filters::taps", "namespace filters { __constant__ float taps[4]; }", "x[i] * filters::taps[i % 4]");
+  EXPECT_EQ(check().exit_code, 0);
+}
+
+TEST_F(CliSymbolTest, AConfigurationThatReadsOtherValuesIsWrong) {
+  write_with("taps", "__constant__ float taps[4];", "x[i] * taps[(i + (BLOCK == 64)) % 4]");
+  EXPECT_EQ(check({}, no_nvrtc_).exit_code, 0);
+  expect_verdict(check({"--set", "BLOCK=64"}, no_nvrtc_), {"wrong_result"});
+}
+
+TEST_F(CliSymbolTest, AVariableThatIsNotThereIsNamed) {
+  for (const char* head : {"__constant__ float other[4];\n#define taps other", "__constant__ float taps[3];"}) {
+    write_with("taps", head, "x[i] * taps[i % 3]");
+    expect_verdict(check({}, no_nvrtc_), {"has no variable 'taps' that is as large as its buffer"});
+  }
+}
+
+TEST_F(CliCheckTest, AScalarMayBeAFraction) {
+  write(
+      "extern \"C\" __global__ void own(const float* x, float* out, float scale, double more) {\n"
+      "  int i = blockIdx.x * BLOCK + threadIdx.x;\n"
+      "  if (i < 256) out[i] = scale == 0.1f && more == -2.25 ? x[i] : (float)BLOCK;\n}\n");
+  nlohmann::json space = nlohmann::json::parse(read_file(folder_ / "own.json"));
+  space["arguments"][2] = {{"name", "scale"}, {"scalar", "float32"}, {"value", 0.1}};
+  space["arguments"].push_back({{"name", "more"}, {"scalar", "float64"}, {"value", -2.25}});
+  write_file_atomically(folder_ / "own.json", space.dump());
+  const ProgramResult checked = check({}, no_nvrtc_);
+  EXPECT_EQ(checked.exit_code, 0) << checked.out << checked.error;
 }
 
 }  // namespace

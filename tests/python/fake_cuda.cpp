@@ -154,6 +154,7 @@ int cuModuleLoadDataEx(void** module, const void*, unsigned, int*, void**) {
   return result == kOk ? make(module) : result;
 }
 int cuModuleUnload(void*) { return kOk; }
+int cuModuleGetGlobal_v2(unsigned long long*, std::size_t*, void*, const char*) { return 500; }  // not found
 int cuModuleGetFunction(void** function, void*, const char*) { return make(function); }
 int cuFuncGetAttribute(int* value, int, void*) { return *value = 16, kOk; }
 int cuLaunchKernel(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void* stream, void**,

@@ -242,6 +242,13 @@ ProblemData::Results ProblemData::launch_reference(LaunchArguments& arguments, s
     device_->fill(more.buffers[i], poison);
     pointers.push_back(&more.addresses[i]);
   }
+  if (const std::string missing = arguments.copy_variables(*device_, reference_); !missing.empty()) {
+    throw ReferenceError(
+        fmt::format("the code of {} has no variable '{}' that is as large as its buffer; declare it __constant__ or "
+                    "__device__, not "
+                    "static, and read it",
+                    reference_text(), missing));
+  }
   const Space& space = space_->space();
   const Launch& launch = reference_is_itself() ? space.launch : *space.reference.kernel;
   device_->launch(reference_, space_->geometry(launch, baseline_), pointers);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <tuple>
 
 #include "core/error.hpp"
 #include "core/util/hash.hpp"
@@ -249,6 +250,7 @@ void TrialRunner::launch(Ready& ready, std::uint8_t poison) {
 
 void TrialRunner::launch_prepared(const Ready& ready) {
   phase("launch");
+  std::ignore = ready.arguments->copy_variables(*device_, ready.kernel);
   device_->launch(ready.kernel, ready.geometry, ready.arguments->pointers());
   device_->synchronize();
   phase("check");

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/space/code_words.hpp"
 #include "runtime/device/cuda/borrowed_stream.hpp"
 #include "runtime/device/cuda/cuda_checksum.hpp"
 #include "runtime/device/cuda/cuda_comparison.hpp"
@@ -50,6 +51,7 @@ class CudaDevice final : public Device {
   [[nodiscard]] double largest_error(const Buffer& values, ElementType type, const Buffer& expected,
                                      const ElementLimits& limits) override;
   [[nodiscard]] Kernel load(const Binary& binary) override;
+  [[nodiscard]] std::optional<DeviceSpan> variable(const Kernel& kernel, const std::string& name) override;
   void launch(const Kernel& kernel, const Geometry& geometry, std::span<void* const> arguments) override;
   [[nodiscard]] Graph record(const std::function<void()>& work) override;
   bool update(Graph& graph, const std::function<void()>& work) override;
@@ -257,6 +259,21 @@ Kernel CudaDevice::load(const Binary& binary) {
     driver.module_unload.address(module);
     throw;
   }
+}
+
+std::optional<DeviceSpan> CudaDevice::variable(const Kernel& kernel, const std::string& name) {
+  const CuModule* const module = modules_.find(kernel.module());
+  if (module == nullptr) {
+    return std::nullopt;
+  }
+  context_.make_current();
+  CuAddress address = 0;
+  std::size_t bytes = 0;
+  const std::string known_as = linker_name(name);
+  if (context_.driver().module_global.address(&address, &bytes, *module, known_as.c_str()) != 0) {
+    return std::nullopt;
+  }
+  return DeviceSpan{reinterpret_cast<void*>(address), bytes};
 }
 
 void CudaDevice::check_launch(const Kernel& kernel, const Geometry& geometry) const {

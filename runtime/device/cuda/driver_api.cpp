@@ -84,10 +84,11 @@ DriverApi::DriverApi() : library_(open_driver()) {
                 device_memory, device_attribute, device_pci_bus_id, primary_retain, primary_release, primary_reset,
                 set_current, get_current, allocate, free, upload, download, copy, fill, memory_info, host_allocate,
                 host_free, range_reserve, range_free, memory_granularity, memory_create, memory_release, memory_map,
-                memory_unmap, memory_access, module_load, module_unload, module_function, function_attribute, launch,
-                stream_create, stream_destroy, stream_synchronize, stream_wait, synchronize, capture_begin, capture_end,
-                is_capturing, graph_instantiate, graph_launch, graph_update, graph_exec_destroy, graph_destroy,
-                event_create, event_destroy, event_record, event_query, event_synchronize, event_elapsed);
+                memory_unmap, memory_access, module_load, module_unload, module_function, module_global,
+                function_attribute, launch, stream_create, stream_destroy, stream_synchronize, stream_wait, synchronize,
+                capture_begin, capture_end, is_capturing, graph_instantiate, graph_launch, graph_update,
+                graph_exec_destroy, graph_destroy, event_create, event_destroy, event_record, event_query,
+                event_synchronize, event_elapsed);
     try_resolve(library_, allocate_ordered);
     try_resolve(library_, free_ordered);
     try_resolve(library_, capture_info);

@@ -163,6 +163,7 @@ class DriverApi {
   DriverFunction<CuModule*, const void*, unsigned, int*, void**> module_load{"cuModuleLoadDataEx"};
   DriverFunction<CuModule> module_unload{"cuModuleUnload"};
   DriverFunction<CuFunction*, CuModule, const char*> module_function{"cuModuleGetFunction"};
+  DriverFunction<CuAddress*, std::size_t*, CuModule, const char*> module_global{"cuModuleGetGlobal_v2"};
   DriverFunction<int*, int, CuFunction> function_attribute{"cuFuncGetAttribute"};
   DriverFunction<CuFunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CuStream, void**,
                  void**>

@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "core/error.hpp"
+#include "core/space/code_words.hpp"
 #include "runtime/device/emulator/emulated_device_info.hpp"
 #include "runtime/device/emulator/emulated_graph.hpp"
 #include "runtime/device/emulator/emulated_memory.hpp"
@@ -133,6 +134,9 @@ class EmulatedDevice final : public Device {
     return check_guards(buffer.base(), buffer.bytes());
   }
 
+  [[nodiscard]] std::optional<DeviceSpan> variable(const Kernel& kernel, const std::string& name) override {
+    return static_cast<const EmulatedModule*>(kernel.module())->variable(linker_name(name));
+  }
   [[nodiscard]] Kernel load(const Binary& binary) override {
     state_.check_usable("load a kernel");
     state_.check_not_recording("load a kernel");

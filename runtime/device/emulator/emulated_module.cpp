@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -69,6 +70,16 @@ void EmulatedModule::open(const std::string& code) {
                     function_));
   }
   shared_ = static_shared_variables(code);
+  variables_ = global_variables(code);
+}
+
+std::optional<DeviceSpan> EmulatedModule::variable(const std::string& name) const {
+  const auto found = std::ranges::find(variables_, name, &GlobalVariable::name);
+  Dl_info place{};
+  if (found == variables_.end() || ::dladdr(entry_, &place) == 0) {
+    return std::nullopt;
+  }
+  return DeviceSpan{static_cast<std::byte*>(place.dli_fbase) + found->offset, found->bytes};
 }
 
 void EmulatedModule::close() noexcept {

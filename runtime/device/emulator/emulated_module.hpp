@@ -1,9 +1,11 @@
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "runtime/device/device_span.hpp"
 #include "runtime/device/emulator/static_shared.hpp"
 #include "runtime/device/shim/pascaline/abi.h"
 
@@ -20,6 +22,8 @@ class EmulatedModule {
 
   [[nodiscard]] const pascaline_host::KernelEntry& entry() const noexcept { return *entry_; }
   [[nodiscard]] const std::string& function() const noexcept { return function_; }
+  /// Memory of a global variable by the linker's name; nothing if the object has none of that name.
+  [[nodiscard]] std::optional<DeviceSpan> variable(const std::string& name) const;
   /// Its static shared memory.
   [[nodiscard]] std::span<const SharedVariable> shared() const noexcept { return shared_; }
 
@@ -33,6 +37,7 @@ class EmulatedModule {
   void* handle_ = nullptr;
   const pascaline_host::KernelEntry* entry_ = nullptr;
   std::vector<SharedVariable> shared_;
+  std::vector<GlobalVariable> variables_;
 };
 
 }  // namespace pascaline

@@ -56,9 +56,10 @@ std::vector<SharedVariable> shared_variables(std::string_view object, const Elf6
   return found;
 }
 
-}  // namespace
-
-std::vector<SharedVariable> static_shared_variables(std::string_view object) {
+// Applies `of_table` to the object's table of symbols and the table of their names; an object without them has none.
+template <typename Found>
+std::vector<Found> of_symbols(std::string_view object,
+                              std::vector<Found> (*of_table)(std::string_view, const Elf64_Shdr&, const Elf64_Shdr&)) {
   const auto header = element_at<Elf64_Ehdr>(object, 0);
   if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 || header->e_ident[EI_CLASS] != ELFCLASS64) {
     return {};
@@ -67,11 +68,31 @@ std::vector<SharedVariable> static_shared_variables(std::string_view object) {
     const auto section = element_at<Elf64_Shdr>(object, header->e_shoff + i * sizeof(Elf64_Shdr));
     if (section && section->sh_type == SHT_SYMTAB) {
       const auto names = element_at<Elf64_Shdr>(object, header->e_shoff + section->sh_link * sizeof(Elf64_Shdr));
-      return names ? shared_variables(object, *section, *names) : std::vector<SharedVariable>();
+      return names ? of_table(object, *section, *names) : std::vector<Found>();
     }
   }
   return {};
 }
+
+std::vector<GlobalVariable> variables_of(std::string_view object, const Elf64_Shdr& symbols, const Elf64_Shdr& names) {
+  std::vector<GlobalVariable> found;
+  for (std::uint64_t at = 0; at + sizeof(Elf64_Sym) <= symbols.sh_size; at += sizeof(Elf64_Sym)) {
+    const auto symbol = element_at<Elf64_Sym>(object, symbols.sh_offset + at);
+    if (symbol && ELF64_ST_TYPE(symbol->st_info) == STT_OBJECT && symbol->st_shndx != SHN_UNDEF) {
+      found.push_back({std::string(name_at(object, names, symbol->st_name)),
+                       static_cast<std::ptrdiff_t>(symbol->st_value), symbol->st_size});
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+std::vector<SharedVariable> static_shared_variables(std::string_view object) {
+  return of_symbols(object, shared_variables);
+}
+
+std::vector<GlobalVariable> global_variables(std::string_view object) { return of_symbols(object, variables_of); }
 
 int static_shared_bytes(std::string_view object) {
   std::size_t bytes = 0;

@@ -39,6 +39,41 @@ TEST(DrawTest, ARampOfIntegersIsRoundedDown) {
   }
 }
 
+TEST(DrawTest, AConstantIsTheSameEverywhere) {
+  EXPECT_EQ(drawn(ElementType::float16, 3, Fill::constant, 2.5, 9), (Values{2.5, 2.5, 2.5}));
+  EXPECT_EQ(drawn(ElementType::uint8, 1, Fill::constant, 7, 0), (Values{7}));
+}
+
+TEST(DrawTest, SortedNumbersRiseFromLowToHighInUnequalSteps) {
+  const Values offsets = drawn(ElementType::int32, 1001, Fill::sorted, 0, 8000);
+  EXPECT_EQ(offsets.front(), 0);
+  EXPECT_EQ(offsets.back(), 8000) << "offsets of the rows of a sparse matrix with 8000 elements";
+  EXPECT_TRUE(std::is_sorted(offsets.begin(), offsets.end()));
+  Values lengths;
+  for (std::size_t i = 1; i < offsets.size(); ++i) {
+    lengths.push_back(offsets[i] - offsets[i - 1]);
+  }
+  EXPECT_LT(*std::min_element(lengths.begin(), lengths.end()), 3);
+  EXPECT_GT(*std::max_element(lengths.begin(), lengths.end()), 13);
+  EXPECT_NE(offsets, drawn(ElementType::int32, 1001, Fill::sorted, 0, 8000, 8));
+  EXPECT_EQ(drawn(ElementType::float32, 1, Fill::sorted, 3, 9), (Values{3}));
+}
+
+TEST(DrawTest, APermutationHasEveryNumberOnce) {
+  for (const std::size_t count :
+       {std::size_t{1}, std::size_t{2}, std::size_t{63}, std::size_t{1000}, std::size_t{4097}}) {
+    Values numbers = drawn(ElementType::int32, count, Fill::permutation, 5, 0);
+    if (count >= 63) {
+      EXPECT_FALSE(std::is_sorted(numbers.begin(), numbers.end())) << count;
+      EXPECT_NE(numbers, drawn(ElementType::int32, count, Fill::permutation, 5, 0, 8)) << count;
+    }
+    std::sort(numbers.begin(), numbers.end());
+    for (std::size_t i = 0; i < count; ++i) {
+      ASSERT_EQ(numbers[i], static_cast<double>(5 + i)) << count;
+    }
+  }
+}
+
 TEST(DrawTest, UniformStaysInItsRangeAndFillsIt) {
   const Values values = drawn(ElementType::float64, 10'000, Fill::uniform, 2, 5);
   const auto [least, most] = std::minmax_element(values.begin(), values.end());
