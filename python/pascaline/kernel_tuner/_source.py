@@ -1,0 +1,122 @@
+"""The code of kernels: texts, files, lists of files, and functions of the parameters."""
+
+import hashlib
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from .._errors import ArgumentError
+from .._words import path_text
+from ._functions import Reading, called, rows
+from ._parameters import Parameters, choice
+
+MOST_SOURCES = 256
+Headers = dict[str, str]
+
+
+def is_file(source: str) -> bool:
+    return not ("\n" in source or "{" in source)
+
+
+def codes(source: Any, parameters: Parameters, folders: Sequence[str]) -> tuple[list[tuple[str, str]], Headers]:
+    """Each code with the condition under which it is taken, and copies of the headers that they include from beside them, by
+    their names."""
+    headers: Headers = {}
+    if not callable(source):
+        return [("1", code_of(source, folders, headers))], headers
+    texts: dict[str, list[Any]] = {}
+
+    def compute(config: Reading) -> str:
+        code = called("kernel_source", source, config)
+        if not isinstance(code, str):
+            raise TypeError(f"kernel_source: the function gives a {type(code).__name__}, not the code")
+        return code
+
+    for row in rows("kernel_source", compute, parameters.values):
+        texts.setdefault(row.result, []).append(row)
+    if len(texts) > MOST_SOURCES:
+        raise ArgumentError(f"kernel_source: the function makes {len(texts)} different codes; at most {MOST_SOURCES} can be taken")
+    if len(texts) > 1:
+        parameters.index(name for found in texts.values() for row in found for name in row.values)
+    return [(" || ".join(parameters.any_of(found)), code_of(text, folders, headers)) for text, found in texts.items()], headers
+
+
+def code_of(source: Any, folders: Sequence[str], headers: Headers) -> str:
+    """The code of a text, a file, or of the first of a list, which includes the others."""
+    if isinstance(source, (list, tuple)):
+        if not source:
+            raise ArgumentError("kernel_source: the list is empty")
+        folders = [*folders, *(os.path.dirname(os.path.abspath(file)) for file in source[1:] if isinstance(file, (str, os.PathLike)))]
+        source = source[0]
+    if isinstance(source, str) and not is_file(source):
+        return _with_headers(source, os.getcwd(), folders, headers)
+    file = path_text("kernel_source", source)
+    if not os.path.isfile(file):
+        raise ArgumentError(f"kernel_source: there is no file {file}")
+    return _with_headers(_read(file), os.path.dirname(os.path.abspath(file)), folders, headers)
+
+
+def _read(file: str) -> str:
+    with open(file, encoding="utf-8", errors="surrogateescape") as text:
+        return text.read()
+
+
+def _with_headers(source: str, folder: str, folders: Sequence[str], copies: Headers) -> str:
+    """As above. Copies lie in one folder, so that they get names of their own, of which what they include is part."""
+    names: dict[str, str] = {}
+
+    def taken(text: str, here: str) -> str:
+        def renamed(found: re.Match[str]) -> str:
+            for place in ([here, folder] if found[2] == '"' else []) + [*folders]:
+                file = os.path.realpath(os.path.join(place, found[3]))
+                if os.path.isfile(file):
+                    return f'{found[1]}"{copied(file)}"'
+            return found[0]
+
+        return re.sub(r'^([ \t]*#[ \t]*include[ \t]*)(["<])([^">\n]+)[">]', renamed, text, flags=re.MULTILINE)
+
+    def copied(file: str) -> str:
+        if file not in names:
+            text = _read(file)
+            stem, ending = os.path.splitext(os.path.basename(file))
+            kept = hashlib.sha256(f"{os.path.relpath(file, folder)}\n{text}".encode(errors="surrogateescape")).hexdigest()[:8]
+            names[file] = f"{stem}-{kept}{ending}"
+            copies[names[file]] = taken(text, os.path.dirname(file))
+        return names[file]
+
+    return taken(source, folder)
+
+
+def without_unrolling(code: str, parameters: Parameters) -> str:
+    """The code, in which `#pragma unroll` by a parameter called loop_unroll_factor… asks for nothing where that is 0."""
+    for name in parameters:
+        if "loop_unroll_factor" in name and all(isinstance(value, int) for value in parameters.values[name]):
+            code = re.sub(rf"^([ \t]*#[ \t]*pragma[ \t]+unroll[ \t]+\(?{name}\)?[ \t]*)$", rf"#if {name} != 0\n\1\n#endif", code, flags=re.MULTILINE)
+    return code
+
+
+def defined(defines: Mapping[str, str | Callable[..., Any]] | None, parameters: Parameters) -> str:
+    """Lines that define what the script asks for in place of the parameters."""
+    if defines is None:
+        return ""
+    lines, read = [], []
+    for name, value in dict(defines).items():
+        if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
+            raise ArgumentError(f"defines: '{name}' is not an identifier")
+
+        def compute(config: Reading, value: Any = value) -> str:
+            if callable(value):
+                return str(called("defines", value, config))
+            return re.sub(r"[A-Za-z0-9_]+", lambda word: str(config[word[0]]) if word[0] in config else word[0], str(value))
+
+        found = rows(f"defines: {name}", compute, parameters.values)
+        read.append((name, found))
+        parameters.index(one for row in found for one in row.values)
+    for name, found in read:
+        texts: dict[str, list[Any]] = {}
+        for row in found:
+            texts.setdefault(row.result.replace("\n", "\\\n"), []).append(row)
+        # Its name may be that of a parameter, which conditions after this one still need.
+        lines.append(choice([(" || ".join(parameters.any_of(of)), f"#define kt_define_{name} {text}\n") for text, of in texts.items()]))
+    return "".join(lines)

@@ -1,0 +1,456 @@
+"""A kernel and its search space, from what Kernel Tuner takes."""
+
+import ast
+import difflib
+import hashlib
+import json
+import math
+import os
+import re
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from .. import _conditions, _native, _python_text, import_t1
+from .._errors import ArgumentError
+from .._kernel import Kernel
+from .._words import Path, path_text
+from . import _arguments, _source
+from ._functions import PIECE, Reading, Row, called, expression, interpreted, listed, plain, rows
+from ._options import Options
+from ._parameters import Parameters, choice
+from ._signature import Signature
+from .util import Result, WrongResultConfig
+
+_t1: Any = import_t1
+_translate: Any = _conditions
+_text: Any = _python_text
+
+_NAMES = ("block_size_x", "block_size_y", "block_size_z")
+_USUAL_BLOCK = 256  # threads along x, where no parameter says how many
+_ANY = 1e30  # a tolerance that takes any number: what is right, an answer decides
+_NO_VALUE = (ZeroDivisionError, _text.PythonTextError)
+
+
+class Request(NamedTuple):
+    """What scripts say of a kernel."""
+
+    name: Any
+    source: Any
+    problem_size: Any
+    arguments: Sequence[Any]
+    tune_params: Mapping[str, Sequence[Any]]
+    divisors: tuple[Any, Any, Any]
+    restrictions: Any = None
+    smem_args: Mapping[str, Any] | None = None
+    block_size_names: Sequence[str] | None = None
+    defines: Mapping[str, Any] | None = None
+    compiler_options: Sequence[str] | None = None
+
+
+class Condition(NamedTuple):
+    """What a configuration must meet: texts for the search space, and what to ask for one configuration."""
+
+    texts: Sequence[str]
+    because: str
+    reads: frozenset[str]
+    holds: Callable[[Mapping[str, Any]], bool]
+
+
+class Folder:
+    """The folder that is given, or one that is gone afterwards."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._given = path_text("into", folder)
+        self._made: _native.DraftFolder | None = None
+
+    def __enter__(self) -> str:
+        if self._given:
+            os.makedirs(self._given, exist_ok=True)
+            return self._given
+        self._made = _native.DraftFolder()
+        return self._made.path
+
+    def __exit__(self, *_: object) -> None:
+        self._made = None
+
+
+class Space:
+    """The search space and the code, which `write` writes. known: configurations that need no measuring."""
+
+    def __init__(self, request: Request, is_judged: bool = False, known: Sequence[Mapping[str, Any]] = ()) -> None:
+        name = request.name
+        if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
+            raise ArgumentError(f"kernel_name: {name!r} is not the name of a function")
+        self.name = name
+        self.parameters = Parameters(request.tune_params)
+        self.options = Options(request.compiler_options)
+        values = self.parameters.values
+        self._definitions: list[dict[str, str]] = []
+        codes, self._headers = _source.codes(request.source, self.parameters, self.options.folders)
+        blocks = _block_names(request.block_size_names, values)
+        self.conditions = [self._condition(one) for one in listed(request.restrictions)]
+        grid = self._grid(request, blocks)
+        size = request.smem_args.get("size", 0) if request.smem_args else 0
+        shared = self._number("smem_args", "shared", lambda config: int(self._value("smem_args", size, config)), lambda: self._term("smem_args", size, True)[0])
+        defines = _source.defined(request.defines, self.parameters)
+        if known:
+            self.parameters.index(values)
+            rows_known = [Row({one: config[one] for one in values}, False) for config in known]
+            self.conditions += [Condition([f"!({text})" for text in self.parameters.any_of(rows_known)], "it is in the cache", frozenset(values),
+                                           lambda config, taken=[dict(row.values) for row in rows_known]: dict(config) not in taken)]  # type: ignore[misc]
+        block = [self._threads(one, axis) for axis, one in enumerate(blocks)]
+        self.default = self._default(block)
+        signature, texts = self._compiled(codes, request.arguments)
+        arguments = [_arguments.entry(f"arguments[{i}]", f"argument_{i}", signature.as_declared(i, value), signature.parameters[i].is_written)
+                     for i, value in enumerate(request.arguments)]
+        tolerance = {one["buffer"]: _t1.FLOAT_TOLERANCES.get(one["buffer"], 0) for one in arguments if one.get("access") == "inout"}
+        if not tolerance:
+            raise ArgumentError("arguments: no array is written to, so there is no result to check")
+        self.random: list[str] = []  # arrays in whose place trials have others
+        for described, value, parameter in zip(arguments, request.arguments, signature.parameters):
+            if not _arguments.fill(described, value):
+                self.random.append(parameter.name)
+        code = self._before(request, blocks, defines, texts) + choice(list(zip((condition for condition, _ in codes), texts)))
+        document: dict[str, Any] = {
+            "schema": 1, "kernel": name, "description": "Made by pascaline.kernel_tuner.", "dimensions": [], "types": [],
+            "parameters": self.parameters.document(self.default) + self.options.parameters, "definitions": self._definitions,
+            "constraints": [{"require": text, "because": condition.because or "a function"} for condition in self.conditions for text in condition.texts],
+            "macros": [{"name": one, "value": value} for one, value in zip(("grid_size_x", "grid_size_y", "grid_size_z"), grid)
+                       if request.defines is None and one not in values and re.search(rf"\b{one}\b", code)],
+            "launch": {"function": name, "block": block, "grid": grid, "shared_bytes": shared},
+            "arguments": arguments, "reference": {"default": True},
+            "tolerance": {**dict.fromkeys(tolerance, _ANY), "floor": _ANY} if is_judged else tolerance,
+            "work": {"flops": 0, "bytes": " + ".join(f"({one['extent']}) * {_t1.SIZES[one['buffer']]}" for one in arguments if "extent" in one)}}
+        # What was measured is kept by the kernel's name, source and configuration: sizes and arguments become part of it.
+        kept = hashlib.sha256(json.dumps(document).encode()).hexdigest()[:8]
+        self.file_name = document["kernel"] = f"{name}-{kept}"
+        self._document = document
+        self._code = code
+
+    @staticmethod
+    def conditions_of(request: Request) -> tuple[Mapping[str, Sequence[Any]], list[Condition]]:
+        """The values and the conditions alone, of a script whose kernel is not run."""
+        bare = Space.__new__(Space)
+        bare.parameters = Parameters(request.tune_params)
+        return bare.parameters.values, [bare._condition(one) for one in listed(request.restrictions)]
+
+    # What is computed of the parameters.
+
+    def _value(self, where: str, one: Any, config: Reading) -> Any:
+        """A number of a configuration: given as such, as a text or as a function."""
+        one = plain(one)
+        if callable(one):
+            return called(where, one, config)
+        if not isinstance(one, str):
+            return one
+        try:
+            return interpreted(one, config, self.parameters.values)
+        except _text.PythonTextError as error:
+            raise ArgumentError(f"{where}: in '{one}': {error}") from None
+
+    def _term(self, where: str, one: Any, is_whole: bool) -> tuple[str, str]:
+        """The same as an expression over another; PythonTextError if it cannot be one. Texts are rounded towards zero."""
+        one = plain(one)
+        if callable(one):
+            text = expression(where, one, self.parameters.values)
+            if text is None:
+                raise _text.PythonTextError(1, "its source does not say what it computes")
+        else:
+            text, is_whole = str(one), is_whole or isinstance(one, str)
+        above, below = _translate.Translator(self.parameters.values).number(_text.parse_python(text))
+        if is_whole and below.constant != 1:
+            if above.low < 0:
+                raise _text.PythonTextError(1, "it may be negative")
+            return _translate.floor_divide(above, below).text, "1"
+        return above.text, below.text
+
+    def _number(self, where: str, name: str, compute: Callable[[Reading], Any], term: Callable[[], str]) -> str:
+        """An expression for a whole number: what `term` translates, or a table of what is computed."""
+        try:
+            return term()
+        except (_text.PythonTextError, OverflowError):
+            pass
+
+        def checked(config: Reading) -> int | None:
+            try:
+                return int(compute(config))
+            except ZeroDivisionError:
+                return None  # such a configuration is not valid
+            except (TypeError, ValueError) as error:
+                raise ArgumentError(f"{where}: {error}") from None
+
+        found = rows(where, checked, self.parameters.values)
+        self.parameters.index(one for row in found for one in row.values)
+        results: dict[int | None, list[Row]] = {}
+        for row in found:
+            results.setdefault(row.result, []).append(row)
+        base = max((result for result in results if result is not None), key=lambda one: len(results[one]), default=0)
+        terms = [str(base)]
+        for result, of in results.items():
+            factor = "1 / 0" if result is None else str(result - base)
+            terms += [f"(({text}) ? {factor} : 0)" if result is None else f"({factor}) * ({text})" for text in self.parameters.any_of(of) if result != base]
+        return self._sum(name, terms)
+
+    def _sum(self, name: str, terms: Sequence[str]) -> str:
+        """A sum that may be longer than one expression: definitions have its parts."""
+        parts: list[str] = []
+        for term in terms:
+            if parts and len(parts[-1]) + len(term) < PIECE:
+                parts[-1] += " + " + term
+            else:
+                parts.append(term)
+        if len(parts) == 1:
+            return parts[0]
+        names = [f"kt_{name}_{i}" for i in range(len(parts))]
+        self._definitions += [{"name": one, "value": part} for one, part in zip(names, parts)]
+        return " + ".join(names)
+
+    def _condition(self, one: Any) -> Condition:
+        values = self.parameters.values
+        if not callable(one) and not isinstance(one, str):
+            raise ArgumentError(f"restrictions: {type(one).__name__} cannot be taken over; give texts or functions")
+        text = one if isinstance(one, str) else expression("restrictions", one, values)
+        why: Any = None
+        if text is not None:
+            try:
+                tree = _text.parse_python(text)
+                reads = frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name)) & frozenset(values)
+                translated = _translate.translate_condition(text, values)
+                return Condition([translated], text, reads, lambda config: bool(_holds(tree, config, values)))
+            except _text.PythonTextError as error:
+                why = error
+
+        def compute(config: Reading) -> bool:
+            try:
+                return bool(self._value("restrictions", one, config))
+            except ZeroDivisionError:
+                return False
+
+        try:
+            found = rows("restrictions", compute, values)
+        except ArgumentError as error:
+            raise ArgumentError(f"restrictions: in '{text}': {why}" if isinstance(one, str) and why else str(error)) from None
+        self.parameters.index(name for row in found for name in row.values)
+        refused, taken = ([row for row in found if row.result is result] for result in (False, True))
+        texts = self.parameters.any_of(taken)
+        if not taken or len(texts) > 1 or len(taken) > len(refused):
+            texts = [f"!({piece})" for piece in self.parameters.any_of(refused)]
+        reads = frozenset(name for row in found for name in row.values)
+        return Condition(texts, text or getattr(one, "__name__", ""), reads, lambda config: compute(Reading(config)))
+
+    def _grid(self, request: Request, blocks: Sequence[str]) -> list[str]:
+        sizes = self._sizes(request.problem_size)
+        grid: list[str] = []
+        for axis, (given, block) in enumerate(zip(request.divisors, blocks)):
+            where = f"grid_div_{'xyz'[axis]}"
+            divisors = ([block] if block in self.parameters.values else []) if given is None else listed(given)
+            for one in divisors:
+                if isinstance(one, str) and not one.strip():
+                    raise ArgumentError(f"{where}: a text is empty")
+            size = sizes[axis] if not callable(sizes) else None
+
+            def compute(config: Reading, axis: int = axis, divisors: Sequence[Any] = divisors, where: str = where) -> int:
+                total = _sizes_of(sizes(config))[axis] if callable(sizes) else sizes[axis]
+                total = int(self._value("problem_size", total, config))
+                by = 1.0
+                for one in divisors:
+                    found = self._value(where, one, config)
+                    by *= int(found) if isinstance(one, str) else found
+                return math.ceil(total / by)
+
+            def term(size: Any = size, divisors: Sequence[Any] = divisors, where: str = where) -> str:
+                if size is None:
+                    raise _text.PythonTextError(1, "its source does not say what it computes")
+                total, factors = self._term("problem_size", size, True)[0], []
+                for one in divisors:
+                    above, below = self._term(where, one, False)
+                    factors.append(above)
+                    total = total if below == "1" else f"{total} * {below}"
+                return f"ceil_div({total}, {' * '.join(factors)})" if factors else total
+
+            grid.append(self._number("problem_size" if size is None else where, "xyz"[axis], compute, term))
+        return grid
+
+    def _sizes(self, problem_size: Any) -> Any:
+        """One number, text or function for each axis, or a function for all of them."""
+        if not callable(problem_size):
+            return _sizes_of(problem_size)
+        text = expression("problem_size", problem_size, self.parameters.values)
+        if text is None:
+            return lambda config: called("problem_size", problem_size, config)
+        body = ast.parse(text, mode="eval").body
+        parts = body.elts if isinstance(body, (ast.Tuple, ast.List)) else [body]
+        return _sizes_of([ast.unparse(part) for part in parts])
+
+    def _threads(self, name: str, axis: int) -> str:
+        values = self.parameters.values.get(name)
+        if values is None:
+            return str(_USUAL_BLOCK if axis == 0 else 1)
+        if not all(isinstance(value, int) for value in values):
+            raise ArgumentError(f"tune_params: {name} is a block's size, and has values that are no whole numbers: {values}")
+        return name
+
+    # The default configuration.
+
+    def _default(self, block: Sequence[str]) -> dict[str, Any]:
+        """The first configuration that meets the conditions with a block of 1 to 1024 threads."""
+        order = list(self.parameters)
+
+        def fits(config: Mapping[str, Any]) -> bool:
+            threads = [int(config.get(one, one)) for one in block]
+            return all(count >= 1 for count in threads) and math.prod(threads) <= 1024
+
+        checks = [(condition.reads, condition.holds) for condition in self.conditions] + [(frozenset(block) & frozenset(order), fits)]
+        last = [max((order.index(name) for name in reads), default=0) for reads, _ in checks]
+        due = [[holds for place, (_, holds) in zip(last, checks) if place == index] for index in range(len(order))]
+        config: dict[str, Any] = {}
+        tried = 0
+
+        def choose_from(index: int) -> bool:
+            nonlocal tried
+            if index == len(order):
+                return True
+            for value in self.parameters.values[order[index]]:
+                tried += 1
+                if tried > _t1.MAX_TRIED:
+                    raise ArgumentError("restrictions: no configuration that meets them was found in reasonable time")
+                config[order[index]] = value
+                if all(holds(config) for holds in due[index]) and choose_from(index + 1):
+                    return True
+            config.pop(order[index], None)
+            return False
+
+        if not choose_from(0):
+            raise NothingLeft("restrictions: no configuration meets the conditions with a block of 1 to 1024 threads")
+        return config
+
+    # The code.
+
+    def _compiled(self, codes: Sequence[tuple[str, str]], arguments: Sequence[Any]) -> tuple[Signature, list[str]]:
+        texts: list[str] = []
+        first: Signature | None = None
+        for _, code in codes:
+            signature = Signature(self.name, code)
+            wanted = len(signature.parameters)
+            if len(arguments) != wanted:
+                raise ArgumentError(f"arguments: {self.name} takes {wanted}, not {len(arguments)}")
+            for i, value in enumerate(arguments):
+                _arguments.entry(f"arguments[{i}]", "", value, False)
+            text = signature.with_bits_for(arguments)
+            signature.require_types(arguments)
+            first = first or signature
+            try:
+                text = _t1.with_c_linkage(_t1.Node({"KernelName": self.name}, "kernel_source"), text)
+            except _t1.InputError as error:
+                raise ArgumentError(str(error)) from None
+            texts.append("#line 1\n" + _source.without_unrolling(text, self.parameters))
+        assert first is not None
+        return first, texts
+
+    def _before(self, request: Request, blocks: Sequence[str], defines: str, texts: Sequence[str]) -> str:
+        values = self.parameters.values
+        if request.defines is not None:
+            undefined = "".join(f"#undef {name}\n" for name in values if self.parameters.own(name) == name)
+            return defines + undefined + "".join(f"#define {name} kt_define_{name}\n" for name in request.defines)
+        usual = "".join(f"#ifndef {name}\n#define {name} {_USUAL_BLOCK if axis == 0 else 1}\n#endif\n" for axis, name in enumerate(blocks)
+                        if name not in values and any(re.search(rf"\b{name}\b", text) for text in texts))
+        return "#define kernel_tuner 1\n" + usual + self.parameters.macros()
+
+    # What is done with it.
+
+    def write(self, folder: str) -> str:
+        """The kernel's file."""
+        source = os.path.join(folder, self.file_name + ".cu")
+        document = json.dumps({key: value for key, value in self._document.items() if value != [] or key not in ("definitions", "macros")}, indent=1)
+        for name, text in {self.file_name + ".cu": self._code, **self._headers, self.file_name + ".json": document + "\n"}.items():
+            with open(os.path.join(folder, name), "w", encoding="utf-8", errors="surrogateescape") as out:
+                out.write(text)
+        return source
+
+    @property
+    def is_single(self) -> bool:
+        """Whether there is but one configuration."""
+        return all(len(values) == 1 for values in self.parameters.values.values())
+
+    def single(self, config: Mapping[str, Any], folder: str) -> Kernel:
+        """The kernel with one configuration only."""
+        document = dict(self._document)
+        own = {self.parameters.own(name): self.parameters.own_value(name, value) for name, value in config.items()}
+        document["parameters"] = [{**one, "values": [own.get(one["name"], one["default"])], "default": own.get(one["name"], one["default"])}
+                                  for one in document["parameters"]]
+        one = Space.__new__(Space)
+        one.__dict__.update(self.__dict__, _document=document)
+        return Kernel(one.write(folder), db=os.path.join(folder, "none.db"))
+
+    def config_of(self, text: str) -> dict[str, Any]:
+        """The configuration that a text such as `A=1 B="x y"` shows."""
+        shown = {name: re.sub(r"\\(.)", r"\1", value[1:-1]) if value.startswith('"') else value
+                 for name, value in re.findall(r'(\w+)=("(?:[^"\\]|\\.)*"|\S*)', text)}
+        own = {one["name"]: _shown(one, shown[one["name"]]) for one in self._document["parameters"]}
+        return self.parameters.config(own)
+
+    def leave_out(self, results: Sequence[Result]) -> bool:
+        """Excludes wrong configurations from launches by constraints; false if constraints cannot express that. The
+        fastest configuration becomes the default."""
+        parameters = self._document["parameters"]
+        if any(isinstance(value, (float, str)) for one in parameters for value in one["values"] if "option" not in one):
+            return False
+        for one, now in zip(parameters, self.parameters.document({name: results[0][name] for name in self.parameters})):
+            one["default"] = now["default"]
+        known = {constraint["require"] for constraint in self._document["constraints"]}
+        for result in results:
+            if isinstance(result.get("__error__"), WrongResultConfig):
+                text = f"!({self.parameters.condition({name: result[name] for name in self.parameters})})"
+                if text not in known:
+                    self._document["constraints"].append({"require": text, "because": result["reason"]})
+        return True
+
+
+class NothingLeft(ArgumentError):
+    """No configuration meets the conditions."""
+
+
+def _shown(parameter: Mapping[str, Any], text: str) -> Any:
+    """The value that a configuration's text shows."""
+    for value in parameter["values"]:
+        shown = ("true", "1") if value is True else ("false", "0") if value is False else (str(value),)
+        if text in shown or isinstance(value, float) and float(text) == value:
+            return value
+    raise AssertionError(f"{parameter['name']}={text}")
+
+
+def _holds(tree: Any, config: Mapping[str, Any], values: Mapping[str, Any]) -> bool:
+    try:
+        return bool(_translate.ConditionEvaluator(dict(config), values).evaluate(tree))
+    except _text.PythonTextError:
+        return False
+
+
+def _sizes_of(problem_size: Any) -> list[Any]:
+    sizes = [plain(size) for size in (problem_size if isinstance(problem_size, (list, tuple)) or getattr(problem_size, "shape", ()) else [problem_size])]
+    sizes = [int(size) if isinstance(size, str) and size.strip().isdecimal() else size for size in sizes]
+    if not 1 <= len(sizes) <= 3 or not all(isinstance(size, str) or isinstance(size, int) and size >= 1 for size in sizes):
+        raise ArgumentError(f"problem_size: {problem_size!r} is not one to three numbers of at least 1, or texts of parameters")
+    return sizes + [1] * (3 - len(sizes))
+
+
+def _block_names(given: Any, parameters: Mapping[str, Any]) -> list[str]:
+    """The parameters of a block's axes: those that are named, then block_size_x and so on, in capitals or not."""
+    alike = {name.lower(): name for name in parameters}
+    usual: list[str] = [name if name in parameters else alike.get(name, name) for name in _NAMES]
+    if given is None:
+        if not any(name in parameters for name in usual):
+            warnings.warn(f"tune_params has no block_size_x, so that blocks have {_USUAL_BLOCK} threads; name the parameter "
+                          "with block_size_names if it has another", stacklevel=5)
+        return usual
+    if isinstance(given, str) or not isinstance(given, Sequence) or not all(isinstance(name, str) for name in given):
+        raise TypeError("block_size_names: it is not a list of names")
+    if len(given) > len(_NAMES):
+        raise ArgumentError(f"block_size_names: it has {len(given)} names for {len(_NAMES)} axes")
+    for name in given:
+        if name not in parameters and name.lower() not in _NAMES:
+            near = difflib.get_close_matches(name, parameters, 1)
+            raise ArgumentError(f"block_size_names: tune_params has no '{name}'" + (f"; did you mean '{near[0]}'?" if near else ""))
+    named = [name if name in parameters else alike.get(name.lower(), name) for name in map(str, given)]
+    return named + usual[len(named):]
