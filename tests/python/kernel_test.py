@@ -416,7 +416,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"restrictions": ["block_size_x > 64"]}, "no configuration meets the conditions"),
     ({"grid_div_x": ["block_size_z"]}, "grid_div_"),
     ({"smem_args": {"size": "many"}}, "smem_args: in 'many': unknown name 'many'"),
-    ({"tune_params": {"block_size_x": [32], **{f"p{i}": [1, 2] for i in range(13)}}, "restrictions": lambda p: hash(str(p)) > 1},
+    ({"tune_params": {"block_size_x": [32], **{f"p{i}": [1, 2] for i in range(13)}}, "restrictions": lambda p: len(str(p)) > 1},
      "restrictions: it has more than 4096 values, over block_size_x, p0"),
     ({"answer": [None]}, "answer: it has 1 entries for 4"),
     ({"answer": 5}, "answer: int is not a list"),
@@ -424,7 +424,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"problem_size": lambda p: "block_size_x -"}, "problem_size"),
     ({"iterations": "7"}, "iterations: str"),
     ({"cmem_args": {"d_filter": np.ones(3, np.float32)}}, "cmem_args: Kernel Tuner's argument"),
-    ({"compiler_options": ["--pre-include=x.h"]}, "pre-include"),
+    ({"compiler_options": ["--pre-include=x.h"]}, "compiler_options: .*pre-include=x.h. cannot be taken over"),
     ({"compiler_options": "-O2"}, "compiler_options: it is not a list"),
     ({"observers": [object()]}, "observers|object"),
     ({"objective": "GFLOP/s"}, "objective: there is no 'GFLOP/s'"),
@@ -462,7 +462,7 @@ def test_scalars_and_contents_that_do_not_fit() -> None:
         kernel_tuner.run_kernel("f", source, 256, [x, y, np.float64(0.5)], {"unused": 1}, device="emulator")
     with pytest.raises(pascaline.ArgumentError, match=r"arguments\[2\]: the scalar 0.5 is not a whole number"):
         kernel_tuner.run_kernel("f", source, 256, [x, y, np.float16(0.5)], {"unused": 1}, device="emulator")
-    with pytest.raises(TypeError, match="run_kernel has no argument 'color'"):
+    with pytest.raises(TypeError, match=r"run_kernel\(\) got an unexpected keyword argument 'color'"):
         kernel_tuner.run_kernel("f", source, 256, [x, y, np.float32(2)], {"unused": 1}, device="emulator", color=1)
     for change in [(0, np.float32(3)), (1, y.astype(np.float64)), (2, np.float64(2)), (2, np.int32(2)), (2, y), (3, np.int64(2**32)), (3, x)]:
         given = [x, y, np.float32(2), np.int32(256)]

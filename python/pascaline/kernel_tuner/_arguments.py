@@ -12,7 +12,7 @@ from ._signature import is_whole
 _t1: Any = import_t1
 
 _SCALARS = {"float32": "float32", "float64": "float64", "int32": "int32", "uint32": "uint32", "int64": "int64", "uint64": "int64",
-            "int8": "int8", "uint8": "uint8", "bool": "uint8", "float16": "float16"}
+            "int8": "int8", "uint8": "uint8", "bool": "uint8", "int16": "int32", "uint16": "int32", "float16": "float16"}
 # The type of a buffer, and how many of its elements one of the array's is.
 _BUFFERS = {**{name: (name, 1) for name in ("float16", "float32", "float64", "int32", "uint32", "int64", "int8", "uint8")}, "uint64": ("int64", 1),
             "bool": ("uint8", 1), "complex64": ("float32", 2), "complex128": ("float64", 2), "int16": ("uint8", 2), "uint16": ("uint8", 2)}
@@ -44,6 +44,10 @@ class Tunable(dict[Any, Any]):
         return key
 
 
+def is_array(value: Any) -> bool:
+    return bool(getattr(value, "shape", None))
+
+
 def on_host(value: Any) -> Any:
     """The array as one of NumPy, copied from the device where that is where it lies."""
     if hasattr(value, "__cuda_array_interface__") and hasattr(value, "get"):
@@ -62,12 +66,11 @@ def alike(result: Any, given: Any) -> Any:
 
 def entry(where: str, name: str, value: Any, written: bool) -> dict[str, Any]:
     """An argument of a search space."""
-    dtype = getattr(getattr(value, "dtype", None), "name", None)
-    is_array = bool(getattr(value, "shape", ()))
-    if dtype not in (_BUFFERS if is_array else _SCALARS):
+    dtype = str(getattr(getattr(value, "dtype", None), "name", None))
+    if dtype not in (_BUFFERS if is_array(value) else _SCALARS):
         raise ArgumentError(f"{where}: {type(value).__name__} of {dtype} cannot be passed; give NumPy's arrays and scalars of "
-                            f"{', '.join(_BUFFERS if is_array else _SCALARS)}")
-    if is_array:
+                            f"{', '.join(_BUFFERS if is_array(value) else _SCALARS)}")
+    if is_array(value):
         buffer, parts = _BUFFERS[dtype]
         if not value.size:
             raise ArgumentError(f"{where}: the array is empty")
@@ -98,6 +101,8 @@ def fill(described: dict[str, Any], value: Any) -> bool:
     whole = described["buffer"] not in ("float16", "float32", "float64")
     if low == high:
         described.update({"fill": "ramp", "low": low, "high": high} if low else {"fill": "zero"})
+    elif value.ndim == 1 and (elements[1:] >= elements[:-1]).all():  # as where rows of a sparse matrix begin: the order is kept
+        described.update({"fill": "ramp", "low": low, "high": high})
     else:
         described.update({"fill": "uniform", "low": low, "high": high + 1 if whole else high})
     return is_finite and low == high and math.isfinite(low)
@@ -114,4 +119,4 @@ def flat(value: Any) -> Any:
 
 def copied(value: Any) -> Any:
     """A copy that lies as the array does; of a scalar itself."""
-    return value.copy(order="K") if getattr(value, "shape", ()) else value
+    return value.copy(order="K") if is_array(value) else value

@@ -59,6 +59,15 @@ class Reading(dict[str, Any]):
     def __eq__(self, other: object) -> bool:
         return self.copy() == other
 
+    def __repr__(self) -> str:
+        return repr(self.copy())
+
+    def __or__(self, other: Any) -> Any:
+        return self.copy() | other
+
+    def __ror__(self, other: Any) -> Any:
+        return other | self.copy()
+
 
 class Row(NamedTuple):
     """What is computed for all configurations that have these values."""
@@ -107,7 +116,7 @@ def called(where: str, function: Callable[..., Any], config: Reading) -> Any:
         raise ArgumentError(f"{where}: a function fails for {dict(config.items())}: {type(error).__name__}: {error}") from error
 
 
-class _Interpreter(_text.Evaluator):  # type: ignore[misc,name-defined]
+class _Interpreter(_text.Evaluator):  # type: ignore[misc]
     """The value of a text for a configuration, of which it notes what is read; also of texts and reals."""
 
     def __init__(self, config: Reading, lists: Values) -> None:

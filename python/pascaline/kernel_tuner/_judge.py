@@ -17,7 +17,7 @@ from .observers import BenchmarkObserver, ContinuousObserver, OutputObserver, Pr
 def launched(kernel: Kernel, arguments: Sequence[Any], device: str | None, around: Callable[[Callable[[], None]], None] | None = None) -> list[Any]:
     """Copies of the arguments after a launch, or after those that `around` does."""
     after = [_arguments.copied(value) for value in arguments]
-    arrays = [_arguments.flat(value) for value in after if getattr(value, "shape", ())]
+    arrays = [_arguments.flat(value) for value in after if _arguments.is_array(value)]
 
     def run() -> None:
         kernel.run(*arrays, device=device)
@@ -28,7 +28,7 @@ def launched(kernel: Kernel, arguments: Sequence[Any], device: str | None, aroun
 
 def observers_of(given: Sequence[Any] | None) -> list[Any]:
     """The observers, of which some may be functions that make them."""
-    found = [one if hasattr(one, "get_results") else one() for one in given or () if one is not None]
+    found = [one if hasattr(one, "get_results") and not isinstance(one, type) else one() for one in given or () if one is not None]
     for one in found:
         name = type(one).__name__
         if not hasattr(one, "get_results"):
@@ -102,6 +102,8 @@ class Judge:
         return around
 
     def _reason(self, result: list[Any]) -> str | None:
+        if self._answer is not None:  # of arguments without an answer nothing is shown, as in Kernel Tuner
+            result = [found if wanted is not None else None for wanted, found in zip(self._answer, result)]
         writers = [one for one in self._observers if isinstance(one, OutputObserver) or hasattr(one, "process_output")]
         for one in writers:
             one.process_output(self._answer, result)

@@ -37,9 +37,10 @@ def codes(source: Any, parameters: Parameters, folders: Sequence[str]) -> tuple[
         texts.setdefault(row.result, []).append(row)
     if len(texts) > MOST_SOURCES:
         raise ArgumentError(f"kernel_source: the function makes {len(texts)} different codes; at most {MOST_SOURCES} can be taken")
-    if len(texts) > 1:
-        parameters.index(name for found in texts.values() for row in found for name in row.values)
-    return [(" || ".join(parameters.any_of(found)), code_of(text, folders, headers)) for text, found in texts.items()], headers
+    if len(texts) == 1:
+        return [("1", _with_headers(text, os.getcwd(), folders, headers)) for text in texts], headers
+    parameters.index(name for found in texts.values() for row in found for name in row.values)
+    return [(" || ".join(parameters.any_of(found)), _with_headers(text, os.getcwd(), folders, headers)) for text, found in texts.items()], headers
 
 
 def code_of(source: Any, folders: Sequence[str], headers: Headers) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from .. import _conditions, _native, _python_text, import_t1
-from .._errors import ArgumentError
+from .._errors import ArgumentError, SpaceError
 from .._kernel import Kernel
 from .._words import Path, path_text
 from . import _arguments, _source
@@ -82,7 +82,7 @@ class Space:
         name = request.name
         if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
             raise ArgumentError(f"kernel_name: {name!r} is not the name of a function")
-        self.name = name
+        self.name, self.is_judged = name, is_judged
         self.parameters = Parameters(request.tune_params)
         self.options = Options(request.compiler_options)
         values = self.parameters.values
@@ -90,6 +90,7 @@ class Space:
         codes, self._headers = _source.codes(request.source, self.parameters, self.options.folders)
         blocks = _block_names(request.block_size_names, values)
         self.conditions = [self._condition(one) for one in listed(request.restrictions)]
+        block = [self._threads(one, axis) for axis, one in enumerate(blocks)]
         grid = self._grid(request, blocks)
         size = request.smem_args.get("size", 0) if request.smem_args else 0
         shared = self._number("smem_args", "shared", lambda config: int(self._value("smem_args", size, config)), lambda: self._term("smem_args", size, True)[0])
@@ -99,7 +100,6 @@ class Space:
             rows_known = [Row({one: config[one] for one in values}, False) for config in known]
             self.conditions += [Condition([f"!({text})" for text in self.parameters.any_of(rows_known)], "it is in the cache", frozenset(values),
                                            lambda config, taken=[dict(row.values) for row in rows_known]: dict(config) not in taken)]  # type: ignore[misc]
-        block = [self._threads(one, axis) for axis, one in enumerate(blocks)]
         self.default = self._default(block)
         signature, texts = self._compiled(codes, request.arguments)
         arguments = [_arguments.entry(f"arguments[{i}]", f"argument_{i}", signature.as_declared(i, value), signature.parameters[i].is_written)
@@ -237,10 +237,10 @@ class Space:
         if not taken or len(texts) > 1 or len(taken) > len(refused):
             texts = [f"!({piece})" for piece in self.parameters.any_of(refused)]
         reads = frozenset(name for row in found for name in row.values)
-        return Condition(texts, text or getattr(one, "__name__", ""), reads, lambda config: compute(Reading(config)))
+        return Condition(texts, str(text or getattr(one, "__name__", "")), reads, lambda config: compute(Reading(config)))
 
     def _grid(self, request: Request, blocks: Sequence[str]) -> list[str]:
-        sizes = self._sizes(request.problem_size)
+        sizes = self._sizes(request.problem_size)  # texts and numbers, as far as they are known
         grid: list[str] = []
         for axis, (given, block) in enumerate(zip(request.divisors, blocks)):
             where = f"grid_div_{'xyz'[axis]}"
@@ -248,10 +248,11 @@ class Space:
             for one in divisors:
                 if isinstance(one, str) and not one.strip():
                     raise ArgumentError(f"{where}: a text is empty")
-            size = sizes[axis] if not callable(sizes) else None
+            size = sizes[axis] if sizes else None
 
             def compute(config: Reading, axis: int = axis, divisors: Sequence[Any] = divisors, where: str = where) -> int:
-                total = _sizes_of(sizes(config))[axis] if callable(sizes) else sizes[axis]
+                given = request.problem_size
+                total = _sizes_of(called("problem_size", given, config) if callable(given) else given)[axis]
                 total = int(self._value("problem_size", total, config))
                 by = 1.0
                 for one in divisors:
@@ -269,16 +270,16 @@ class Space:
                     total = total if below == "1" else f"{total} * {below}"
                 return f"ceil_div({total}, {' * '.join(factors)})" if factors else total
 
-            grid.append(self._number("problem_size" if size is None else where, "xyz"[axis], compute, term))
+            grid.append(self._number("problem_size" if callable(request.problem_size) else where, "xyz"[axis], compute, term))
         return grid
 
-    def _sizes(self, problem_size: Any) -> Any:
-        """One number, text or function for each axis, or a function for all of them."""
+    def _sizes(self, problem_size: Any) -> list[Any] | None:
+        """A number or a text for each axis; None of a function whose source does not say what it computes."""
         if not callable(problem_size):
             return _sizes_of(problem_size)
         text = expression("problem_size", problem_size, self.parameters.values)
         if text is None:
-            return lambda config: called("problem_size", problem_size, config)
+            return None
         body = ast.parse(text, mode="eval").body
         parts = body.elts if isinstance(body, (ast.Tuple, ast.List)) else [body]
         return _sizes_of([ast.unparse(part) for part in parts])
@@ -368,6 +369,18 @@ class Space:
                 out.write(text)
         return source
 
+    def kernel(self, folder: str, db: str) -> Kernel:
+        """The kernel in a folder, with its database."""
+        try:
+            return Kernel(self.write(folder), db=db)
+        except SpaceError as error:
+            which = re.fullmatch(r"/parameters/(\d+)/(?:option|values).*", error.pointer)
+            option = self._document["parameters"][int(which[1])] if which else {}
+            if "option" not in option:
+                raise
+            raise ArgumentError(f"compiler_options: '{option['option']}{option['default']}' cannot be taken over (docs/search_spaces.md lists those "
+                                "that can)") from None
+
     @property
     def is_single(self) -> bool:
         """Whether there is but one configuration."""
@@ -381,7 +394,7 @@ class Space:
                                   for one in document["parameters"]]
         one = Space.__new__(Space)
         one.__dict__.update(self.__dict__, _document=document)
-        return Kernel(one.write(folder), db=os.path.join(folder, "none.db"))
+        return one.kernel(folder, os.path.join(folder, "none.db"))
 
     def config_of(self, text: str) -> dict[str, Any]:
         """The configuration that a text such as `A=1 B="x y"` shows."""
@@ -428,7 +441,7 @@ def _holds(tree: Any, config: Mapping[str, Any], values: Mapping[str, Any]) -> b
 
 
 def _sizes_of(problem_size: Any) -> list[Any]:
-    sizes = [plain(size) for size in (problem_size if isinstance(problem_size, (list, tuple)) or getattr(problem_size, "shape", ()) else [problem_size])]
+    sizes = [plain(size) for size in (problem_size if isinstance(problem_size, (list, tuple)) or _arguments.is_array(problem_size) else [problem_size])]
     sizes = [int(size) if isinstance(size, str) and size.strip().isdecimal() else size for size in sizes]
     if not 1 <= len(sizes) <= 3 or not all(isinstance(size, str) or isinstance(size, int) and size >= 1 for size in sizes):
         raise ArgumentError(f"problem_size: {problem_size!r} is not one to three numbers of at least 1, or texts of parameters")

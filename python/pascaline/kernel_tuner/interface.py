@@ -121,16 +121,21 @@ def tune_kernel(
         if kept is not None and kept.exists:
             kept.require_device(_name_of(place))
         sweeps = _Sweeps(place, wanted, progress, into, db, kept)
-        results, environment = [], {}
+        results, environment, wrong = [], {}, ""
         for part in _parts(request):
+            judge = Judge(answer, part.arguments, atol, verify, watching)
             try:
-                judge = Judge(answer, part.arguments, atol, verify, watching)
                 found, environment = sweeps.run(part, judge)
-            except NothingLeft:
+            except NothingLeft:  # none of the others has these arguments
                 continue
             results += found
+            wrong = judge.complaint() if judge.reasons else wrong
         if not environment:
             raise NothingLeft("restrictions: no configuration meets the conditions with a block of 1 to 1024 threads")
+        if all("__error__" in one for one in results):
+            if wrong:
+                raise ArgumentError(wrong)
+            raise Error(f"none of {len(results)} configurations ran: {results[0]['reason']} ({ {name: results[0][name] for name in tune_params} })")
     for result in results:
         if "__error__" not in result:
             for one in watching:
@@ -188,9 +193,13 @@ def run_kernel(
     space = Space(Request(kernel_name, kernel_source, problem_size, [_arguments.on_host(one) for one in given], values, (grid_div_x, grid_div_y, grid_div_z),
                           None, smem_args, block_size_names, defines, compiler_options))
     with Folder(None) as folder:
-        kernel = Kernel(space.write(folder), db=os.path.join(folder, "none.db"))
+        kernel = space.kernel(folder, os.path.join(folder, "none.db"))
         after = launched(kernel, [_arguments.on_host(one) for one in given], _device(device))
     return [_arguments.alike(result, one) for result, one in zip(after, given)]
+
+
+class _NoneAgrees(Error):
+    """Configurations compute something else than the default does, which nobody said is right."""
 
 
 class _Sweeps:
@@ -220,27 +229,32 @@ class _Sweeps:
             warnings.warn(f"{space.name} is timed on random contents in the range of {', '.join(space.random)}, not on the arrays"
                           " given: where its work depends on them, so may the fastest configuration", stacklevel=3)
         with Folder(self._into) as folder:
-            found, environment = self._swept(space, folder, judge)
+            try:
+                found, environment = self._swept(space, folder, judge)
+            except _NoneAgrees:
+                warnings.warn(f"no two configurations of {space.name} compute the same on random contents: none is compared; give `answer` "
+                              "to have them compared", stacklevel=3)
+                found, environment = self._swept(Space(request, True, known), folder, judge)
         return found + known, environment
 
     def _swept(self, space: Space, folder: str, judge: Judge) -> tuple[list[Result], dict[str, Any]]:
         store = path_text("db", self._db) or os.path.join(folder, "tuned.db")
-        kernel = Kernel(space.write(folder), db=store)
+        kernel = space.kernel(folder, store)
         if judge.is_wanted:
             judge.register(_name_of(self._place))
-            judge.ask(space, self._place, space.default)
-            if judge.reasons and space.is_single:
-                raise ArgumentError(judge.complaint())
+            wrong = judge.ask(space, self._place, space.default)
+            if wrong and space.is_single:
+                return [{**space.default, "time": math.inf, "__error__": WrongResultConfig(), "reason": wrong}], {"device_name": _name_of(self._place)}
         for _ in range(_REPEATS):
             summary = kernel.tune(device=self._place, progress=self._progress, **self._wanted)
             results, environment = self._judged(kernel, store, judge, space, summary)
             # A winner in a database that is kept would be launched; the next finals are without it.
             if not judge.decides or not (self._into or self._db) or not any(self._is_wrong(won, space, judge) for won in kernel.winners()[:1]):
                 break
-            if not space.leave_out(results):
+            if "__error__" in results[0] or not space.leave_out(results):
                 warnings.warn(f"the winner in {store} does not compute the answer: do not launch {kernel.name} from it", stacklevel=4)
                 break
-            kernel = Kernel(space.write(folder), db=store)
+            kernel = space.kernel(folder, store)
         return results, environment
 
     @staticmethod
@@ -251,12 +265,13 @@ class _Sweeps:
         trials = Trials(db, kernel.name)
         if not len(trials):
             contents = f" with random contents of {', '.join(space.random)}, which trials run on" if space.random else ""
-            raise Error(f"no configuration was tried: the default one ({space.default}) did not end in time{contents}" if summary["not_reached"]
-                        else "none of 0 configurations ran")
+            if summary["left_out"]:
+                raise Error(f"no configuration was tried: {summary['left_out'][0]}")
+            raise Error(f"no configuration was tried: the default one ({space.default}) did not end in time{contents}")
         results = trials.results(space)
         ran = [result for result in results if "__error__" not in result]
-        if not ran:
-            raise Error(f"none of {len(results)} configurations ran: {results[0]['reason']} ({ {name: results[0][name] for name in space.parameters} })")
+        if not ran and not space.is_judged and any(isinstance(one["__error__"], WrongResultConfig) for one in results):
+            raise _NoneAgrees(results[0]["reason"])
         for result in ran if judge.is_wanted else ():
             config = {name: result[name] for name in space.parameters}
             wrong = judge.ask(space, self._place, config)
@@ -264,8 +279,6 @@ class _Sweeps:
                 result.update({"time": math.inf, "__error__": WrongResultConfig(), "reason": wrong})
             else:
                 result.update(judge.observed.get(repr(config), {}))
-        if judge.decides and all("__error__" in result for result in results):
-            raise ArgumentError(judge.complaint())
         return sorted(results, key=lambda result: float(result["time"])), trials.environment
 
 
@@ -301,7 +314,7 @@ def _parts(request: Request) -> list[Request]:
         arguments = [_arguments.on_host(one[next(taken)] if isinstance(one, _arguments.Tunable) else one) for one in request.arguments]
 
         def is_this(config: Reading, wanted: Any = wanted) -> bool:
-            return keys(config) == wanted
+            return bool(keys(config) == wanted)
 
         parts.append(request._replace(arguments=arguments, restrictions=[*listed(request.restrictions), _OfConfig(is_this)]))
     return parts

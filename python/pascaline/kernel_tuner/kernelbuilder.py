@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .._errors import ArgumentError
-from .._kernel import Kernel
 from .._words import Path
 from . import _arguments
 from ._judge import launched
@@ -36,7 +35,7 @@ class PythonKernel:
                                     block_size_names))
         self._folder = Folder(None)
         folder = self._folder.__enter__()  # it is gone with this object
-        self._kernel = Kernel(self._space.write(folder), db=os.path.join(folder, "none.db"))
+        self._kernel = self._space.kernel(folder, os.path.join(folder, "none.db"))
 
     def run_kernel(self, args: Sequence[Any]) -> list[Any]:
         """The arrays of `outputs` after a launch."""
@@ -44,10 +43,10 @@ class PythonKernel:
             raise ArgumentError(f"args: {self._space.name} takes {len(self._arguments)}, not {len(args)}")
         given = [_arguments.on_host(one) if is_input else mine for one, mine, is_input in zip(args, self._arguments, self._inputs)]
         for i, (one, mine) in enumerate(zip(given, self._arguments)):
-            if not getattr(mine, "shape", ()) and one != mine:
+            if not _arguments.is_array(mine) and one != mine:
                 raise ArgumentError(f"args[{i}]: the scalar is {mine} in this kernel, which is compiled with it, not {one}; make another PythonKernel")
         after = launched(self._kernel, given, self._device)
-        return [one for one, is_output in zip(after, self._outputs) if is_output and getattr(one, "shape", ())]
+        return [one for one, is_output in zip(after, self._outputs) if is_output and _arguments.is_array(one)]
 
     def __call__(self, *args: Any) -> list[Any]:
         return self.run_kernel(args)
