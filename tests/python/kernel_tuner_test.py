@@ -299,7 +299,7 @@ def test_a_cache_is_continued_and_replayed(tmp_path: pathlib.Path) -> None:
     assert [one["block_size_x"] for one in replayed] == [32, 64] and replayed[0]["twice"] == 2e-6 and environment["simulation"]
     assert len(kernel_tuner.tune_cache(file, strategy="random_sample", strategy_options={"max_fevals": 3}, seed=2)[0]) == 3
     assert len(first) == 2
-    for change, message in [({"params": {"block_size_x": [32]}}, "results of the parameters"), ({"simulation_mode": True, "cache": tmp_path / "none"}, "there is no file")]:
+    for change, message in [({"params": {"block_size_x": [32]}}, "results of the parameters"), ({"simulation_mode": True, "cache": tmp_path / "none"}, "does not exist")]:
         with pytest.raises(pascaline.ArgumentError, match=message):
             tune(**{"cache": file, **change})
     document["device_name"] = "another"
@@ -350,7 +350,7 @@ def test_a_kernel_is_a_function() -> None:
 def test_names_of_strategies() -> None:
     results = tune(strategy=kernel_tuner.strategies.genetic_algorithm, strategy_options={"max_fevals": 2}, parallel=True, log=10, verbose=True)
     assert len(results) == 2
-    with pytest.raises(AttributeError, match="there is no strategy 'magic'"):
+    with pytest.raises(AttributeError, match="the strategy 'magic' is unknown"):
         kernel_tuner.strategies.magic
 
 

@@ -41,7 +41,7 @@ class Cache:
             names, kernel = document["tune_params_keys"], document["kernel_name"]
             self._results = {key: {**entry} for key, entry in entries.items()}
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise ArgumentError(f"cache: {self.file} is no cache of Kernel Tuner: {type(error).__name__}: {error}") from None
+            raise ArgumentError(f"cache: {self.file} is not a cache of Kernel Tuner: {type(error).__name__}: {error}") from None
         for what, theirs, ours in (("the kernel", kernel, kernel_name), ("the parameters", names, self._names)):
             if theirs != ours:
                 raise ArgumentError(f"cache: {self.file} has results of {what} {theirs}, not {ours}; give another file")

@@ -32,7 +32,7 @@ def observers_of(given: Sequence[Any] | None) -> list[Any]:
     for one in found:
         name = type(one).__name__
         if not hasattr(one, "get_results"):
-            raise TypeError(f"observers: {name} is no BenchmarkObserver")
+            raise TypeError(f"observers: {name} is not a BenchmarkObserver")
         if isinstance(one, ContinuousObserver) or hasattr(one, "continuous_observer"):
             raise ArgumentError(f"observers: {name} measures while a kernel runs again and again, which a sweep does in another process; "
                                 "NVMLObserver gives what the sweep measures")

@@ -18,7 +18,7 @@ class Parameters:
     def __init__(self, tune_params: Mapping[str, Sequence[Any]]) -> None:
         self.values = {name: list(dict.fromkeys(map(plain, listed))) for name, listed in dict(tune_params).items()}
         if not self.values:
-            raise ArgumentError("tune_params: there is no parameter")
+            raise ArgumentError("tune_params: it has no parameters")
         for name, values in self.values.items():
             if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
                 raise ArgumentError(f"tune_params: '{name}' is not an identifier")
@@ -29,7 +29,7 @@ class Parameters:
             if len(values) > _t1.MAX_VALUES:
                 raise ArgumentError(f"tune_params: {name} has {len(values)} values; a search space holds {_t1.MAX_VALUES} of a parameter")
             if not all(isinstance(value, (bool, int, float, str)) for value in values):
-                raise ArgumentError(f"tune_params: {name} has values that are no numbers and no texts: {values}")
+                raise ArgumentError(f"tune_params: {name} has values that are neither numbers nor texts: {values}")
         for name, values in self.values.items():
             if all(isinstance(value, int) for value in values) and not all(isinstance(value, bool) for value in values):
                 self.values[name] = list(dict.fromkeys(map(int, values)))

@@ -28,7 +28,7 @@ class Trials:
         trials = [row for row in map(json.loads, done.stdout.splitlines()) if row["row"] == "trial" and row["problem"] == kernel]
         where = max(trials, key=lambda row: int(row["started_unix_ms"]))["device"] if trials else ""
         self._stages: dict[str, dict[str, dict[str, Any]]] = {}
-        # Of several trials of a configuration one that ran counts, and of those the last.
+        # The last trial of a configuration counts, and one that ran before one that did not.
         for row in sorted(trials, key=lambda row: ("median_us" in row, int(row["started_unix_ms"]))):
             if row["device"] == where:
                 self._stages.setdefault(row["config_text"], {})[row["stage"]] = row
@@ -69,7 +69,7 @@ def _result(config: Mapping[str, Any], stages: Mapping[str, dict[str, Any]]) -> 
 
 
 def _measured(row: Mapping[str, Any]) -> dict[str, Any]:
-    """What is only there where the device tells it."""
+    """Measurements that not every device has."""
     found: dict[str, Any] = {}
     if row["registers"]:
         found.update({"registers": row["registers"], "shared_bytes": row["static_shared_bytes"], "local_bytes": row["local_bytes"],

@@ -69,7 +69,7 @@ class Signature:
             given = f"{found[1]}int {found[3]}_bits"
             code = code[:parameter.begin] + given + code[parameter.begin + len(parameter.text):]
             self._body += len(given) - len(parameter.text)
-            # Those of a double are more than a search space holds exactly: they are in the code.
+            # A double has more bits than a search space holds exactly: they are in the code.
             number = (f"({found[2]}){found[3]}_bits" if is_short else f"__int_as_float({found[3]}_bits)" if dtype == "float32" else
                       f"__longlong_as_double({hex(struct.unpack('<Q', struct.pack('<d', float(value)))[0])}ULL)")
             body = f" {found[2]} {found[3]} = {number};{body}"
@@ -82,7 +82,7 @@ _DECLARED = {"float": ("f", 4), "double": ("f", 8), "int": ("iu", 4), "unsigned"
 
 
 def _fits(parameter: str, value: Any) -> bool:
-    """Whether an argument is of the type of a kernel's parameter, as far as the parameter's text tells that."""
+    """Says if an argument has the type of a kernel's parameter, as far as the parameter's text shows it."""
     is_pointer, is_array = "*" in parameter or "[" in parameter, bool(value.shape)
     declared = re.match(r"\s*(?:const\s+)?(float|double|int|unsigned(?:\s+int)?|(?:unsigned\s+)?long\s+long)\b"
                         r"(?!\s+(?:int|long|short|char))", parameter)
@@ -93,13 +93,13 @@ def _fits(parameter: str, value: Any) -> bool:
         return False
     if is_array or kinds == "f":
         return bool(value.dtype.itemsize == size)
-    # Of a longer integer the lower bytes are the number, where that is in the range.
+    # The lower bytes of a longer integer are the number, where that is in the range.
     low = 0 if declared[1].startswith("unsigned") else -2**(8 * size - 1)
     return bool(value.dtype.itemsize >= size) and low <= int(value) < low + 2**(8 * size)
 
 
 def is_whole(value: Any) -> bool:
-    """Whether an argument is no scalar, or one that is a whole number."""
+    """Says if an argument is an array or a whole number."""
     if getattr(value, "shape", ()):
         return True
     number = float(value)

@@ -54,7 +54,7 @@ def code_of(source: Any, folders: Sequence[str], headers: Headers) -> str:
         return _with_headers(source, os.getcwd(), folders, headers)
     file = path_text("kernel_source", source)
     if not os.path.isfile(file):
-        raise ArgumentError(f"kernel_source: there is no file {file}")
+        raise ArgumentError(f"kernel_source: the file {file} does not exist")
     return _with_headers(_read(file), os.path.dirname(os.path.abspath(file)), folders, headers)
 
 

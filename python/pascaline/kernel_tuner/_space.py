@@ -106,7 +106,7 @@ class Space:
                      for i, value in enumerate(request.arguments)]
         tolerance = {one["buffer"]: _t1.FLOAT_TOLERANCES.get(one["buffer"], 0) for one in arguments if one.get("access") == "inout"}
         if not tolerance:
-            raise ArgumentError("arguments: no array is written to, so there is no result to check")
+            raise ArgumentError("arguments: no array is written to, so no result can be checked")
         self.random: list[str] = []  # arrays in whose place trials have others
         for described, value, parameter in zip(arguments, request.arguments, signature.parameters):
             if not _arguments.fill(described, value):
@@ -122,7 +122,7 @@ class Space:
             "arguments": arguments, "reference": {"default": True},
             "tolerance": {**dict.fromkeys(tolerance, _ANY), "floor": _ANY} if is_judged else tolerance,
             "work": {"flops": 0, "bytes": " + ".join(f"({one['extent']}) * {_t1.SIZES[one['buffer']]}" for one in arguments if "extent" in one)}}
-        # What was measured is kept by the kernel's name, source and configuration: sizes and arguments become part of it.
+        # Measurements are kept by the kernel's name, source and configuration: sizes and arguments become part of it.
         kept = hashlib.sha256(json.dumps(document).encode()).hexdigest()[:8]
         self.file_name = document["kernel"] = f"{name}-{kept}"
         self._document = document
@@ -135,7 +135,7 @@ class Space:
         bare.parameters = Parameters(request.tune_params)
         return bare.parameters.values, [bare._condition(one) for one in listed(request.restrictions)]
 
-    # What is computed of the parameters.
+    # Values of the parameters.
 
     def _value(self, where: str, one: Any, config: Reading) -> Any:
         """A number of a configuration: given as such, as a text or as a function."""
@@ -289,7 +289,7 @@ class Space:
         if values is None:
             return str(_USUAL_BLOCK if axis == 0 else 1)
         if not all(isinstance(value, int) for value in values):
-            raise ArgumentError(f"tune_params: {name} is a block's size, and has values that are no whole numbers: {values}")
+            raise ArgumentError(f"tune_params: {name} is a block's size, and has values other than whole numbers: {values}")
         return name
 
     # The default configuration.
@@ -358,7 +358,7 @@ class Space:
                         if name not in values and any(re.search(rf"\b{name}\b", text) for text in texts))
         return "#define kernel_tuner 1\n" + usual + self.parameters.macros()
 
-    # What is done with it.
+    # Use of the files.
 
     def write(self, folder: str) -> str:
         """The kernel's file."""

@@ -49,7 +49,7 @@ def error_metric_from_name(user_key: str, EPS: float = 1e-8) -> Metric:
     long = " ".join(_SHORT.get(word, word) for word in key.split())
     metric = _METRICS.get(key) or _METRICS.get(_LONG.get(long, ""))
     if metric is None:
-        raise ArgumentError(f"metric: there is no '{user_key}'; there are {', '.join(_METRICS)}")
+        raise ArgumentError(f"metric: '{user_key}' is unknown; known are {', '.join(_METRICS)}")
     return lambda a, b: metric(numpy.asarray(a, numpy.float64), numpy.asarray(b, numpy.float64), EPS)
 
 

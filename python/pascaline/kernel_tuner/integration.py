@@ -29,7 +29,7 @@ class TuneResults:
     def __init__(self, results_filename: Path) -> None:
         file = path_text("results_filename", results_filename)
         if not os.path.isfile(file):
-            raise ArgumentError(f"results_filename: there is no file {file}")
+            raise ArgumentError(f"results_filename: the file {file} does not exist")
         with open(file, encoding="utf-8") as text:
             try:
                 self.meta: dict[str, Any] = json.load(text)

@@ -109,7 +109,7 @@ def tune_kernel(
     goals = _goals(objective, objective_higher_is_better, objectives)
     watching = observers_of(observers)
     if not watching and goals[0][0] not in (*_SWEEPS, *_OF_SWEEPS, "power", "temperature", "registers", *(metrics or {})):
-        raise ArgumentError(f"objective: there is no '{goals[0][0]}'; it is time, energy, power, temperature, registers or one of metrics")
+        raise ArgumentError(f"objective: '{goals[0][0]}' is not time, energy, power, temperature, registers or one of metrics")
     wanted = _wanted(options, strategy, strategy_options, iterations, seed, parallel, goals[0][0])
     request = Request(kernel_name, kernel_source, problem_size, list(arguments), tune_params, (grid_div_x, grid_div_y, grid_div_z), restrictions, smem_args,
                       block_size_names, defines, compiler_options)
@@ -199,7 +199,7 @@ def run_kernel(
 
 
 class _NoneAgrees(Error):
-    """Configurations compute something else than the default does, which nobody said is right."""
+    """No configuration computes the same as the default, and the script has no answer."""
 
 
 class _Sweeps:
@@ -285,7 +285,7 @@ class _Sweeps:
 def _replayed(request: Request, cache: Cache | None, wanted: Mapping[str, Any]) -> tuple[list[Result], dict[str, Any]]:
     """The results of a cache, as many as a search may try."""
     if cache is None or not cache.exists:
-        raise ArgumentError(f"simulation_mode: it replays a cache, and {'no cache is given' if cache is None else 'there is no file ' + cache.file}")
+        raise ArgumentError(f"simulation_mode: it replays a cache, and {'no cache is given' if cache is None else f'the file {cache.file} does not exist'}")
     values, conditions = Space.conditions_of(request)
     found = cache.known(values, conditions)
     if not found:
@@ -321,7 +321,7 @@ def _parts(request: Request) -> list[Request]:
 
 
 class _OfConfig:
-    """A restriction that is no function of the script's, so that nothing is looked for in its source."""
+    """A restriction of this module's, whose source is not looked at."""
 
     __name__ = "the arguments"
 
@@ -396,7 +396,7 @@ def _strategy(strategy: Any) -> str:
     name = strategy.strip().lower().replace(" ", "_")
     if name not in strategies.KNOWN:
         near = difflib.get_close_matches(name, strategies.KNOWN, 1)
-        raise ArgumentError(f"strategy: there is no '{strategy}'" + (f"; did you mean '{near[0]}'?" if near else f"; there are {', '.join(strategies.KNOWN)}"))
+        raise ArgumentError(f"strategy: '{strategy}' is unknown" + (f"; did you mean '{near[0]}'?" if near else f"; known are {', '.join(strategies.KNOWN)}"))
     return name
 
 

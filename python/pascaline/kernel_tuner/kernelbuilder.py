@@ -16,7 +16,7 @@ from .interface import Size, Source, Texts, _device, _name_of, _require_cuda
 class PythonKernel:
     """Compiles a kernel in one configuration; calls run it on copies of their arguments, and return the arrays of `outputs`.
 
-    Arguments as for `run_kernel`. inputs, outputs: whether each argument is one, by default all. Arguments that are no input are
+    Arguments as for `run_kernel`. inputs, outputs: whether each argument is one, by default all. Arguments that are not inputs are
     those given here. results_file: a file of `store_results`, whose best configuration is taken."""
 
     def __init__(self, kernel_name: str, kernel_string: Source, problem_size: Size, arguments: Sequence[Any], params: Mapping[str, Any] | None = None,

@@ -8,4 +8,4 @@ KNOWN = ("brute_force", "random_sample", "minimize", "basinhopping", "diff_evo",
 def __getattr__(name: str) -> str:
     if name in KNOWN:
         return name
-    raise AttributeError(f"there is no strategy '{name}'; there are {', '.join(KNOWN)}")
+    raise AttributeError(f"the strategy '{name}' is unknown; known are {', '.join(KNOWN)}")

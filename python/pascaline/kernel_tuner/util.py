@@ -37,7 +37,7 @@ class WrongResultConfig(ErrorConfig):
 ERRORS: dict[str, type[ErrorConfig]] = {
     kind.__name__: kind for kind in (ErrorConfig, InvalidConfig, CompilationFailedConfig, RuntimeFailedConfig, WrongResultConfig)}
 
-# Whether more is better, where that needs no saying.
+# True where more is better.
 _MORE_IS_BETTER = {"time": False, "energy": False, "nvml_energy": False, "power": False, "nvml_power": False, "temperature": False, "cost": False,
                    "loss": False, "error": False, "registers": False, "fitness": True, "GFLOP/s": True, "TFLOP/s": True, "GB/s": True, "TB/s": True,
                    "GFLOPS/W": True, "TFLOPS/W": True, "GFLOP/J": True, "TFLOP/J": True}
@@ -103,7 +103,7 @@ def process_metrics(params: Result, metrics: Metrics | None) -> Result:
             if callable(metric):
                 params[name] = metric(params)
             elif isinstance(metric, str):
-                # The caller's own code, as a function would be. Names such as GB/s are no names of Python's.
+                # The caller's own code, as a function would be. A name such as GB/s cannot be used.
                 params[name] = eval(metric, {"__builtins__": {"min": min, "max": max, "abs": abs, "round": round, "int": int, "float": float}}, params)
             else:
                 raise TypeError(f"metrics: {name}: {type(metric).__name__} is neither a function nor a text")
