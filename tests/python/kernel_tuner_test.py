@@ -62,7 +62,9 @@ def test_code_of_a_function_of_the_parameters() -> None:
     assert {(one["block_size_x"], one["kind"]) for one in results} == {(x, kind) for x in (32, 64) for kind in ("plain", "early")}
 
 
-def test_too_many_codes_are_refused() -> None:
+def test_code_that_cannot_be_chosen_is_refused() -> None:
+    with pytest.raises(pascaline.ArgumentError, match="kernel_source: code cannot be chosen by a parameter called 'x'"):
+        tune(lambda p: ADD + f"// {p['x']}", params={"block_size_x": [32], "x": [1, 2]})
     with pytest.raises(pascaline.ArgumentError, match="kernel_source: the function makes 300 different codes; at most 256"):
         tune(lambda p: ADD + f"// {p['block_size_x']}", params={"block_size_x": list(range(1, 301))})
 
@@ -104,6 +106,24 @@ def several_lines(p: Any) -> bool:
 RESTRICTIONS: list[Any] = [
     several_lines, lambda **p: p["block_size_x"] == 64 and p["kind"] == "a", ["block_size_x > 32", "kind == 'a'"], eval("lambda p: str(p).count('64') and p['kind'] == 'a'"),
     [lambda block_size_x, kind: (block_size_x, kind) in [(64, "a")]], lambda p: sum(v for v in p.values() if v != "b" and v != "a") == 64.5 and "a" in p.values()]
+
+
+class AtMost:
+    """As a constraint of python-constraint: it is called with names, values and a configuration."""
+
+    def preProcess(self) -> None:  # noqa: N802
+        """Is what constraints are known by."""
+
+    def __call__(self, names: list[str], domains: dict[str, list[Any]], config: dict[str, Any]) -> bool:
+        return set(names) == set(domains) and config["block_size_x"] <= 32
+
+
+def test_restrictions_of_some_parameters() -> None:
+    params = {"block_size_x": [32, 64], "k": [1, 2]}
+    results = right(tune(params=params, restrictions=[AtMost(), (lambda k: k == 2, ["k"])]))
+    assert [(one["block_size_x"], one["k"]) for one in results] == [(32, 2)]
+    with pytest.raises(pascaline.ArgumentError, match="restrictions: <lambda> asks for 'm', which is not in tune_params"):
+        tune(params=params, restrictions=[(lambda m: True, ["m"])])
 
 
 @pytest.mark.parametrize("which", range(len(RESTRICTIONS)))
@@ -306,6 +326,16 @@ def test_a_cache_is_continued_and_replayed(tmp_path: pathlib.Path) -> None:
     (tmp_path / "cache.json").write_text(json.dumps(document))
     with pytest.raises(pascaline.ArgumentError, match="results of the device another, not"):
         tune(cache=file, params={"block_size_x": [32], "kind": ["a", "b"]})
+
+
+def test_an_interrupted_sweep_leaves_its_cache(tmp_path: pathlib.Path) -> None:
+    def interrupt(event: dict[str, Any]) -> None:
+        if event["kind"] == "trial":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        tune(params={"block_size_x": [32, 64, 96, 128]}, cache=tmp_path / "c", progress=interrupt)
+    assert 1 <= len(json.loads((tmp_path / "c.json").read_text())["cache"]) < 4
 
 
 def test_failures_in_a_cache_stay_failures(tmp_path: pathlib.Path) -> None:

@@ -19,10 +19,12 @@ def key_of(config: Iterable[Any]) -> str:
 class Cache:
     """A file, and the results in it, by the values of their parameters."""
 
-    def __init__(self, file: Path, kernel_name: str, tune_params: Mapping[str, Any]) -> None:
+    def __init__(self, file: Path, kernel_name: str, problem_size: Any, tune_params: Mapping[str, Any], objective: str) -> None:
         path = path_text("cache", file)
         self.file = path if path.endswith(".json") else path + ".json"
         self._names = list(tune_params)
+        self._head = {"kernel_name": kernel_name, "problem_size": "callable" if callable(problem_size) else problem_size, "tune_params_keys": self._names,
+                      "tune_params": {name: list(values) for name, values in tune_params.items()}, "objective": objective}
         self._results: dict[str, Result] = {}
         self.device_name = ""
         self.exists = os.path.isfile(self.file)
@@ -64,8 +66,7 @@ class Cache:
                 found.append({**entry, **config})
         return found
 
-    def write(self, results: Iterable[Result], device_name: str, kernel_name: str, problem_size: Any, tune_params: Mapping[str, Any],
-              objective: str) -> None:
+    def write(self, results: Iterable[Result], device_name: str) -> None:
         """Adds the results, and writes the file."""
         for result in results:
             entry = {name: value for name, value in result.items() if name not in ("time", "times") or "__error__" not in result}
@@ -74,9 +75,7 @@ class Cache:
                 entry["__error__"] = str(kind)
             self._results.setdefault(key_of(result[name] for name in self._names), {}).update(entry)
         entries = {key: {name: value for name, value in entry.items() if value != float("inf")} for key, entry in self._results.items()}
-        document = {"device_name": device_name, "kernel_name": kernel_name, "problem_size": "callable" if callable(problem_size) else problem_size,
-                    "tune_params_keys": self._names, "tune_params": {name: list(values) for name, values in tune_params.items()},
-                    "objective": objective, "cache": entries}
+        document = {"device_name": device_name, **self._head, "cache": entries}
         draft = self.file + ".draft"
         with open(draft, "w", encoding="utf-8") as out:
             out.write(json.dumps(document, cls=NpEncoder, indent=""))

@@ -43,6 +43,12 @@ class Parameters:
         """Makes those comparable that are read by tables."""
         self._indexed |= {name for name in names if not all(isinstance(value, int) for value in self.values[name])}
 
+    def require_macros(self, where: str, names: Iterable[str]) -> None:
+        """Raises for parameters that the preprocessor does not see, as threadIdx has members of these names."""
+        for name in names:
+            if name in ("x", "y", "z", "w"):
+                raise ArgumentError(f"{where}: code cannot be chosen by a parameter called '{name}'; give it another name")
+
     def own(self, name: str) -> str:
         """The name in the search space."""
         return name + "_index" if name in self._indexed else name

@@ -39,7 +39,9 @@ def codes(source: Any, parameters: Parameters, folders: Sequence[str]) -> tuple[
         raise ArgumentError(f"kernel_source: the function makes {len(texts)} different codes; at most {MOST_SOURCES} can be taken")
     if len(texts) == 1:
         return [("1", _with_headers(text, os.getcwd(), folders, headers)) for text in texts], headers
-    parameters.index(name for found in texts.values() for row in found for name in row.values)
+    read = {name for found in texts.values() for row in found for name in row.values}
+    parameters.require_macros("kernel_source", read)
+    parameters.index(read)
     return [(" || ".join(parameters.any_of(found)), _with_headers(text, os.getcwd(), folders, headers)) for text, found in texts.items()], headers
 
 
@@ -113,7 +115,9 @@ def defined(defines: Mapping[str, str | Callable[..., Any]] | None, parameters: 
 
         found = rows(f"defines: {name}", compute, parameters.values)
         read.append((name, found))
-        parameters.index(one for row in found for one in row.values)
+        names = {one for row in found for one in row.values}
+        parameters.require_macros("defines", names)
+        parameters.index(names)
     for name, found in read:
         texts: dict[str, list[Any]] = {}
         for row in found:

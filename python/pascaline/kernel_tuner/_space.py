@@ -208,6 +208,7 @@ class Space:
 
     def _condition(self, one: Any) -> Condition:
         values = self.parameters.values
+        one = _as_function(one, values)
         if not callable(one) and not isinstance(one, str):
             raise ArgumentError(f"restrictions: {type(one).__name__} cannot be taken over; give texts or functions")
         text = one if isinstance(one, str) else expression("restrictions", one, values)
@@ -422,6 +423,30 @@ class Space:
 
 class NothingLeft(ArgumentError):
     """No configuration meets the conditions."""
+
+
+class _Chosen:
+    """A restriction on some of the parameters: a function of these, or a constraint of python-constraint's."""
+
+    def __init__(self, one: Any, names: Sequence[str], values: Mapping[str, Sequence[Any]]) -> None:
+        self._one, self._names, self._values = one, list(names), values
+        self.__name__ = getattr(one, "__name__", type(one).__name__)
+        for name in self._names:
+            if name not in values:
+                raise ArgumentError(f"restrictions: {self.__name__} asks for '{name}', which is not in tune_params")
+
+    def __call__(self, config: Mapping[str, Any]) -> bool:
+        chosen = {name: config[name] for name in self._names}
+        if hasattr(self._one, "preProcess"):
+            return bool(self._one(self._names, {name: list(self._values[name]) for name in self._names}, chosen))
+        return bool(self._one(**chosen))
+
+
+def _as_function(one: Any, values: Mapping[str, Sequence[Any]]) -> Any:
+    """A restriction that is a pair of a function and the names of its parameters, or a constraint, as a function."""
+    if isinstance(one, tuple) and len(one) in (2, 3) and callable(one[0]):
+        return _Chosen(one[0], one[1], values)
+    return _Chosen(one, list(values), values) if hasattr(one, "preProcess") else one
 
 
 def _shown(parameter: Mapping[str, Any], text: str) -> Any:

@@ -105,7 +105,8 @@ def tune_kernel(
     those that failed are last, with an infinite time, an `__error__` (ErrorConfig) and its `reason`. And a dict of what it ran
     on. Raises Error if none ran, which says why the first did not, and ArgumentError if none computes the answer.
     """
-    _require_cuda(lang, cmem_args, texmem_args)
+    _require_cuda(lang)
+    _require_no_symbols(cmem_args, texmem_args)
     goals = _goals(objective, objective_higher_is_better, objectives)
     watching = observers_of(observers)
     if not watching and goals[0][0] not in (*_SWEEPS, *_OF_SWEEPS, "power", "temperature", "registers", *(metrics or {})):
@@ -114,7 +115,7 @@ def tune_kernel(
     request = Request(kernel_name, kernel_source, problem_size, list(arguments), tune_params, (grid_div_x, grid_div_y, grid_div_z), restrictions, smem_args,
                       block_size_names, defines, compiler_options)
     place = _device(device)
-    kept = None if cache is None else Cache(cache, kernel_name, tune_params)
+    kept = None if cache is None else Cache(cache, kernel_name, problem_size, tune_params, goals[0][0])
     if simulation_mode:
         results, environment = _replayed(request, kept, wanted)
     else:
@@ -145,7 +146,7 @@ def tune_kernel(
             process_metrics(result, metrics)
     _sort(results, goals)
     if kept is not None and not simulation_mode:
-        kept.write(results, environment["device_name"], kernel_name, problem_size, tune_params, goals[0][0])
+        kept.write(results, environment["device_name"])
     names, more = zip(*goals)
     best = get_best_config(results, *goals[0]) if len(goals) == 1 else get_pareto_results(results, names, more)
     return results, {**environment, "best_config": best, **totals(results)}
@@ -187,7 +188,8 @@ def run_kernel(
 ) -> list[Any]:
     """Runs a kernel once in one configuration, as kernel_tuner.run_kernel does: copies of `arguments` after the launch.
     Arguments as for `tune_kernel`; params: one value of each macro."""
-    _require_cuda(lang, cmem_args, texmem_args)
+    _require_cuda(lang)
+    _require_no_symbols(cmem_args, texmem_args)
     given = [one.select_for_configuration(params) if isinstance(one, _arguments.Tunable) else one for one in arguments]
     values = {name: [value] for name, value in params.items()} or {"kt_unused": [1]}
     space = Space(Request(kernel_name, kernel_source, problem_size, [_arguments.on_host(one) for one in given], values, (grid_div_x, grid_div_y, grid_div_z),
@@ -246,7 +248,11 @@ class _Sweeps:
             if wrong and space.is_single:
                 return [{**space.default, "time": math.inf, "__error__": WrongResultConfig(), "reason": wrong}], {"device_name": _name_of(self._place)}
         for _ in range(_REPEATS):
-            summary = kernel.tune(device=self._place, progress=self._progress, **self._wanted)
+            try:
+                summary = kernel.tune(device=self._place, progress=self._progress, **self._wanted)
+            except KeyboardInterrupt:
+                self._keep(Trials(store, kernel.name), space, judge)
+                raise
             results, environment = self._judged(kernel, store, judge, space, summary)
             # A winner in a database that is kept would be launched; the next finals are without it.
             if not judge.decides or not (self._into or self._db) or not any(self._is_wrong(won, space, judge) for won in kernel.winners()[:1]):
@@ -256,6 +262,11 @@ class _Sweeps:
                 break
             kernel = space.kernel(folder, store)
         return results, environment
+
+    def _keep(self, trials: Trials, space: Space, judge: Judge) -> None:
+        """Writes what an interrupted sweep measured into the cache; a script's answer would have to be asked of each."""
+        if self._cache is not None and len(trials) and not judge.is_wanted:
+            self._cache.write(trials.results(space), trials.environment["device_name"])
 
     @staticmethod
     def _is_wrong(won: Mapping[str, Any], space: Space, judge: Judge) -> bool:
@@ -332,9 +343,12 @@ class _OfConfig:
         return self._function(config)
 
 
-def _require_cuda(lang: Any, cmem_args: Any, texmem_args: Any) -> None:
+def _require_cuda(lang: Any) -> None:
     if lang is not None and str(lang).upper() not in ("CUDA", "CUPY", "NVCUDA"):
         raise ArgumentError(f"lang: kernels in {lang} cannot be run here, only CUDA" + ("; code of the host is not run" if str(lang).upper() == "C" else ""))
+
+
+def _require_no_symbols(cmem_args: Any, texmem_args: Any) -> None:
     for name, given in (("cmem_args", cmem_args), ("texmem_args", texmem_args)):
         if given:
             raise ArgumentError(f"{name}: Kernel Tuner's argument of this name cannot be taken over")
@@ -374,7 +388,7 @@ def _wanted(options: Mapping[str, Any], strategy: Any, strategy_options: Mapping
     searcher = {"brute_force": "exhaustive", "random_sample": "random"}.get(name, "auto")
     wanted.setdefault("searcher", searcher)
     most, seconds = ((strategy_options or {}).get(one) for one in ("max_fevals", "time_limit"))
-    wanted.setdefault("trials", most or (_ALL if searcher == "exhaustive" else 100))
+    wanted.setdefault("trials", _number("max_fevals", most, int) if most else _ALL if searcher == "exhaustive" else 100)
     if seconds is not None:
         wanted.setdefault("budget", f"{max(1, math.ceil(_number('time_limit', seconds, float)))}s")
     if seed is not None:

@@ -23,7 +23,7 @@ class PythonKernel:
                  inputs: Sequence[bool] | None = None, outputs: Sequence[bool] | None = None, device: int | str | None = None, platform: int = 0,
                  block_size_names: Sequence[str] | None = None, grid_div_x: Texts = None, grid_div_y: Texts = None, grid_div_z: Texts = None,
                  verbose: bool = True, lang: str | None = None, results_file: Path | None = None) -> None:
-        _require_cuda(lang, None, None)
+        _require_cuda(lang)
         self._device = _device(device)
         self.params = dict(params or {})
         if results_file is not None:
