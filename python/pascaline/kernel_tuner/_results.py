@@ -56,16 +56,16 @@ def _result(config: Mapping[str, Any], stages: Mapping[str, dict[str, Any]]) -> 
     if "median_us" in search and "median_us" not in counts:
         counts = search
     times = [sample[1] / 1000 * counts["clock_scale"] for sample in counts.get("samples", ()) if not sample[4]]
+    time = counts["median_us"] / 1000 if "median_us" in counts else math.inf
     started = datetime.datetime.fromtimestamp(counts["started_unix_ms"] / 1000, datetime.timezone.utc)
     result: Result = {
-        **config, "time": counts["median_us"] / 1000 if "median_us" in counts else math.inf, "times": times,
+        **config, "time": time, "times": times or [time] * math.isfinite(time),
         "compile_time": counts["compile_ms"], "verification_time": max(search.get("verify_ms", 0), counts["verify_ms"]),
         "benchmark_time": max(search.get("measure_ms", 0), counts["measure_ms"]), "strategy_time": 0.0, "framework_time": 0.0,
         "timestamp": str(started), "status": counts["status"], "reason": counts["reason"]}
     if "median_us" not in counts:
         result.update({"__error__": _FAILURES.get(counts["status"], RuntimeFailedConfig)(), "reason": f"{counts['status']}: {counts['reason']}"})
-    result.update({name: value for name, value in _measured(counts).items()})
-    return {**result, **config}  # a parameter may have one of these names
+    return {**result, **_measured(counts), **config}  # a parameter may have one of these names
 
 
 def _measured(row: Mapping[str, Any]) -> dict[str, Any]:

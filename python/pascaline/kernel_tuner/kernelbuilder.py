@@ -10,7 +10,9 @@ from . import _arguments
 from ._judge import launched
 from ._space import Folder, Request, Space
 from .integration import TuneResults
-from .interface import Size, Source, Texts, _device, _name_of, _require_cuda
+from ._asked import require_cuda
+from ._sweeps import device_of, name_of
+from .interface import Size, Source, Texts
 
 
 class PythonKernel:
@@ -23,11 +25,11 @@ class PythonKernel:
                  inputs: Sequence[bool] | None = None, outputs: Sequence[bool] | None = None, device: int | str | None = None, platform: int = 0,
                  block_size_names: Sequence[str] | None = None, grid_div_x: Texts = None, grid_div_y: Texts = None, grid_div_z: Texts = None,
                  verbose: bool = True, lang: str | None = None, results_file: Path | None = None) -> None:
-        _require_cuda(lang)
-        self._device = _device(device)
+        require_cuda(lang)
+        self._device = device_of(device)
         self.params = dict(params or {})
         if results_file is not None:
-            self.params.update(TuneResults(results_file).get_best_config(_name_of(self._device), problem_size))
+            self.params.update(TuneResults(results_file).get_best_config(name_of(self._device), problem_size))
         self._arguments = [_arguments.on_host(one) for one in arguments]
         self._inputs, self._outputs = (list(one) if one else [True] * len(self._arguments) for one in (inputs, outputs))
         values = {name: [value] for name, value in self.params.items()} or {"kt_unused": [1]}
