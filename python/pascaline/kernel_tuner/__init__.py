@@ -10,5 +10,6 @@ from .integration import create_device_targets, store_results
 from .interface import run_kernel, tune_cache, tune_kernel
 from .util import CompilationFailedConfig, ErrorConfig, InvalidConfig, RuntimeFailedConfig, WrongResultConfig
 
-__all__ = ["CompilationFailedConfig", "ErrorConfig", "InvalidConfig", "RuntimeFailedConfig", "WrongResultConfig", "create_device_targets", "observers",
+__all__ = ["CompilationFailedConfig", "ErrorConfig", "InvalidConfig", "RuntimeFailedConfig", "WrongResultConfig",
+           "create_device_targets", "observers",
            "run_kernel", "store_results", "strategies", "tune_cache", "tune_kernel", "util"]

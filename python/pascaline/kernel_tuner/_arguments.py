@@ -11,11 +11,14 @@ from ._signature import is_whole
 
 _t1: Any = import_t1
 
-_SCALARS = {"float32": "float32", "float64": "float64", "int32": "int32", "uint32": "uint32", "int64": "int64", "uint64": "int64",
+_SCALARS = {"float32": "float32", "float64": "float64", "int32": "int32", "uint32": "uint32", "int64": "int64",
+            "uint64": "int64",
             "int8": "int8", "uint8": "uint8", "bool": "uint8", "int16": "int32", "uint16": "int32", "float16": "float16"}
 # The type of a buffer, and how many of its elements one of the array's is.
-_BUFFERS = {**{name: (name, 1) for name in ("float16", "float32", "float64", "int32", "uint32", "int64", "int8", "uint8")}, "uint64": ("int64", 1),
-            "bool": ("uint8", 1), "complex64": ("float32", 2), "complex128": ("float64", 2), "int16": ("uint8", 2), "uint16": ("uint8", 2)}
+_BUFFERS = {**{name: (name, 1) for name in ("float16", "float32", "float64", "int32", "uint32", "int64", "int8", "uint8")},
+            "uint64": ("int64", 1),
+            "bool": ("uint8", 1), "complex64": ("float32", 2), "complex128": ("float64", 2), "int16": ("uint8", 2),
+            "uint16": ("uint8", 2)}
 
 
 class Tunable(dict[Any, Any]):
@@ -38,7 +41,8 @@ class Tunable(dict[Any, Any]):
         if callable(self.param_key):
             key = self.param_key(params)
         else:
-            key = params[self.param_key] if self.param_key in params else eval(self.param_key, {"__builtins__": {}}, params)  # the caller's own
+            # A text is the caller's own code, as a function would be.
+            key = params[self.param_key] if self.param_key in params else eval(self.param_key, {"__builtins__": {}}, params)
         if key not in self:
             raise KeyError(f"'{key}' is none of {', '.join(map(str, self))}")
         return key

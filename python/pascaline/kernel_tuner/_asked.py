@@ -17,7 +17,8 @@ _ALL = 1_000_000_000
 
 def require_cuda(lang: Any) -> None:
     if lang is not None and str(lang).upper() not in ("CUDA", "CUPY", "NVCUDA"):
-        raise ArgumentError(f"lang: kernels in {lang} cannot be run here, only CUDA" + ("; code of the host is not run" if str(lang).upper() == "C" else ""))
+        host = "; code of the host is not run" if str(lang).upper() == "C" else ""
+        raise ArgumentError(f"lang: kernels in {lang} cannot be run here, only CUDA{host}")
 
 
 def require_no_symbols(cmem_args: Any, texmem_args: Any) -> None:
@@ -50,12 +51,14 @@ def sort(results: list[Result], goals: Sequence[tuple[str, bool]]) -> None:
     results.sort(key=lambda result: ("__error__" in result, cost(result, name, more), float(result["time"])))
 
 
-def wanted_of(options: Mapping[str, Any], strategy: Any, strategy_options: Mapping[str, Any] | None, iterations: Any, seed: int | None, parallel: Any,
+def wanted_of(options: Mapping[str, Any], strategy: Any, strategy_options: Mapping[str, Any] | None, iterations: Any,
+              seed: int | None, parallel: Any,
             objective: str) -> dict[str, Any]:
     """Options of the sweep."""
     older = ("parallel_runner", "use_noodles", "num_threads")
     samples = max(3, _number("iterations", iterations, int))
-    wanted: dict[str, Any] = {"min_samples": samples, "max_samples": samples, **{name: value for name, value in options.items() if name not in older}}
+    wanted: dict[str, Any] = {"min_samples": samples, "max_samples": samples,
+                              **{name: value for name, value in options.items() if name not in older}}
     name = _strategy(strategy)
     searcher = {"brute_force": "exhaustive", "random_sample": "random"}.get(name, "auto")
     wanted.setdefault("searcher", searcher)
@@ -67,7 +70,8 @@ def wanted_of(options: Mapping[str, Any], strategy: Any, strategy_options: Mappi
         wanted.setdefault("seed", seed)
     if isinstance(parallel, int) and not isinstance(parallel, bool) and parallel > 0:
         wanted.setdefault("jobs", parallel)
-    wanted["objective"] = OF_SWEEPS.get(objective, objective) if objective != "time" and OF_SWEEPS.get(objective, objective) in SWEEPS else None
+    of_sweep = OF_SWEEPS.get(objective, objective)
+    wanted["objective"] = of_sweep if of_sweep in SWEEPS and of_sweep != "time" else None
     if objective not in (*SWEEPS, *OF_SWEEPS) and searcher != "exhaustive":
         warnings.warn(f"the search looks for the shortest time; results are sorted by {objective}", stacklevel=3)
     return wanted
@@ -82,7 +86,8 @@ def _strategy(strategy: Any) -> str:
     name = strategy.strip().lower().replace(" ", "_")
     if name not in strategies.KNOWN:
         near = difflib.get_close_matches(name, strategies.KNOWN, 1)
-        raise ArgumentError(f"strategy: '{strategy}' is unknown" + (f"; did you mean '{near[0]}'?" if near else f"; known are {', '.join(strategies.KNOWN)}"))
+        raise ArgumentError(f"strategy: '{strategy}' is unknown" + (f"; did you mean '{near[0]}'?" if near
+                                                                    else f"; known are {', '.join(strategies.KNOWN)}"))
     return name
 
 

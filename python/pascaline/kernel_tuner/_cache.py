@@ -23,7 +23,8 @@ class Cache:
         path = path_text("cache", file)
         self.file = path if path.endswith(".json") else path + ".json"
         self._names = list(tune_params)
-        self._head = {"kernel_name": kernel_name, "problem_size": "callable" if callable(problem_size) else problem_size, "tune_params_keys": self._names,
+        self._head = {"kernel_name": kernel_name, "problem_size": "callable" if callable(problem_size) else problem_size,
+                      "tune_params_keys": self._names,
                       "tune_params": {name: list(values) for name, values in tune_params.items()}, "objective": objective}
         self._results: dict[str, Result] = {}
         self.device_name = ""
@@ -48,7 +49,8 @@ class Cache:
             if theirs != ours:
                 raise ArgumentError(f"cache: {self.file} has results of {what} {theirs}, not {ours}; give another file")
         for entry in self._results.values():
-            failed = next((value for value in entry.values() if isinstance(value, str) and value in ERRORS), None)  # as older files say it
+            # An older file has it as the time.
+            failed = next((value for value in entry.values() if isinstance(value, str) and value in ERRORS), None)
             if failed:
                 entry.update({"__error__": ERRORS[failed](), "time": float("inf")})
 
@@ -62,19 +64,22 @@ class Cache:
         found = []
         for entry in self._results.values():
             config = {name: entry.get(name) for name in values}
-            if all(config[name] in values[name] for name in values) and all(condition.holds(config) for condition in conditions):
+            if all(config[name] in values[name] for name in values) and all(condition.holds(config)
+                                                                            for condition in conditions):
                 found.append({**entry, **config})
         return found
 
     def write(self, results: Iterable[Result], device_name: str) -> None:
         """Adds the results, and writes the file."""
         for result in results:
-            entry = {name: value for name, value in result.items() if name not in ("time", "times") or "__error__" not in result}
+            entry = {name: value for name, value in result.items() if name not in ("time", "times")
+                     or "__error__" not in result}
             if "__error__" in entry:  # a reader of the format knows no wrong results
                 kind = RuntimeFailedConfig() if isinstance(entry["__error__"], WrongResultConfig) else entry["__error__"]
                 entry["__error__"] = str(kind)
             self._results.setdefault(key_of(result[name] for name in self._names), {}).update(entry)
-        entries = {key: {name: value for name, value in entry.items() if value != float("inf")} for key, entry in self._results.items()}
+        entries = {key: {name: value for name, value in entry.items() if value != float("inf")}
+                   for key, entry in self._results.items()}
         document = {"device_name": device_name, **self._head, "cache": entries}
         draft = self.file + ".draft"
         with open(draft, "w", encoding="utf-8") as out:

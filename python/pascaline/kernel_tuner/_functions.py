@@ -131,8 +131,9 @@ class _Interpreter(_text.Evaluator):  # type: ignore[misc]
 
     def of_Call(self, node: Any) -> Any:
         name = node.func.id if isinstance(node.func, ast.Name) else ""
-        if name in ("min", "max") and len(node.args) == 1 and isinstance(node.args[0], ast.Name) and node.args[0].id in self.config:
-            return (min if name == "min" else max)(self.lists[node.args[0].id])  # of all values that the parameter has
+        only = node.args[0] if name in ("min", "max") and len(node.args) == 1 else None
+        if isinstance(only, ast.Name) and only.id in self.config:
+            return (min if name == "min" else max)(self.lists[only.id])  # of all values that the parameter has
         return super().of_Call(node)
 
 
@@ -187,7 +188,8 @@ def _functions_in(source: str, function: Any) -> list[Any]:
             except (SyntaxError, ValueError):
                 continue
             if isinstance(node, ast.Lambda):
-                made: Any = next(one for one in compile(ast.Expression(node), "", "eval").co_consts if isinstance(one, CodeType))
+                made: Any = next(one for one in compile(ast.Expression(node), "", "eval").co_consts
+                                 if isinstance(one, CodeType))
                 if (made.co_varnames == code.co_varnames and made.co_consts == code.co_consts
                         and set(made.co_names) == {*code.co_names, *code.co_freevars}):
                     found.append(node)

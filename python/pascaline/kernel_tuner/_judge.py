@@ -14,7 +14,8 @@ from ._space import Folder, Space
 from .observers import BenchmarkObserver, ContinuousObserver, OutputObserver, PrologueObserver
 
 
-def launched(kernel: Kernel, arguments: Sequence[Any], device: str | None, around: Callable[[Callable[[], None]], None] | None = None) -> list[Any]:
+def launched(kernel: Kernel, arguments: Sequence[Any], device: str | None,
+             around: Callable[[Callable[[], None]], None] | None = None) -> list[Any]:
     """Copies of the arguments after a launch, or after those that `around` does."""
     after = [_arguments.copied(value) for value in arguments]
     arrays = [_arguments.flat(value) for value in after if _arguments.is_array(value)]
@@ -28,7 +29,8 @@ def launched(kernel: Kernel, arguments: Sequence[Any], device: str | None, aroun
 
 def observers_of(given: Sequence[Any] | None) -> list[Any]:
     """The observers, of which some may be functions that make them."""
-    found = [one if hasattr(one, "get_results") and not isinstance(one, type) else one() for one in given or () if one is not None]
+    found = [one if hasattr(one, "get_results") and not isinstance(one, type) else one() for one in given or ()
+             if one is not None]
     for one in found:
         name = type(one).__name__
         if not hasattr(one, "get_results"):
@@ -42,7 +44,8 @@ def observers_of(given: Sequence[Any] | None) -> list[Any]:
 class Judge:
     """Whether configurations compute the answer on the script's own arrays, and what observers make of a launch."""
 
-    def __init__(self, answer: Any, arguments: Sequence[Any], atol: float, verify: Callable[..., Any] | None, observers: Sequence[Any]) -> None:
+    def __init__(self, answer: Any, arguments: Sequence[Any], atol: float, verify: Callable[..., Any] | None,
+                 observers: Sequence[Any]) -> None:
         if answer is not None:
             if isinstance(answer, str) or not isinstance(answer, Sequence):
                 raise TypeError(f"answer: {type(answer).__name__} is not a list with an entry for each argument")
@@ -73,7 +76,8 @@ class Judge:
                 with Folder(None) as folder:
                     reason = self._reason(launched(space.single(config, folder), self._arguments, device, self._around(config)))
                 if self._observers:
-                    self.observed[key] = {name: value for one in self._observers for name, value in (one.get_results() or {}).items()}
+                    self.observed[key] = {name: value for one in self._observers
+                                          for name, value in (one.get_results() or {}).items()}
             except ArgumentError:
                 raise
             except Error as error:

@@ -10,8 +10,10 @@ from .._errors import ArgumentError
 # They say for which device and how well to compile, which a sweep knows, or steer what NVRTC does not have.
 _IGNORED = (r"-arch(=.*)?|--?gpu-architecture(=.*)?|--?gpu-code(=.*)?|-code=.*|-gencode(=.*)?|--generate-code(=.*)?|-O[0-3s]?|-Xcompiler(=.*)?"
             r"|--compiler-options?(=.*)?|-m64|-g|-cubin|--cubin|-ptx|--ptx|-Wno-.*|-Wall|--?expt-relaxed-constexpr|--?expt-extended-lambda")
-_WITH_VALUE = ("-arch", "--gpu-architecture", "-gpu-architecture", "-gencode", "--generate-code", "-Xcompiler", "--compiler-options", "-code",
-               "--gpu-code", "-I", "--include-path", "-D", "--define-macro", "-std", "--std", "-maxrregcount", "--maxrregcount", "-Xptxas",
+_WITH_VALUE = ("-arch", "--gpu-architecture", "-gpu-architecture", "-gencode", "--generate-code", "-Xcompiler",
+               "--compiler-options", "-code",
+               "--gpu-code", "-I", "--include-path", "-D", "--define-macro", "-std", "--std", "-maxrregcount", "--maxrregcount",
+               "-Xptxas",
                "--ptxas-options")
 _NAMES = {"-use_fast_math": "--use_fast_math", "-include-path": "--include-path"}
 
@@ -44,4 +46,5 @@ class Options:
                 raise ArgumentError(f"compiler_options: '{word}' cannot be taken over (docs/search_spaces.md lists those that can)")
             name, value = (option[1], option[2]) if option[1] else (option[3], option[4])
             value = value if not value.isdecimal() else int(value)
-            self.parameters.append({"name": f"compiler_option_{len(self.parameters)}", "values": [value], "default": value, "option": name})
+            self.parameters.append({"name": f"compiler_option_{len(self.parameters)}", "values": [value], "default": value,
+                                    "option": name})

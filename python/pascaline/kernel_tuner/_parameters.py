@@ -34,7 +34,8 @@ class Parameters:
             if all(isinstance(value, int) for value in values) and not all(isinstance(value, bool) for value in values):
                 self.values[name] = list(dict.fromkeys(map(int, values)))
         self._indexed = {name for name, values in self.values.items() if len({type(value) for value in values}) > 1
-                         or any(isinstance(value, str) and not re.fullmatch(r"[\w .<>,+*:-]+", value, re.ASCII) for value in values)}
+                         or any(isinstance(value, str) and not re.fullmatch(r"[\w .<>,+*:-]+", value, re.ASCII)
+                                for value in values)}
 
     def __iter__(self) -> Any:
         return iter(self.values)
@@ -62,13 +63,15 @@ class Parameters:
                 for name, values in self.values.items()}
 
     def document(self, default: Mapping[str, Any]) -> list[dict[str, Any]]:
-        return [{"name": self.own(name), "values": [self.own_value(name, value) for value in values], "default": self.own_value(name, default[name]),
+        return [{"name": self.own(name), "values": [self.own_value(name, value) for value in values],
+                 "default": self.own_value(name, default[name]),
                  **({"description": f"{name}: " + ", ".join(map(str, values))} if name in self._indexed else {})}
                 for name, values in self.values.items()]
 
     def macros(self) -> str:
         """Lines that define those that the search space only has by their index."""
-        return "".join(choice([(f"{self.own(name)} == {i}", f"#define {name} {value}\n") for i, value in enumerate(map(_macro, self.values[name]))])
+        return "".join(choice([(f"{self.own(name)} == {i}", f"#define {name} {value}\n")
+                               for i, value in enumerate(map(_macro, self.values[name]))])
                        for name in self.values if name in self._indexed)
 
     def condition(self, row: Mapping[str, Any]) -> str:
@@ -107,5 +110,6 @@ def choice(cases: Sequence[tuple[str, str]]) -> str:
     """Lines of which the preprocessor takes those whose condition holds."""
     if len(cases) == 1 or len({text for _, text in cases}) == 1:
         return cases[0][1]
-    lines = [f"#{'if' if i == 0 else 'elif'} {condition}\n{text}" + ("" if text.endswith("\n") else "\n") for i, (condition, text) in enumerate(cases)]
+    lines = [f"#{'if' if i == 0 else 'elif'} {condition}\n{text}" + ("" if text.endswith("\n") else "\n")
+             for i, (condition, text) in enumerate(cases)]
     return "".join(lines) + "#endif\n"

@@ -25,7 +25,8 @@ class Trials:
         if done.returncode:
             raise Error(done.stderr.strip())
         # Its problem has no dimensions, so that its text is the kernel's name.
-        trials = [row for row in map(json.loads, done.stdout.splitlines()) if row["row"] == "trial" and row["problem"] == kernel]
+        trials = [row for row in map(json.loads, done.stdout.splitlines()) if row["row"] == "trial"
+                  and row["problem"] == kernel]
         where = max(trials, key=lambda row: int(row["started_unix_ms"]))["device"] if trials else ""
         self._stages: dict[str, dict[str, dict[str, Any]]] = {}
         # The last trial of a configuration counts, and one that ran before one that did not.
@@ -38,7 +39,8 @@ class Trials:
 
     def results(self, space: Space) -> list[Result]:
         """Those that ran by their time, then those that failed."""
-        found = [_result(space.parameters.config(next(iter(stages.values()))["config"]), stages) for stages in self._stages.values()]
+        found = [_result(space.parameters.config(next(iter(stages.values()))["config"]), stages)
+                 for stages in self._stages.values()]
         return sorted(found, key=lambda result: float(result["time"]))
 
     @property
@@ -64,7 +66,8 @@ def _result(config: Mapping[str, Any], stages: Mapping[str, dict[str, Any]]) -> 
         "benchmark_time": max(search.get("measure_ms", 0), counts["measure_ms"]), "strategy_time": 0.0, "framework_time": 0.0,
         "timestamp": str(started), "status": counts["status"], "reason": counts["reason"]}
     if "median_us" not in counts:
-        result.update({"__error__": _FAILURES.get(counts["status"], RuntimeFailedConfig)(), "reason": f"{counts['status']}: {counts['reason']}"})
+        result.update({"__error__": _FAILURES.get(counts["status"], RuntimeFailedConfig)(),
+                       "reason": f"{counts['status']}: {counts['reason']}"})
     return {**result, **_measured(counts), **config}  # a parameter may have one of these names
 
 
@@ -72,7 +75,8 @@ def _measured(row: Mapping[str, Any]) -> dict[str, Any]:
     """Measurements that not every device has."""
     found: dict[str, Any] = {}
     if row["registers"]:
-        found.update({"registers": row["registers"], "shared_bytes": row["static_shared_bytes"], "local_bytes": row["local_bytes"],
+        found.update({"registers": row["registers"], "shared_bytes": row["static_shared_bytes"],
+                      "local_bytes": row["local_bytes"],
                       "occupancy": row["occupancy"]})
     samples = row.get("samples", ())
     for name, column in (("temperature", 2), ("core_freq", 3), ("power", 5)):

@@ -70,7 +70,8 @@ class Signature:
             code = code[:parameter.begin] + given + code[parameter.begin + len(parameter.text):]
             self._body += len(given) - len(parameter.text)
             # A double has more bits than a search space holds exactly: they are in the code.
-            number = (f"({found[2]}){found[3]}_bits" if is_short else f"__int_as_float({found[3]}_bits)" if dtype == "float32" else
+            number = (f"({found[2]}){found[3]}_bits" if is_short else
+                      f"__int_as_float({found[3]}_bits)" if dtype == "float32" else
                       f"__longlong_as_double({hex(struct.unpack('<Q', struct.pack('<d', float(value)))[0])}ULL)")
             body = f" {found[2]} {found[3]} = {number};{body}"
         return code[:self._body] + body + code[self._body:]

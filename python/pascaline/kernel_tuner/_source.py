@@ -42,7 +42,8 @@ def codes(source: Any, parameters: Parameters, folders: Sequence[str]) -> tuple[
     read = {name for found in texts.values() for row in found for name in row.values}
     parameters.require_macros("kernel_source", read)
     parameters.index(read)
-    return [(" || ".join(parameters.any_of(found)), _with_headers(text, os.getcwd(), folders, headers)) for text, found in texts.items()], headers
+    return [(" || ".join(parameters.any_of(found)), _with_headers(text, os.getcwd(), folders, headers))
+            for text, found in texts.items()], headers
 
 
 def code_of(source: Any, folders: Sequence[str], headers: Headers) -> str:
@@ -50,7 +51,8 @@ def code_of(source: Any, folders: Sequence[str], headers: Headers) -> str:
     if isinstance(source, (list, tuple)):
         if not source:
             raise ArgumentError("kernel_source: the list is empty")
-        folders = [*folders, *(os.path.dirname(os.path.abspath(file)) for file in source[1:] if isinstance(file, (str, os.PathLike)))]
+        folders = [*folders, *(os.path.dirname(os.path.abspath(file)) for file in source[1:]
+                               if isinstance(file, (str, os.PathLike)))]
         source = source[0]
     if isinstance(source, str) and not is_file(source):
         return _with_headers(source, os.getcwd(), folders, headers)
@@ -95,7 +97,8 @@ def without_unrolling(code: str, parameters: Parameters) -> str:
     """The code, in which `#pragma unroll` by a parameter called loop_unroll_factor… asks for nothing where that is 0."""
     for name in parameters:
         if "loop_unroll_factor" in name and all(isinstance(value, int) for value in parameters.values[name]):
-            code = re.sub(rf"^([ \t]*#[ \t]*pragma[ \t]+unroll[ \t]+\(?{name}\)?[ \t]*)$", rf"#if {name} != 0\n\1\n#endif", code, flags=re.MULTILINE)
+            code = re.sub(rf"^([ \t]*#[ \t]*pragma[ \t]+unroll[ \t]+\(?{name}\)?[ \t]*)$", rf"#if {name} != 0\n\1\n#endif",
+                          code, flags=re.MULTILINE)
     return code
 
 
@@ -123,5 +126,6 @@ def defined(defines: Mapping[str, str | Callable[..., Any]] | None, parameters: 
         for row in found:
             texts.setdefault(row.result.replace("\n", "\\\n"), []).append(row)
         # Its name may be that of a parameter, which conditions after this one still need.
-        lines.append(choice([(" || ".join(parameters.any_of(of)), f"#define kt_define_{name} {text}\n") for text, of in texts.items()]))
+        lines.append(choice([(" || ".join(parameters.any_of(of)), f"#define kt_define_{name} {text}\n")
+                             for text, of in texts.items()]))
     return "".join(lines)

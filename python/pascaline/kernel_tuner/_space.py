@@ -84,31 +84,36 @@ class Space:
         defines = _source.defined(request.defines, self.parameters)
         if known:
             self.parameters.index(values)
-            rows_known = [Row({one: config[one] for one in values}, False) for config in known]
-            self.conditions += [Condition([f"!({text})" for text in self.parameters.any_of(rows_known)], "it is in the cache", frozenset(values),
-                                           lambda config, taken=[dict(row.values) for row in rows_known]: dict(config) not in taken)]  # type: ignore[misc]
+            taken = [{name: config[name] for name in values} for config in known]
+            texts = [f"!({text})" for text in self.parameters.any_of([Row(config, False) for config in taken])]
+            self.conditions.append(Condition(texts, "it is in the cache", frozenset(values), lambda config: dict(config) not in taken))
         self.default = self._default(block)
-        signature, texts = self._compiled(codes, request.arguments)
-        arguments = [_arguments.entry(f"arguments[{i}]", f"argument_{i}", signature.as_declared(i, value), signature.parameters[i].is_written)
+        signature, compiled = self._compiled(codes, request.arguments)
+        arguments = [_arguments.entry(f"arguments[{i}]", f"argument_{i}", signature.as_declared(i, value),
+                                      signature.parameters[i].is_written)
                      for i, value in enumerate(request.arguments)]
-        tolerance = {one["buffer"]: _t1.FLOAT_TOLERANCES.get(one["buffer"], 0) for one in arguments if one.get("access") == "inout"}
+        tolerance = {one["buffer"]: _t1.FLOAT_TOLERANCES.get(one["buffer"], 0) for one in arguments
+                     if one.get("access") == "inout"}
         if not tolerance:
             raise ArgumentError("arguments: no array is written to, so no result can be checked")
         self.random: list[str] = []  # arrays in whose place trials have others
         for described, value, parameter in zip(arguments, request.arguments, signature.parameters):
             if not _arguments.fill(described, value):
                 self.random.append(parameter.name)
-        code = self._before(request, blocks, defines, texts) + choice(list(zip((condition for condition, _ in codes), texts)))
+        code = self._before(request, blocks, defines, compiled) + choice(list(zip((condition for condition, _ in codes), compiled)))
         document: dict[str, Any] = {
             "schema": 1, "kernel": name, "description": "Made by pascaline.kernel_tuner.", "dimensions": [], "types": [],
             "parameters": self.parameters.document(self.default) + self.options.parameters, "definitions": terms.definitions,
-            "constraints": [{"require": text, "because": condition.because or "a function"} for condition in self.conditions for text in condition.texts],
+            "constraints": [{"require": text, "because": condition.because or "a function"} for condition in self.conditions
+                            for text in condition.texts],
             "macros": [{"name": one, "value": value} for one, value in zip(("grid_size_x", "grid_size_y", "grid_size_z"), grid)
                        if request.defines is None and one not in values and re.search(rf"\b{one}\b", code)],
             "launch": {"function": name, "block": block, "grid": grid, "shared_bytes": shared},
             "arguments": arguments, "reference": {"default": True},
             "tolerance": {**dict.fromkeys(tolerance, _ANY), "floor": _ANY} if is_judged else tolerance,
-            "work": {"flops": 0, "bytes": " + ".join(f"({one['extent']}) * {_t1.SIZES[one['buffer']]}" for one in arguments if "extent" in one)}}
+            "work": {"flops": 0,
+                     "bytes": " + ".join(f"({one['extent']}) * {_t1.SIZES[one['buffer']]}" for one in arguments
+                                         if "extent" in one)}}
         # Measurements are kept by the kernel's name, source and configuration: sizes and arguments become part of it.
         kept = hashlib.sha256(json.dumps(document).encode()).hexdigest()[:8]
         self.file_name = document["kernel"] = f"{name}-{kept}"
@@ -139,7 +144,8 @@ class Space:
             threads = [int(config.get(one, one)) for one in block]
             return all(count >= 1 for count in threads) and math.prod(threads) <= 1024
 
-        checks = [(condition.reads, condition.holds) for condition in self.conditions] + [(frozenset(block) & frozenset(order), fits)]
+        checks = [(condition.reads, condition.holds)
+                  for condition in self.conditions] + [(frozenset(block) & frozenset(order), fits)]
         last = [max((order.index(name) for name in reads), default=0) for reads, _ in checks]
         due = [[holds for place, (_, holds) in zip(last, checks) if place == index] for index in range(len(order))]
         config: dict[str, Any] = {}
@@ -191,7 +197,8 @@ class Space:
         if request.defines is not None:
             undefined = "".join(f"#undef {name}\n" for name in values if self.parameters.own(name) == name)
             return defines + undefined + "".join(f"#define {name} kt_define_{name}\n" for name in request.defines)
-        usual = "".join(f"#ifndef {name}\n#define {name} {_USUAL_BLOCK if axis == 0 else 1}\n#endif\n" for axis, name in enumerate(blocks)
+        usual = "".join(f"#ifndef {name}\n#define {name} {_USUAL_BLOCK if axis == 0 else 1}\n#endif\n"
+                        for axis, name in enumerate(blocks)
                         if name not in values and any(re.search(rf"\b{name}\b", text) for text in texts))
         return "#define kernel_tuner 1\n" + usual + self.parameters.macros()
 
@@ -200,8 +207,10 @@ class Space:
     def write(self, folder: str) -> str:
         """The kernel's file."""
         source = os.path.join(folder, self.file_name + ".cu")
-        document = json.dumps({key: value for key, value in self._document.items() if value != [] or key not in ("definitions", "macros")}, indent=1)
-        for name, text in {self.file_name + ".cu": self._code, **self._headers, self.file_name + ".json": document + "\n"}.items():
+        document = json.dumps({key: value for key, value in self._document.items() if value != []
+                               or key not in ("definitions", "macros")}, indent=1)
+        for name, text in {self.file_name + ".cu": self._code, **self._headers,
+                           self.file_name + ".json": document + "\n"}.items():
             with open(os.path.join(folder, name), "w", encoding="utf-8", errors="surrogateescape") as out:
                 out.write(text)
         return source
@@ -227,7 +236,8 @@ class Space:
         """The kernel with one configuration only."""
         document = dict(self._document)
         own = {self.parameters.own(name): self.parameters.own_value(name, value) for name, value in config.items()}
-        document["parameters"] = [{**one, "values": [own.get(one["name"], one["default"])], "default": own.get(one["name"], one["default"])}
+        document["parameters"] = [{**one, "values": [own.get(one["name"], one["default"])],
+                                   "default": own.get(one["name"], one["default"])}
                                   for one in document["parameters"]]
         one = Space.__new__(Space)
         one.__dict__.update(self.__dict__, _document=document)
@@ -286,6 +296,7 @@ def _block_names(given: Any, parameters: Mapping[str, Any]) -> list[str]:
     for name in given:
         if name not in parameters and name.lower() not in _NAMES:
             near = difflib.get_close_matches(name, parameters, 1)
-            raise ArgumentError(f"block_size_names: tune_params has no '{name}'" + (f"; did you mean '{near[0]}'?" if near else ""))
+            raise ArgumentError(f"block_size_names: tune_params has no '{name}'" + (f"; did you mean '{near[0]}'?" if near
+                                                                                    else ""))
     named = [name if name in parameters else alike.get(name.lower(), name) for name in map(str, given)]
     return named + usual[len(named):]

@@ -30,7 +30,8 @@ class _NoneAgrees(Error):
 class Sweeps:
     """Sweeps over the search spaces of a script, on one device."""
 
-    def __init__(self, place: str | None, wanted: dict[str, Any], progress: Progress, into: Path | None, db: Path | None, cache: Cache | None) -> None:
+    def __init__(self, place: str | None, wanted: dict[str, Any], progress: Progress, into: Path | None, db: Path | None,
+                 cache: Cache | None) -> None:
         self._place, self._wanted, self._progress, self._into, self._db, self._cache = place, wanted, progress, into, db, cache
 
     def run(self, request: Request, judge: Judge) -> tuple[list[Result], dict[str, Any]]:
@@ -69,7 +70,8 @@ class Sweeps:
             judge.register(name_of(self._place))
             wrong = judge.ask(space, self._place, space.default)
             if wrong and space.is_single:
-                return [{**space.default, "time": math.inf, "__error__": WrongResultConfig(), "reason": wrong}], {"device_name": name_of(self._place)}
+                return [{**space.default, "time": math.inf, "__error__": WrongResultConfig(),
+                         "reason": wrong}], {"device_name": name_of(self._place)}
         for _ in range(_REPEATS):
             try:
                 summary = kernel.tune(device=self._place, progress=self._progress, **self._wanted)
@@ -78,10 +80,12 @@ class Sweeps:
                 raise
             results, environment = self._judged(kernel, store, judge, space, summary)
             # A winner in a database that is kept would be launched; the next finals are without it.
-            if not judge.decides or not (self._into or self._db) or not any(self._is_wrong(won, space, judge) for won in kernel.winners()[:1]):
+            is_kept = bool(self._into or self._db)
+            if not judge.decides or not is_kept or not any(self._is_wrong(won, space, judge) for won in kernel.winners()[:1]):
                 break
             if "__error__" in results[0] or not space.leave_out(results):
-                warnings.warn(f"the winner in {store} does not compute the answer: do not launch {kernel.name} from it", stacklevel=4)
+                warnings.warn(f"the winner in {store} does not compute the answer: do not launch {kernel.name} from it",
+                              stacklevel=4)
                 break
             kernel = space.kernel(folder, store)
         return results, environment
@@ -95,7 +99,8 @@ class Sweeps:
     def _is_wrong(won: Mapping[str, Any], space: Space, judge: Judge) -> bool:
         return space.config_of(won["config"]) in judge
 
-    def _judged(self, kernel: Kernel, db: str, judge: Judge, space: Space, summary: Mapping[str, Any]) -> tuple[list[Result], dict[str, Any]]:
+    def _judged(self, kernel: Kernel, db: str, judge: Judge, space: Space,
+                summary: Mapping[str, Any]) -> tuple[list[Result], dict[str, Any]]:
         trials = Trials(db, kernel.name)
         if not len(trials):
             contents = f" with random contents of {', '.join(space.random)}, which trials run on" if space.random else ""
@@ -126,7 +131,8 @@ def replayed(request: Request, cache: Cache | None, wanted: Mapping[str, Any]) -
         raise ArgumentError(f"simulation_mode: {cache.file} has no result of a configuration that meets the restrictions")
     if wanted["trials"] < len(found):
         found = random.Random(wanted.get("seed") or 1).sample(found, wanted["trials"])
-    took = math.fsum(float(one.get(part, 0)) for one in found for part in ("compile_time", "verification_time", "benchmark_time"))
+    took = math.fsum(float(one.get(part, 0)) for one in found
+                     for part in ("compile_time", "verification_time", "benchmark_time"))
     return found, {"device_name": cache.device_name, "simulation": True, "simulated_time": took}
 
 
@@ -143,9 +149,11 @@ def parts_of(request: Request) -> list[Request]:
             raise ArgumentError(f"arguments: a Tunable has no array for {dict(config)}: {error}") from None
 
     parts: list[Request] = []
-    for wanted in dict.fromkeys(row.result for row in rows("arguments", keys, {name: list(values) for name, values in request.tune_params.items()})):
+    values = {name: list(given) for name, given in request.tune_params.items()}
+    for wanted in dict.fromkeys(row.result for row in rows("arguments", keys, values)):
         taken = iter(wanted)
-        arguments = [_arguments.on_host(one[next(taken)] if isinstance(one, _arguments.Tunable) else one) for one in request.arguments]
+        arguments = [_arguments.on_host(one[next(taken)] if isinstance(one, _arguments.Tunable) else one)
+                     for one in request.arguments]
 
         def is_this(config: Reading, wanted: Any = wanted) -> bool:
             return bool(keys(config) == wanted)
@@ -177,5 +185,6 @@ def device_of(device: Any) -> str | None:
 def name_of(place: str | None) -> str:
     """The name of the device that a sweep takes."""
     found = devices()["devices"]
-    chosen = [one for one in found if one["id"] == place] if place else sorted(found, key=lambda one: not one["id"].startswith("cuda"))
+    usual = sorted(found, key=lambda one: not one["id"].startswith("cuda"))
+    chosen = [one for one in found if one["id"] == place] if place else usual
     return str(chosen[0]["name"]) if chosen else str(place)

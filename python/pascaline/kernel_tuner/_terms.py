@@ -84,7 +84,8 @@ class Terms:
         terms = [str(base)]
         for result, of in results.items():
             factor = "1 / 0" if result is None else str(result - base)
-            terms += [f"(({text}) ? {factor} : 0)" if result is None else f"({factor}) * ({text})" for text in self.parameters.any_of(of) if result != base]
+            terms += [f"(({text}) ? {factor} : 0)" if result is None else f"({factor}) * ({text})"
+                      for text in self.parameters.any_of(of) if result != base]
         return self._sum(name, terms)
 
     def _sum(self, name: str, terms: Sequence[str]) -> str:
@@ -154,7 +155,8 @@ class Terms:
             size = sizes[axis] if sizes else None
 
             def compute(config: Reading, axis: int = axis, divisors: Sequence[Any] = divisors, where: str = where) -> int:
-                total = _sizes_of(called("problem_size", problem_size, config) if callable(problem_size) else problem_size)[axis]
+                total = _sizes_of(called("problem_size", problem_size, config) if callable(problem_size)
+                                  else problem_size)[axis]
                 total = int(self._value("problem_size", total, config))
                 by = 1.0
                 for one in divisors:
@@ -219,7 +221,8 @@ def _holds(tree: Any, config: Mapping[str, Any], values: Mapping[str, Any]) -> b
 
 
 def _sizes_of(problem_size: Any) -> list[Any]:
-    sizes = [plain(size) for size in (problem_size if isinstance(problem_size, (list, tuple)) or _arguments.is_array(problem_size) else [problem_size])]
+    are_several = isinstance(problem_size, (list, tuple)) or _arguments.is_array(problem_size)
+    sizes = [plain(size) for size in (problem_size if are_several else [problem_size])]
     sizes = [int(size) if isinstance(size, str) and size.strip().isdecimal() else size for size in sizes]
     if not 1 <= len(sizes) <= 3 or not all(isinstance(size, str) or isinstance(size, int) and size >= 1 for size in sizes):
         raise ArgumentError(f"problem_size: {problem_size!r} is not one to three numbers of at least 1, or texts of parameters")

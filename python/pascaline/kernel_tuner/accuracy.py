@@ -18,7 +18,8 @@ class TunablePrecision(Tunable):
 
     dtypes: names and NumPy's types, or a list of names; by default "half", "float" and "double"."""
 
-    def __init__(self, param_key: Union[str, Callable[..., Any]], array: Any, dtypes: Union[Mapping[str, Any], Sequence[str], None] = None) -> None:
+    def __init__(self, param_key: Union[str, Callable[..., Any]], array: Any,
+                 dtypes: Union[Mapping[str, Any], Sequence[str], None] = None) -> None:
         named = dtypes if isinstance(dtypes, Mapping) else {name: _TYPES.get(name, name) for name in dtypes or _TYPES}
         values = numpy.asarray(on_host(array)) if not isinstance(array, numpy.generic) else array
         super().__init__(param_key, {name: values.astype(dtype) for name, dtype in named.items()})
@@ -36,10 +37,12 @@ _METRICS: dict[str, Callable[[Any, Any, float], Any]] = {
     "rmsle": lambda a, b, least: numpy.sqrt(numpy.mean((numpy.log10(a + least) - numpy.log10(b + least))**2)),
     "max": lambda a, b, least: numpy.max(numpy.abs(a - b)),
     "max rel": lambda a, b, least: numpy.max(numpy.abs(a - b) / numpy.maximum(numpy.abs(a), least))}
-_LONG = {"mean squared": "mse", "root mean squared": "rmse", "normalized root mean squared": "nrmse", "absolute": "mae", "mean absolute": "mae",
+_LONG = {"mean squared": "mse", "root mean squared": "rmse", "normalized root mean squared": "nrmse", "absolute": "mae",
+         "mean absolute": "mae",
          "relative": "mre", "mean relative": "mre", "root mean squared relative": "rmsre", "mean absolute logarithmic": "male",
          "root mean squared logarithmic": "rmsle", "maximum": "max", "maximum absolute": "max", "maximum relative": "max rel"}
-_SHORT = {"average": "mean", "avg": "mean", "square": "squared", "sq": "squared", "max": "maximum", "rel": "relative", "abs": "absolute",
+_SHORT = {"average": "mean", "avg": "mean", "square": "squared", "sq": "squared", "max": "maximum", "rel": "relative",
+          "abs": "absolute",
           "log": "logarithmic"}
 
 

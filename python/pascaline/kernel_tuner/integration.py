@@ -35,7 +35,9 @@ class TuneResults:
                 self.meta: dict[str, Any] = json.load(text)
                 self.data: list[dict[str, Any]] = self.meta["data"]
                 missing = [key for key in _KEYS if key not in self.meta]
-                missing += [key for one in self.data for key in ("device_name", "problem_size", "tunable_parameters", self.meta["objective"]) if key not in one]
+                missing += [key for one in self.data
+                            for key in ("device_name", "problem_size", "tunable_parameters", self.meta["objective"])
+                            if key not in one]
             except (ValueError, KeyError, TypeError) as error:
                 raise ArgumentError(f"results_filename: {file} has no results of store_results: {error}") from None
         if missing or self.meta["version_number"] != "1.0":
@@ -59,8 +61,10 @@ class TuneResults:
         return dict(best[0]["tunable_parameters"])
 
 
-def store_results(results_filename: Path, kernel_name: str, kernel_string: Any, tune_params: Mapping[str, Any], problem_size: Any, results: Sequence[Result],
-                  env: Mapping[str, Any], top: float = 3, objective: str | None = None, objective_higher_is_better: bool | None = None) -> None:
+def store_results(results_filename: Path, kernel_name: str, kernel_string: Any, tune_params: Mapping[str, Any],
+                  problem_size: Any, results: Sequence[Result],
+                  env: Mapping[str, Any], top: float = 3, objective: str | None = None,
+                  objective_higher_is_better: bool | None = None) -> None:
     """Writes those results that are within `top` percent of the best, beside those of other devices and problems in the file."""
     objective, higher = get_objective_defaults(objective, objective_higher_is_better)
     right = [one for one in results if objective in one and "__error__" not in one]
@@ -76,13 +80,15 @@ def store_results(results_filename: Path, kernel_name: str, kernel_string: Any, 
             if ours != theirs:
                 raise ArgumentError(f"results_filename: {file} is of the {what} {theirs}, not {ours}; give another file")
     else:
-        meta = {"version_number": "1.0", "kernel_name": kernel_name, "objective": objective, "objective_higher_is_better": higher,
+        meta = {"version_number": "1.0", "kernel_name": kernel_name, "objective": objective,
+                "objective_higher_is_better": higher,
                 "tunable_parameters": list(tune_params), "data": []}
         if isinstance(kernel_string, (str, os.PathLike)):
             meta["kernel_string"] = _text(kernel_string)
     device, size = _identifier(str(env["device_name"])), _size_text(problem_size)
     kept = [one for one in meta["data"] if (one["device_name"], one["problem_size"]) != (device, size)]
-    meta["data"] = kept + [{"device_name": device, "problem_size": size, "tunable_parameters": {name: one[name] for name in tune_params},
+    meta["data"] = kept + [{"device_name": device, "problem_size": size,
+                            "tunable_parameters": {name: one[name] for name in tune_params},
                             objective: one[objective]} for one in chosen]
     with open(file, "w", encoding="utf-8") as out:
         out.write(json.dumps(meta, cls=NpEncoder, indent=1))
@@ -95,7 +101,8 @@ def _text(kernel: Any) -> str:
         return code.read()
 
 
-def create_device_targets(header_filename: Path, results_filename: Path, objective: str | None = None, objective_higher_is_better: bool | None = None) -> None:
+def create_device_targets(header_filename: Path, results_filename: Path, objective: str | None = None,
+                          objective_higher_is_better: bool | None = None) -> None:
     """Writes a header with the best configuration for each device of a file of `store_results`, as macros that are defined where
     `TARGET_<device>` is, and one for all others. While tuning it defines nothing."""
     found = TuneResults(results_filename)
@@ -106,7 +113,8 @@ def create_device_targets(header_filename: Path, results_filename: Path, objecti
         return "".join(f"#define {name} {int(value) if isinstance(value, bool) else value}\n" for name, value in config.items())
 
     targets = list(dict.fromkeys(str(one["device_name"]) for one in found.data))
-    lines = "".join(f"#{'elif' if i else 'if'} defined(TARGET_{name})\n{macros(found.get_best_config(name))}" for i, name in enumerate(targets))
+    lines = "".join(f"#{'elif' if i else 'if'} defined(TARGET_{name})\n{macros(found.get_best_config(name))}"
+                    for i, name in enumerate(targets))
     with open(path_text("header_filename", header_filename), "w", encoding="utf-8") as out:
         out.write("// Written by pascaline.kernel_tuner: the best configurations of "
                   f"{found.meta['kernel_name']}.\n#pragma once\n#ifndef kernel_tuner\n{lines}#else\n{macros(found.get_best_config())}#endif\n#endif\n")

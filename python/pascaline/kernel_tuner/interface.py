@@ -102,7 +102,8 @@ def tune_kernel(
     if not watching and goals[0][0] not in (*SWEEPS, *OF_SWEEPS, "power", "temperature", "registers", *(metrics or {})):
         raise ArgumentError(f"objective: '{goals[0][0]}' is not time, energy, power, temperature, registers or one of metrics")
     wanted = wanted_of(options, strategy, strategy_options, iterations, seed, parallel, goals[0][0])
-    request = Request(kernel_name, kernel_source, problem_size, list(arguments), tune_params, (grid_div_x, grid_div_y, grid_div_z), restrictions, smem_args,
+    request = Request(kernel_name, kernel_source, problem_size, list(arguments), tune_params,
+                      (grid_div_x, grid_div_y, grid_div_z), restrictions, smem_args,
                       block_size_names, defines, compiler_options)
     place = device_of(device)
     kept = None if cache is None else Cache(cache, kernel_name, problem_size, tune_params, goals[0][0])
@@ -142,12 +143,14 @@ def tune_kernel(
     return results, {**environment, "best_config": best, **totals(results)}
 
 
-def tune_cache(cache_path: Path, restrictions: Sequence[Any] | None = None, **options: Any) -> tuple[list[Result], dict[str, Any]]:
+def tune_cache(cache_path: Path, restrictions: Sequence[Any] | None = None,
+               **options: Any) -> tuple[list[Result], dict[str, Any]]:
     """Replays a cache, as `tune_kernel` with simulation_mode: its kernel and parameters are those of the file."""
     cache = path_text("cache_path", cache_path)
     with open(cache if cache.endswith(".json") else cache + ".json", encoding="utf-8") as text:
         document = json.load(text)
-    given: dict[str, Any] = {"kernel_name": document["kernel_name"], "kernel_source": "", "problem_size": document.get("problem_size", 1), "arguments": [],
+    given: dict[str, Any] = {"kernel_name": document["kernel_name"], "kernel_source": "",
+                             "problem_size": document.get("problem_size", 1), "arguments": [],
                              "tune_params": document["tune_params"], **options}
     return tune_kernel(**given, cache=cache, restrictions=restrictions, simulation_mode=True)
 
@@ -180,7 +183,8 @@ def run_kernel(
     require_no_symbols(cmem_args, texmem_args)
     given = [one.select_for_configuration(params) if isinstance(one, _arguments.Tunable) else one for one in arguments]
     values = {name: [value] for name, value in params.items()} or {"kt_unused": [1]}
-    space = Space(Request(kernel_name, kernel_source, problem_size, [_arguments.on_host(one) for one in given], values, (grid_div_x, grid_div_y, grid_div_z),
+    space = Space(Request(kernel_name, kernel_source, problem_size, [_arguments.on_host(one) for one in given], values,
+                          (grid_div_x, grid_div_y, grid_div_z),
                           None, smem_args, block_size_names, defines, compiler_options))
     with Folder(None) as folder:
         kernel = space.kernel(folder, os.path.join(folder, "none.db"))

@@ -21,9 +21,12 @@ class PythonKernel:
     Arguments as for `run_kernel`. inputs, outputs: whether each argument is one, by default all. Arguments that are not inputs are
     those given here. results_file: a file of `store_results`, whose best configuration is taken."""
 
-    def __init__(self, kernel_name: str, kernel_string: Source, problem_size: Size, arguments: Sequence[Any], params: Mapping[str, Any] | None = None,
-                 inputs: Sequence[bool] | None = None, outputs: Sequence[bool] | None = None, device: int | str | None = None, platform: int = 0,
-                 block_size_names: Sequence[str] | None = None, grid_div_x: Texts = None, grid_div_y: Texts = None, grid_div_z: Texts = None,
+    def __init__(self, kernel_name: str, kernel_string: Source, problem_size: Size, arguments: Sequence[Any],
+                 params: Mapping[str, Any] | None = None,
+                 inputs: Sequence[bool] | None = None, outputs: Sequence[bool] | None = None, device: int | str | None = None,
+                 platform: int = 0,
+                 block_size_names: Sequence[str] | None = None, grid_div_x: Texts = None, grid_div_y: Texts = None,
+                 grid_div_z: Texts = None,
                  verbose: bool = True, lang: str | None = None, results_file: Path | None = None) -> None:
         require_cuda(lang)
         self._device = device_of(device)
@@ -33,7 +36,8 @@ class PythonKernel:
         self._arguments = [_arguments.on_host(one) for one in arguments]
         self._inputs, self._outputs = (list(one) if one else [True] * len(self._arguments) for one in (inputs, outputs))
         values = {name: [value] for name, value in self.params.items()} or {"kt_unused": [1]}
-        self._space = Space(Request(kernel_name, kernel_string, problem_size, self._arguments, values, (grid_div_x, grid_div_y, grid_div_z), None, None,
+        self._space = Space(Request(kernel_name, kernel_string, problem_size, self._arguments, values,
+                                    (grid_div_x, grid_div_y, grid_div_z), None, None,
                                     block_size_names))
         self._folder = Folder(None)
         folder = self._folder.__enter__()  # it is gone with this object
@@ -43,7 +47,8 @@ class PythonKernel:
         """The arrays of `outputs` after a launch."""
         if len(args) != len(self._arguments):
             raise ArgumentError(f"args: {self._space.name} takes {len(self._arguments)}, not {len(args)}")
-        given = [_arguments.on_host(one) if is_input else mine for one, mine, is_input in zip(args, self._arguments, self._inputs)]
+        given = [_arguments.on_host(one) if is_input else mine
+                 for one, mine, is_input in zip(args, self._arguments, self._inputs)]
         for i, (one, mine) in enumerate(zip(given, self._arguments)):
             if not _arguments.is_array(mine) and one != mine:
                 raise ArgumentError(f"args[{i}]: the scalar is {mine} in this kernel, which is compiled with it, not {one}; make another PythonKernel")

@@ -35,11 +35,14 @@ class WrongResultConfig(ErrorConfig):
 
 
 ERRORS: dict[str, type[ErrorConfig]] = {
-    kind.__name__: kind for kind in (ErrorConfig, InvalidConfig, CompilationFailedConfig, RuntimeFailedConfig, WrongResultConfig)}
+    kind.__name__: kind
+    for kind in (ErrorConfig, InvalidConfig, CompilationFailedConfig, RuntimeFailedConfig, WrongResultConfig)}
 
 # True where more is better.
-_MORE_IS_BETTER = {"time": False, "energy": False, "nvml_energy": False, "power": False, "nvml_power": False, "temperature": False, "cost": False,
-                   "loss": False, "error": False, "registers": False, "fitness": True, "GFLOP/s": True, "TFLOP/s": True, "GB/s": True, "TB/s": True,
+_MORE_IS_BETTER = {"time": False, "energy": False, "nvml_energy": False, "power": False, "nvml_power": False,
+                   "temperature": False, "cost": False,
+                   "loss": False, "error": False, "registers": False, "fitness": True, "GFLOP/s": True, "TFLOP/s": True,
+                   "GB/s": True, "TB/s": True,
                    "GFLOPS/W": True, "TFLOPS/W": True, "GFLOP/J": True, "TFLOP/J": True}
 
 
@@ -76,7 +79,8 @@ def get_best_config(results: Iterable[Result], objective: str = "time", objectiv
     return min(results, key=lambda result: cost(result, objective, objective_higher_is_better))
 
 
-def get_pareto_results(results: Iterable[Result], objectives: Sequence[str], objective_higher_is_better: Sequence[bool]) -> list[Result]:
+def get_pareto_results(results: Iterable[Result], objectives: Sequence[str],
+                       objective_higher_is_better: Sequence[bool]) -> list[Result]:
     """The results to which no other is better in one objective and at least as good in all."""
     costs = [(tuple(cost(result, *one) for one in zip(objectives, objective_higher_is_better)), result)
              for result in results if "__error__" not in result]
@@ -84,7 +88,8 @@ def get_pareto_results(results: Iterable[Result], objectives: Sequence[str], obj
             if not any(all(a <= b for a, b in zip(other, mine)) and other != mine for other, _ in costs)]
 
 
-def get_config_string(params: Mapping[str, Any], keys: Iterable[str] | None = None, units: Mapping[str, str] | None = None) -> str:
+def get_config_string(params: Mapping[str, Any], keys: Iterable[str] | None = None,
+                      units: Mapping[str, str] | None = None) -> str:
     """The entries as `a=1, time=0.123`."""
     wanted = set(params if keys is None else keys)
     return ", ".join(f"{name}={format(value, '.3f') if isinstance(value, float) else value}{(units or {}).get(name, '')}"
@@ -104,7 +109,8 @@ def process_metrics(params: Result, metrics: Metrics | None) -> Result:
                 params[name] = metric(params)
             elif isinstance(metric, str):
                 # The caller's own code, as a function would be. A name such as GB/s cannot be used.
-                params[name] = eval(metric, {"__builtins__": {"min": min, "max": max, "abs": abs, "round": round, "int": int, "float": float}}, params)
+                params[name] = eval(metric, {"__builtins__": {"min": min, "max": max, "abs": abs, "round": round, "int": int,
+                                                              "float": float}}, params)
             else:
                 raise TypeError(f"metrics: {name}: {type(metric).__name__} is neither a function nor a text")
         except (NameError, SyntaxError) as error:

@@ -12,4 +12,5 @@ def refused(name: str, by: str) -> type[BenchmarkObserver]:
     def __init__(self: Any, *_: Any, **__: Any) -> None:
         raise ArgumentError(f"{name}: a sweep does not measure by way of {by}; NVMLObserver gives what it does measure")
 
-    return type(name, (BenchmarkObserver,), {"__init__": __init__, "__doc__": f"Raises ArgumentError: a sweep does not measure by way of {by}."})
+    return type(name, (BenchmarkObserver,),
+                {"__init__": __init__, "__doc__": f"Raises ArgumentError: a sweep does not measure by way of {by}."})

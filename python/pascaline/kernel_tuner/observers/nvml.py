@@ -9,7 +9,8 @@ from ..._errors import ArgumentError
 from . import BenchmarkObserver
 
 # By the names of results. Older scripts have other names of energy and power.
-_KNOWN = {"nvml_energy": "energy", "nvml_power": "power", "energy": "energy", "power": "power", "temperature": "temperature", "core_freq": "core_freq"}
+_KNOWN = {"nvml_energy": "energy", "nvml_power": "power", "energy": "energy", "power": "power", "temperature": "temperature",
+          "core_freq": "core_freq"}
 
 
 class NVMLObserver(BenchmarkObserver):
