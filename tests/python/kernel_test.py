@@ -417,7 +417,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"grid_div_x": ["block_size_z"]}, "grid_div_"),
     ({"smem_args": {"size": "many"}}, "smem_args: in 'many': unknown name 'many'"),
     ({"tune_params": {"block_size_x": [32], **{f"p{i}": [1, 2] for i in range(13)}}, "restrictions": lambda p: len(str(p)) > 1},
-     "restrictions: it has more than 4096 values, over block_size_x, p0"),
+     "restrictions: it has more than 4096 values, over block_size_x, p0.* let it read fewer parameters"),
     ({"answer": [None]}, "answer: it has 1 entries for 4"),
     ({"answer": 5}, "answer: int is not a list"),
     ({"answer": [np.zeros(5, np.float32), None, None, None]}, r"answer: the one of arguments\[0\] is \[5\], not \[3000\]"),

@@ -62,6 +62,12 @@ def test_code_of_a_function_of_the_parameters() -> None:
     assert {(one["block_size_x"], one["kind"]) for one in results} == {(x, kind) for x in (32, 64) for kind in ("plain", "early")}
 
 
+def test_code_of_configurations_that_are_left_out_is_not_counted() -> None:
+    params = {"block_size_x": [32, 64], "m": list(range(40)), "k": list(range(40))}
+    results = right(tune(lambda p: ADD + "// " + "{m} {k}".format(**p), params=params, restrictions=["m == k", "m < 2", "block_size_x == 64"]))
+    assert sorted((one["m"], one["k"]) for one in results) == [(0, 0), (1, 1)]
+
+
 def test_code_that_cannot_be_chosen_is_refused() -> None:
     with pytest.raises(pascaline.ArgumentError, match="kernel_source: code cannot be chosen by a parameter called 'x'"):
         tune(lambda p: ADD + f"// {p['x']}", params={"block_size_x": [32], "x": [1, 2]})

@@ -16,6 +16,7 @@ _translate: Any = _conditions
 
 Values = Mapping[str, Sequence[Any]]
 MOST = 4096  # rows of a table
+MOST_TRIED = 65536
 PIECE = 3000  # characters of an expression, which may have 4096
 
 
@@ -76,17 +77,32 @@ class Row(NamedTuple):
     result: Any
 
 
-def rows(where: str, compute: Callable[[Reading], Any], values: Values, most: int = MOST) -> list[Row]:
+class Condition(NamedTuple):
+    """What a configuration must meet: texts for the search space, and what to ask for one configuration."""
+
+    texts: Sequence[str]
+    because: str
+    reads: frozenset[str]
+    holds: Callable[[Mapping[str, Any]], bool]
+
+
+def rows(where: str, compute: Callable[[Reading], Any], values: Values, conditions: Sequence[Condition] = ()) -> list[Row]:
     """All results of a function of the parameters. Only parameters that it reads are varied: what it reads next depends on
-    nothing but what it has read so far."""
+    nothing but what it has read so far. Rows that no configuration which meets the conditions has are left out."""
     found: list[Row] = []
+    tried = 0
 
     def visit(given: dict[str, Any]) -> None:
+        nonlocal tried
+        tried += 1
         config = Reading({**{name: listed[0] for name, listed in values.items()}, **given})
         result = compute(config)
-        if len(found) >= most:
-            raise ArgumentError(f"{where}: it has more than {most} values, over {', '.join(config.order)}; give a text that says how it is computed")
-        found.append(Row({name: values[name][0] if name not in given else given[name] for name in config.order}, result))
+        chosen = {name: config[name] for name in config.order}
+        is_needed = all(condition.holds(chosen) for condition in conditions if condition.reads <= chosen.keys())
+        if is_needed and len(found) >= MOST or tried > MOST_TRIED:
+            raise ArgumentError(f"{where}: it has more than {MOST} values, over {', '.join(chosen)}; let it read fewer parameters")
+        if is_needed:
+            found.append(Row(chosen, result))
         fixed = dict(given)
         for name in config.order:
             if name not in given:

@@ -63,9 +63,11 @@ class Judge:
     def __contains__(self, config: Mapping[str, Any]) -> bool:
         return repr(config) in self.reasons
 
-    def register(self, device: str) -> None:
+    def register(self, name: Callable[[], str]) -> None:
+        """Shows the observers the device."""
         for one in self._observers:
             if hasattr(one, "register_device"):
+                device = name()
                 one.register_device(types.SimpleNamespace(name=device, env={"device_name": device}, max_threads=1024))
 
     def ask(self, space: Space, device: str | None, config: Mapping[str, Any]) -> str | None:

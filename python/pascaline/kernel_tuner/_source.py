@@ -8,7 +8,7 @@ from typing import Any
 
 from .._errors import ArgumentError
 from .._words import path_text
-from ._functions import Reading, called, rows
+from ._functions import Condition, Reading, called, rows
 from ._parameters import Parameters, choice
 
 MOST_SOURCES = 256
@@ -19,7 +19,8 @@ def is_file(source: str) -> bool:
     return not ("\n" in source or "{" in source)
 
 
-def codes(source: Any, parameters: Parameters, folders: Sequence[str]) -> tuple[list[tuple[str, str]], Headers]:
+def codes(source: Any, parameters: Parameters, folders: Sequence[str],
+          conditions: Sequence[Condition]) -> tuple[list[tuple[str, str]], Headers]:
     """Each code with the condition under which it is taken, and copies of the headers that they include from beside them, by
     their names."""
     headers: Headers = {}
@@ -33,7 +34,7 @@ def codes(source: Any, parameters: Parameters, folders: Sequence[str]) -> tuple[
             raise TypeError(f"kernel_source: the function gives a {type(code).__name__}, not the code")
         return code
 
-    for row in rows("kernel_source", compute, parameters.values):
+    for row in rows("kernel_source", compute, parameters.values, conditions):
         texts.setdefault(row.result, []).append(row)
     if len(texts) > MOST_SOURCES:
         raise ArgumentError(f"kernel_source: the function makes {len(texts)} different codes; at most {MOST_SOURCES} can be taken")
@@ -102,7 +103,7 @@ def without_unrolling(code: str, parameters: Parameters) -> str:
     return code
 
 
-def defined(defines: Mapping[str, str | Callable[..., Any]] | None, parameters: Parameters) -> str:
+def defined(defines: Mapping[str, str | Callable[..., Any]] | None, parameters: Parameters, conditions: Sequence[Condition]) -> str:
     """Lines that define what the script asks for in place of the parameters."""
     if defines is None:
         return ""
@@ -116,7 +117,7 @@ def defined(defines: Mapping[str, str | Callable[..., Any]] | None, parameters: 
                 return str(called("defines", value, config))
             return re.sub(r"[A-Za-z0-9_]+", lambda word: str(config[word[0]]) if word[0] in config else word[0], str(value))
 
-        found = rows(f"defines: {name}", compute, parameters.values)
+        found = rows(f"defines: {name}", compute, parameters.values, conditions)
         read.append((name, found))
         names = {one for row in found for one in row.values}
         parameters.require_macros("defines", names)

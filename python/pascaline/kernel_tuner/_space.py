@@ -15,11 +15,11 @@ from .._errors import ArgumentError, SpaceError
 from .._kernel import Kernel
 from .._words import Path, path_text
 from . import _arguments, _source
-from ._functions import Row, listed
+from ._functions import Condition, Row, listed
 from ._options import Options
 from ._parameters import Parameters, choice
 from ._signature import Signature
-from ._terms import Condition, Terms
+from ._terms import Terms
 from .util import Result, WrongResultConfig
 
 _t1: Any = import_t1
@@ -75,13 +75,13 @@ class Space:
         self.options = Options(request.compiler_options)
         values = self.parameters.values
         terms = Terms(self.parameters)
-        codes, self._headers = _source.codes(request.source, self.parameters, self.options.folders)
         blocks = _block_names(request.block_size_names, values)
         self.conditions = [terms.condition(one) for one in listed(request.restrictions)]
+        codes, self._headers = _source.codes(request.source, self.parameters, self.options.folders, self.conditions)
         block = [self._threads(one, axis) for axis, one in enumerate(blocks)]
         grid = terms.grid(request.problem_size, request.divisors, blocks)
         shared = terms.shared_bytes(request.smem_args)
-        defines = _source.defined(request.defines, self.parameters)
+        defines = _source.defined(request.defines, self.parameters, self.conditions)
         if known:
             self.parameters.index(values)
             taken = [{name: config[name] for name in values} for config in known]

@@ -67,7 +67,7 @@ class Sweeps:
         store = path_text("db", self._db) or os.path.join(folder, "tuned.db")
         kernel = space.kernel(folder, store)
         if judge.is_wanted:
-            judge.register(name_of(self._place))
+            judge.register(lambda: name_of(self._place))
             wrong = judge.ask(space, self._place, space.default)
             if wrong and space.is_single:
                 return [{**space.default, "time": math.inf, "__error__": WrongResultConfig(),

@@ -3,25 +3,16 @@
 import ast
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from .. import _conditions, _python_text
 from .._errors import ArgumentError
 from . import _arguments
-from ._functions import PIECE, Reading, Row, called, expression, interpreted, listed, plain, rows
+from ._functions import PIECE, Condition, Reading, Row, called, expression, interpreted, listed, plain, rows
 from ._parameters import Parameters
 
 _translate: Any = _conditions
 _text: Any = _python_text
-
-
-class Condition(NamedTuple):
-    """What a configuration must meet: texts for the search space, and what to ask for one configuration."""
-
-    texts: Sequence[str]
-    because: str
-    reads: frozenset[str]
-    holds: Callable[[Mapping[str, Any]], bool]
 
 
 class Terms:
