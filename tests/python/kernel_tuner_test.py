@@ -1,9 +1,11 @@
 """More of what scripts for Kernel Tuner say, on the emulated device; kernel_test.py has their kernels and arguments."""
 
+import contextlib
 import json
 import math
 import pathlib
 import re
+import sqlite3
 import warnings
 from typing import Any
 
@@ -13,12 +15,15 @@ import pytest
 import pascaline
 from pascaline import kernel_tuner
 from pascaline.kernel_tuner import file_utils, util
+from pascaline.kernel_tuner._results import Trials
+from pascaline.kernel_tuner._space import Request, Space
 from pascaline.kernel_tuner.accuracy import AccuracyObserver, Tunable, TunablePrecision, error_metric_from_name
 from pascaline.kernel_tuner.integration import TuneResults
 from pascaline.kernel_tuner.kernelbuilder import PythonKernel
 from pascaline.kernel_tuner.observers import BenchmarkObserver
 from pascaline.kernel_tuner.observers.ncu import NCUObserver
 from pascaline.kernel_tuner.observers.nvml import NVMLObserver, get_nvml_gr_clocks
+from pascaline.kernel_tuner.observers.register import RegisterObserver
 
 SHORT: dict[str, Any] = {"preheat": 0, "jobs": 2, "finalists": 1, "rounds": 2, "device": "emulator", "iterations": 3}
 SIZE = 600
@@ -397,3 +402,20 @@ def test_words_of_results() -> None:
     assert util.get_pareto_results(results, ["a", "time"], [True, False]) == [results[1]]
     assert util.get_objective_defaults(None, None) == ("time", False)
     assert json.loads(json.dumps({"a": np.float32(2), "b": np.arange(2)}, cls=util.NpEncoder)) == {"a": 2.0, "b": [0, 1]}
+
+
+def test_measurements_of_sensors_are_part_of_results(tmp_path: pathlib.Path) -> None:
+    tune(into=tmp_path)
+    with contextlib.closing(sqlite3.connect(tmp_path / "tuned.db")) as database, database:
+        database.execute("UPDATE trials SET energy_mj = 250, registers = 21, static_shared_bytes = 128 WHERE stage = 'finals'")
+        database.execute("UPDATE samples SET temperature_c = 60, sm_clock_mhz = 1500, power_w = 40")
+    space = next(tmp_path.glob("add-*.json")).stem
+    for one in Trials(str(tmp_path / "tuned.db"), space).results(Space(Request("add", ADD, SIZE, arguments(), {"block_size_x": [32, 64]}, (None, None, None)))):
+        known = {"energy": 0.25, "power": 40, "temperature": 60, "core_freq": 1500, "registers": 21, "shared_bytes": 128}
+        assert {name: one[name] for name in known} == known
+        nvml = NVMLObserver(["nvml_energy", "nvml_power", "temperature", "core_freq"])
+        nvml.take(one)
+        assert nvml.get_results() == {"nvml_energy": 0.25, "nvml_power": 40, "temperature": 60, "core_freq": 1500}
+        registers = RegisterObserver()
+        registers.take(one)
+        assert registers.get_results() == {"num_regs": 21}
