@@ -330,7 +330,8 @@ def test_a_cache_is_continued_and_replayed(tmp_path: pathlib.Path) -> None:
     assert [one["block_size_x"] for one in replayed] == [32, 64] and replayed[0]["twice"] == 2e-6 and environment["simulation"]
     assert len(kernel_tuner.tune_cache(file, strategy="random_sample", strategy_options={"max_fevals": 3}, seed=2)[0]) == 3
     assert len(first) == 2
-    for change, message in [({"params": {"block_size_x": [32]}}, "results of the parameters"), ({"simulation_mode": True, "cache": tmp_path / "none"}, "does not exist")]:
+    for change, message in [({"params": {"block_size_x": [32]}}, "results of the parameters"),
+                            ({"params": {"block_size_x": [32], "kind": ["a"]}, "size": 50}, "results of the problem 600, not 50"), ({"simulation_mode": True, "cache": tmp_path / "none"}, "does not exist")]:
         with pytest.raises(pascaline.ArgumentError, match=message):
             tune(**{"cache": file, **change})
     document["device_name"] = "another"
@@ -347,6 +348,12 @@ def test_an_interrupted_sweep_leaves_its_cache(tmp_path: pathlib.Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         tune(params={"block_size_x": [32, 64, 96, 128]}, cache=tmp_path / "c", progress=interrupt)
     assert 1 <= len(json.loads((tmp_path / "c.json").read_text())["cache"]) < 4
+
+
+def test_a_cache_is_written_where_metrics_fail(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(pascaline.ArgumentError, match="metrics: x"):
+        tune(cache=tmp_path / "c", metrics={"x": "nothing + 1"})
+    assert len(json.loads((tmp_path / "c.json").read_text())["cache"]) == 2
 
 
 def test_failures_in_a_cache_stay_failures(tmp_path: pathlib.Path) -> None:

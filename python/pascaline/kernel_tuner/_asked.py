@@ -48,7 +48,7 @@ def sort(results: list[Result], goals: Sequence[tuple[str, bool]]) -> None:
     right = [result for result in results if "__error__" not in result]
     if right and all(math.isinf(cost(result, name, more)) for result in right):
         raise ArgumentError(f"objective: no result has a number as '{name}'; results have {', '.join(right[0])}")
-    results.sort(key=lambda result: ("__error__" in result, cost(result, name, more), float(result["time"])))
+    results.sort(key=lambda result: ("__error__" in result, cost(result, name, more), float(result.get("time", math.inf))))
 
 
 def wanted_of(options: Mapping[str, Any], strategy: Any, strategy_options: Mapping[str, Any] | None, iterations: Any,

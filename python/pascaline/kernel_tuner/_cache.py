@@ -7,6 +7,7 @@ from typing import Any
 
 from .._errors import ArgumentError
 from .._words import Path, path_text
+from ._functions import listed
 from .util import ERRORS, NpEncoder, Result, RuntimeFailedConfig, WrongResultConfig
 
 _TIMES = ("compile_time", "verification_time", "benchmark_time")
@@ -14,6 +15,11 @@ _TIMES = ("compile_time", "verification_time", "benchmark_time")
 
 def key_of(config: Iterable[Any]) -> str:
     return ",".join(map(str, config))
+
+
+def _sizes(problem_size: Any) -> str:
+    """The sizes without ones at the end."""
+    return "x".join(map(str, listed(problem_size))).removesuffix("x1").removesuffix("x1")
 
 
 class Cache:
@@ -41,11 +47,14 @@ class Cache:
             except ValueError:  # the end is missing where a run was interrupted
                 document = json.loads(content.removesuffix(",") + "}\n}")
             entries, self.device_name = document["cache"], document["device_name"]
-            names, kernel = document["tune_params_keys"], document["kernel_name"]
+            names, kernel, size = document["tune_params_keys"], document["kernel_name"], document.get("problem_size", "callable")
             self._results = {key: {**entry} for key, entry in entries.items()}
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ArgumentError(f"cache: {self.file} is not a cache of Kernel Tuner: {type(error).__name__}: {error}") from None
-        for what, theirs, ours in (("the kernel", kernel, kernel_name), ("the parameters", names, self._names)):
+        if "callable" in (size, self._head["problem_size"]):
+            size = self._head["problem_size"]
+        for what, theirs, ours in (("the kernel", kernel, kernel_name), ("the parameters", names, self._names),
+                                   ("the problem", _sizes(size), _sizes(self._head["problem_size"]))):
             if theirs != ours:
                 raise ArgumentError(f"cache: {self.file} has results of {what} {theirs}, not {ours}; give another file")
         for entry in self._results.values():

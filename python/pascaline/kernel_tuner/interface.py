@@ -124,6 +124,8 @@ def tune_kernel(
             wrong = judge.complaint() if judge.reasons else wrong
         if not environment:
             raise NothingLeft("restrictions: no configuration meets the conditions with a block of 1 to 1024 threads")
+        if kept is not None:  # also where what follows raises
+            kept.write(results, environment["device_name"])
         if all("__error__" in one for one in results):
             if wrong:
                 raise ArgumentError(wrong)
