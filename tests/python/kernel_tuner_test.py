@@ -308,9 +308,9 @@ def test_rows_of_a_sparse_matrix_keep_their_order() -> None:
 
 
 def test_nothing_is_compared_where_no_two_agree() -> None:
-    source = "__global__ void add(float *c, int n) { if (threadIdx.x == 0) c[0] = clock64() % 1000000; }"
+    source = "__global__ void add(float *c, int n) { c[threadIdx.x % n] = clock64() % 10000; }"
     with pytest.warns(UserWarning, match="no two configurations of add compute the same"):
-        right(tune(source, 1, [np.zeros(2, np.float32), np.int32(1)]))
+        right(tune(source, 1, [np.zeros(32, np.float32), np.int32(32)]))
 
 
 def test_a_cache_is_continued_and_replayed(tmp_path: pathlib.Path) -> None:
