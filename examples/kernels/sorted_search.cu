@@ -9,21 +9,20 @@
 
 namespace {
 
-// How many of `count` ascending keys are smaller than each query. All searches halve the same count.
-__device__ __forceinline__ void search(const int* const* keys, int count, const int* queries, int* found) {
-#pragma unroll
-  for (int i = 0; i < kPerThread; ++i) {
-    found[i] = 0;
-  }
+constexpr int kSampled = kSamples > 0 ? kSamples : 1;
+
+// Adds to each of `found` how many of the `count` ascending keys from there on are smaller than the query. All searches
+// halve the same count.
+__device__ __forceinline__ void search(const int* keys, int count, const int* wanted, int* found) {
   for (; count > 1; count -= count / 2) {
 #pragma unroll
     for (int i = 0; i < kPerThread; ++i) {
-      found[i] += keys[i][found[i] + count / 2 - 1] < queries[i] ? count / 2 : 0;
+      found[i] += keys[found[i] + count / 2 - 1] < wanted[i] ? count / 2 : 0;
     }
   }
 #pragma unroll
   for (int i = 0; i < kPerThread; ++i) {
-    found[i] += keys[i][found[i]] < queries[i];
+    found[i] += keys[found[i]] < wanted[i];
   }
 }
 
@@ -35,38 +34,31 @@ extern "C" __global__ void __launch_bounds__(kBlock)
   const int thread = static_cast<int>(threadIdx.x);
   const int first = static_cast<int>(blockIdx.x) * kBlock * kPerThread + thread;
   int wanted[kPerThread];
-  int found[kPerThread];
-  const int* from[kPerThread];
+  int found[kPerThread] = {};
 #pragma unroll
   for (int i = 0; i < kPerThread; ++i) {
     wanted[i] = queries[min(first + i * kBlock, query_count - 1)];
-    from[i] = keys;
   }
   int range = key_count;
   if constexpr (kSamples > 0) {
-    __shared__ int samples[kSamples];
-    range = (key_count + kSamples - 1) / kSamples;
+    __shared__ int samples[kSampled];
+    range = (key_count + kSampled - 1) / kSampled;
     // Each is the last key of its range. There may be fewer ranges, of which the last may be shorter.
-    for (int i = thread; i < kSamples; i += kBlock) {
+    for (int i = thread; i < kSampled; i += kBlock) {
       samples[i] = keys[min((i + 1) * range, key_count) - 1];
     }
     __syncthreads();
-    const int* all[kPerThread];
+    search(samples, kSampled, wanted, found);
 #pragma unroll
     for (int i = 0; i < kPerThread; ++i) {
-      all[i] = samples;
-    }
-    search(all, kSamples, wanted, found);
-#pragma unroll
-    for (int i = 0; i < kPerThread; ++i) {
-      from[i] = keys + min(found[i] * range, key_count - range);
+      found[i] = min(found[i] * range, key_count - range);
     }
   }
-  search(from, range, wanted, found);
+  search(keys, range, wanted, found);
 #pragma unroll
   for (int i = 0; i < kPerThread; ++i) {
     if (first + i * kBlock < query_count) {
-      positions[first + i * kBlock] = static_cast<int>(from[i] - keys) + found[i];
+      positions[first + i * kBlock] = found[i];
     }
   }
 }
