@@ -83,7 +83,9 @@ extern "C" __global__ void bilateral_filter_reference(const float* x, double* y,
     double weights = 0.0;
     for (int i = -kRadius; i <= kRadius; ++i) {
       for (int j = -kRadius; j <= kRadius; ++j) {
-        const double other = x[static_cast<long long>(clamped(row + i, height)) * width + clamped(column + j, width)];
+        const int near_row = row + i < 0 ? 0 : row + i < height ? row + i : height - 1;
+        const int near_column = column + j < 0 ? 0 : column + j < width ? column + j : width - 1;
+        const double other = x[static_cast<long long>(near_row) * width + near_column];
         const double difference = other - x[at];
         const double part = exp(-spatial * (i * i + j * j) - similar * difference * difference);
         sum += part * other;

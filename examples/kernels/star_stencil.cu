@@ -66,11 +66,13 @@ extern "C" __global__ void star_stencil_reference(const float* x, double* y, int
   if (at < static_cast<long long>(rows) * columns) {
     const int i = static_cast<int>(at / columns);
     const int j = static_cast<int>(at % columns);
-    double sum = 0.0;
-    for (int k = -kRadius; k <= kRadius; ++k) {
-      const double c = coefficients[k < 0 ? -k : k];
-      sum += c * element(x, i + k, j, rows, columns);
-      sum += k != 0 ? c * element(x, i, j + k, rows, columns) : 0.0;
+    double sum = static_cast<double>(coefficients[0]) * x[at];
+    for (int k = 1; k <= kRadius; ++k) {
+      const double c = coefficients[k];
+      sum += i >= k ? c * x[at - static_cast<long long>(k) * columns] : 0.0;
+      sum += i + k < rows ? c * x[at + static_cast<long long>(k) * columns] : 0.0;
+      sum += j >= k ? c * x[at - k] : 0.0;
+      sum += j + k < columns ? c * x[at + k] : 0.0;
     }
     y[at] = sum;
   }
