@@ -64,7 +64,7 @@ extern "C" __global__ void __launch_bounds__(kBlock)
   sum = block_sum(sum);
   if (thread == 0) {
     sums[blockIdx.x] = sum;
-    __threadfence();  // whoever sees the ticket taken also sees the sum
+    __threadfence();  // makes the sum visible to the block that takes the last ticket
     is_last = atomicAdd(tickets, 1u) == gridDim.x - 1;
   }
   __syncthreads();
