@@ -13,6 +13,7 @@ constexpr int kTile = kRowsPerBlock * kPadded;
 static_assert((kPadded & (kPadded - 1)) == 0, "the network sorts a power of two");
 static_assert(kBlock % 32 == 0, "a block is whole warps");
 
+// Waits between two steps of the network; `stride` is the longer of their strides.
 __device__ __forceinline__ void barrier(int stride) {
   if (kWarpBarriers && stride <= 32) {
     __syncwarp();  // 32 neighbouring pairs of such a stride are 64 neighbouring keys, which no other warp touches
@@ -34,8 +35,8 @@ extern "C" __global__ void __launch_bounds__(kBlock)
     keys[i] =
         row < rows && column < width ? x[static_cast<long long>(row) * width + column] : __int_as_float(0x7f800000);
   }
+  __syncthreads();
   for (int size = 2; size <= kPadded; size *= 2) {
-    __syncthreads();
     for (int stride = size / 2; stride > 0; stride /= 2) {
       for (int pair = thread; pair < kTile / 2; pair += kBlock) {
         const int low = 2 * pair - (pair & (stride - 1));
@@ -45,7 +46,7 @@ extern "C" __global__ void __launch_bounds__(kBlock)
         keys[low] = ascends ? fminf(a, b) : fmaxf(a, b);
         keys[low + stride] = ascends ? fmaxf(a, b) : fminf(a, b);
       }
-      barrier(stride);
+      barrier(stride > 1 ? stride : size);  // the next size begins with a stride of this one
     }
   }
   __syncthreads();
