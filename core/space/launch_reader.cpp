@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <initializer_list>
+#include <limits>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -96,10 +99,27 @@ void read_buffer(const JsonNode& node, const Symbols& symbols, Argument& argumen
   }
 }
 
-void require_real(const JsonNode& node, const std::vector<ElementType>& types) {
+// A scalar's number that is not an expression: a fraction, "inf", "-inf" or "nan".
+std::optional<double> read_number(const JsonNode& value) {
+  using Limits = std::numeric_limits<double>;
+  if (value.value().is_number_float()) {
+    return value.real();
+  }
+  const std::string text = value.value().is_string() ? value.text() : "";
+  return text == "inf"    ? std::optional(Limits::infinity())
+         : text == "-inf" ? std::optional(-Limits::infinity())
+         : text == "nan"  ? std::optional(Limits::quiet_NaN())
+                          : std::nullopt;
+}
+
+void require_real(const JsonNode& node, const std::vector<ElementType>& types, double number) {
   if (std::ranges::any_of(
           types, [](ElementType type) { return type != ElementType::float32 && type != ElementType::float64; })) {
     node.at("value").fail("is a fraction, which only scalars of float32 and float64 hold");
+  }
+  const bool is_too_large = std::isfinite(number) && std::isinf(static_cast<float>(number));
+  if (is_too_large && std::ranges::find(types, ElementType::float32) != types.end()) {
+    node.at("value").fail("is more than float32 holds");
   }
 }
 
@@ -131,9 +151,9 @@ Argument read_argument(const JsonNode& node, const Space& space) {
   argument.kind = node.has("buffer") ? ArgumentKind::buffer : ArgumentKind::scalar;
   const bool is_buffer = argument.kind == ArgumentKind::buffer;
   read_type(node.at(is_buffer ? "buffer" : "scalar"), space, argument);
-  if (!is_buffer && node.at("value").value().is_number_float()) {
-    argument.number = node.at("value").real();
-    require_real(node, space.types_of(argument));
+  argument.number = is_buffer ? std::nullopt : read_number(node.at("value"));
+  if (argument.number) {
+    require_real(node, space.types_of(argument), *argument.number);
   } else {
     argument.value = node.at(is_buffer ? "extent" : "value").expression(space.symbols);
   }

@@ -473,7 +473,13 @@ std::pair<double, double> BoundSpace::fill_range(const Argument& argument) const
   const auto end = [&](const std::optional<Expression>& expression, double number) {
     return expression ? static_cast<double>(expression->evaluate(slots_)) : number;
   };
-  return {end(argument.low_value, argument.low), end(argument.high_value, argument.high)};
+  const double low = end(argument.low_value, argument.low);
+  const double high = end(argument.high_value, argument.high);
+  if ((argument.fill == Fill::sorted || argument.fill == Fill::uniform) && !(low <= high)) {
+    throw Error(fmt::format("buffer '{}' of {} fills from {} to {}, which is lower", argument.name, problem_.text(),
+                            low, high));
+  }
+  return {low, high};
 }
 
 double BoundSpace::flops() const { return amount(space_->flops, slots_, problem_); }

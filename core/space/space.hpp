@@ -255,7 +255,8 @@ class BoundSpace {
   [[nodiscard]] std::int64_t columns(const Argument& argument, const Config& config) const;
   /// Bytes of a buffer; throws as `value` and `columns`.
   [[nodiscard]] std::size_t buffer_bytes(const Argument& argument, const Config& config) const;
-  /// Both ends (or mean and standard deviation) of what fills a buffer; throws Error if one has no value.
+  /// Both ends (or mean and standard deviation) of what fills a buffer; throws Error if one has no value, or the
+  /// lower one is above the other.
   [[nodiscard]] std::pair<double, double> fill_range(const Argument& argument) const;
   /// Largest relative error allowed of an output of that type in this problem, with what the rounding of its sums
   /// comes to; throws SpaceError if the file gives none, Error if an expression is below 1 or has no value.

@@ -177,7 +177,7 @@ def read_parameters(space):
 
 def read_options(kernel):
     """Compiler options as a search space has them, without those that say for which card, or how well, to compile. Those
-    that a space does not allow are told when it is read."""
+    that a space does not allow are reported when it is read."""
     options = []
     for node in kernel["CompilerOptions"].items() if "CompilerOptions" in kernel else []:
         option = node.name().strip()
@@ -244,7 +244,7 @@ class SpaceWriter:
         self.local = [self.block_size(node) if node else None for node in read_sizes(self.kernel["LocalSize"])]
 
     def block_size(self, node):
-        """Kernel Tuner takes its usual block where there is no parameter of the usual name."""
+        """Kernel Tuner takes its usual block without a parameter of the usual name."""
         usual = USUAL_BLOCK.get(node.value) if isinstance(node.value, str) else None
         return Node(usual, node.file, node.pointer) if usual and node.value not in self.parameters else node
 
@@ -394,8 +394,8 @@ class SpaceWriter:
 
     @staticmethod
     def make_symbol(node, argument):
-        """A variable of the kernel's file, of the argument's name. A symbol is no argument of the function. What MemType
-        calls constant is one, too, if the function has a parameter for it, which only its file tells (pass_symbols)."""
+        """A variable of the kernel's file, of the argument's name. A symbol is not an argument of the function. What MemType
+        calls constant is one, if the function has a parameter for it, which only its file tells (pass_symbols)."""
         if argument.get("access") != "in":
             node.fail(f"'{argument['name']}' is a variable of the kernel's file, which can only be read: AccessType ReadOnly")
         argument["symbol"] = argument["name"]

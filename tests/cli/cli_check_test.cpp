@@ -126,7 +126,7 @@ TEST_F(CliCheckTest, WithoutNvrtcTheLastLineSaysThatNothingWasCompiled) {
   }
 }
 
-// Of which each alone would fit a block.
+// Each of them alone would fit a block.
 TEST_F(CliCheckTest, StaticAndDynamicSharedMemoryBeyondTheLimitIsRejected) {
   write(
       "extern \"C\" __global__ void own(const float* x, float* out, int n) {\n"
@@ -144,7 +144,7 @@ TEST_F(CliCheckTest, StaticAndDynamicSharedMemoryBeyondTheLimitIsRejected) {
 /// Checks kernels that read a variable of their file.
 class CliSymbolTest : public CliCheckTest {
  protected:
-  // As `write_kernel`, with a buffer of four elements for the variable.
+  // Does what `write_kernel` does, with a buffer of four elements for the variable.
   void write_with(const std::string& variable, const std::string& head, const std::string& value) const {
     write_kernel(head, value);
     nlohmann::json space = nlohmann::json::parse(read_file(folder_ / "own.json"));

@@ -426,3 +426,24 @@ def test_measurements_of_sensors_are_part_of_results(tmp_path: pathlib.Path) -> 
         registers = RegisterObserver()
         registers.take(one)
         assert registers.get_results() == {"num_regs": 21}
+
+
+WEIGHTED = """__constant__ float weights[4];
+__global__ void add(float *c, const float *a, const float *given, float scale, int n) {
+  int i = blockIdx.x * block_size_x + threadIdx.x;
+  if (i < n) c[i] = scale * a[i] * (use_constant ? weights[i % 4] : given[i % 4]); }"""
+
+
+@pytest.mark.parametrize("is_argument", [True, False])
+def test_arrays_are_copied_to_constant_memory(is_argument: bool) -> None:
+    c, a, n = arguments()
+    weights = np.array([1.5, -2, 0.25, 3], np.float32)
+    given = [c, a, weights if is_argument else np.ones(4, np.float32), np.float32(0.1), n]
+    answer = [np.float32(0.1) * a * np.tile(weights, SIZE // 4), None, None, None, None]
+    params = {"block_size_x": [32, 64], "use_constant": [1, 0] if is_argument else [1]}
+    for options in ({"answer": answer}, {}):
+        results = right(tune(WEIGHTED, given=given, params=params, cmem_args={"weights": weights.copy()}, **options))
+        assert len(results) == 2 * len(params["use_constant"])
+    after = kernel_tuner.run_kernel("add", WEIGHTED, SIZE, given, {"block_size_x": 32, "use_constant": 1}, device="emulator",
+                                    cmem_args={"weights": weights})
+    np.testing.assert_allclose(after[0], answer[0], rtol=1e-6)

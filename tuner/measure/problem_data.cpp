@@ -245,8 +245,7 @@ ProblemData::Results ProblemData::launch_reference(LaunchArguments& arguments, s
   if (const std::string missing = arguments.copy_variables(*device_, reference_); !missing.empty()) {
     throw ReferenceError(
         fmt::format("the code of {} has no variable '{}' that is as large as its buffer; declare it __constant__ or "
-                    "__device__, not "
-                    "static, and read it",
+                    "__device__, neither static nor in a namespace without a name, and read it",
                     reference_text(), missing));
   }
   const Space& space = space_->space();

@@ -1,7 +1,6 @@
 """What scripts pass to kernels: NumPy's arrays and scalars, also of complex numbers, and arrays of CuPy and PyTorch."""
 
 import math
-import struct
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -52,6 +51,12 @@ def is_array(value: Any) -> bool:
     return bool(getattr(value, "shape", None))
 
 
+def same(one: Any, other: Any) -> bool:
+    """Whether two arrays have the same type and contents."""
+    other = on_host(other)
+    return one is other or (is_array(other) and one.dtype == other.dtype and one.shape == other.shape and bool((one == other).all()))
+
+
 def on_host(value: Any) -> Any:
     """The array as one of NumPy, copied from the device where that is where it lies."""
     if hasattr(value, "__cuda_array_interface__") and hasattr(value, "get"):
@@ -79,12 +84,10 @@ def entry(where: str, name: str, value: Any, written: bool) -> dict[str, Any]:
         if not value.size:
             raise ArgumentError(f"{where}: the array is empty")
         return {"name": name, "buffer": buffer, "access": "inout" if written else "in", "extent": str(int(value.size) * parts)}
-    if not is_whole(value) and dtype == "float32":
-        return {"name": name, "scalar": "int32", "value": struct.unpack("<i", struct.pack("<f", value))[0]}
-    if not is_whole(value) and dtype == "float64":
-        return {"name": name, "scalar": "int32", "value": 0}
+    if dtype in ("float32", "float64") and not is_whole(value):
+        return {"name": name, "scalar": dtype, "value": float(value) if math.isfinite(value) else str(float(value))}
     if not is_whole(value) or dtype == "float16":
-        raise ArgumentError(f"{where}: the scalar {value} is not a whole number; write it into the kernel, or pass it in "
+        raise ArgumentError(f"{where}: the scalar {value} of {dtype} cannot be passed; write it into the kernel, or pass it in "
                             "an array")
     if abs(int(value)) > _t1.EXACT:
         raise ArgumentError(f"{where}: the scalar {value} is more than 2**53; pass it in an array")

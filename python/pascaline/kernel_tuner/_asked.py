@@ -21,10 +21,10 @@ def require_cuda(lang: Any) -> None:
         raise ArgumentError(f"lang: kernels in {lang} cannot be run here, only CUDA{host}")
 
 
-def require_no_symbols(cmem_args: Any, texmem_args: Any) -> None:
-    for name, given in (("cmem_args", cmem_args), ("texmem_args", texmem_args)):
-        if given:
-            raise ArgumentError(f"{name}: Kernel Tuner's argument of this name cannot be taken over")
+def require_no_textures(texmem_args: Any) -> None:
+    if texmem_args:
+        raise ArgumentError("texmem_args: texture references cannot be set, and CUDA 12 has none; pass the array as an argument, and read "
+                            "it with __ldg")
 
 
 def goals_of(objective: Any, higher: Any, objectives: Any) -> list[tuple[str, bool]]:

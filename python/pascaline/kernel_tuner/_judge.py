@@ -14,11 +14,11 @@ from ._space import Folder, Space
 from .observers import BenchmarkObserver, ContinuousObserver, OutputObserver, PrologueObserver
 
 
-def launched(kernel: Kernel, arguments: Sequence[Any], device: str | None,
+def launched(kernel: Kernel, arguments: Sequence[Any], device: str | None, constants: Sequence[Any] = (),
              around: Callable[[Callable[[], None]], None] | None = None) -> list[Any]:
-    """Copies of the arguments after a launch, or after those that `around` does."""
+    """Copies of the arguments after a launch, or after those that `around` does. constants: arrays of constant memory, launched after them."""
     after = [_arguments.copied(value) for value in arguments]
-    arrays = [_arguments.flat(value) for value in after if _arguments.is_array(value)]
+    arrays = [_arguments.flat(value) for value in [*after, *constants] if _arguments.is_array(value)]
 
     def run() -> None:
         kernel.run(*arrays, device=device)
@@ -76,7 +76,7 @@ class Judge:
         if key not in self._right and key not in self.reasons:
             try:
                 with Folder(None) as folder:
-                    reason = self._reason(launched(space.single(config, folder), self._arguments, device, self._around(config)))
+                    reason = self._reason(launched(space.single(config, folder), self._arguments, device, space.constants, self._around(config)))
                 if self._observers:
                     self.observed[key] = {name: value for one in self._observers
                                           for name, value in (one.get_results() or {}).items()}

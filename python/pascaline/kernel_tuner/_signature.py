@@ -2,7 +2,6 @@
 
 import math
 import re
-import struct
 from collections.abc import Sequence
 from typing import Any
 
@@ -51,29 +50,23 @@ class Signature:
                 raise ArgumentError(f"arguments[{i}]: {'an array' if value.shape else value} of {value.dtype.name} is passed as "
                                     f"'{parameter.text.strip()}', which is not that type")
 
-    def with_bits_for(self, arguments: Sequence[Any]) -> str:
-        """The code, in which scalars that are not whole numbers come as their bits, and short ones as integers: a search space's
-        are whole, and have 32 bits or more."""
+    def with_long_integers(self, arguments: Sequence[Any]) -> str:
+        """The code, in which integers of 16 bits come as ones of 32: a search space has no shorter scalars."""
         code, body = self._code, ""
         for parameter, value in reversed(list(zip(self.parameters, arguments))):
             dtype = value.dtype.name
-            is_short = not value.shape and dtype in ("int16", "uint16")
-            if is_whole(value) and not is_short:
+            if value.shape or dtype not in ("int16", "uint16"):
                 continue
             found = re.fullmatch(r"(\s*)(?:const\s+)?((?:unsigned\s+)?\w+)(?:\s+const)?\s+(\w+)\s*", parameter.text)
-            known = {"float": "float32", "double": "float64", "short": "int16", "unsigned short": "uint16"}
+            known = {"short": "int16", "unsigned short": "uint16"}
             # A name of the code's own may stand for any type.
-            if not found or known.get(found[2], dtype) != dtype or found[2] in _DECLARED and found[2] not in known:
+            if not found or known.get(found[2], dtype) != dtype or found[2] in _DECLARED:
                 raise ArgumentError(f"arguments: {value} of {dtype} is passed as '{parameter.text.strip()}', which is not "
                                     "that type; write it into the kernel, or pass it in an array")
-            given = f"{found[1]}int {found[3]}_bits"
+            given = f"{found[1]}int {found[3]}_long"
             code = code[:parameter.begin] + given + code[parameter.begin + len(parameter.text):]
             self._body += len(given) - len(parameter.text)
-            # A double has more bits than a search space holds exactly: they are in the code.
-            number = (f"({found[2]}){found[3]}_bits" if is_short else
-                      f"__int_as_float({found[3]}_bits)" if dtype == "float32" else
-                      f"__longlong_as_double({hex(struct.unpack('<Q', struct.pack('<d', float(value)))[0])}ULL)")
-            body = f" {found[2]} {found[3]} = {number};{body}"
+            body = f" {found[2]} {found[3]} = ({found[2]}){found[3]}_long;{body}"
         return code[:self._body] + body + code[self._body:]
 
 

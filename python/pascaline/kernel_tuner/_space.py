@@ -43,6 +43,7 @@ class Request(NamedTuple):
     block_size_names: Sequence[str] | None = None
     defines: Mapping[str, Any] | None = None
     compiler_options: Sequence[str] | None = None
+    cmem_args: Mapping[str, Any] | None = None
 
 
 class Folder:
@@ -92,6 +93,7 @@ class Space:
         arguments = [_arguments.entry(f"arguments[{i}]", f"argument_{i}", signature.as_declared(i, value),
                                       signature.parameters[i].is_written)
                      for i, value in enumerate(request.arguments)]
+        self.constants = self._constants(request, arguments, [code for _, code in codes])
         tolerance = {one["buffer"]: _t1.FLOAT_TOLERANCES.get(one["buffer"], 0) for one in arguments
                      if one.get("access") == "inout"}
         if not tolerance:
@@ -100,6 +102,9 @@ class Space:
         for described, value, parameter in zip(arguments, request.arguments, signature.parameters):
             if not _arguments.fill(described, value):
                 self.random.append(parameter.name)
+        for described, value in zip(arguments[len(request.arguments):], self.constants):
+            if not _arguments.fill(described, value):
+                self.random.append(described["symbol"])
         code = self._before(request, blocks, defines, compiled) + choice(list(zip((condition for condition, _ in codes), compiled)))
         document: dict[str, Any] = {
             "schema": 1, "kernel": name, "description": "Made by pascaline.kernel_tuner.", "dimensions": [], "types": [],
@@ -133,6 +138,23 @@ class Space:
         if not all(isinstance(value, int) for value in values):
             raise ArgumentError(f"tune_params: {name} is a block's size, and has values other than whole numbers: {values}")
         return name
+
+    @staticmethod
+    def _constants(request: Request, arguments: list[dict[str, Any]], codes: Sequence[str]) -> list[Any]:
+        """Arrays of constant memory that the function has no parameter for. Where one is an argument as well, its buffer is for both."""
+        found = []
+        for name, given in (request.cmem_args or {}).items():
+            if not any(re.search(rf"\b{re.escape(name)}\b", code) for code in codes):
+                raise ArgumentError(f"cmem_args: the code has no variable '{name}'")
+            value = _arguments.on_host(given)
+            value = value.reshape(1) if hasattr(value, "reshape") and not _arguments.is_array(value) else value
+            own = [one for one, other in zip(arguments, request.arguments) if one.get("access") == "in" and _arguments.same(value, other)]
+            if own:
+                own[0].update({"symbol": name, "argument": True})
+            else:
+                arguments.append({**_arguments.entry(f"cmem_args['{name}']", f"constant_{name}", value, False), "symbol": name})
+                found.append(value)
+        return found
 
     # The default configuration.
 
@@ -181,7 +203,7 @@ class Space:
                 raise ArgumentError(f"arguments: {self.name} takes {wanted}, not {len(arguments)}")
             for i, value in enumerate(arguments):
                 _arguments.entry(f"arguments[{i}]", "", value, False)
-            text = signature.with_bits_for(arguments)
+            text = signature.with_long_integers(arguments)
             signature.require_types(arguments)
             first = first or signature
             try:

@@ -9,7 +9,7 @@ from .._commands import Progress
 from .._errors import ArgumentError, Error
 from .._words import Path, path_text
 from . import _arguments
-from ._asked import OF_SWEEPS, SWEEPS, goals_of, require_cuda, require_no_symbols, sort, wanted_of
+from ._asked import OF_SWEEPS, SWEEPS, goals_of, require_cuda, require_no_textures, sort, wanted_of
 from ._cache import Cache
 from ._judge import Judge, launched, observers_of
 from ._results import totals
@@ -96,7 +96,7 @@ def tune_kernel(
     on. Raises Error if none ran, which says why the first did not, and ArgumentError if none computes the answer.
     """
     require_cuda(lang)
-    require_no_symbols(cmem_args, texmem_args)
+    require_no_textures(texmem_args)
     goals = goals_of(objective, objective_higher_is_better, objectives)
     watching = observers_of(observers)
     if not watching and goals[0][0] not in (*SWEEPS, *OF_SWEEPS, "power", "temperature", "registers", *(metrics or {})):
@@ -104,7 +104,7 @@ def tune_kernel(
     wanted = wanted_of(options, strategy, strategy_options, iterations, seed, parallel, goals[0][0])
     request = Request(kernel_name, kernel_source, problem_size, list(arguments), tune_params,
                       (grid_div_x, grid_div_y, grid_div_z), restrictions, smem_args,
-                      block_size_names, defines, compiler_options)
+                      block_size_names, defines, compiler_options, cmem_args)
     place = device_of(device)
     kept = None if cache is None else Cache(cache, kernel_name, problem_size, tune_params, goals[0][0])
     if simulation_mode:
@@ -182,13 +182,13 @@ def run_kernel(
     """Runs a kernel once in one configuration, as kernel_tuner.run_kernel does: copies of `arguments` after the launch.
     Arguments as for `tune_kernel`; params: one value of each macro."""
     require_cuda(lang)
-    require_no_symbols(cmem_args, texmem_args)
+    require_no_textures(texmem_args)
     given = [one.select_for_configuration(params) if isinstance(one, _arguments.Tunable) else one for one in arguments]
     values = {name: [value] for name, value in params.items()} or {"kt_unused": [1]}
     space = Space(Request(kernel_name, kernel_source, problem_size, [_arguments.on_host(one) for one in given], values,
                           (grid_div_x, grid_div_y, grid_div_z),
-                          None, smem_args, block_size_names, defines, compiler_options))
+                          None, smem_args, block_size_names, defines, compiler_options, cmem_args))
     with Folder(None) as folder:
         kernel = space.kernel(folder, os.path.join(folder, "none.db"))
-        after = launched(kernel, [_arguments.on_host(one) for one in given], device_of(device))
+        after = launched(kernel, [_arguments.on_host(one) for one in given], device_of(device), space.constants)
     return [_arguments.alike(result, one) for result, one in zip(after, given)]

@@ -26,7 +26,7 @@ class SimulatedSweepTest : public SweepTest, protected ToyWorld {
   /// Trials of searches that have a time.
   [[nodiscard]] int usable() const;
   [[nodiscard]] bool noted(const std::string& text) const;
-  /// Gives the stage of a winner's trial, by the problem's N; nothing if there is no winner.
+  /// Gives the stage of a winner's trial, by the problem's N; nothing without a winner.
   [[nodiscard]] std::optional<TrialStage> stage_of_winner(const std::string& n) const;
   void expect_complete(std::size_t configurations) const;
   /// Kills the process of the sweep in which it is called, by an exception: what is stored is all that is left of it.
