@@ -429,7 +429,7 @@ def test_measurements_of_sensors_are_part_of_results(tmp_path: pathlib.Path) -> 
 
 
 WEIGHTED = """__constant__ float weights[4];
-__global__ void add(float *c, const float *a, const float *given, float scale, int n) {
+__global__ void add(float *c, const float *a, float *given, float scale, int n) {
   int i = blockIdx.x * block_size_x + threadIdx.x;
   if (i < n) c[i] = scale * a[i] * (use_constant ? weights[i % 4] : given[i % 4]); }"""
 

@@ -148,9 +148,9 @@ class Space:
                 raise ArgumentError(f"cmem_args: the code has no variable '{name}'")
             value = _arguments.on_host(given)
             value = value.reshape(1) if hasattr(value, "reshape") and not _arguments.is_array(value) else value
-            own = [one for one, other in zip(arguments, request.arguments) if one.get("access") == "in" and _arguments.same(value, other)]
+            own = [one for one, other in zip(arguments, request.arguments) if "buffer" in one and _arguments.same(value, other)]
             if own:
-                own[0].update({"symbol": name, "argument": True})
+                own[0].update({"symbol": name, "argument": True, "access": "in"})  # whatever its pointer allows
             else:
                 arguments.append({**_arguments.entry(f"cmem_args['{name}']", f"constant_{name}", value, False), "symbol": name})
                 found.append(value)
