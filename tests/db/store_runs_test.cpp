@@ -158,9 +158,12 @@ TEST_F(StoreRunsTest, KnownTrialsTellWhichRunMadeThem) {
 TEST_F(StoreRunsTest, DecisionBelongsToTheRunOfTheWinner) {
   SessionRow mine;
   mine.run_uuid = "run-a";
-  const std::int64_t winner = store_.add_trial(begin(mine), context_, example_trial(1));
-  EXPECT_FALSE(store_.decided_in_run(context_, "run-a"));
-  store_.set_winner(context_, winner, std::nullopt, 1);
+  const std::int64_t session = begin(mine);
+  store_.set_winner(context_, store_.add_trial(session, context_, example_trial(1)), std::nullopt, 1);
+  EXPECT_FALSE(store_.decided_in_run(context_, "run-a")) << "provisional: a trial of the search";
+  Trial compared = example_trial(1);
+  compared.stage = TrialStage::finals;
+  store_.set_winner(context_, store_.add_trial(session, context_, compared), std::nullopt, 1);
   EXPECT_TRUE(store_.decided_in_run(context_, "run-a"));
   EXPECT_FALSE(store_.decided_in_run(context_, "run-b"));
   EXPECT_FALSE(store_.decided_in_run(example_context(store_, 7), "run-a"));
