@@ -63,7 +63,9 @@ TEST_F(StoreWinnersTest, AWinnerIsDecidedLaterThanThoseOfOtherToolkitsWhateverTh
 
 TEST_F(StoreWinnersTest, EachObjectiveHasAWinnerOfItsOwnAndOnlyTheAskedOnesAreSeen) {
   const std::int64_t fast = store_.add_trial(session_, context_, example_trial(8));
-  const std::int64_t thrifty = store_.add_trial(session_, context_, example_trial(16));
+  Trial compared = example_trial(16);
+  compared.stage = TrialStage::finals;
+  const std::int64_t thrifty = store_.add_trial(session_, context_, compared);
   const TimeSummary baseline{200, 190, 210, 31};
   store_.set_winner(context_, thrifty, baseline, 0.75, Objective::energy, 31.5);
   EXPECT_TRUE(store_.winners("", nullptr).empty()) << "by time nothing is decided";
