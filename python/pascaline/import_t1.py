@@ -223,6 +223,33 @@ USUAL_BLOCK = {"block_size_x": 256, "block_size_y": 1, "block_size_z": 1}
 NO_EFFECT = ("$schema", "General", "Search", "Budget", "Device", "Profiling", "SimulationInput", "BenchmarkName")
 
 
+class TooManyTried(Exception):
+    """No configuration was found among as many as are tried."""
+
+
+def first_config(values, checks):
+    """The first configuration, of parameters and their values in order, that meets all checks, or None. A check is the place of the
+    last parameter that it reads, and a function of the configuration so far."""
+    names, config, tried = list(values), {}, 0
+    due = [[holds for place, holds in checks if place == index] for index in range(len(names))]
+
+    def choose_from(index):
+        nonlocal tried
+        if index == len(names):
+            return True
+        for value in values[names[index]]:
+            tried += 1
+            if tried > MAX_TRIED:
+                raise TooManyTried
+            config[names[index]] = value
+            if all(holds(config) for holds in due[index]) and choose_from(index + 1):
+                return True
+        config.pop(names[index], None)
+        return False
+
+    return config if choose_from(0) else None
+
+
 class SpaceWriter:
     def __init__(self, root):
         space, self.kernel = root["ConfigurationSpace"], root["KernelSpecification"]
@@ -424,25 +451,13 @@ class SpaceWriter:
             return all(count is not None and count >= 1 for count in threads) and math.prod(threads) <= 1024
 
         checks.append((last(*block), fits))
-        due = [[check for place, check in checks if place == index] for index in range(len(order))]
-        names, config, tried = list(self.parameters), {}, 0
-
-        def choose_from(index):
-            nonlocal tried
-            if index == len(names):
-                return True
-            given = [self.defaults[names[index]][0]] if names[index] in self.defaults else []
-            for value in dict.fromkeys(given + self.parameters[names[index]]):
-                tried += 1
-                if tried > MAX_TRIED:
-                    self.space["Conditions"].fail("no configuration that meets them was found in reasonable time")
-                config[names[index]] = value
-                if all(check(config) for check in due[index]) and choose_from(index + 1):
-                    return True
-            config.pop(names[index], None)
-            return False
-
-        if not choose_from(0):
+        given = {name: [default] for name, (default, _) in self.defaults.items()}
+        values = {name: dict.fromkeys(given.get(name, []) + listed) for name, listed in self.parameters.items()}
+        try:
+            config = first_config(values, checks)
+        except TooManyTried:
+            self.space["Conditions"].fail("no configuration that meets them was found in reasonable time")
+        if config is None:
             Node(None, self.space.file, self.space.pointer + "/Conditions").fail(
                 "no configuration meets the conditions with a block of 1 to 1024 threads")
         for name, (value, node) in self.defaults.items():

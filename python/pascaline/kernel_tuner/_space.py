@@ -168,26 +168,12 @@ class Space:
 
         checks = [(condition.reads, condition.holds)
                   for condition in self.conditions] + [(frozenset(block) & frozenset(order), fits)]
-        last = [max((order.index(name) for name in reads), default=0) for reads, _ in checks]
-        due = [[holds for place, (_, holds) in zip(last, checks) if place == index] for index in range(len(order))]
-        config: dict[str, Any] = {}
-        tried = 0
-
-        def choose_from(index: int) -> bool:
-            nonlocal tried
-            if index == len(order):
-                return True
-            for value in self.parameters.values[order[index]]:
-                tried += 1
-                if tried > _t1.MAX_TRIED:
-                    raise ArgumentError("restrictions: no configuration that meets them was found in reasonable time")
-                config[order[index]] = value
-                if all(holds(config) for holds in due[index]) and choose_from(index + 1):
-                    return True
-            config.pop(order[index], None)
-            return False
-
-        if not choose_from(0):
+        placed = [(max((order.index(name) for name in reads), default=0), holds) for reads, holds in checks]
+        try:
+            config: dict[str, Any] | None = _t1.first_config(self.parameters.values, placed)
+        except _t1.TooManyTried:
+            raise ArgumentError("restrictions: no configuration that meets them was found in reasonable time") from None
+        if config is None:
             raise NothingLeft("restrictions: no configuration meets the conditions with a block of 1 to 1024 threads")
         return config
 
