@@ -191,15 +191,15 @@ TEST_F(CliReferenceTest, CheckOfAReadOfUnwrittenSharedMemoryFindsIt) {
 
 TEST_F(CliReferenceTest, CheckThatCannotFailIsToldOnce) {
   const std::vector<std::string> two{"--limit", "4", "--problem", "N=64", "--problem", "N=96"};
-  const auto expect_told_once = [&](const std::string& name, const std::string& told) {
+  const auto expect_reported_once = [&](const std::string& name, const std::string& report) {
     const ProgramResult checked = run_on(name, "check", two);
     EXPECT_EQ(checked.exit_code, 0) << checked.out << checked.error;
-    expect_once(checked.error, told);
+    expect_once(checked.error, report);
   };
   write_loose();
-  expect_told_once("loose", kLooseTolerance);
+  expect_reported_once("loose", kLooseTolerance);
   write_zero();
-  expect_told_once("zero", kOnlyZeros);
+  expect_reported_once("zero", kOnlyZeros);
   write_doubling("own");
   const ProgramResult checked = run_on("own", "check");
   EXPECT_EQ(checked.error.find("passes"), std::string::npos) << checked.error;

@@ -271,9 +271,9 @@ TEST_F(CliResumeTest, KernelThatIsElsewhereIsAskedForAndOneThatChangedIsTold) {
   plan.kernels[0].source_hash = "another";
   plan.paths = {{"--kernels", "/elsewhere"}, {"--spaces", "/elsewhere"}};
   interrupted(plan);
-  const ProgramResult told = go_on();
-  EXPECT_EQ(told.exit_code, 0) << told.error;
-  EXPECT_NE(told.out.find("warning: the source of kernel 'toy' changed"), std::string::npos) << told.out;
+  const ProgramResult resumed = go_on();
+  EXPECT_EQ(resumed.exit_code, 0) << resumed.error;
+  EXPECT_NE(resumed.out.find("warning: the source of kernel 'toy' changed"), std::string::npos) << resumed.out;
   plan.kernels[0].name = "matmul";
   plan.kernels[0].space_hash = "another";
   plan.problems.clear();

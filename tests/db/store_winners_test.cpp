@@ -65,9 +65,9 @@ TEST_F(StoreWinnersTest, EachObjectiveHasAWinnerOfItsOwnAndOnlyTheAskedOnesAreSe
   const std::int64_t fast = store_.add_trial(session_, context_, example_trial(8));
   Trial compared = example_trial(16);
   compared.stage = TrialStage::finals;
-  const std::int64_t thrifty = store_.add_trial(session_, context_, compared);
+  const std::int64_t economical = store_.add_trial(session_, context_, compared);
   const TimeSummary baseline{200, 190, 210, 31};
-  store_.set_winner(context_, thrifty, baseline, 0.75, Objective::energy, 31.5);
+  store_.set_winner(context_, economical, baseline, 0.75, Objective::energy, 31.5);
   EXPECT_TRUE(store_.winners("", nullptr).empty()) << "by time nothing is decided";
   EXPECT_FALSE(store_.decision(context_));
   store_.set_winner(context_, fast, baseline, 0.99);
@@ -79,7 +79,7 @@ TEST_F(StoreWinnersTest, EachObjectiveHasAWinnerOfItsOwnAndOnlyTheAskedOnesAreSe
   const DeviceRow device = example_device();
   const auto by_energy = store_.winners("matmul", &device, Objective::energy);
   ASSERT_EQ(by_energy.size(), 1U);
-  EXPECT_EQ(by_energy[0].trial_id, thrifty);
+  EXPECT_EQ(by_energy[0].trial_id, economical);
   EXPECT_EQ(by_energy[0].objective, Objective::energy);
   EXPECT_EQ(by_energy[0].baseline_score, 31.5);
   EXPECT_EQ(by_energy[0].confidence, 0.75);
