@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numeric>
 
+#include <nlohmann/json.hpp>
+
 #include "core/log_speedup.hpp"
 #include "core/util/statistics.hpp"
 
@@ -69,7 +71,35 @@ struct Saving {
 
 }  // namespace
 
-TimeSummary estimated_time(double time_us) noexcept { return {time_us, time_us / 2, time_us * 2, 0}; }
+std::optional<TimeSummary> EstimatedTimes::of(const std::string& problem) const {
+  const auto found = us.find(problem);
+  return found == us.end() ? std::nullopt
+                           : std::optional(TimeSummary{found->second, found->second / factor, found->second * factor});
+}
+
+void to_json(nlohmann::json& json, const EstimatedTimes& estimated) {
+  json = {{"us", estimated.us}, {"factor", estimated.factor}};
+}
+
+void from_json(const nlohmann::json& json, EstimatedTimes& estimated) {
+  const auto positive = [](const nlohmann::json& value) {
+    return value.is_number() && std::isfinite(value.get<double>()) && value.get<double>() > 0;
+  };
+  estimated = {};
+  if (!json.is_object()) {
+    return;
+  }
+  if (const auto times = json.find("us"); times != json.end() && times->is_object()) {
+    for (const auto& [problem, time_us] : times->items()) {
+      if (positive(time_us)) {
+        estimated.us[problem] = time_us.get<double>();
+      }
+    }
+  }
+  if (const auto factor = json.find("factor"); factor != json.end() && positive(*factor)) {
+    estimated.factor = std::max(estimated.factor, factor->get<double>());
+  }
+}
 
 // The saving is the sum of shares times the problems' savings, whose derivative by a ratio is the share, and by a
 // default's time relative to it the share times how far the ratio is from that of the model.

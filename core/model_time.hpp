@@ -1,8 +1,12 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
+
+#include <nlohmann/json_fwd.hpp>
 
 #include "core/trial.hpp"
 
@@ -16,8 +20,20 @@ struct ModelPart {
   double confidence = 0.5;                   ///< of a winner that it is not slower, by the test of their samples
 };
 
-/// A time of which only an estimate is known, as wrong as by a factor of two.
-[[nodiscard]] TimeSummary estimated_time(double time_us) noexcept;
+/// Times of calls of which only estimates are known.
+struct EstimatedTimes {
+  static constexpr double kMinFactor = 2;
+
+  std::map<std::string, double> us{};  ///< by problem
+  double factor = kMinFactor;          ///< 95 % of them are off by less, either way
+
+  /// The estimate, with the interval in which the time is; nothing without one.
+  [[nodiscard]] std::optional<TimeSummary> of(const std::string& problem) const;
+  friend bool operator==(const EstimatedTimes&, const EstimatedTimes&) = default;
+};
+/// Written like `{"us": {"problem": 25}, "factor": 2}`. Only positive numbers are read.
+void to_json(nlohmann::json& json, const EstimatedTimes& estimated);
+void from_json(const nlohmann::json& json, EstimatedTimes& estimated);
 
 /// A model's time: calls times times, over all its problems.
 struct ModelTime {

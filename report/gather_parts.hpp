@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/model_time.hpp"
 #include "db/sweep_plan.hpp"
 #include "report/gather_trials.hpp"
 
@@ -57,8 +58,8 @@ struct ReportDetail {
 struct SweptModel {
   DeviceRow device;
   SweepPlan plan;
-  std::map<std::string, double> estimated_us{};  ///< of a call with a default that it did not measure, by problem
-  std::vector<PastDecision> decisions{};         ///< on that device, those of other sweeps among them
+  EstimatedTimes estimated{};             ///< of a call with a default that it did not measure
+  std::vector<PastDecision> decisions{};  ///< on that device, those of other sweeps among them
   std::int64_t began_unix_ms = 0;
   double spent_s = 0;
 };

@@ -52,8 +52,8 @@ std::filesystem::path spaces_folder_of(const ReportOptions& options) {
 struct ModelCalls {
   std::string name;
   std::vector<SizedPhase> phases;
-  std::map<std::string, double> totals;        // of each problem, over all phases
-  std::map<std::string, double> estimated_us;  // of a call with the default, by a sweep that did not measure it
+  std::map<std::string, double> totals;  // of each problem, over all phases
+  EstimatedTimes estimated;              // of a call with a default that the sweep did not measure
 };
 
 std::vector<Space> spaces_of(const Workload& workload, const ReportOptions& options) {
@@ -193,8 +193,7 @@ ModelPart part_of(const ProblemsByText& problems, const ModelCalls& model, const
   if (measured != nullptr && measured->baseline) {
     return {0, *measured->baseline};
   }
-  const auto estimated = model.estimated_us.find(problem);
-  return {0, estimated != model.estimated_us.end() ? estimated_time(estimated->second) : TimeSummary{}};
+  return {0, model.estimated.of(problem).value_or(TimeSummary())};
 }
 
 ReportPhase tuned_phase(const SizedPhase& from, const ProblemsByText& problems, const ModelCalls& model,
@@ -277,7 +276,7 @@ std::map<std::string, double> total_calls(const Workload& workload, const std::v
 ModelCalls calls_of_plan(const SweptModel& swept, const ReportOptions& options) {
   const SweepPlan& plan = swept.plan;
   ModelCalls model;
-  model.estimated_us = swept.estimated_us;
+  model.estimated = swept.estimated;
   model.name = "the latest sweep of a model or workload";
   for (const PlannedProblem& planned : plan.problems) {
     if (!options.kernel.empty() && options.kernel != planned.problem.kernel) {
@@ -333,19 +332,10 @@ std::vector<ModelPoint> curve_of(const SweptModel& swept, const ModelCalls& mode
 }
 
 // Sessions have them once they ended; a database holds what anybody may have written there.
-std::map<std::string, double> estimated_defaults(const std::string& progress) {
-  std::map<std::string, double> estimated_us;
+EstimatedTimes estimated_defaults(const std::string& progress) {
   const nlohmann::json json = nlohmann::json::parse(progress, nullptr, false);
-  const nlohmann::json::json_pointer place("/device/estimated_us");
-  if (!json.is_object() || !json.contains(place) || !json[place].is_object()) {
-    return estimated_us;
-  }
-  for (const auto& [problem, time_us] : json[place].items()) {
-    if (time_us.is_number() && std::isfinite(time_us.get<double>()) && time_us.get<double>() > 0) {
-      estimated_us[problem] = time_us.get<double>();
-    }
-  }
-  return estimated_us;
+  const nlohmann::json::json_pointer place("/device/estimated");
+  return json.is_object() && json.contains(place) ? json[place].get<EstimatedTimes>() : EstimatedTimes();
 }
 
 bool is_of_model(const SweepPlan& plan) {

@@ -247,7 +247,8 @@ TEST_F(GatherWorkloadTest, WhatHasNoWinnerStaysAtItsDefault) {
   std::ignore = store_.problem_id(unseen, 1, 1);
   save_plan(session_,
             {{typed, 2, "", {{"token", 2}}}, {plain, 10, "", {{"token", 10}}}, {unseen, 4, "", {{"token", 4}}}});
-  store_.note_progress(session_, 9000, R"({"device": {"estimated_us": {"plain N=9": 25, "odd": -1}}})", {});
+  store_.note_progress(session_, 9000,
+                       R"({"device": {"estimated": {"us": {"plain N=9": 25, "odd": -1}, "factor": 8}}})", {});
   options_.workload.clear();
   const ReportDocument document = gather_report(store_, options_);
   const ReportWorkload& workload = document.contexts.at(0).workload.value();

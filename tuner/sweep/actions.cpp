@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "core/space/shape_distance.hpp"
+#include "tuner/sweep/default_times.hpp"
 
 namespace pascaline {
 namespace {
@@ -33,9 +34,6 @@ constexpr double kReferenceLaunches = 5;  // how much longer a naive kernel take
 constexpr double kPreparationSeconds = 0.2;
 constexpr double kPreparationSecondsPerByte = 2e-9;
 constexpr double kPatienceAfterPutOff = 2;  // times the time in which nothing ran
-// Defaults, of other kernels and of none, next to one of the same kernel.
-constexpr double kWeightOfOtherKernel = 0.1;
-constexpr double kWeightOfGuess = 0.2;
 
 // Of a trial, the mean over all problems.
 double mean_trial_s(const Agenda::Tasks& tasks) {
@@ -69,6 +67,20 @@ void sort_by_value(std::vector<Action>& actions, std::optional<double> left_s) {
     const bool b_late = left_s && b.least_s > *left_s;
     return a_late != b_late ? b_late : a.rate() > b.rate();
   });
+}
+
+double bound_us(const SweepTask& task, const std::optional<DeviceRates>& rates) {
+  return least_time_us(task.search.bound().flops(), task.search.bound().bytes(), rates);
+}
+
+DefaultTimes default_times(const Agenda::Tasks& tasks, const std::optional<DeviceRates>& rates) {
+  DefaultTimes times;
+  for (const auto& task : tasks) {
+    if (task->search.default_us() > 0 && task->tunable.is_lasting()) {
+      times.add(&task->tunable, std::log(task->search.default_us() / bound_us(*task, rates)));
+    }
+  }
+  return times;
 }
 
 }  // namespace
@@ -363,35 +375,16 @@ bool Agenda::any_fresh() const {
   return std::ranges::any_of(tasks_, [](const auto& task) { return !task->state.taken() && task->fresh(); });
 }
 
-// Estimates an unmeasured default as its bound by arithmetic and memory, times the mean ratio of measured defaults to
-// their bounds. Other kernels count in that mean with less weight. In the order of the tasks.
 std::vector<double> Agenda::estimated_defaults_us() const {
+  const DefaultTimes measured = default_times(tasks_, rates_);
   std::vector<double> estimated_us;
-  std::map<const Tunable*, double> log_factors;  // sums over the measured defaults
-  std::map<const Tunable*, double> measured;
-  double log_factor_of_all = 0;
-  double measured_of_all = 0;
   for (const auto& task : tasks_) {
-    const BoundSpace& space = task->search.bound();
-    const double bound_us = least_time_us(space.flops(), space.bytes(), rates_);
-    estimated_us.push_back(bound_us);
-    if (task->search.default_us() > 0 && task->tunable.is_lasting()) {
-      const double log_factor = std::log(task->search.default_us() / bound_us);
-      log_factors[&task->tunable] += log_factor;
-      measured[&task->tunable] += 1;
-      log_factor_of_all += log_factor;
-      measured_of_all += 1;
-    }
-  }
-  for (std::size_t i = 0; i < tasks_.size(); ++i) {
-    const Tunable* const tunable = &tasks_[i]->tunable;
-    const double own = 1 - kWeightOfOtherKernel;  // beside what it counts among all
-    const double log_factor = kWeightOfOtherKernel * log_factor_of_all + own * log_factors[tunable];
-    const double weight = kWeightOfGuess + kWeightOfOtherKernel * measured_of_all + own * measured[tunable];
-    estimated_us[i] *= std::exp(log_factor / weight);
+    estimated_us.push_back(bound_us(*task, rates_) * std::exp(measured.log_factor(&task->tunable)));
   }
   return estimated_us;
 }
+
+double Agenda::factor_of_estimates() const { return default_times(tasks_, rates_).factor_of_estimates(); }
 
 std::vector<Outlook> Agenda::outlooks() const {
   const double build_s = builds_.mean_build_s();

@@ -90,6 +90,7 @@ PlanTimes plan_times(const DevicePlan& plan, SweepRecorder& recorder, double end
   std::vector<ProblemHistory> histories;
   ModelResult model;
   const std::vector<double> estimated_us = plan.agenda().estimated_defaults_us();
+  model.estimated.factor = plan.agenda().factor_of_estimates();
   const std::vector<PastDecision> decisions =
       recorder.persist([&](Store& store) { return store.decisions(device_row(plan.info())); });
   const std::int64_t began = began_unix_ms(plan, recorder);
@@ -109,8 +110,9 @@ PlanTimes plan_times(const DevicePlan& plan, SweepRecorder& recorder, double end
     } else if (const auto measured = measured_default(*task, recorder)) {
       part.with_default = *measured;
     } else {
-      part.with_default = estimated_time(estimated_us[task->index]);
-      model.estimated_us.emplace_back(wanted.problem.text(), estimated_us[task->index]);
+      const std::string problem = wanted.problem.text();
+      model.estimated.us[problem] = estimated_us[task->index];
+      part.with_default = *model.estimated.of(problem);
     }
     for (const PhaseCalls& phase : wanted.phases) {
       entry_of(phases, plan.info().name, phase.phase).add(phase.count, part);

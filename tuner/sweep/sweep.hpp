@@ -171,8 +171,7 @@ struct PhaseTime {
 struct ModelResult {
   PhaseTime total{};                ///< of all phases, each problem once
   std::vector<ModelPoint> curve{};  ///< over the time since the run began
-  /// Times of a call of problems whose default was not measured, by their texts.
-  std::vector<std::pair<std::string, double>> estimated_us{};
+  EstimatedTimes estimated{};       ///< of a call of problems whose default was not measured
 };
 
 /// The time that a sweep took, in seconds; those of several devices are added up.

@@ -61,7 +61,7 @@ SweepView SweepProgress::view(bool last) const {
   for (const ScheduledDevice& scheduled : sweep_.devices) {
     DeviceProgress& device = view.devices.emplace_back(scheduled.scheduler->view());
     for (const ModelResult& model : sweep_.summary.models) {  // empty until the end
-      device.estimated_us = model.total.device == device.name ? model.estimated_us : device.estimated_us;
+      device.estimated = model.total.device == device.name ? model.estimated : device.estimated;
     }
   }
   static_cast<TrialCounts&>(view) = static_cast<const TrialCounts&>(sweep_.summary);

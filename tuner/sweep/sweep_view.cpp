@@ -61,18 +61,6 @@ void read(const Json& json, const char* key, std::vector<std::string>& into) {
   }
 }
 
-void read(const Json& json, const char* key, std::vector<std::pair<std::string, double>>& into) {
-  const auto found = json.find(key);
-  if (found == json.end() || !found->is_object()) {
-    return;
-  }
-  for (const auto& [name, value] : found->items()) {
-    if (value.is_number()) {
-      into.emplace_back(name, value.get<double>());
-    }
-  }
-}
-
 }  // namespace
 
 void to_json(Json& json, const DeviceProgress& device) {
@@ -93,10 +81,7 @@ void to_json(Json& json, const DeviceProgress& device) {
           {"governor", device.governor.state},
           {"governor_reason", device.governor.reason},
           {"pause_reason", device.pause_reason},
-          {"estimated_us", Json::object()}};
-  for (const auto& [problem, time_us] : device.estimated_us) {
-    json["estimated_us"][problem] = number(time_us);
-  }
+          {"estimated", device.estimated}};
 }
 
 void from_json(const Json& json, DeviceProgress& device) {
@@ -121,7 +106,7 @@ void from_json(const Json& json, DeviceProgress& device) {
   read(json, "governor", device.governor.state);
   read(json, "governor_reason", device.governor.reason);
   read(json, "pause_reason", device.pause_reason);
-  read(json, "estimated_us", device.estimated_us);
+  device.estimated = json.value("estimated", Json()).get<EstimatedTimes>();
 }
 
 void to_json(Json& json, const SweepView& sweep) {

@@ -8,6 +8,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "core/model_time.hpp"
 #include "core/trial_counts.hpp"
 
 namespace pascaline {
@@ -49,8 +50,7 @@ struct DeviceProgress {
   CardReadings card{};
   GovernorProgress governor{};
   std::string pause_reason{};  ///< why it is left to who uses the machine; empty while it is not
-  /// Once the sweep has ended: ModelResult::estimated_us.
-  std::vector<std::pair<std::string, double>> estimated_us{};
+  EstimatedTimes estimated{};  ///< once the sweep has ended: ModelResult::estimated
   friend bool operator==(const DeviceProgress&, const DeviceProgress&) = default;
 };
 

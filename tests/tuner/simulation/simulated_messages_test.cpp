@@ -178,7 +178,7 @@ TEST_F(SimulatedMessagesTest, TheModelsTimeIsOfAllItsProblems) {
   EXPECT_DOUBLE_EQ(model.total.before_us, summary.phases[0].before_us);
   EXPECT_GT(model.total.speedup_low, 1) << "twice as many threads halve the time";
   EXPECT_LT(model.total.speedup_high, 2.1);
-  EXPECT_TRUE(model.estimated_us.empty());
+  EXPECT_TRUE(model.estimated.us.empty());
 }
 
 TEST_F(SimulatedMessagesTest, TheCurveEndsAtTheTimeOfTheSummary) {
@@ -199,7 +199,7 @@ TEST_F(SimulatedMessagesTest, TheCurveEndsAtTheTimeOfTheSummary) {
   EXPECT_NEAR(model.curve.back().elapsed_s, summary.times.wall_s, 0.2);
   EXPECT_GT(model.total.at_default, 0);
   EXPECT_GT(model.total.at_default_us, 0);
-  EXPECT_FALSE(model.estimated_us.empty()) << "of what was not reached";
+  EXPECT_FALSE(model.estimated.us.empty()) << "of what was not reached";
 }
 
 TEST_F(SimulatedMessagesTest, AResultOfTheSearchAloneIsProvisional) {
