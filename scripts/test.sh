@@ -57,6 +57,13 @@ if $torch; then
   trap 'stop_ticker; kill "$torch_setup" 2>/dev/null || true' EXIT
 fi
 
+# The ends of what failed tests of a preset printed, again after the lines of all others.
+failed_output() {
+  awk '/ Testing: / { name = $0; count = 0 } { lines[count++ % 40] = $0 }
+    /^Test (Failed|timed out)/ { print name; for (i = count > 40 ? count - 40 : 1; i < count; ++i) print "  " lines[i % 40] }' \
+    "build/$1/Testing/Temporary/LastTest.log" | cut -c 1-300
+}
+
 # run_tests PRESET [ARGUMENT...]: shows ctest's own progress and closing lines.
 run_tests() {
   say "Tests ($1)"
@@ -64,7 +71,7 @@ run_tests() {
     say "  no GPU here: $(ctest --preset "$1" -L "$gpu_label" --show-only | sed -n 's/^Total Tests: *//p') GPU tests left out"
   fi
   ctest --preset "$1" --output-on-failure --no-tests=error --parallel "$jobs" "${@:2}" ||
-    failures+=("tests of preset $1" "$(sed 's/^[0-9]*:/  /' "build/$1/Testing/Temporary/LastTestsFailed.log")")
+    failures+=("tests of preset $1" "$(sed 's/^[0-9]*:/  /' "build/$1/Testing/Temporary/LastTestsFailed.log")" "$(failed_output "$1")")
 }
 
 if $lint; then
