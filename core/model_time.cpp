@@ -71,17 +71,17 @@ struct Saving {
 
 }  // namespace
 
-std::optional<TimeSummary> EstimatedTimes::of(const std::string& problem) const {
+std::optional<TimeSummary> EstimatedDefaults::of(const std::string& problem) const {
   const auto found = us.find(problem);
   return found == us.end() ? std::nullopt
                            : std::optional(TimeSummary{found->second, found->second / factor, found->second * factor});
 }
 
-void to_json(nlohmann::json& json, const EstimatedTimes& estimated) {
+void to_json(nlohmann::json& json, const EstimatedDefaults& estimated) {
   json = {{"us", estimated.us}, {"factor", estimated.factor}};
 }
 
-void from_json(const nlohmann::json& json, EstimatedTimes& estimated) {
+void from_json(const nlohmann::json& json, EstimatedDefaults& estimated) {
   const auto positive = [](const nlohmann::json& value) {
     return value.is_number() && std::isfinite(value.get<double>()) && value.get<double>() > 0;
   };

@@ -21,7 +21,7 @@ struct ModelPart {
 };
 
 /// Times of calls of which only estimates are known.
-struct EstimatedTimes {
+struct EstimatedDefaults {
   static constexpr double kMinFactor = 2;
 
   std::map<std::string, double> us{};  ///< by problem
@@ -29,11 +29,11 @@ struct EstimatedTimes {
 
   /// The estimate, with the interval in which the time is; nothing without one.
   [[nodiscard]] std::optional<TimeSummary> of(const std::string& problem) const;
-  friend bool operator==(const EstimatedTimes&, const EstimatedTimes&) = default;
+  friend bool operator==(const EstimatedDefaults&, const EstimatedDefaults&) = default;
 };
 /// Written like `{"us": {"problem": 25}, "factor": 2}`. Only positive numbers are read.
-void to_json(nlohmann::json& json, const EstimatedTimes& estimated);
-void from_json(const nlohmann::json& json, EstimatedTimes& estimated);
+void to_json(nlohmann::json& json, const EstimatedDefaults& estimated);
+void from_json(const nlohmann::json& json, EstimatedDefaults& estimated);
 
 /// A model's time: calls times times, over all its problems.
 struct ModelTime {

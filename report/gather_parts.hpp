@@ -58,7 +58,7 @@ struct ReportDetail {
 struct SweptModel {
   DeviceRow device;
   SweepPlan plan;
-  EstimatedTimes estimated{};             ///< of a call with a default that it did not measure
+  EstimatedDefaults estimated{};          ///< of a call with a default that it did not measure
   std::vector<PastDecision> decisions{};  ///< on that device, those of other sweeps among them
   std::int64_t began_unix_ms = 0;
   double spent_s = 0;

@@ -53,7 +53,7 @@ struct ModelCalls {
   std::string name;
   std::vector<SizedPhase> phases;
   std::map<std::string, double> totals;  // of each problem, over all phases
-  EstimatedTimes estimated;              // of a call with a default that the sweep did not measure
+  EstimatedDefaults estimated;           // of a call with a default that the sweep did not measure
 };
 
 std::vector<Space> spaces_of(const Workload& workload, const ReportOptions& options) {
@@ -332,10 +332,10 @@ std::vector<ModelPoint> curve_of(const SweptModel& swept, const ModelCalls& mode
 }
 
 // Sessions have them once they ended; a database holds what anybody may have written there.
-EstimatedTimes estimated_defaults(const std::string& progress) {
+EstimatedDefaults estimated_defaults(const std::string& progress) {
   const nlohmann::json json = nlohmann::json::parse(progress, nullptr, false);
   const nlohmann::json::json_pointer place("/device/estimated");
-  return json.is_object() && json.contains(place) ? json[place].get<EstimatedTimes>() : EstimatedTimes();
+  return json.is_object() && json.contains(place) ? json[place].get<EstimatedDefaults>() : EstimatedDefaults();
 }
 
 bool is_of_model(const SweepPlan& plan) {

@@ -42,13 +42,11 @@ std::vector<std::string> phase_cells(const PhaseTime& time) {
 std::string device_table(const std::vector<PhaseTime>& phases, const std::vector<ModelResult>& models,
                          bool several_devices) {
   std::vector<std::vector<std::string>> rows{{"phase", "calls", "before", "after", "speedup", "problems"}};
-  for (const PhaseTime& phase : phases) {
-    if (phase.problems > 0) {
-      rows.push_back(phase_cells(phase));
-    }
-  }
-  if (rows.size() == 1) {
+  if (std::ranges::all_of(phases, [](const PhaseTime& phase) { return phase.problems == 0; })) {
     return {};
+  }
+  for (const PhaseTime& phase : phases) {
+    rows.push_back(phase_cells(phase));
   }
   const auto model = std::ranges::find_if(
       models, [&](const ModelResult& result) { return result.total.device == phases.front().device; });

@@ -48,7 +48,7 @@ TEST(PhaseTableTest, EachDeviceHasItsTable) {
   EXPECT_EQ(text.find("all "), std::string::npos) << "of one phase there is no sum";
 }
 
-TEST(PhaseTableTest, OnlyRowsThatHaveSomethingAreShown) {
+TEST(PhaseTableTest, APhaseWithoutResultsIsPartOfTheSum) {
   std::vector<PhaseTime> phases = example_phases();
   phases.push_back({"NVIDIA H200", "image", 3, 700, 700, 0, 2, 700});
   EXPECT_EQ(phase_table(phases, example_models()).find("image"), std::string::npos);

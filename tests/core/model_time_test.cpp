@@ -127,8 +127,8 @@ TEST(ModelTimeTest, TheShareOfAnEstimatedDefaultWidensTheInterval) {
     const ModelTime time = model_time(parts);
     return time.speedup_high / time.speedup_low;
   };
-  const EstimatedTimes near{{{"k", 100}}};
-  const EstimatedTimes far{{{"k", 100}}, 10};
+  const EstimatedDefaults near{{{"k", 100}}};
+  const EstimatedDefaults far{{{"k", 100}}, 10};
   EXPECT_GT(width_with(near.of("k").value()), 1.2 * width_with(known_by(100, 0.01)));
   EXPECT_GT(width_with(far.of("k").value()), 1.2 * width_with(near.of("k").value()));
   EXPECT_FALSE(near.of("other"));

@@ -41,7 +41,7 @@ double DefaultTimes::factor_of_estimates() const {
     squares += off * off;
   }
   const double kernels = std::max(1.0, static_cast<double>(of_kernels_.size()));
-  return std::max(EstimatedTimes::kMinFactor, std::exp(kErrorsOfInterval * std::sqrt(squares / kernels)));
+  return std::max(EstimatedDefaults::kMinFactor, std::exp(kErrorsOfInterval * std::sqrt(squares / kernels)));
 }
 
 }  // namespace pascaline

@@ -14,8 +14,8 @@ class DefaultTimes {
   void add(const Tunable* tunable, double log_factor);
   /// The logarithm to expect of a kernel: the mean, in which others count less; 0 if nothing was measured.
   [[nodiscard]] double log_factor(const Tunable* tunable) const;
-  /// EstimatedTimes::factor of times that are estimated so: by how far each measured kernel is from what the others let
-  /// expect of it.
+  /// EstimatedDefaults::factor of times that are estimated so: by how far each measured kernel is from what the others
+  /// let expect of it.
   [[nodiscard]] double factor_of_estimates() const;
 
  private:

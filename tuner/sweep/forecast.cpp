@@ -58,12 +58,16 @@ std::optional<Forecast> forecast(std::span<const FirstLook> looks, const SeenBef
 }
 
 std::string forecast_text(const Forecast& forecast) {
-  const std::string share = forecast.reached_share && forecast.reached > 0
-                                ? fmt::format(", {:.0f} % of the model's time", 100 * *forecast.reached_share)
-                                : "";
-  const std::string reached = forecast.reached > 0 ? fmt::format("about {}", forecast.reached) : "none";
-  return fmt::format("{} reaches {} of {} shapes here{}; about {} reach all", duration_text(forecast.limit_s), reached,
-                     forecast.problems, share, duration_text(rounded_s(forecast.needed_s)));
+  const std::string needed = duration_text(rounded_s(forecast.needed_s));
+  if (forecast.reached == 0) {
+    const std::string shapes =
+        forecast.problems == 1 ? "the shape" : fmt::format("any of the {} shapes", forecast.problems);
+    return fmt::format("the time limit is too short for {} here; about {} would do", shapes, needed);
+  }
+  const std::string share =
+      forecast.reached_share ? fmt::format(", {:.0f} % of the model's time", 100 * *forecast.reached_share) : "";
+  return fmt::format("{} reaches about {} of {} shapes here{}; about {} reach all", duration_text(forecast.limit_s),
+                     forecast.reached, forecast.problems, share, needed);
 }
 
 }  // namespace pascaline

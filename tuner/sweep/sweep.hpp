@@ -171,7 +171,7 @@ struct PhaseTime {
 struct ModelResult {
   PhaseTime total{};                ///< of all phases, each problem once
   std::vector<ModelPoint> curve{};  ///< over the time since the run began
-  EstimatedTimes estimated{};       ///< of a call of problems whose default was not measured
+  EstimatedDefaults estimated{};    ///< of a call of problems whose default was not measured
 };
 
 /// The time that a sweep took, in seconds; those of several devices are added up.

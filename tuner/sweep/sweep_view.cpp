@@ -106,7 +106,7 @@ void from_json(const Json& json, DeviceProgress& device) {
   read(json, "governor", device.governor.state);
   read(json, "governor_reason", device.governor.reason);
   read(json, "pause_reason", device.pause_reason);
-  device.estimated = json.value("estimated", Json()).get<EstimatedTimes>();
+  device.estimated = json.value("estimated", Json()).get<EstimatedDefaults>();
 }
 
 void to_json(Json& json, const SweepView& sweep) {

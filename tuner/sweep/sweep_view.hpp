@@ -49,8 +49,8 @@ struct DeviceProgress {
   double default_us = 0;  ///< 0: none
   CardReadings card{};
   GovernorProgress governor{};
-  std::string pause_reason{};  ///< why it is left to who uses the machine; empty while it is not
-  EstimatedTimes estimated{};  ///< once the sweep has ended: ModelResult::estimated
+  std::string pause_reason{};     ///< why it is left to who uses the machine; empty while it is not
+  EstimatedDefaults estimated{};  ///< once the sweep has ended: ModelResult::estimated
   friend bool operator==(const DeviceProgress&, const DeviceProgress&) = default;
 };
 

@@ -23,7 +23,7 @@ class DefaultTimesTest : public ::testing::Test {
 
 TEST_F(DefaultTimesTest, NothingMeasuredPromisesTheBound) {
   EXPECT_EQ(times_.log_factor(kernel(0)), 0);
-  EXPECT_EQ(times_.factor_of_estimates(), EstimatedTimes::kMinFactor);
+  EXPECT_EQ(times_.factor_of_estimates(), EstimatedDefaults::kMinFactor);
 }
 
 TEST_F(DefaultTimesTest, TheSameKernelCountsMost) {
