@@ -8,7 +8,7 @@
 namespace pascaline {
 namespace {
 
-constexpr double kErrorsOfInterval = 1.96;  // that half of a 95 % interval is
+constexpr double kErrorsOfEstimate = 1.96;  // that half of a 95 % interval is
 // Defaults of other kernels, and none at all, next to one of the same kernel.
 constexpr double kWeightOfOtherKernel = 0.1;
 constexpr double kWeightOfGuess = 0.2;
@@ -41,7 +41,7 @@ double DefaultTimes::factor_of_estimates() const {
     squares += off * off;
   }
   const double kernels = std::max(1.0, static_cast<double>(of_kernels_.size()));
-  return std::max(EstimatedDefaults::kMinFactor, std::exp(kErrorsOfInterval * std::sqrt(squares / kernels)));
+  return std::max(EstimatedDefaults::kMinFactor, std::exp(kErrorsOfEstimate * std::sqrt(squares / kernels)));
 }
 
 }  // namespace pascaline
