@@ -156,6 +156,34 @@ void KernelOptions::add_settings_to(CLI::App& command) {
       "Parameter=value instead of the default's (repeatable, or comma-separated). A text with commas in double quotes");
 }
 
+void KernelOptions::add_given_to(CLI::App& command) {
+  command
+      .add_option(
+          "--input", inputs,
+          "NAME=FILE: contents of the input buffer NAME, instead of random numbers; FILE is NumPy's .npy or the "
+          "bytes alone (repeatable)")
+      ->allow_extra_args(false);
+  command
+      .add_option("--answer", answers,
+                  "NAME=FILE: what the output buffer NAME must be, instead of what the reference computes (repeatable)")
+      ->allow_extra_args(false);
+}
+
+GivenFiles KernelOptions::given() const {
+  const auto read = [](const char* option, const std::vector<std::string>& texts) {
+    GivenFiles::Named named;
+    for (const std::string& text : texts) {
+      const std::size_t equals = text.find('=');
+      if (equals == 0 || equals == std::string::npos || equals + 1 == text.size()) {
+        throw UsageError(fmt::format("{} {}: give NAME=FILE, a buffer of the kernel and a file", option, text));
+      }
+      named.emplace_back(text.substr(0, equals), std::filesystem::absolute(text.substr(equals + 1)));
+    }
+    return named;
+  };
+  return {read("--input", inputs), read("--answer", answers)};
+}
+
 std::filesystem::path KernelOptions::kernels() const {
   return kernels_folder.empty() ? data_folder("kernel_templates") : std::filesystem::path(kernels_folder);
 }

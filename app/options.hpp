@@ -11,6 +11,7 @@
 
 #include "core/error.hpp"
 #include "core/space/space.hpp"
+#include "tuner/measure/given_data.hpp"
 
 namespace pascaline {
 
@@ -29,12 +30,16 @@ struct KernelOptions {
   std::string spaces_folder;
   std::vector<std::string> problems;  ///< "M=1,N=2048,K=2048,STORAGE=float32"
   std::vector<std::string> settings;  ///< "BLOCK_M=64"
+  std::vector<std::string> inputs;    ///< "x=x.npy"
+  std::vector<std::string> answers;   ///< the same
 
   void add_kernel_to(CLI::App& command);
   /// Only `--kernels` and `--spaces`.
   void add_folders_to(CLI::App& command);
   void add_problems_to(CLI::App& command);
   void add_settings_to(CLI::App& command);
+  /// `--input` and `--answer`.
+  void add_given_to(CLI::App& command);
 
   [[nodiscard]] std::filesystem::path kernels() const;
   [[nodiscard]] std::filesystem::path spaces() const;
@@ -43,6 +48,8 @@ struct KernelOptions {
   [[nodiscard]] Space load_space(const std::string& name) const;
   /// The problems given, or the space's example problem.
   [[nodiscard]] std::vector<Problem> load_problems(const Space& space) const;
+  /// The files of `--input` and `--answer`, with absolute paths; throws UsageError naming what is not NAME=FILE.
+  [[nodiscard]] GivenFiles given() const;
   /// The default configuration with the settings given.
   [[nodiscard]] Config load_config(const BoundSpace& bound) const;
 };

@@ -45,7 +45,7 @@ std::string Problem::text() const {
   for (const auto& [name, type] : types) {
     out += fmt::format(" {}={}", name, name_of(type));
   }
-  return out;
+  return data.empty() ? out : fmt::format("{} {}={}", out, kDataName, data);
 }
 
 }  // namespace pascaline

@@ -158,7 +158,8 @@ void dump_references(Connection& connection, const Visit& visit) {
   dump_kind(
       connection,
       {"problem",
-       "id, text AS problem, json(dimensions) AS \"json:dimensions\", json(types) AS \"json:types\", flops, bytes",
+       "id, text AS problem, json(dimensions) AS \"json:dimensions\", json(types) AS \"json:types\", data, flops, "
+       "bytes",
        "problems", 1},
       visit);
 }

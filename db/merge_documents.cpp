@@ -83,7 +83,7 @@ void check_configs(Connection& from, std::string_view table) {
 // The readers themselves judge, so that all that passes can be read later. Limits of a device need no look: what in
 // them is not as it should be counts as absent.
 void check_documents(Connection& from) {
-  Query problem = from.query("SELECT kernel, dimensions, types FROM problems ORDER BY id");
+  Query problem = from.query("SELECT kernel, dimensions, types, data FROM problems ORDER BY id");
   while (problem.step()) {
     std::ignore = read_problem(problem);
   }

@@ -110,7 +110,7 @@ void merge_work(Merge& merge, std::int64_t other_id, std::int64_t id) {
 
 }  // namespace
 
-// A text of a problem that has other dimensions or types here breaks the rule that texts are unique.
+// A text of a problem that has other dimensions, types or data here breaks the rule that texts are unique.
 void merge_references(Merge& merge) {
   map_rows(merge,
            {"devices", {"kind", "name", "compute_capability", "sm_count"}, {"memory_bytes", "limits"}, merge_limits},
@@ -118,7 +118,7 @@ void merge_references(Merge& merge) {
   map_rows(merge, {"toolkits", {"compiler", "version", "target", "driver_version"}}, merge.toolkits);
   map_rows(merge, {"kernels", {"name", "source_hash"}}, merge.kernels);
   map_rows(merge, {"spaces", {"kernel", "hash"}, {"json"}}, merge.spaces);
-  map_rows(merge, {"problems", {"text", "kernel", "dimensions", "types"}, {"flops", "bytes"}, merge_work},
+  map_rows(merge, {"problems", {"text", "kernel", "dimensions", "types", "data"}, {"flops", "bytes"}, merge_work},
            merge.problems);
 }
 

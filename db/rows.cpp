@@ -42,6 +42,10 @@ Problem read_problem(Query& row) {
     const auto type = value.get<std::string>();
     problem.types.emplace_back(name, known(element_type_from(type), type));
   }
+  problem.data = row.text();
+  if (problem.data.find_first_not_of("0123456789abcdef") != std::string::npos) {
+    throw BadColumnError("problems", "data", problem.data);
+  }
   return problem;
 }
 

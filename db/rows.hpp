@@ -19,7 +19,7 @@ inline constexpr std::string_view kDetailDevice =
 inline constexpr std::string_view kDetailToolkit = "compiler, compiler_version, target, driver_version";
 [[nodiscard]] ToolkitRow read_toolkit(Query& row);
 
-/// Three columns: kernel, dimensions, types.
+/// Four columns: kernel, dimensions, types, data.
 [[nodiscard]] Problem read_problem(Query& row);
 
 /// A column `config` of that table; throws BadColumnError.

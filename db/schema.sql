@@ -43,13 +43,15 @@ CREATE TABLE spaces (
   UNIQUE (kernel, hash)
 ) STRICT;
 
--- `dimensions` and `types` are JSON objects in the order of the search space.
+-- `dimensions` and `types` are JSON objects in the order of the search space; `data` is the hash of the contents of
+-- buffers, where they were given; else they are drawn.
 CREATE TABLE problems (
   id INTEGER PRIMARY KEY,
   kernel TEXT NOT NULL,
   text TEXT NOT NULL UNIQUE,
   dimensions TEXT NOT NULL CHECK (json_valid(dimensions)),
   types TEXT NOT NULL CHECK (json_valid(types)),
+  data TEXT NOT NULL DEFAULT '',
   flops REAL NOT NULL,
   bytes REAL NOT NULL
 ) STRICT;
@@ -379,7 +381,7 @@ SELECT
   d.kind AS device_kind, d.name AS device, d.compute_capability, d.sm_count, d.memory_bytes, d.limits,
   k.compiler, k.version AS compiler_version, k.target, k.driver_version,
   n.name AS kernel, n.source_hash, s.hash AS space_hash,
-  p.text AS problem, p.dimensions, p.types
+  p.text AS problem, p.dimensions, p.types, p.data
 FROM trials t
 JOIN devices d ON d.id = t.device_id
 JOIN toolkits k ON k.id = t.toolkit_id

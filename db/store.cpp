@@ -93,11 +93,12 @@ std::int64_t Store::problem_id(const Problem& problem, double flops, double byte
   Connection& connection = *impl_->connection;
   return connection.guard("store the problem", [&] {
     const std::string text = problem.text();
-    const std::int64_t id =
-        find_or_insert(connection, "SELECT id FROM problems WHERE text = ?",
-                       "INSERT INTO problems (text, kernel, dimensions, types, flops, bytes) VALUES (?, ?, ?, ?, ?, ?) "
-                       "ON CONFLICT (text) DO NOTHING",
-                       std::tie(text), problem.kernel, dimensions_json(problem), types_json(problem), flops, bytes);
+    const std::int64_t id = find_or_insert(
+        connection, "SELECT id FROM problems WHERE text = ?",
+        "INSERT INTO problems (text, kernel, dimensions, types, data, flops, bytes) VALUES (?, ?, ?, ?, ?, ?, "
+        "?) "
+        "ON CONFLICT (text) DO NOTHING",
+        std::tie(text), problem.kernel, dimensions_json(problem), types_json(problem), problem.data, flops, bytes);
     // The formula of the work may have been corrected since.
     if (work(text) != std::pair(flops, bytes)) {
       connection.query("UPDATE problems SET flops = ?, bytes = ? WHERE id = ?").bind(flops, bytes, id).run();

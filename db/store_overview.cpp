@@ -189,7 +189,8 @@ ContextRows Store::rows_of(const ContextIds& context) const {
   return connection.guard(kAction, [&] {
     Query row = connection.query(
         "SELECT d.kind, d.name, d.compute_capability, d.sm_count, d.memory_bytes, d.limits, k.compiler, k.version, "
-        "k.target, k.driver_version, n.name, n.source_hash, s.json, p.kernel, p.dimensions, p.types, p.flops, p.bytes "
+        "k.target, k.driver_version, n.name, n.source_hash, s.json, p.kernel, p.dimensions, p.types, p.data, p.flops, "
+        "p.bytes "
         "FROM devices d, toolkits k, kernels n, spaces s, problems p "
         "WHERE d.id = ? AND k.id = ? AND n.id = ? AND s.id = ? AND p.id = ?");
     if (!row.bind(context.device, context.toolkit, context.kernel, context.space, context.problem).step()) {

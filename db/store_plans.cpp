@@ -135,7 +135,8 @@ std::vector<PhaseCalls> read_plan_calls(Connection& connection, const std::strin
 
 std::vector<PlannedProblem> read_plan_problems(Connection& connection, const std::string& run) {
   Query row = connection.query(
-      "SELECT p.kernel, p.dimensions, p.types, o.calls, o.label, o.ordinal, o.part, o.parts FROM plan_problems o JOIN "
+      "SELECT p.kernel, p.dimensions, p.types, p.data, o.calls, o.label, o.ordinal, o.part, o.parts FROM plan_problems "
+      "o JOIN "
       "problems p ON "
       "p.id = o.problem_id WHERE o.run_uuid = ? ORDER BY o.ordinal");
   row.bind(run);

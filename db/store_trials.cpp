@@ -261,7 +261,8 @@ std::vector<Store::Known> Store::known_trials(const ContextIds& context, const s
 std::vector<Store::Measured> Store::measured(std::int64_t device_id, const std::string& kernel) const {
   return impl_->connection->guard("read what was measured of a kernel", [&] {
     Query row = impl_->connection->query(
-        "SELECT t.toolkit_id, t.kernel_id, p.id, max(t.id), p.kernel, p.dimensions, p.types, t.config, t.median_us "
+        "SELECT t.toolkit_id, t.kernel_id, p.id, max(t.id), p.kernel, p.dimensions, p.types, p.data, t.config, "
+        "t.median_us "
         "FROM trials t JOIN problems p ON p.id = t.problem_id WHERE t.device_id = ? AND t.stage = 'search' "
         "AND t.median_us IS NOT NULL AND t.kernel_id IN (SELECT id FROM kernels WHERE name = ?) "
         "GROUP BY t.toolkit_id, t.kernel_id, p.id, t.config_text ORDER BY t.toolkit_id, t.kernel_id, p.id");
@@ -292,7 +293,7 @@ std::vector<Store::MeasuredElsewhere> Store::measured_elsewhere(std::int64_t dev
                                                                 const std::string& kernel) const {
   return impl_->connection->guard("read what other devices measured of a kernel", [&] {
     Query row = impl_->connection->query(fmt::format(
-        "SELECT d.id, k.toolkit_id, k.kernel_id, p.id, k.trials, {}, p.kernel, p.dimensions, p.types FROM "
+        "SELECT d.id, k.toolkit_id, k.kernel_id, p.id, k.trials, {}, p.kernel, p.dimensions, p.types, p.data FROM "
         "(SELECT device_id, toolkit_id, kernel_id, problem_id, count(DISTINCT config_text) AS trials FROM trials "
         "WHERE device_id IN (SELECT o.id FROM devices o JOIN devices h ON h.id = ?1 WHERE o.id <> h.id AND "
         "o.kind = h.kind) AND kernel_id IN (SELECT id FROM kernels WHERE name = ?2) AND stage = 'search' "

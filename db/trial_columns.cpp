@@ -113,7 +113,9 @@ int bind_trial_columns(Query& to, int index, const Trial& trial) {
   return binder.index();
 }
 
-std::string detail_trial_columns() { return "kernel, dimensions, types, " + trial_columns() + ", shared_trial_id"; }
+std::string detail_trial_columns() {
+  return "kernel, dimensions, types, data, " + trial_columns() + ", shared_trial_id";
+}
 
 Trial read_trial(Query& row) {
   Trial trial;

@@ -121,6 +121,7 @@ PreparedSweep prepare_sweep(SweepCommandOptions options, const CLI::App& command
     std::ignore = SensorTrace::load(options.sweep.files.sensors);  // each device's process reads it again
   }
   SweepWork work = run ? resumed_work(options, *run, command) : fleet ? fleet_work(*fleet, options) : new_work(options);
+  give_contents(work, options.kernel.given(), run && !asks_for_problems(options));
   if (fleet) {
     require_same_kernels(*fleet, planned_kernels(options, work.spaces));
   } else if (!options.shard.empty() && (!run || asks_for_problems(options))) {

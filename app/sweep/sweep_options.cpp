@@ -29,6 +29,7 @@ void add_what_to_tune(CLI::App& command, SweepCommandOptions& options) {
                      "model or workload, else matmul)");
   options.kernel.add_folders_to(command);
   options.kernel.add_problems_to(command);
+  options.kernel.add_given_to(command);
   command.add_option("--phase", options.phases, "Only this phase, e.g. prompt, token or image (repeatable)");
   command.add_option("--type", options.types, "Only this element type, e.g. STORAGE=float32");
   command.add_option("--symbol", options.symbols, "Only this value of a phase's symbol, e.g. S=512");
@@ -179,6 +180,13 @@ void check_what_to_tune(const SweepCommandOptions& options) {
   }
   if (given.size() > 1) {
     throw UsageError(fmt::format("give either {}, not both", fmt::join(given, " or ")));
+  }
+  const bool is_given = !options.kernel.inputs.empty() || !options.kernel.answers.empty();
+  if (is_given && (!options.model.folder.empty() || !options.workload.empty() || options.kernels.size() > 1)) {
+    throw UsageError("--input and --answer are about shapes of one kernel: give --kernel and --problem");
+  }
+  if (is_given && (!options.shard.empty() || !options.fleet.empty())) {
+    throw UsageError("--input and --answer are files of this machine: leave --shard and --fleet out");
   }
   if (!options.kernel.problems.empty() && options.kernels.size() > 1) {
     throw UsageError("the shapes of --problem are of one kernel: give --kernel once");

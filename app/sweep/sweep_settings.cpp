@@ -103,6 +103,12 @@ std::vector<std::pair<std::string, std::string>> paths_of(const SweepCommandOpti
   }
   add("--log", options.log);
   add("--sensors", options.sweep.files.sensors.string());
+  const GivenFiles given = options.kernel.given();
+  for (const auto& [option, files] : {std::pair("--input", given.inputs), std::pair("--answer", given.answers)}) {
+    for (const auto& [argument, file] : files) {
+      paths.emplace_back(option, argument + "=" + file.string());
+    }
+  }
   return paths;
 }
 

@@ -15,6 +15,7 @@
 #include "app/model/model_observation.hpp"
 #include "app/model/model_workload.hpp"
 #include "app/sweep/small_shape.hpp"
+#include "core/argument_error.hpp"
 #include "core/device/emulator_name.hpp"
 #include "core/error.hpp"
 #include "core/space/code_words.hpp"
@@ -469,9 +470,26 @@ SweepWork work_of(const SweepCommandOptions& options, const std::string& device)
                                   : from_workload(Workload::load(options.workload), options);
 }
 
+void give_contents(SweepWork& work, const GivenFiles& files, bool is_resumed) {
+  for (SweepProblem& wanted : work.problems) {
+    const std::string before = std::exchange(wanted.problem.data, "");
+    if (!files.empty()) {
+      const auto space = std::ranges::find(work.spaces, wanted.problem.kernel, &Space::kernel);
+      wanted.problem.data = GivenData(files, BoundSpace(*space, wanted.problem, DeviceLimits())).hash();
+      wanted.given = files;
+    }
+    if ((is_resumed || !before.empty()) && before != wanted.problem.data) {
+      throw ArgumentError(fmt::format("{}: its buffers had {} contents; give {} --input and --answer",
+                                      wanted.problem.text(), before.empty() ? "random" : "other",
+                                      before.empty() ? "no" : "the files that the sweep was begun with as"));
+    }
+  }
+}
+
 void add_shapes_between(SweepWork& work, const SweepOptions& sweep) {
-  if (!deepens(sweep) ||
-      std::ranges::any_of(work.problems, [](const SweepProblem& problem) { return problem.between; })) {
+  if (!deepens(sweep) || std::ranges::any_of(work.problems, [](const SweepProblem& problem) {
+        return problem.between || !problem.given.empty();
+      })) {
     return;
   }
   for (const Space& space : work.spaces) {

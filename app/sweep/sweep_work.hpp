@@ -21,6 +21,10 @@ struct SweepWork {
 /// nothing. `device`: that a model is to run on.
 [[nodiscard]] SweepWork work_of(const SweepCommandOptions& options, const std::string& device);
 
+/// Has the problems measured with these contents of buffers, or with drawn ones where there are none. Throws
+/// ArgumentError if a file does not fit one of them, or one was tuned with other contents, or with none.
+void give_contents(SweepWork& work, const GivenFiles& files, bool is_resumed);
+
 /// Adds shapes between the problems, for a sweep with a limit of time that deepens, unless it has some already: where a
 /// phase's symbols or a model's prompts said what varies, `work_of` has added them; else what the search spaces say.
 void add_shapes_between(SweepWork& work, const SweepOptions& sweep);

@@ -147,6 +147,7 @@ int check_one(const CheckCommandOptions& options) {
   DeviceMonitor monitor(*device, {.passive = true});
   TrialRunner runner(monitor, bound, std::move(reference.run), once, options.seed);
   runner.run_whole_shape();
+  runner.give(GivenData(options.kernel.given(), bound));
   Trial trial = runner.run(config, compiled, 0);
   // Under AddressSanitizer static shared memory holds what the block before left, or zeros: it is not spoilt.
   if (trial.status == TrialStatus::ok && compiled.result.binary.resources.static_shared_bytes > 0) {
@@ -184,6 +185,12 @@ std::vector<std::string> child_command(const CheckCommandOptions& options, const
   }
   if (!shape.empty()) {  // a kernel without dimensions and types has but one
     command.insert(command.end(), {"--problem", shape});
+  }
+  for (const std::string& input : options.kernel.inputs) {
+    command.insert(command.end(), {"--input", input});
+  }
+  for (const std::string& answer : options.kernel.answers) {
+    command.insert(command.end(), {"--answer", answer});
   }
   for (const auto& [name, value] : config.settings()) {
     command.insert(command.end(), {"--set", name + "=" + setting_text(value)});
@@ -341,6 +348,7 @@ int check(const CheckCommandOptions& options) {
   std::set<std::string> weak_checks;  // told of the first shape that has them
   for (const Problem& problem : options.kernel.load_problems(space)) {
     const BoundSpace bound(space, problem, limits);
+    std::ignore = GivenData(options.kernel.given(), bound);  // refuses a file that does not fit, once
     bad += check_problem(options, compiler, bound, target, rows, weak_checks);
     if (interrupted()) {
       return kInterrupted;
@@ -363,6 +371,7 @@ void add_check_command(CLI::App& app, Action& action) {
   options->kernel.add_kernel_to(*command);
   options->kernel.add_problems_to(*command);
   options->kernel.add_settings_to(*command);
+  options->kernel.add_given_to(*command);
   command
       ->add_option("-n,--limit", options->limit,
                    "Check this many configurations: the one given, the rest drawn at random")
@@ -385,6 +394,7 @@ void add_check_command(CLI::App& app, Action& action) {
   inner->kernel.add_kernel_to(*worker);
   inner->kernel.add_problems_to(*worker);
   inner->kernel.add_settings_to(*worker);
+  inner->kernel.add_given_to(*worker);
   worker->add_option("--seed", inner->seed)->transform(any_unsigned());
   worker->add_option("--wrong", inner->wrong)->allow_extra_args(false);
   worker->callback([&action, inner] { action = [inner] { return check_one(*inner); }; });

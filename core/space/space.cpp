@@ -80,7 +80,7 @@ void check_names(const Space& space, const std::vector<std::pair<std::string, st
     known.push_back(variable.name);
   }
   for (const auto& [name, value] : values) {
-    if (std::find(known.begin(), known.end(), name) == known.end()) {
+    if (name != kDataName && std::find(known.begin(), known.end(), name) == known.end()) {
       throw ArgumentError(fmt::format("kernel '{}' has no dimension or type '{}'{}; it has {}", space.kernel, name,
                                       did_you_mean(name, known), fmt::join(known, ", ")));
     }
@@ -248,6 +248,7 @@ Problem Space::problem(const std::vector<std::pair<std::string, std::string>>& v
     }
     problem.types.emplace_back(variable.name, *type);
   }
+  problem.data = take(left, std::string(kDataName)).value_or("");
   if (!left.empty()) {
     throw ArgumentError(fmt::format("{} is given twice for a problem of kernel '{}'", left.front().first, kernel));
   }

@@ -90,6 +90,12 @@ class SpaceReader {
     }
   }
 
+  static void refuse_data_name(const JsonNode& place, const std::string& name) {
+    if (name == kDataName) {
+      place.fail("the name DATA is reserved for the contents of buffers; choose another");
+    }
+  }
+
   // It is worked out before anything but the dimensions before it is known.
   [[nodiscard]] Expression read_default_dimension(const JsonNode& node) const {
     Expression value = node.expression(space_.symbols);
@@ -131,6 +137,7 @@ class SpaceReader {
         node.at("example").fail(
             fmt::format("is not between the minimum {} and the maximum {}", dimension.minimum, dimension.maximum));
       }
+      refuse_data_name(node.at("name"), dimension.name);
       name_symbol(node.at("name"), dimension.name, [&] { space_.symbols.add(dimension.name); });
       space_.dimensions.push_back(std::move(dimension));
     }
@@ -187,6 +194,7 @@ class SpaceReader {
       if (node.has("like")) {
         variable.like = read_like(node.at("like"), variable);
       }
+      refuse_data_name(node.at("name"), variable.name);
       name_symbol(node.at("name"), variable.name, [&] {
         space_.symbols.forbid(variable.name, "it is a type; use sizeof(" + variable.name + ")");
         const bool sized = std::none_of(variable.allowed.begin(), variable.allowed.end(), is_packed_format);

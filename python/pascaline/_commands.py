@@ -3,11 +3,12 @@
 import json
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Union
 
 from . import _native
 from ._errors import ArgumentError, Error
+from ._given import Given
 from ._words import (
     PROGRAM,
     Path,
@@ -102,6 +103,8 @@ def sweep(
     target: str | None = None,
     nvrtc: str | None = None,
     jobs: int | None = None,
+    inputs: Mapping[str, Any] | None = None,
+    answers: Mapping[str, Any] | None = None,
     progress: Progress = None,
     **options: Any,
 ) -> dict[str, Any]:
@@ -111,6 +114,8 @@ def sweep(
         text; without them, and without `workload` and `model`, the kernel's example. `kernel`: one name or several.
     trials: new ones per problem; budget: total time such as "90m"; until: time of day such as "07:00".
     kernels, spaces: folders of kernel templates and search spaces; default: those installed.
+    inputs, answers: arrays, or files as of `--input` and `--answer`, by the names of buffers: contents that a kernel is
+        measured with, and that its results must have. Arrays are copied once.
     options: any other option of `pascaline sweep` (docs/reference/cli.md), with underscores: preheat=0, min_samples=5, polite=True.
         Several values are a list.
     progress: True for a bar (where tqdm is installed), or a function that is called in this thread with dicts of a
@@ -140,21 +145,27 @@ def sweep(
         "nvrtc": nvrtc,
         "jobs": jobs,
     }
-    return _run_sweep(words_of(values | _other_options(options, values)), "pascaline.sweep()", progress)
+    with Given("inputs", inputs) as given, Given("answers", answers) as wanted:
+        values |= {"input": given.words, "answer": wanted.words}
+        return _run_sweep(words_of(values | _other_options(options, values)), "pascaline.sweep()", progress)
 
 
-def resume(db: Path | None = None, *, progress: Progress = None, **options: Any) -> dict[str, Any]:
+def resume(db: Path | None = None, *, inputs: Mapping[str, Any] | None = None, answers: Mapping[str, Any] | None = None,
+           progress: Progress = None, **options: Any) -> dict[str, Any]:
     """Continues the last sweep of the database that did not finish; otherwise as `sweep`.
 
     options: those of `pascaline sweep --resume`: budget, until and trials give a sweep more; kernels and spaces are
-    given again if they were given.
+    given again if they were given, as are inputs and answers.
     """
     values: dict[str, object] = {"resume": True, "db": path_text("db", db) or None}
-    return _run_sweep(words_of(values | _other_options(options, values)), "pascaline.resume()", progress)
+    with Given("inputs", inputs) as given, Given("answers", answers) as wanted:
+        values |= {"input": given.words, "answer": wanted.words}
+        return _run_sweep(words_of(values | _other_options(options, values)), "pascaline.resume()", progress)
 
 
 # What a function says otherwise.
-_OWN = {"json": "the summary is what is returned", "quiet": "nothing is printed", "problem": "it is called problems"}
+_OWN = {"json": "the summary is what is returned", "quiet": "nothing is printed", "problem": "it is called problems",
+        "input": "it is called inputs", "answer": "it is called answers"}
 
 
 def _other_options(options: dict[str, Any], known: dict[str, object]) -> dict[str, object]:

@@ -121,12 +121,12 @@ Plan plan_of(const Winner& winner, const BoundSpace& space, Provenance provenanc
 std::optional<Plan> plan_exact(const TunedKernel& kernel, const std::vector<ToolkitRow>& here, const BoundSpace& space,
                                std::string& notes) {
   for (const RefusedWinner& refused : kernel.refused) {
-    if (refused.problem == space.problem()) {
+    if (same_shape(refused.problem, space.problem())) {
       notes = join(notes, fmt::format("its winner is not used: {}", refused.why));
     }
   }
   for (const Winner& winner : kernel.winners) {
-    if (winner.trial.problem != space.problem()) {
+    if (!same_shape(winner.trial.problem, space.problem())) {
       continue;
     }
     if (const auto why = why_unusable(space, winner.trial.config)) {
@@ -148,7 +148,7 @@ std::optional<Plan> plan_nearest(const TunedKernel& kernel, const std::vector<To
   std::vector<std::pair<double, const Winner*>> candidates;
   for (const Winner& winner : kernel.winners) {
     const auto distance = shape_distance(kernel.space, space.problem(), winner.trial.problem);
-    if (distance && winner.trial.problem != space.problem()) {
+    if (distance && !same_shape(winner.trial.problem, space.problem())) {
       candidates.emplace_back(*distance, &winner);
     }
   }
@@ -196,7 +196,7 @@ bool precedes(const Winner& a, const Winner& b, const std::vector<ToolkitRow>& h
   const Problem& first = a.trial.problem;
   const Problem& second = b.trial.problem;
   if (first != second) {
-    return std::tie(first.dimensions, first.types) < std::tie(second.dimensions, second.types);
+    return std::tie(first.dimensions, first.types, first.data) < std::tie(second.dimensions, second.types, second.data);
   }
   const auto rank = [&](const Winner& winner) {
     const double median_us = winner.trial.time ? winner.trial.time->median_us : 0;

@@ -158,15 +158,14 @@ SCATTER = """__global__ void scatter(float *o, const float *a, const int *to, in
 
 
 def scatter(**options: Any) -> list[dict[str, Any]]:
-    """A permutation: right on the script's arrays, a race on random contents."""
+    """A permutation: right on the script's arrays, a race on others."""
     a, to = draw(3000), np.random.default_rng(3).permutation(3000).astype(np.int32)
     answer = np.zeros(3000, np.float32)
     answer[to] = a
-    with pytest.warns(UserWarning, match="scatter is timed on random contents in the range of a, to, not on"):
-        return kernel_tuner.tune_kernel(
-            "scatter", SCATTER, 3000, [np.zeros(3000, np.float32), a, to, np.int32(3000)],
-            {"wrong": [1, 0], "block_size_x": [64, 128, 256]}, answer=[answer, None, None, None], device="emulator", iterations=3,
-            **{**SHORT, **options})[0]
+    return kernel_tuner.tune_kernel(
+        "scatter", SCATTER, 3000, [np.zeros(3000, np.float32), a, to, np.int32(3000)],
+        {"wrong": [1, 0], "block_size_x": [64, 128, 256]}, answer=[answer, None, None, None], device="emulator", iterations=3,
+        **{**SHORT, **options})[0]
 
 
 def test_every_configuration_is_judged_on_the_scripts_arrays(tmp_path: pathlib.Path) -> None:
@@ -225,24 +224,16 @@ def test_failures_are_results_with_their_reason() -> None:
     assert "twice" in results[0] and not any("twice" in result for result in results[1:])
 
 
-def test_arrays_of_one_value_need_no_warning() -> None:
-    ones = np.ones(3000, np.float32)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        results, _ = kernel_tuner.tune_kernel("vector_add", VECTOR_ADD, 3000, [0 * ones, ones, 3 * ones, np.int32(3000)],
-                                              {"block_size_x": [64]}, device="emulator", iterations=3, **SHORT)
-    assert len(results) == 1
-
-
-def test_what_never_ends_on_random_contents_says_so() -> None:
+def test_trials_run_on_the_scripts_arrays() -> None:
+    """On random contents the walk would not end."""
     walk = """__global__ void walk(int *o, const int *next, int n) {
       int i = blockIdx.x * block_size_x + threadIdx.x, steps = 0;
       if (i < n) { for (int k = i; k != n - 1; k = next[k]) ++steps; o[i] = steps; } }"""
     following = np.minimum(np.arange(200) + 1, 199).astype(np.int32)
-    with pytest.raises(pascaline.Error, match="default one .*block_size_x.* did not end in time with random contents of next"):
-        kernel_tuner.tune_kernel("walk", walk, 200, [np.zeros(200, np.int32), following, np.int32(200)], {"block_size_x": [64, 128]},
-                                 answer=[(199 - np.arange(200)).astype(np.int32), None, None], device="emulator",
-                                 **{**SHORT, "budget": "3s"})
+    results, _ = kernel_tuner.tune_kernel("walk", walk, 200, [np.zeros(200, np.int32), following, np.int32(200)],
+                                          {"block_size_x": [64, 128]}, answer=[(199 - np.arange(200)).astype(np.int32), None, None],
+                                          device="emulator", iterations=3, **SHORT)
+    assert len(results) == 2 and all("__error__" not in one for one in results)
 
 
 THREADS = "__global__ void threads(int *o) { if (threadIdx.x == 0 && threadIdx.y == 0) o[0] = blockDim.x * 10000 + blockDim.y; }"

@@ -31,13 +31,6 @@ ADD = """__global__ void add(float *c, const float *a, int n) {
   int i = blockIdx.x * block_size_x + threadIdx.x; if (i < n) c[i] = a[i] + 1; }"""
 
 
-@pytest.fixture(autouse=True)
-def without_the_note_on_random_contents() -> Any:
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*is timed on random contents")
-        yield
-
-
 def arguments() -> list[Any]:
     return [np.zeros(SIZE, np.float32), np.random.default_rng(1).standard_normal(SIZE).astype(np.float32), np.int32(SIZE)]
 

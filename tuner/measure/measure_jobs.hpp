@@ -13,6 +13,7 @@
 #include "core/util/deadline.hpp"
 #include "runtime/dispatch/dispatcher.hpp"
 #include "tuner/finals/finals_decision.hpp"
+#include "tuner/measure/given_data.hpp"
 #include "tuner/measure/measure.hpp"
 #include "tuner/measure/reference_run.hpp"
 #include "tuner/monitor/governor.hpp"
@@ -39,6 +40,7 @@ struct MeasureProblem {
   Problem problem;
   std::optional<ReferenceRun> reference;
   std::uint64_t seed = 1;
+  GivenFiles given{};  ///< with the contents that the problem's `data` is the hash of
 };
 
 /// A configuration to measure.

@@ -17,7 +17,18 @@ json values_of(const Problem& problem) {
   for (const auto& [name, type] : problem.types) {
     values.push_back({name, name_of(type)});
   }
+  if (!problem.data.empty()) {
+    values.push_back({kDataName, problem.data});
+  }
   return values;
+}
+
+json named_files(const GivenFiles::Named& files) {
+  json named = json::array();
+  for (const auto& [argument, file] : files) {
+    named.push_back({argument, file.string()});
+  }
+  return named;
 }
 
 json or_null(const std::optional<double>& value) { return value ? json(*value) : json(nullptr); }
@@ -46,7 +57,8 @@ json problem_request(const MeasureProblem& problem) {
           {"values", values_of(problem.problem)},
           {"reference", problem.reference ? json(problem.reference->binary) : json(nullptr)},
           {"reference_config", problem.reference ? problem.reference->config.json() : json(nullptr)},
-          {"seed", problem.seed}};
+          {"seed", problem.seed},
+          {"given", {{"inputs", named_files(problem.given.inputs)}, {"answers", named_files(problem.given.answers)}}}};
 }
 
 json trial_request(const TrialJob& job, const std::optional<double>& ends_at_s) {

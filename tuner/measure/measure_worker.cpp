@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/argument_error.hpp"
 #include "core/error.hpp"
 #include "core/util/process.hpp"
 #include "core/util/worker_pool.hpp"
@@ -30,6 +31,17 @@ using Clock = std::chrono::steady_clock;
 
 double ms_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+GivenFiles given_files(const json& message) {
+  const auto named = [&](const char* key) {
+    GivenFiles::Named files;
+    for (const json& entry : message.at(key)) {
+      files.emplace_back(entry.at(0).get<std::string>(), entry.at(1).get<std::string>());
+    }
+    return files;
+  };
+  return {named("inputs"), named("answers")};
 }
 
 class MeasureServer {
@@ -165,6 +177,12 @@ void MeasureServer::problem(const json& message) {
     if (drawing_) {
       runner_->draw_by(*drawing_);
     }
+    if (GivenData data(given_files(message.at("given")), *bound_); data.hash() != bound_->problem().data) {
+      throw ArgumentError(
+          fmt::format("contents that were given for {} have changed since the sweep began", bound_->problem().text()));
+    } else if (!bound_->problem().data.empty()) {
+      runner_->give(std::move(data));
+    }
     runner_->prepare();
   } catch (const DeviceLostError&) {
     throw;
@@ -173,6 +191,8 @@ void MeasureServer::problem(const json& message) {
   } catch (const EmulatorError& error) {
     return refuse(error);
   } catch (const ReferenceError& error) {
+    return refuse(error);
+  } catch (const ArgumentError& error) {
     return refuse(error);
   } catch (const NoConfigError& error) {
     return refuse(error);

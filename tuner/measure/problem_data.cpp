@@ -54,12 +54,13 @@ void require_reference_fits(const BoundSpace& space, const Resources& resources,
 }
 
 ProblemData::ProblemData(Device& device, const BoundSpace& space, Kernel reference, Config baseline,
-                         const std::optional<Binary>& drawing)
+                         const std::optional<Binary>& drawing, GivenData given)
     : device_(&device),
       space_(&space),
       reference_(std::move(reference)),
       baseline_(std::move(baseline)),
       drawing_(device, drawing),
+      given_(std::move(given)),
       readback_(device) {
   require_problem_memory(device, space);
   for (const Argument& argument : space.space().arguments) {
@@ -72,6 +73,8 @@ ProblemData::ProblemData(Device& device, const BoundSpace& space, Kernel referen
     slot.count = static_cast<std::size_t>(space.value(argument, baseline_));
     slot.columns = space.columns(argument, baseline_);
     slot.buffer = device.allocate(space.buffer_bytes(argument, baseline_));
+    slot.given = given_.input(argument.name);
+    slot.answer = given_.answer(argument.name);
     named_.push_back({argument.name, slot.buffer.data()});
     slots_.push_back(std::move(slot));
   }
@@ -90,7 +93,7 @@ void ProblemData::draw(std::uint64_t seed) {
       slot.drawn = {slot.type, rows, slot.columns, slot.argument->fill, low, high, seed};
       slot.initial.clear();
       refill(slot);
-      if (slot.argument->access == Access::inout && !drawing_.on_device()) {
+      if (slot.argument->access == Access::inout && slot.given.empty() && !drawing_.on_device()) {
         slot.initial = contents(slot);
       }
     }
@@ -111,7 +114,10 @@ void ProblemData::set_inputs(std::vector<std::vector<std::byte>> inputs) {
 }
 
 void ProblemData::refill(const Slot& slot) {
-  if (slot.initial.empty()) {
+  if (!slot.given.empty()) {
+    given_.require_unchanged();
+    device_->upload(slot.buffer, slot.given);
+  } else if (slot.initial.empty()) {
     drawing_.draw(slot.buffer.span(), slot.drawn);
   } else {
     device_->upload(slot.buffer, slot.initial);
@@ -130,13 +136,28 @@ void ProblemData::use_inputs() {
       slot.checksum = device_->checksum(slot.buffer);
     }
   }
-  compute_reference();
+  const bool all_answered =
+      std::ranges::all_of(slots_, [](const Slot& slot) { return !is_output(*slot.argument) || !slot.answer.empty(); });
+  if (!all_answered) {
+    compute_reference();
+  }
+  take_answers();
   poison_may_pass_ = false;
   for (Slot& slot : slots_) {
     if (is_output(*slot.argument)) {
       slot.bound.emplace(*space_, slot.type, slot.expected, std::move(slot.slack));
-      keep_expected(slot, !reference_is_itself());
+      keep_expected(slot, !reference_is_itself() && slot.answer.empty());
       poison_may_pass_ = poison_may_pass_ || accepts(slot, poisoned_value(slot.type, kPoisons.front()));
+    }
+  }
+}
+
+void ProblemData::take_answers() {
+  given_.require_unchanged();
+  for (Slot& slot : slots_) {
+    if (!slot.answer.empty()) {
+      slot.expected = widen(slot.type, slot.answer);
+      slot.slack.clear();
     }
   }
 }

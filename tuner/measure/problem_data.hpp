@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "core/space/space.hpp"
 #include "runtime/device/device.hpp"
 #include "runtime/dispatch/arguments.hpp"
+#include "tuner/measure/given_data.hpp"
 #include "tuner/measure/input_drawing.hpp"
 #include "tuner/measure/readback.hpp"
 
@@ -33,10 +35,11 @@ void require_reference_fits(const BoundSpace& space, const Resources& resources,
 class ProblemData {
  public:
   /// Allocates the buffers; `reference` is the code that results are compared with, launched with `baseline`, and
-  /// `drawing` that of the kernel that draws inputs, if the device is to. Throws OutOfMemoryError, before anything is
-  /// allocated, if the problem needs more memory than is available, CudaError or EmulatorError.
+  /// `drawing` that of the kernel that draws inputs, if the device is to. Contents that are `given` are neither drawn
+  /// nor computed. Throws OutOfMemoryError, before anything is allocated, if the problem needs more memory than is
+  /// available, CudaError or EmulatorError.
   ProblemData(Device& device, const BoundSpace& space, Kernel reference, Config baseline,
-              const std::optional<Binary>& drawing = std::nullopt);
+              const std::optional<Binary>& drawing = std::nullopt, GivenData given = {});
   /// With the untuned configuration as the baseline.
   ProblemData(Device& device, const BoundSpace& space, Kernel reference);
 
@@ -95,6 +98,8 @@ class ProblemData {
     std::size_t count = 0;
     std::int64_t columns = 1;  ///< of a matrix
     Buffer buffer;
+    std::span<const std::byte> given;      ///< of an input whose contents are
+    std::span<const std::byte> answer;     ///< of an output whose contents are
     DrawnMatrix drawn;                     ///< of in and inout buffers
     std::vector<std::byte> initial;        ///< instead, if they were set; of inout buffers also to upload them faster
     std::vector<double> expected;          ///< of out and inout buffers
@@ -119,6 +124,7 @@ class ProblemData {
   [[nodiscard]] static bool accepts(const Slot& slot, double value);
   [[nodiscard]] static bool accepts_everywhere(const Slot& slot, double value);
   void use_inputs();
+  void take_answers();
   void compute_reference();
   [[nodiscard]] ElementType result_type(const Slot& slot) const;
   [[nodiscard]] bool reference_is_itself() const noexcept { return space_->space().reference.by_default; }
@@ -128,6 +134,7 @@ class ProblemData {
   Kernel reference_;
   Config baseline_;  ///< which the reference is launched with
   InputDrawing drawing_;
+  GivenData given_;
   std::vector<Slot> slots_;
   bool poison_may_pass_ = false;
   std::vector<NamedPointer> named_;

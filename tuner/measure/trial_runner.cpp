@@ -61,6 +61,11 @@ void TrialRunner::phase(std::string_view name) const {
   }
 }
 
+void TrialRunner::give(GivenData given) {
+  given_ = std::move(given);
+  run_whole_shape();
+}
+
 void TrialRunner::prepare() {
   if (data_ || site_) {
     return;
@@ -75,7 +80,7 @@ void TrialRunner::prepare() {
     site_ = std::move(site);
     return;
   }
-  data_.emplace(*device_, measured_, device_->load(reference_->binary), reference_->config, drawing_);
+  data_.emplace(*device_, measured_, device_->load(reference_->binary), reference_->config, drawing_, given_);
   try {
     data_->draw(seed_);
   } catch (const ReferenceError&) {

@@ -10,6 +10,7 @@
 #include "core/space/space.hpp"
 #include "core/trial.hpp"
 #include "tuner/compile/compile_pool.hpp"
+#include "tuner/measure/given_data.hpp"
 #include "tuner/measure/measure.hpp"
 #include "tuner/measure/problem_data.hpp"
 #include "tuner/measure/reference_run.hpp"
@@ -40,6 +41,9 @@ class TrialRunner {
 
   /// Has the device draw inputs with this kernel, `drawing_code`; before anything is prepared.
   void draw_by(Binary drawing) { drawing_ = std::move(drawing); }
+
+  /// Has the whole problem run with these contents of buffers; before anything is prepared.
+  void give(GivenData given);
 
   /// Has the problem itself run, and not the smaller one that is enough for its times (BoundSpace::measured): who only
   /// asks whether results are right wants its largest offsets. Before anything is prepared.
@@ -115,6 +119,7 @@ class TrialRunner {
   BoundSpace measured_;  ///< of the shape that is run for it
   std::optional<ReferenceRun> reference_;
   std::optional<Binary> drawing_;
+  GivenData given_;
   MeasureOptions options_;
   std::uint64_t seed_;
   std::optional<ProblemData> data_;

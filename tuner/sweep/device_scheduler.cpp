@@ -328,6 +328,7 @@ bool DeviceScheduler::set_problem() {
   if (reference.stage == TaskReference::Stage::none || reference.stage == TaskReference::Stage::ready) {
     MeasureProblem problem{&task_->search.bound().space(), task_->search.wanted().problem, std::nullopt,
                            options_.search.seed};
+    problem.given = task_->search.wanted().given;
     if (reference.stage == TaskReference::Stage::ready) {
       problem.reference = reference.run;
       tell_other_reference();

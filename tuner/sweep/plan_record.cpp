@@ -1,6 +1,7 @@
 #include "tuner/sweep/plan_record.hpp"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <iterator>
 #include <string_view>
@@ -11,8 +12,8 @@
 namespace pascaline {
 namespace {
 
-// What a search begins with changes nothing of what its trials mean: the plan need not know.
-constexpr std::string_view kNotPlanned = "--portfolio";
+// A portfolio changes nothing of what trials mean, and the contents of buffers are kept as a hash.
+constexpr std::array<std::string_view, 3> kNotPlanned{"--portfolio", "--input", "--answer"};
 
 }  // namespace
 
@@ -62,7 +63,7 @@ SweepPlan plan_of(std::vector<PlannedKernel> kernels, const std::vector<SweepPro
     plan.problems.push_back({problem.problem, problem.count, problem.label, problem.phases, problem.part});
   }
   std::copy_if(options.record.paths.begin(), options.record.paths.end(), std::back_inserter(plan.paths),
-               [](const auto& path) { return path.first != kNotPlanned; });
+               [](const auto& path) { return std::ranges::find(kNotPlanned, path.first) == kNotPlanned.end(); });
   return plan;
 }
 

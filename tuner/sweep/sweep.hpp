@@ -22,6 +22,7 @@
 #include "db/sweep_plan.hpp"
 #include "tuner/finals/finals_decision.hpp"
 #include "tuner/fleet/shard.hpp"
+#include "tuner/measure/given_data.hpp"
 #include "tuner/measure/measure.hpp"
 #include "tuner/monitor/governor.hpp"
 #include "tuner/monitor/polite_watch.hpp"
@@ -41,7 +42,8 @@ struct SweepProblem {
   /// A shape between others of the plan, which no phase calls: it is tuned only where time is left
   /// (SweepSearching::deepen), so that the dispatcher's nearest is nearer. A plan stores it with 0 calls.
   bool between = false;
-  SpacePart part{};  ///< of its space that is searched, with that part of the trials
+  SpacePart part{};    ///< of its space that is searched, with that part of the trials
+  GivenFiles given{};  ///< with the contents that the problem's `data` is the hash of
   /// Of a site of a model: what any of its alternatives launches. Empty, as a plan does not store it: anything of the
   /// kernels that such a site launches.
   std::vector<Problem> launches{};

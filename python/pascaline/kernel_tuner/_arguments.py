@@ -6,6 +6,7 @@ from typing import Any
 
 from .. import import_t1
 from .._errors import ArgumentError
+from .._given import on_host as on_host
 from ._signature import is_whole
 
 _t1: Any = import_t1
@@ -57,15 +58,6 @@ def same(one: Any, other: Any) -> bool:
     return one is other or (is_array(other) and one.dtype == other.dtype and one.shape == other.shape and bool((one == other).all()))
 
 
-def on_host(value: Any) -> Any:
-    """The array as one of NumPy, copied from the device where that is where it lies."""
-    if hasattr(value, "__cuda_array_interface__") and hasattr(value, "get"):
-        return value.get()
-    if type(value).__module__.partition(".")[0] == "torch":
-        return value.detach().cpu().numpy()
-    return value
-
-
 def alike(result: Any, given: Any) -> Any:
     """The result as an array of the library that was given, in host memory."""
     if type(given).__module__.partition(".")[0] == "torch":
@@ -95,24 +87,22 @@ def entry(where: str, name: str, value: Any, written: bool) -> dict[str, Any]:
 
 
 def fill(described: dict[str, Any], value: Any) -> bool:
-    """Says that trials get random contents in the range of the array's; whether they are the array's own."""
+    """Says how to draw contents like the array's, for who sweeps the files without it; whether they are its own."""
     if "buffer" not in described:
         return True
     elements = flat(value)
     low, high = float(elements.min()), float(elements.max())
-    is_finite = abs(low) < 1e300 and abs(high) < 1e300  # NaN is not
-    if not is_finite:
-        if described["access"] == "in":
-            raise ArgumentError(f"arguments: {described['name']} has values that are not finite")
-        low = high = 0.0
+    if not (abs(low) < 1e300 and abs(high) < 1e300):  # NaN is not
+        described["fill"] = "zero"
+        return False
     whole = described["buffer"] not in ("float16", "float32", "float64")
     if low == high:
-        described.update({"fill": "ramp", "low": low, "high": high} if low else {"fill": "zero"})
-    elif value.ndim == 1 and (elements[1:] >= elements[:-1]).all():  # as where rows of a sparse matrix begin: the order is kept
-        described.update({"fill": "ramp", "low": low, "high": high})
+        described.update({"fill": "constant", "low": low} if low else {"fill": "zero"})
+    elif value.ndim == 1 and (elements[1:] >= elements[:-1]).all():  # as where rows of a sparse matrix begin
+        described.update({"fill": "sorted", "low": low, "high": high + 1 if whole else high})
     else:
         described.update({"fill": "uniform", "low": low, "high": high + 1 if whole else high})
-    return is_finite and low == high and math.isfinite(low)
+    return low == high
 
 
 def flat(value: Any) -> Any:

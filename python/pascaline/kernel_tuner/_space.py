@@ -98,13 +98,10 @@ class Space:
                      if one.get("access") == "inout"}
         if not tolerance:
             raise ArgumentError("arguments: no array is written to, so no result can be checked")
-        self.random: list[str] = []  # arrays in whose place trials have others
-        for described, value, parameter in zip(arguments, request.arguments, signature.parameters):
+        self.inputs: dict[str, Any] = {}  # arrays that trials are given, by the names of buffers
+        for described, value in zip(arguments, [*request.arguments, *self.constants]):
             if not _arguments.fill(described, value):
-                self.random.append(parameter.name)
-        for described, value in zip(arguments[len(request.arguments):], self.constants):
-            if not _arguments.fill(described, value):
-                self.random.append(described["symbol"])
+                self.inputs[described["name"]] = _arguments.flat(value)
         code = self._before(request, blocks, defines, compiled) + choice(list(zip((condition for condition, _ in codes), compiled)))
         document: dict[str, Any] = {
             "schema": 1, "kernel": name, "description": "Made by pascaline.kernel_tuner.", "dimensions": [], "types": [],

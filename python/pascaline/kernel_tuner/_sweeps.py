@@ -51,15 +51,12 @@ class Sweeps:
             if not known or self._cache is None:
                 raise
             return known, {"device_name": self._cache.device_name}
-        if space.random:
-            warnings.warn(f"{space.name} is timed on random contents in the range of {', '.join(space.random)}, not on the arrays"
-                          " given: where its work depends on them, so may the fastest configuration", stacklevel=3)
         with Folder(self._into) as folder:
             try:
                 found, environment = self._swept(space, folder, judge)
             except _NoneAgrees:
-                warnings.warn(f"no two configurations of {space.name} compute the same on random contents: none is compared; give `answer` "
-                              "to have them compared", stacklevel=3)
+                warnings.warn(f"no two configurations of {space.name} compute the same: none is compared; give `answer` to have them "
+                              "compared", stacklevel=3)
                 found, environment = self._swept(Space(request, True, known), folder, judge)
         return found + known, environment
 
@@ -74,7 +71,7 @@ class Sweeps:
                          "reason": wrong}], {"device_name": name_of(self._place)}
         for _ in range(_REPEATS):
             try:
-                summary = kernel.tune(device=self._place, progress=self._progress, **self._wanted)
+                summary = kernel.tune(device=self._place, progress=self._progress, inputs=space.inputs, **self._wanted)
             except KeyboardInterrupt:
                 self._keep(Trials(store, kernel.name), space, judge)
                 raise
@@ -103,10 +100,9 @@ class Sweeps:
                 summary: Mapping[str, Any]) -> tuple[list[Result], dict[str, Any]]:
         trials = Trials(db, kernel.name)
         if not len(trials):
-            contents = f" with random contents of {', '.join(space.random)}, which trials run on" if space.random else ""
             if summary["left_out"]:
                 raise Error(f"no configuration was tried: {summary['left_out'][0]}")
-            raise Error(f"no configuration was tried: the default one ({space.default}) did not end in time{contents}")
+            raise Error(f"no configuration was tried: the default one ({space.default}) did not end in time")
         results = trials.results(space)
         ran = [result for result in results if "__error__" not in result]
         if not ran and not space.is_judged and any(isinstance(one["__error__"], WrongResultConfig) for one in results):

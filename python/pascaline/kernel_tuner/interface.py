@@ -78,8 +78,7 @@ def tune_kernel(
         of parameters as arguments. defines: macros that the code gets in place of the parameters.
     answer: what the arrays hold after a launch, None for those that are not looked at: every configuration that ran is run on
         `arguments` and compared, by `verify(answer, result)`, which may have an argument `atol`, or by numpy.allclose. Without
-        answer and verify all are compared with the default (the first that meets the restrictions), on random contents in the
-        range of the arrays'. On such contents all are timed, of which a warning tells.
+        answer and verify all are compared with the default (the first that meets the restrictions).
     strategy: "brute_force" (the default) tries all; others search ("random_sample" draws, any other of Kernel Tuner's is
         Pascaline's own search), strategy_options["max_fevals"] configurations, for strategy_options["time_limit"] seconds.
     iterations: samples of a configuration, at least 3. device: a number of a CUDA device, or a name such as "emulator".
