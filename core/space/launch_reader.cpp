@@ -137,9 +137,23 @@ std::string read_symbol(const JsonNode& node, Access access) {
   return name;
 }
 
+void read_comparison(const JsonNode& node, Argument& argument) {
+  for (const char* key : {"compare", "mask"}) {
+    if (node.has(key) && !is_output(argument)) {
+      node.at(key).fail("is for buffers with access 'out' or 'inout'");
+    }
+  }
+  if (node.has("compare")) {
+    argument.compare = read_choice<Comparison>(
+        node.at("compare"),
+        {{"each", Comparison::each}, {"any_order", Comparison::any_order}, {"sum", Comparison::sum}});
+  }
+  argument.mask = node.has("mask") ? node.at("mask").name() : "";
+}
+
 Argument read_argument(const JsonNode& node, const Space& space) {
   node.only_keys({"name", "buffer", "scalar", "access", "extent", "columns", "value", "fill", "low", "high", "symbol",
-                  "argument"});
+                  "argument", "compare", "mask"});
   Argument argument;
   argument.name = node.at("name").name();
   if (!is_identifier(argument.name)) {
@@ -173,9 +187,11 @@ Argument read_argument(const JsonNode& node, const Space& space) {
     } else if (node.has("argument")) {
       node.at("argument").fail("is for buffers with a 'symbol'");
     }
+    read_comparison(node, argument);
     return argument;
   }
-  for (const char* key : {"access", "extent", "columns", "fill", "low", "high", "symbol", "argument"}) {
+  for (const char* key :
+       {"access", "extent", "columns", "fill", "low", "high", "symbol", "argument", "compare", "mask"}) {
     if (node.has(key)) {
       node.at(key).fail("a scalar has 'value' only");
     }
@@ -232,6 +248,15 @@ std::vector<Argument> read_arguments(const JsonNode& list, const Space& space) {
     arguments.push_back(read_argument(list.at(i), space));
     if (!names.insert(arguments.back().name).second) {
       list.at(i).fail(fmt::format("the argument '{}' is a duplicate", arguments.back().name));
+    }
+  }
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& mask = arguments[i].mask;
+    const auto found = std::ranges::find(arguments, mask, &Argument::name);
+    if (!mask.empty() && (found == arguments.end() || found->access != Access::in || found->columns ||
+                          found->value.text() != arguments[i].value.text())) {
+      list.at(i).at("mask").fail(
+          fmt::format("there is no buffer '{}' with access 'in' and the extent '{}'", mask, arguments[i].value.text()));
     }
   }
   if (std::none_of(arguments.begin(), arguments.end(), is_output)) {

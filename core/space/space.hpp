@@ -68,6 +68,9 @@ enum class ArgumentKind : std::uint8_t { buffer, scalar };
 enum class Access : std::uint8_t { in, out, inout, scratch };
 enum class Fill : std::uint8_t { none, zero, uniform, normal, ramp, row_ramp, constant, sorted, permutation };
 
+/// How an output is compared with what it must be: element by element, as a set, or by the sum of its elements.
+enum class Comparison : std::uint8_t { each, any_order, sum };
+
 /// One argument of the kernel, in the order of its signature, or a variable of its file that a launch needs.
 struct Argument {
   std::string name;
@@ -80,11 +83,13 @@ struct Argument {
   Expression value;                         ///< buffer: extent in elements; scalar: its value
   std::optional<Expression> columns;        ///< of a buffer that is a matrix, which formats of matrices must be
   Fill fill = Fill::none;
-  double low = -1.0;                     ///< uniform, sorted, ramps: lower end; normal: mean; constant: the value
-  double high = 1.0;                     ///< uniform, sorted, ramps: upper end; normal: standard deviation
-  std::optional<Expression> low_value;   ///< replaces `low`
-  std::optional<Expression> high_value;  ///< replaces `high`
-  std::optional<double> number;          ///< of a scalar that is not a whole number: its value, instead of `value`
+  double low = -1.0;                      ///< uniform, sorted, ramps: lower end; normal: mean; constant: the value
+  double high = 1.0;                      ///< uniform, sorted, ramps: upper end; normal: standard deviation
+  std::optional<Expression> low_value;    ///< replaces `low`
+  std::optional<Expression> high_value;   ///< replaces `high`
+  Comparison compare = Comparison::each;  ///< outputs
+  std::string mask;                       ///< of an output: the input that is 0 where any result is right; else empty
+  std::optional<double> number;           ///< of a scalar that is not a whole number: its value, instead of `value`
 };
 
 /// Whether the argument is a buffer whose contents the kernel is given.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "core/elements.hpp"
@@ -30,6 +31,15 @@ bool is_poisoned(double value, double poison) { return value == poison || (std::
 bool has_poison(const std::vector<double>& values, double poison) {
   return std::any_of(values.begin(), values.end(),
                      [&](double value) { return std::isnan(value) || is_poisoned(value, poison); });
+}
+
+// Whether its elements are compared where they lie, with those of the reference at the same places.
+bool is_compared_in_place(const Argument& output) { return output.compare == Comparison::each && output.mask.empty(); }
+
+std::string text_of_element(const Argument& output, std::size_t at) {
+  return output.compare == Comparison::sum         ? fmt::format("the sum of {}", output.name)
+         : output.compare == Comparison::any_order ? fmt::format("{} in ascending order [{}]", output.name, at)
+                                                   : fmt::format("{}[{}]", output.name, at);
 }
 
 // As messages name it.
@@ -136,6 +146,7 @@ void ProblemData::use_inputs() {
       slot.checksum = device_->checksum(slot.buffer);
     }
   }
+  read_masks();
   const bool all_answered =
       std::ranges::all_of(slots_, [](const Slot& slot) { return !is_output(*slot.argument) || !slot.answer.empty(); });
   if (!all_answered) {
@@ -152,11 +163,42 @@ void ProblemData::use_inputs() {
   }
 }
 
+void ProblemData::read_masks() {
+  for (Slot& slot : slots_) {
+    const auto mask =
+        std::ranges::find_if(slots_, [&](const Slot& other) { return other.argument->name == slot.argument->mask; });
+    if (mask != slots_.end()) {
+      const std::vector<double> values = widen(mask->type, contents(*mask));
+      slot.mask.clear();
+      for (const double value : values) {
+        slot.mask.push_back(value != 0);
+      }
+    }
+  }
+}
+
+void ProblemData::leave_out_masked(const Slot& slot, std::vector<double>& values) {
+  for (std::size_t i = 0; i < slot.mask.size(); ++i) {
+    values[i] = slot.mask[i] ? values[i] : 0;
+  }
+}
+
+// Elements that do not count are 0 on both sides.
+std::vector<double> ProblemData::compared(const Slot& slot, std::vector<double> values) {
+  leave_out_masked(slot, values);
+  if (slot.argument->compare == Comparison::any_order) {
+    std::ranges::sort(values, [](double a, double b) { return a < b || (std::isnan(b) && !std::isnan(a)); });
+  } else if (slot.argument->compare == Comparison::sum) {
+    return {std::accumulate(values.begin(), values.end(), 0.0)};
+  }
+  return values;
+}
+
 void ProblemData::take_answers() {
   given_.require_unchanged();
   for (Slot& slot : slots_) {
     if (!slot.answer.empty()) {
-      slot.expected = widen(slot.type, slot.answer);
+      slot.expected = compared(slot, widen(slot.type, slot.answer));
       slot.slack.clear();
     }
   }
@@ -282,7 +324,7 @@ ProblemData::Results ProblemData::launch_reference(LaunchArguments& arguments, s
     if (is_output(*slot.argument)) {
       std::vector<std::byte> bytes(bytes_of(result_type(slot), slot.count));
       device_->download(bytes, results[found.size()]);
-      found.push_back(widen(result_type(slot), bytes));
+      leave_out_masked(slot, found.emplace_back(widen(result_type(slot), bytes)));
     }
   }
   return found;
@@ -321,7 +363,7 @@ void ProblemData::compute_reference() {
   next = 0;
   for (Slot& slot : slots_) {
     if (is_output(*slot.argument)) {
-      slot.expected = std::move(found[next]);
+      slot.expected = compared(slot, std::move(found[next]));
       if (!reference_is_itself()) {
         slot.expected_there = std::move(results[next]);
       }
@@ -366,7 +408,7 @@ void ProblemData::require_changes() {
   bool any = false;
   for (const Slot& slot : slots_) {
     if (is_output(*slot.argument)) {
-      if (!is_input(*slot.argument) || slot.expected != widen(slot.type, contents(slot))) {
+      if (!is_input(*slot.argument) || slot.expected != compared(slot, widen(slot.type, contents(slot)))) {
         return;
       }
       any = any || slot.count > 0;
@@ -417,8 +459,8 @@ ProblemData::Check ProblemData::check_outputs() {
     if (!found.within) {
       check.within = false;
       check.tolerance = found.tolerance;
-      check.where =
-          fmt::format("{}[{}]: {} instead of {}", slot.argument->name, found.at, found.value, slot.expected[found.at]);
+      check.where = fmt::format("{}: {} instead of {}", text_of_element(*slot.argument, found.at), found.value,
+                                slot.expected[found.at]);
     }
   }
   return check;
@@ -428,9 +470,7 @@ ProblemData::Results ProblemData::outputs() {
   Results found;
   for (const Slot& slot : slots_) {
     if (is_output(*slot.argument)) {
-      std::vector<std::byte> bytes(bytes_of(slot.type, slot.count));
-      device_->download(bytes, slot.buffer);
-      found.push_back(widen(slot.type, bytes));
+      found.push_back(compared(slot, widen(slot.type, contents(slot))));
     }
   }
   return found;
@@ -469,6 +509,9 @@ bool ProblemData::agrees_with(const Results& others) {
 }
 
 ErrorBound::Verdict ProblemData::compare(const Slot& slot) {
+  if (!is_compared_in_place(*slot.argument)) {
+    return slot.bound->compare(compared(slot, widen(slot.type, contents(slot))), slot.expected);
+  }
   ErrorBound::Verdict found;
   if (slot.expected_there) {
     found.error = device_->largest_error(slot.buffer, slot.type, *slot.expected_there, *slot.bound->limits());
@@ -490,7 +533,8 @@ void ProblemData::keep_expected(Slot& slot, bool is_there) {
     const MemoryState memory = device_->memory().state();
     return memory.free_bytes >= (slot.expected_there ? 0 : bytes.size()) + memory.total_bytes / kPartLeftFree;
   };
-  if (!keeps_expected_ || !device_->compares(slot.type) || !slot.bound->limits() || !has_room()) {
+  if (!keeps_expected_ || !is_compared_in_place(*slot.argument) || !device_->compares(slot.type) ||
+      !slot.bound->limits() || !has_room()) {
     slot.expected_there.reset();
     return;
   }

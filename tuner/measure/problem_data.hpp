@@ -72,7 +72,7 @@ class ProblemData {
     [[nodiscard]] bool passed() const noexcept { return within; }
   };
   [[nodiscard]] Check check_outputs();
-  /// Elements of each output, in the order of the arguments.
+  /// Elements of each output as they are compared (Argument::compare), in the order of the arguments.
   using Results = std::vector<std::vector<double>>;
   [[nodiscard]] Results outputs();
   /// The same of the reference, and how far each element may be off.
@@ -102,7 +102,8 @@ class ProblemData {
     std::span<const std::byte> answer;     ///< of an output whose contents are
     DrawnMatrix drawn;                     ///< of in and inout buffers
     std::vector<std::byte> initial;        ///< instead, if they were set; of inout buffers also to upload them faster
-    std::vector<double> expected;          ///< of out and inout buffers
+    std::vector<double> expected;          ///< of out and inout buffers, as they are compared
+    std::vector<bool> mask;                ///< of their elements, those that count; empty: all
     std::optional<Buffer> expected_there;  ///< the same on the device, if it compares
     std::uint64_t expected_checksum = 0;   ///< of `expected_there`
     std::vector<double> slack;             ///< of its elements, where the reference has some; `bound` takes it
@@ -124,7 +125,10 @@ class ProblemData {
   [[nodiscard]] static bool accepts(const Slot& slot, double value);
   [[nodiscard]] static bool accepts_everywhere(const Slot& slot, double value);
   void use_inputs();
+  void read_masks();
   void take_answers();
+  static void leave_out_masked(const Slot& slot, std::vector<double>& values);
+  [[nodiscard]] static std::vector<double> compared(const Slot& slot, std::vector<double> values);
   void compute_reference();
   [[nodiscard]] ElementType result_type(const Slot& slot) const;
   [[nodiscard]] bool reference_is_itself() const noexcept { return space_->space().reference.by_default; }
