@@ -256,7 +256,7 @@ std::vector<Argument> read_arguments(const JsonNode& list, const Space& space) {
     if (!mask.empty() && (found == arguments.end() || found->access != Access::in || found->columns ||
                           found->value.text() != arguments[i].value.text())) {
       list.at(i).at("mask").fail(
-          fmt::format("there is no buffer '{}' with access 'in' and the extent '{}'", mask, arguments[i].value.text()));
+          fmt::format("it needs a buffer '{}' with access 'in' and the extent '{}'", mask, arguments[i].value.text()));
     }
   }
   if (std::none_of(arguments.begin(), arguments.end(), is_output)) {

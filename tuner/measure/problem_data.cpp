@@ -33,7 +33,7 @@ bool has_poison(const std::vector<double>& values, double poison) {
                      [&](double value) { return std::isnan(value) || is_poisoned(value, poison); });
 }
 
-// Whether its elements are compared where they lie, with those of the reference at the same places.
+// Elements are compared where they lie, with those of the reference at the same places.
 bool is_compared_in_place(const Argument& output) { return output.compare == Comparison::each && output.mask.empty(); }
 
 std::string text_of_element(const Argument& output, std::size_t at) {

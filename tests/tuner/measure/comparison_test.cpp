@@ -110,7 +110,7 @@ TEST_F(ComparisonTest, SpacesAreCheckedForThem) {
     }
   };
   EXPECT_EQ(fault({{"mask", "x"}, {"compare", "each"}}), "");
-  EXPECT_NE(fault({{"mask", "out"}}).find("there is no buffer 'out' with access 'in' and the extent 'N'"),
+  EXPECT_NE(fault({{"mask", "out"}}).find("it needs a buffer 'out' with access 'in' and the extent 'N'"),
             std::string::npos);
   EXPECT_NE(fault({{"compare", "roughly"}}).find("/compare"), std::string::npos);
 }
