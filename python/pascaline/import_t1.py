@@ -250,6 +250,11 @@ def first_config(values, checks):
     return config if choose_from(0) else None
 
 
+def comes_from_elsewhere(node):
+    """Whether an argument's contents are made by a program or read from a file."""
+    return "FillType" in node and node["FillType"].value in ("Generator", "Script", "BinaryRaw", "BinaryHDF")
+
+
 class SpaceWriter:
     def __init__(self, root):
         space, self.kernel = root["ConfigurationSpace"], root["KernelSpecification"]
@@ -268,6 +273,7 @@ class SpaceWriter:
             self.kernel["Language"].fail(f"kernels in {language} cannot be run here, only CUDA")
         self.options = read_options(self.kernel)
         self.tolerances = {}
+        self.notes = []  # what is to be done by hand
         self.local = [self.block_size(node) if node else None for node in read_sizes(self.kernel["LocalSize"])]
 
     def block_size(self, node):
@@ -350,7 +356,7 @@ class SpaceWriter:
             if node["Type"].text() not in TYPES:
                 node["Type"].fail(f"arguments of type '{node['Type'].value}' cannot be taken over")
             node.require_known("Name", "Type", "MemoryType", "MemType", "AccessType", "Size", "FillType", "FillValue",
-                               "RandomSeed", "Output")
+                               "RandomSeed", "Output", *(("DataSource",) if comes_from_elsewhere(node) else ()))
             kind = node["MemType"].one_of("Global", "Scalar", "Vector", "Constant") if "MemType" in node else ""
             memory = node["MemoryType"].one_of("Scalar", "Vector", "Local", "Symbol")
             if memory == "Local":
@@ -370,7 +376,7 @@ class SpaceWriter:
         kind = ""
         if "FillType" in node:
             kind = node["FillType"].one_of("Constant", "Random", "Generator", "Script", "BinaryRaw", "BinaryHDF")
-        if "FillValue" not in node:
+        if "FillValue" not in node or comes_from_elsewhere(node):
             return kind, None
         value = node["FillValue"].number()
         least, most = (0, 1) if node["Type"].value == "bool" else RANGES[TYPES[node["Type"].value][0]]
@@ -411,12 +417,14 @@ class SpaceWriter:
             return out
         if kind == "Constant":
             out.update({"fill": "constant", "low": value} if value else {"fill": "zero"})
-        elif kind in ("Random", ""):
+        else:
+            if comes_from_elsewhere(node):
+                source = f" ({node['DataSource'].text()})" if "DataSource" in node else ""
+                self.notes.append(f"'{node['Name'].text()}' is filled by {kind}{source}: give its contents to sweep and check with "
+                                  f"--input {node['Name'].text()}=FILE, else they are random")
             usual = 1 if element in FLOAT_TOLERANCES else 100 if SIZES[element] == 1 else 1000
             most = usual if value is None else value
             out.update({"fill": "uniform", "low": min(0, most), "high": max(0, most)})
-        else:
-            node["FillType"].fail(f"vectors filled by {kind} cannot be taken over, only Constant and Random")
         return out
 
     @staticmethod
@@ -555,6 +563,8 @@ def import_space(options):
     pass_symbols(writer.kernel, document, source)
     write_pair(options.into, {source_file: source, space_file: json.dumps(document, indent=1) + "\n"})
     combinations = math.prod(len(values) for values in writer.parameters.values())
+    for note in writer.notes:
+        print(f"import_t1: {note}", file=sys.stderr)
     print(f"wrote {space_file} and {source_file}: {len(writer.parameters)} parameters, "
           f"{len(writer.conditions)} constraints, {combinations} combinations before constraints")
 

@@ -102,6 +102,17 @@ class Written(Folder):
         written = json.loads((self.into / "scale.json").read_text())["parameters"]
         self.assertEqual(written[0]["default"], 64)
 
+    def test_contents_that_come_from_elsewhere_are_noted(self):
+        self.copy_inputs()
+        document = json.loads((INPUTS / "scale.json").read_text())
+        filled = document["KernelSpecification"]["Arguments"][1]
+        filled.update(FillType="BinaryRaw", FillValue="no number", DataSource="x.bin")
+        (self.folder / "in.json").write_text(json.dumps(document))
+        result = run(self.folder / "in.json", "--into", self.into)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn(f"'{filled['Name']}' is filled by BinaryRaw (x.bin): give its contents", result.stderr)
+        self.assertIn(f"--input {filled['Name']}=FILE", result.stderr)
+
     @needs("PASCALINE_PROGRAM")
     def test_the_program_reads_what_was_written_and_runs_the_kernel(self):
         for name, config in (("scale", {"ITEMS": 2, "block_size_x": 32, "wrong": False}),
@@ -231,7 +242,7 @@ class Refused(Folder):
         self.expect(arguments + "/2/FillValue", 0.5, "/Arguments/2", "not a whole number")
         self.expect(arguments + "/2/FillValue", 3e9, "/Arguments/2/FillValue", "does not fit the type 'int32'")
         self.expect(arguments + "/1/FillValue", 1e39, "/Arguments/1/FillValue", "does not fit")
-        self.expect(arguments + "/1/FillType", "Script", "/Arguments/1/FillType", "only Constant and Random")
+        self.expect(arguments + "/1/FillType", "Elsewhere", "/Arguments/1/FillType", "'Elsewhere' is none of Constant, Random")
         for size in (-1, 0, 10**18, "block_size_x - 64", "ProblemSize[0] ** 6"):
             self.expect(arguments + "/1/Size", size, "in.json:" + arguments + "/1/Size")
         for name, reason in (("a b", "no identifier"), ("1x", "no identifier"), ("ITEMS", "a parameter's name"),
