@@ -32,8 +32,8 @@ struct FleetPlanOptions {
 };
 
 // What each process of a fleet says for itself, or what makes no sense for one.
-constexpr const char* kNotOfFleets[] = {"--db",    "--resume", "--shard", "--fleet",  "--log",
-                                        "--quiet", "--json",   "--until", "--devices"};
+constexpr const char* kNotOfFleets[] = {"--db",   "--resume", "--shard",   "--fleet", "--log",   "--quiet",
+                                        "--json", "--until",  "--devices", "--input", "--answer"};
 
 // A login node often has no GPU: what the shards run on is theirs to have.
 std::vector<std::pair<std::string, std::string>> shard_options(const SweepPlan& plan, const SweepCommandOptions& given,

@@ -58,6 +58,10 @@ bool add_setting(std::string_view name, std::string_view text, Problem& problem)
       std::any_of(problem.types.begin(), problem.types.end(), is_taken)) {
     return false;
   }
+  if (name == kDataName) {
+    problem.data = text;
+    return true;
+  }
   if (const auto type = element_type_from(text)) {
     problem.types.emplace_back(name, *type);
     return true;
