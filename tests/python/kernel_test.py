@@ -211,6 +211,28 @@ def test_verify_alone_decides_what_is_right() -> None:
     assert seen == [None] * 3, "each once"
 
 
+def test_a_verify_that_raises_costs_its_configuration_only() -> None:
+    calls: list[int] = []
+
+    def tune(raises: set[int]) -> list[dict[str, Any]]:
+        def verify(answer: Any, result: list[Any]) -> bool:
+            calls.append(1)
+            if len(calls) in raises:
+                raise ZeroDivisionError("of nothing")
+            return True
+
+        calls.clear()
+        return kernel_tuner.tune_kernel("vector_add", VECTOR_ADD, 3000, [np.zeros(3000, np.float32), draw(3000), draw(3000), np.int32(3000)],
+                                        {"block_size_x": [64, 128]}, verify=verify, device="emulator", iterations=3, **SHORT)[0]
+
+    results = tune({2})
+    assert len(results) == 2 and "__error__" not in results[0]
+    assert results[1]["reason"] == "verify raised ZeroDivisionError: of nothing"
+    with pytest.raises(pascaline.ArgumentError, match="none of 2 configurations computes it: verify raised ZeroDivisionError") as raised:
+        tune({1, 2})
+    assert isinstance(raised.value.__cause__, ZeroDivisionError)
+
+
 def test_failures_are_results_with_their_reason() -> None:
     source = VECTOR_ADD.replace("c[i] =", "c[i] = kind == 1 ? nowhere_1 : kind == 2 ? i : ").replace(
         "__global__", "#if kind != 1\n#define nowhere_1 0\n#endif\n__global__", 1)

@@ -58,6 +58,7 @@ class Judge:
         self.decides = answer is not None or verify is not None
         self.is_wanted = self.decides or bool(self._observers)
         self.reasons: dict[str, str] = {}  # of those that are wrong
+        self.raised: Exception | None = None  # by verify, the last time
         self.observed: dict[str, dict[str, Any]] = {}
 
     def __contains__(self, config: Mapping[str, Any]) -> bool:
@@ -118,7 +119,11 @@ class Judge:
             named = {"atol": self._atol} if "atol" in taken else {}
             rest = () if named or len(taken) < 3 else (self._atol,)
             given = list(self._answer) if self._answer is not None else None
-            return None if self._verify(given, result, *rest, **named) else "verify refuses what it computes"
+            try:
+                return None if self._verify(given, result, *rest, **named) else "verify refuses what it computes"
+            except Exception as error:  # what the sweep measured is not lost for it
+                self.raised = error
+                return f"verify raised {type(error).__name__}: {error}"
         if self._answer is None or writers:  # an observer that looks at results decides in place of a comparison, as in Kernel Tuner
             return None
         import numpy

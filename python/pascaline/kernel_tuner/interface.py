@@ -113,6 +113,7 @@ def tune_kernel(
             kept.require_device(name_of(place))
         sweeps = Sweeps(place, wanted, progress, into, db, kept)
         results, environment, wrong = [], {}, ""
+        raised: Exception | None = None
         for part in parts_of(request):
             judge = Judge(answer, part.arguments, atol, verify, watching)
             try:
@@ -120,14 +121,14 @@ def tune_kernel(
             except NothingLeft:  # none of the others has these arguments
                 continue
             results += found
-            wrong = judge.complaint() if judge.reasons else wrong
+            wrong, raised = (judge.complaint(), judge.raised) if judge.reasons else (wrong, raised)
         if not environment:
             raise NothingLeft("restrictions: no configuration meets the conditions with a block of 1 to 1024 threads")
         if kept is not None:  # also where what follows raises
             kept.write(results, environment["device_name"])
         if all("__error__" in one for one in results):
             if wrong:
-                raise ArgumentError(wrong)
+                raise ArgumentError(wrong) from raised
             raise Error(f"none of {len(results)} configurations ran: {results[0]['reason']} ({ {name: results[0][name] for name in tune_params} })")
     for result in results:
         if "__error__" not in result:
