@@ -195,7 +195,7 @@ void label_devices(std::vector<ComparisonRow>& rows) {
   }
 }
 
-void summarize_rows(Comparison& comparison) {
+void summarize_rows(ReportComparison& comparison) {
   double sum_of_logs = 0;
   int ratios = 0;
   for (const ComparisonRow& row : comparison.rows) {
@@ -219,13 +219,13 @@ std::string_view name_of(Verdict verdict) noexcept {
   return kNames[static_cast<std::size_t>(verdict)];
 }
 
-Comparison compare(const Side& a, const Side& b, const ReportOptions& options) {
+ReportComparison compare(const Side& a, const Side& b, const ReportOptions& options) {
   const auto best_of = [&](const Side& side) {
     return side.store->best_trials({options.kernel, options.device, side.sessions});
   };
   std::vector<Pair> pairs = pairs_of(best_of(a), best_of(b));
   set_p_values(pairs);
-  Comparison comparison{a, b, {}, {}, 0, std::nullopt};
+  ReportComparison comparison{a, b, {}, {}, 0, std::nullopt};
   for (Pair& pair : pairs) {
     if (pair.row.a && pair.row.b) {
       pair.row.verdict = verdict_of(pair);
@@ -237,7 +237,7 @@ Comparison compare(const Side& a, const Side& b, const ReportOptions& options) {
   return comparison;
 }
 
-std::size_t count_regressions(const Comparison& comparison, double percent) {
+std::size_t count_regressions(const ReportComparison& comparison, double percent) {
   return static_cast<std::size_t>(
       std::count_if(comparison.rows.begin(), comparison.rows.end(), [percent](const ComparisonRow& row) {
         return row.verdict == Verdict::slower && (1 / row.ratio->value - 1) * 100 > percent;

@@ -76,7 +76,7 @@ struct ComparisonRow {
 };
 
 /// A comparison of `a`, what is reported, with `b`, what was before.
-struct Comparison {
+struct ReportComparison {
   Side a;
   Side b;
   std::vector<ComparisonRow> rows;  ///< in the order of a's database, then what only b has
@@ -89,16 +89,16 @@ struct Comparison {
 /// slower only if the medians differ by 1 % at least, their 95 % intervals do not overlap and the Mann-Whitney test,
 /// adjusted after Holm for all rows, gives 0.05 or less; it is the same if the two intervals leave room for no more
 /// than 5 % either way; anything else, and a side with fewer than 6 counted samples, is unclear. Throws StoreError.
-[[nodiscard]] Comparison compare(const Side& a, const Side& b, const ReportOptions& options = {});
+[[nodiscard]] ReportComparison compare(const Side& a, const Side& b, const ReportOptions& options = {});
 
 /// Problems that are slower by more than that many percent of b's time.
-[[nodiscard]] std::size_t count_regressions(const Comparison& comparison, double percent);
+[[nodiscard]] std::size_t count_regressions(const ReportComparison& comparison, double percent);
 
 /// The member `comparison` of the report document (docs/report.md).
-[[nodiscard]] nlohmann::ordered_json comparison_json(const Comparison& comparison);
+[[nodiscard]] nlohmann::ordered_json comparison_json(const ReportComparison& comparison);
 
 /// A section of Markdown, headings from the second level on: regressions, improvements, what is new, vanished or has
 /// another winner.
-[[nodiscard]] std::string markdown_comparison(const Comparison& comparison);
+[[nodiscard]] std::string markdown_comparison(const ReportComparison& comparison);
 
 }  // namespace pascaline

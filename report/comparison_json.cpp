@@ -10,7 +10,7 @@ inline constexpr std::size_t kEnumerators<Verdict> = kVerdictCount;
 namespace {
 
 struct ComparisonSummary {
-  const Comparison* comparison = nullptr;
+  const ReportComparison* comparison = nullptr;
 };
 
 const Fields<ComparisonSummary>& fields_of(const ComparisonSummary*) {
@@ -93,17 +93,19 @@ const Fields<Side>& fields_of(const Side*) {
   return fields;
 }
 
-const Fields<Comparison>& fields_of(const Comparison*) {
+const Fields<ReportComparison>& fields_of(const ReportComparison*) {
   static const auto fields =
-      Fields<Comparison>("comparison", "Comparison with an older side ([method](../report.md#comparison)).")
-          .add("a", &Comparison::a, "What is reported.")
-          .add("b", &Comparison::b, "The older side.")
-          .add("rows", &Comparison::rows, "In the order of the database of `a`, then problems that only `b` has.")
+      Fields<ReportComparison>("comparison", "Comparison with an older side ([method](../report.md#comparison)).")
+          .add("a", &ReportComparison::a, "What is reported.")
+          .add("b", &ReportComparison::b, "The older side.")
+          .add("rows", &ReportComparison::rows, "In the order of the database of `a`, then problems that only `b` has.")
           .add(
-              "summary", [](const Comparison& of) { return ComparisonSummary{&of}; }, "Counts.");
+              "summary", [](const ReportComparison& of) { return ComparisonSummary{&of}; }, "Counts.");
   return fields;
 }
 
-nlohmann::ordered_json comparison_json(const Comparison& comparison) { return fields_of(&comparison).json(comparison); }
+nlohmann::ordered_json comparison_json(const ReportComparison& comparison) {
+  return fields_of(&comparison).json(comparison);
+}
 
 }  // namespace pascaline

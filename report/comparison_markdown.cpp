@@ -93,7 +93,7 @@ std::string p_cell(const ComparisonRow& row) {
 // Tables begin with the device only where there is more than one.
 class Sections {
  public:
-  explicit Sections(const Comparison& comparison) : comparison_(comparison) {
+  explicit Sections(const ReportComparison& comparison) : comparison_(comparison) {
     std::set<std::string> places;
     for (const ComparisonRow& row : comparison.rows) {
       places.insert(place_text(row));
@@ -160,11 +160,11 @@ class Sections {
                           lines);
   }
 
-  const Comparison& comparison_;
+  const ReportComparison& comparison_;
   bool several_places_ = false;
 };
 
-std::string summary_line(const Comparison& comparison) {
+std::string summary_line(const ReportComparison& comparison) {
   const auto count = [&](Verdict verdict) { return comparison.counts[static_cast<std::size_t>(verdict)]; };
   const std::size_t in_both =
       count(Verdict::faster) + count(Verdict::slower) + count(Verdict::same) + count(Verdict::unclear);
@@ -183,7 +183,7 @@ std::string summary_line(const Comparison& comparison) {
 
 }  // namespace
 
-std::string markdown_comparison(const Comparison& comparison) {
+std::string markdown_comparison(const ReportComparison& comparison) {
   std::string out = "## Comparison\n\n" + summary_line(comparison);
   if (comparison.rows.empty()) {
     return out + "Neither side has a configuration that ran correctly.\n\n";

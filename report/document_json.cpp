@@ -424,7 +424,7 @@ const Fields<WholeDocument>& fields_of(const WholeDocument*) {
   return fields;
 }
 
-nlohmann::ordered_json document_json(const ReportDocument& document, const Comparison* comparison) {
+nlohmann::ordered_json document_json(const ReportDocument& document, const ReportComparison* comparison) {
   const WholeDocument whole{&document, comparison};
   return fields_of(&whole).json(whole);
 }

@@ -17,7 +17,7 @@ namespace pascaline {
 /// A document with all that its JSON has.
 struct WholeDocument {
   const ReportDocument* report = nullptr;
-  const Comparison* comparison = nullptr;  ///< null: none
+  const ReportComparison* comparison = nullptr;  ///< null: none
 };
 
 // The fields of the objects that another file's objects hold.
@@ -28,7 +28,7 @@ struct WholeDocument {
 [[nodiscard]] const Fields<ReportLimit>& fields_of(const ReportLimit*);
 [[nodiscard]] const Fields<CompilerComparison>& fields_of(const CompilerComparison*);
 [[nodiscard]] const Fields<DeviceComparison>& fields_of(const DeviceComparison*);
-[[nodiscard]] const Fields<Comparison>& fields_of(const Comparison*);
+[[nodiscard]] const Fields<ReportComparison>& fields_of(const ReportComparison*);
 
 /// The types of type variables under their names.
 [[nodiscard]] ByName<std::string> names_of(const std::vector<std::pair<std::string, ElementType>>& types);

@@ -276,7 +276,7 @@ std::string group_section(const Store& store, const DeviceSummary& group,
 
 }  // namespace
 
-std::string markdown_report(const Store& store, const ReportOptions& options, const Comparison* comparison) {
+std::string markdown_report(const Store& store, const ReportOptions& options, const ReportComparison* comparison) {
   const std::vector<DeviceSummary> groups = summarize_trials(store, options);
   std::string out = fmt::format("# {}\n\n", markdown_escape(options.title));
   if (comparison != nullptr) {

@@ -24,13 +24,13 @@ struct ReportOptions {
   bool live = false;                      ///< it is shown while the database grows
 };
 
-struct Comparison;  // report/comparison.hpp
+struct ReportComparison;  // report/comparison.hpp
 
 /// Markdown fit for a pull request: the comparison, if there is one; a line for each device and toolkit, which are
 /// never mixed; for each the trials by status, a table of problems for each version of a kernel, and the commonest
 /// failures. Long tables and failures are folded. Throws StoreError.
 [[nodiscard]] std::string markdown_report(const Store& store, const ReportOptions& options = {},
-                                          const Comparison* comparison = nullptr);
+                                          const ReportComparison* comparison = nullptr);
 
 struct FieldText;  // report/fields.hpp
 

@@ -101,8 +101,8 @@ void require_two_sides(const Side& a, const Side& b) {
 }
 
 // `other` is where the older side is read from if it is in a database of its own; the comparison refers to it.
-std::optional<Comparison> compare_sides(const ReportCommandOptions& options, const Store& store,
-                                        std::optional<Store>& other) {
+std::optional<ReportComparison> compare_sides(const ReportCommandOptions& options, const Store& store,
+                                              std::optional<Store>& other) {
   if (!options.compares()) {
     return std::nullopt;
   }
@@ -116,7 +116,7 @@ std::optional<Comparison> compare_sides(const ReportCommandOptions& options, con
   return compare(a, b, options.report);
 }
 
-std::string report_text(const ReportCommandOptions& options, const Store& store, const Comparison* comparison) {
+std::string report_text(const ReportCommandOptions& options, const Store& store, const ReportComparison* comparison) {
   if (options.format == "csv") {
     return csv_report(store, options.report);
   }
@@ -149,7 +149,7 @@ void write_report(const ReportCommandOptions& options, const std::string& text) 
   }
 }
 
-void require_common_problem(const Comparison& comparison) {
+void require_common_problem(const ReportComparison& comparison) {
   if (std::none_of(comparison.rows.begin(), comparison.rows.end(),
                    [](const ComparisonRow& row) { return row.a && row.b; })) {
     throw Error(
@@ -160,7 +160,7 @@ void require_common_problem(const Comparison& comparison) {
 }
 
 // Whether nothing became too slow; if something did, a line says how much.
-bool passes(const ReportCommandOptions& options, const Comparison& comparison) {
+bool passes(const ReportCommandOptions& options, const ReportComparison& comparison) {
   const std::size_t regressions =
       options.fail_percent ? count_regressions(comparison, *options.fail_percent) : std::size_t{0};
   if (regressions > 0) {
@@ -184,7 +184,7 @@ int report(ReportCommandOptions options) {
   }
   options.report.sessions = sessions_of(store, options.session);
   std::optional<Store> other;
-  const std::optional<Comparison> comparison = compare_sides(options, store, other);
+  const std::optional<ReportComparison> comparison = compare_sides(options, store, other);
   if (other) {
     require_no_database(options.output, other->file());
   }

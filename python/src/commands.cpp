@@ -132,7 +132,7 @@ struct ReportWish {
   ReportOptions report;
 };
 
-std::string report_text(const ReportWish& wish, const Store& store, const Comparison* comparison) {
+std::string report_text(const ReportWish& wish, const Store& store, const ReportComparison* comparison) {
   if (wish.format == "csv") {
     return csv_report(store, wish.report);
   }
@@ -155,7 +155,7 @@ std::optional<std::string> report(ReportWish wish) {
   const Store store(database_path(wish.database), OpenMode::read_only);
   require_no_database(wish.file, store.file());
   std::optional<Store> other;
-  std::optional<Comparison> comparison;
+  std::optional<ReportComparison> comparison;
   wish.report.sessions = sessions_of(store, wish.session);
   if (!wish.against.empty() || !wish.against_session.empty()) {
     if (!wish.against.empty()) {

@@ -9,7 +9,7 @@
 
 namespace pascaline::testing {
 
-[[nodiscard]] inline std::size_t count_of_verdict(const Comparison& comparison, Verdict verdict) {
+[[nodiscard]] inline std::size_t count_of_verdict(const ReportComparison& comparison, Verdict verdict) {
   return comparison.counts[static_cast<std::size_t>(verdict)];
 }
 
@@ -20,12 +20,12 @@ class ComparisonFixture : public ::testing::Test {
   MadeDatabase a_{folder_ / "a.db"};
   MadeDatabase b_{folder_ / "b.db"};
 
-  [[nodiscard]] Comparison compared(const ReportOptions& options = {}) const {
+  [[nodiscard]] ReportComparison compared(const ReportOptions& options = {}) const {
     return compare({&a_.store}, {&b_.store}, options);
   }
   /// The one row that there must be.
   [[nodiscard]] ComparisonRow only_row() const {
-    const Comparison comparison = compared();
+    const ReportComparison comparison = compared();
     EXPECT_EQ(comparison.rows.size(), 1U);
     return comparison.rows.empty() ? ComparisonRow{} : comparison.rows.front();
   }

@@ -15,7 +15,7 @@ TEST_F(ComparisonStatisticsTest, BelowOnePercentIsTheSameHoweverSignificant) {
   b_.win({.median_us = 100.9, .scatter = 0.0005, .count = 400, .seed = 2}, {.m = 1});
   a_.win({.median_us = 100, .scatter = 0.0005, .count = 400}, {.m = 2});
   b_.win({.median_us = 101.2, .scatter = 0.0005, .count = 400, .seed = 2}, {.m = 2});
-  const Comparison comparison = compared();
+  const ReportComparison comparison = compared();
   EXPECT_LT(*comparison.rows[0].p_value, 1e-6);
   EXPECT_EQ(comparison.rows[0].verdict, Verdict::same);
   EXPECT_EQ(comparison.rows[1].verdict, Verdict::faster);
@@ -85,7 +85,7 @@ TEST_F(ComparisonStatisticsTest, DatabasesOfOneDistributionHardlyEverDiffer) {
       a.win({.scatter = 0.03, .count = 30, .seed = 2 * run + 1}, {.m = m});
       b.win({.scatter = 0.03, .count = 30, .seed = 2 * run + 2}, {.m = m});
     }
-    const Comparison comparison = compare({&a.store}, {&b.store});
+    const ReportComparison comparison = compare({&a.store}, {&b.store});
     ASSERT_EQ(comparison.rows.size(), static_cast<std::size_t>(kProblems));
     comparisons_with_false_verdicts +=
         count_of_verdict(comparison, Verdict::faster) + count_of_verdict(comparison, Verdict::slower) > 0 ? 1 : 0;

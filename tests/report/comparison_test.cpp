@@ -11,7 +11,7 @@ namespace {
 using ComparisonTest = ComparisonFixture;
 
 TEST_F(ComparisonTest, EmptyDatabasesHaveNothingToCompare) {
-  const Comparison comparison = compared();
+  const ReportComparison comparison = compared();
   EXPECT_TRUE(comparison.rows.empty());
   EXPECT_FALSE(comparison.geometric_mean_ratio);
 }
@@ -23,7 +23,7 @@ TEST_F(ComparisonTest, FasterSlowerAndSame) {
   b_.win({.median_us = 100, .seed = 2}, {.m = 2});
   a_.win({.median_us = 100}, {.m = 3});
   b_.win({.median_us = 100, .seed = 2}, {.m = 3});
-  const Comparison comparison = compared();
+  const ReportComparison comparison = compared();
   ASSERT_EQ(comparison.rows.size(), 3U);
   EXPECT_EQ(comparison.rows[0].verdict, Verdict::faster);
   EXPECT_EQ(comparison.rows[1].verdict, Verdict::slower);
@@ -61,7 +61,7 @@ TEST_F(ComparisonTest, FewOrNoSamplesAreUnclear) {
   a_.win({.median_us = 50}, {.m = 3});
   const ContextIds context = b_.context_of(3);
   b_.store.set_winner(context, b_.store.add_trial(b_.session, context, summary_only), std::nullopt, 0.9);
-  const Comparison comparison = compared();
+  const ReportComparison comparison = compared();
   ASSERT_EQ(comparison.rows.size(), 3U);
   EXPECT_EQ(comparison.rows[0].verdict, Verdict::unclear);
   EXPECT_EQ(comparison.rows[0].p_value, std::nullopt);
@@ -138,7 +138,7 @@ TEST_F(ComparisonTest, NewAndVanished) {
     failed.problem = example_problem(3);
     return failed;
   }());
-  const Comparison comparison = compared();
+  const ReportComparison comparison = compared();
   ASSERT_EQ(comparison.rows.size(), 2U) << "a problem that never ran is on neither side";
   EXPECT_EQ(comparison.rows[0].verdict, Verdict::appeared);
   EXPECT_FALSE(comparison.rows[0].b);
@@ -153,7 +153,7 @@ TEST_F(ComparisonTest, NewAndVanished) {
 TEST_F(ComparisonTest, AnotherWinnerWithTheSameTime) {
   a_.win({}, {.tile = 8});
   b_.win({.seed = 2}, {.tile = 16});
-  const Comparison comparison = compared();
+  const ReportComparison comparison = compared();
   EXPECT_EQ(comparison.rows[0].verdict, Verdict::same);
   EXPECT_EQ(comparison.rows[0].same_config, false);
   EXPECT_EQ(comparison.changed_winners, 1U);
@@ -167,7 +167,7 @@ TEST_F(ComparisonTest, OtherSourceAndToolkitAreNamedAndOtherTargetIsNotMatched) 
   a_.win({}, {.m = 2});
   b_.win({}, {.m = 1});
   b_.win({}, {.m = 2});
-  const Comparison comparison = compared();
+  const ReportComparison comparison = compared();
   ASSERT_EQ(comparison.rows.size(), 3U);
   EXPECT_EQ(comparison.rows[0].verdict, Verdict::appeared);
   EXPECT_EQ(comparison.rows[0].target, "compute_61");
@@ -188,7 +188,7 @@ TEST_F(ComparisonTest, OtherDeviceIsNeverMatched) {
   smaller.sm_count = 20;
   on(a_, smaller);
   on(b_, example_device());
-  const Comparison comparison = compared();
+  const ReportComparison comparison = compared();
   ASSERT_EQ(comparison.rows.size(), 2U);
   EXPECT_EQ(comparison.rows[0].verdict, Verdict::appeared);
   EXPECT_EQ(comparison.rows[0].device_label, "NVIDIA GeForce GTX 1080 Ti (cuda 6.1, 20 SMs)");
@@ -217,7 +217,7 @@ TEST_F(ComparisonTest, SessionsOfOneDatabase) {
   a_.add({.median_us = 220, .seed = 3}, {.tile = 1, .is_default = true});
   a_.session = begin_example_session(a_.store, a_.context);
   a_.win({.median_us = 90, .seed = 4}, {.tile = 8});
-  const Comparison comparison = compare({&a_.store, {a_.session}}, {&a_.store, {before}});
+  const ReportComparison comparison = compare({&a_.store, {a_.session}}, {&a_.store, {before}});
   ASSERT_EQ(comparison.rows.size(), 1U);
   const ComparisonRow& row = comparison.rows[0];
   EXPECT_EQ(row.verdict, Verdict::faster);
@@ -239,7 +239,7 @@ TEST_F(ComparisonTest, RegressionsAreCountedByTheirPercentage) {
   b_.win({.median_us = 100, .seed = 2}, {.m = 3});
   a_.win({.median_us = 300, .count = 3}, {.m = 4});
   b_.win({.median_us = 100, .seed = 2}, {.m = 4});
-  const Comparison comparison = compared();
+  const ReportComparison comparison = compared();
   EXPECT_EQ(count_regressions(comparison, 0), 2U);
   EXPECT_EQ(count_regressions(comparison, 10), 1U);
   EXPECT_EQ(count_regressions(comparison, 25), 0U);

@@ -123,7 +123,7 @@ TEST_F(ComparisonTextTest, JsonHasTheNamesOfTheDocument) {
   a_.win({.median_us = 120}, {.tile = 16});
   b_.win({.seed = 2});
   a_.win({.median_us = 120}, {.m = 1});
-  const Comparison comparison = compared();
+  const ReportComparison comparison = compared();
   const auto json = comparison_json(comparison);
   EXPECT_EQ(json["a"], (nlohmann::ordered_json{{"label", "a.db"}, {"sessions", nlohmann::ordered_json::array()}}));
   ASSERT_EQ(json["rows"].size(), 2U);

@@ -270,12 +270,12 @@ TEST_F(MarkdownTest, OneSessionHasItsTrialsAndFinalsOnly) {
 
 TEST_F(MarkdownTest, ComparisonComesFirst) {
   store_.add_trial(session_, context_, timed(1, 100));
-  const Comparison comparison = compare({&store_}, {&store_});
+  const ReportComparison comparison = compare({&store_}, {&store_});
   const std::string report = markdown_report(store_, {}, &comparison);
   EXPECT_HOLDS(report, "# Pascaline tuning report\n\n## Comparison\n\nNow is tuned.db, before is tuned.db.");
   EXPECT_LT(report.find("## Comparison"), report.find("| Device | Built by |"));
   const Store empty(folder_ / "empty.db", OpenMode::create);
-  const Comparison vanished = compare({&empty}, {&store_});
+  const ReportComparison vanished = compare({&empty}, {&store_});
   const std::string of_nothing = markdown_report(empty, {}, &vanished);
   EXPECT_HOLDS(of_nothing, "### Vanished: 1");
   EXPECT_HOLDS(of_nothing, "`pascaline sweep`");
