@@ -16,7 +16,7 @@ DeviceProgress full_progress() {
   const CardReadings card{61.5, 1980.0, 210.0};
   const GovernorProgress governor{"settling", "throttled"};
   return {"cuda:1", "NVIDIA H200", "M=512,N=2048", "prefill: q", place,    "search",     42,
-          100,      12.31,         20.1,           card,         governor, "on battery", {{"M=4", 2.5}}};
+          100,      12.31,         20.1,           card,         governor, "on battery", {{{"M=4", 2.5}}, 3}};
 }
 
 SweepView full_sweep() {
