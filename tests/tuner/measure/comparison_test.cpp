@@ -69,7 +69,7 @@ TEST_F(ComparisonTest, AMaskLeavesElementsOut) {
   EXPECT_EQ(run({{"mask", "y"}}, kRight).status, TrialStatus::ok);
   EXPECT_EQ(run({{"mask", "y"}}, kNotANumber).status, TrialStatus::ok);
   EXPECT_EQ(run({{"mask", "y"}}, kLastElementLeftOut).status, TrialStatus::ok);
-  EXPECT_EQ(run({}, kNotANumber).status, TrialStatus::wrong_result);
+  EXPECT_EQ(run({{"compare", "each"}}, kNotANumber).status, TrialStatus::wrong_result);
   std::vector<float> other = right();
   other[7] += 1;
   EXPECT_EQ(run({{"mask", "y"}}, kRight, other).status, TrialStatus::wrong_result);
@@ -80,7 +80,7 @@ TEST_F(ComparisonTest, TheOrderMayNotMatter) {
   const std::vector<float> backwards(values.rbegin(), values.rend());
   EXPECT_EQ(run({{"compare", "any_order"}}, kRight).status, TrialStatus::ok);
   EXPECT_EQ(run({{"compare", "any_order"}}, kRight, backwards).status, TrialStatus::ok);
-  EXPECT_EQ(run({}, kRight, backwards).status, TrialStatus::wrong_result);
+  EXPECT_EQ(run({{"compare", "each"}}, kRight, backwards).status, TrialStatus::wrong_result);
   std::vector<float> twice = backwards;
   twice[0] = twice[1];
   const Trial wrong = run({{"compare", "any_order"}}, kRight, twice);
