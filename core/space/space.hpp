@@ -68,7 +68,7 @@ enum class ArgumentKind : std::uint8_t { buffer, scalar };
 enum class Access : std::uint8_t { in, out, inout, scratch };
 enum class Fill : std::uint8_t { none, zero, uniform, normal, ramp, row_ramp, constant, sorted, permutation };
 
-/// How an output is compared with what it must be: element by element, as a set, or by the sum of its elements.
+/// How an output is compared with what it must be: element by element, sorted, or by the sum of its elements.
 enum class Comparison : std::uint8_t { each, any_order, sum };
 
 /// One argument of the kernel, in the order of its signature, or a variable of its file that a launch needs.

@@ -196,7 +196,10 @@ bool precedes(const Winner& a, const Winner& b, const std::vector<ToolkitRow>& h
   const Problem& first = a.trial.problem;
   const Problem& second = b.trial.problem;
   if (first != second) {
-    return std::tie(first.dimensions, first.types, first.data) < std::tie(second.dimensions, second.types, second.data);
+    const bool drawn = first.data.empty();  // contents of the user's own come before these
+    const bool other_drawn = second.data.empty();
+    return std::tie(first.dimensions, first.types, drawn, first.data) <
+           std::tie(second.dimensions, second.types, other_drawn, second.data);
   }
   const auto rank = [&](const Winner& winner) {
     const double median_us = winner.trial.time ? winner.trial.time->median_us : 0;

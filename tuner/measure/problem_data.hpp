@@ -48,6 +48,8 @@ class ProblemData {
   void draw(std::uint64_t seed);
   /// The same with these contents of the inputs, in the order of the arguments.
   void set_inputs(std::vector<std::vector<std::byte>> inputs);
+  /// Returns true if an input is drawn, so that another seed gives others.
+  [[nodiscard]] bool draws() const;
   /// How long the last `draw` took.
   [[nodiscard]] double draw_ms() const noexcept { return draw_ms_; }
 
