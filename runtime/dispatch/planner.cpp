@@ -134,7 +134,8 @@ std::optional<Plan> plan_exact(const TunedKernel& kernel, const std::vector<Tool
       continue;
     }
     const ToolkitRow& maker = maker_of(winner, here);
-    std::string reason = "tuned on this kind of device" + toolkit_note(winner.toolkit, here, maker);
+    const std::string contents = winner.trial.problem.data.empty() ? "" : " with given contents";
+    std::string reason = "tuned on this kind of device" + contents + toolkit_note(winner.toolkit, here, maker);
     notes = join(notes, missing_note(kernel, here, winner));
     Plan plan = plan_of(winner, space, Provenance::exact, maker, std::move(reason));
     plan.expected = winner.trial.time;
