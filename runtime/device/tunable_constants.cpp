@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "core/space/code_words.hpp"
+#include "runtime/device/directives.hpp"
 #include "runtime/device/source_folder.hpp"
 
 namespace pascaline {
@@ -77,6 +78,14 @@ bool declares(std::string_view text, std::string_view name) {
   return false;
 }
 
+// Says if code, not only a comment, has the word.
+bool names(const KernelSource& source, std::string_view word) {
+  const auto in = [&](const std::string& text) {
+    return has_word(text, word) && has_word(without_comments(text), word);
+  };
+  return in(source.text) || std::ranges::any_of(source.headers, [&](const auto& one) { return in(one.second); });
+}
+
 }  // namespace
 
 std::string constant_name(const std::string& macro) {
@@ -99,7 +108,7 @@ std::string constant_lines(const std::vector<std::string>& macros, const KernelS
     const std::string name = macro_name(macro);
     const std::string_view body = std::string_view(macro).substr(std::min(name.size() + 1, macro.size()));
     const auto type = std::ranges::find(kSpelledTypes, body, [](const auto& one) { return one.first; });
-    if (type != std::end(kSpelledTypes) && !source.mentions(body) && named.insert(body).second) {
+    if (type != std::end(kSpelledTypes) && !names(source, body) && named.insert(body).second) {
       const bool is_class = type->second.starts_with("__");
       lines += fmt::format("{}using {} = {};\n", is_class ? fmt::format("struct {}; ", type->second) : "", body,
                            type->second);

@@ -32,7 +32,7 @@ TEST(TunableConstantsTest, LeaveOutWhatTheSourceDeclares) {
 
 TEST(TunableConstantsTest, ElementTypesAreThereUnlessTheSourceHasThem) {
   const std::vector<std::string> macros{"A=float32", "B=float32", "C=float16", "N=4"};
-  EXPECT_EQ(constant_lines(macros, {"k.cu", "A x;", {}, "hash"}),
+  EXPECT_EQ(constant_lines(macros, {"k.cu", "A x;  // float32 or /*\n/* float16 */", {}, "hash"}),
             "using float32 = float;\nstruct __half; using float16 = __half;\n");
   EXPECT_EQ(constant_lines(macros, {"k.cu", "A x;", {{"types.cuh", "using float32 = float; struct float16;"}}, "hash"}),
             "");
