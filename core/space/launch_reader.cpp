@@ -230,7 +230,7 @@ Launch read_launch(const JsonNode& node, const Symbols& symbols) {
   node.only_keys({"function", "block", "grid", "shared_bytes"});
   Launch launch;
   launch.function = node.at("function").name();
-  if (const auto why = why_no_code_name(launch.function)) {
+  if (const auto why = why_no_function(launch.function)) {
     node.at("function").fail(fmt::format("'{}' {}", launch.function, *why));
   }
   read_triple(node.at("block"), symbols, launch.block);

@@ -99,7 +99,7 @@ struct Argument {
 
 /// A function of the kernel's file and its launch geometry.
 struct Launch {
-  std::string function;
+  std::string function;  ///< its name, or an expression: "app::kernel<TILE, float>" (why_no_function)
   std::array<Expression, 3> block;
   std::array<Expression, 3> grid;
   Expression shared_bytes;  ///< dynamic shared memory
@@ -161,9 +161,11 @@ struct ArchitecturePortfolio {
 struct Space {
   std::string kernel;  ///< stem of the .cu and of the .json
   std::string description;
-  std::string file;  ///< where it was read from, for messages
-  std::string json;  ///< canonical text
-  std::string hash;  ///< of `json`
+  std::string file;                  ///< where it was read from, for messages
+  std::string json;                  ///< canonical text
+  std::string hash;                  ///< of `json`
+  std::vector<std::string> include;  ///< folders in which headers are looked for, relative to that of `file`
+  std::vector<std::string> sources;  ///< likewise, files compiled before the kernel's, or around it if it is among them
   std::vector<Dimension> dimensions;
   std::vector<TypeVariable> types;
   std::vector<Parameter> parameters;

@@ -35,9 +35,10 @@ def arguments() -> list[Any]:
     return [np.zeros(SIZE, np.float32), np.random.default_rng(1).standard_normal(SIZE).astype(np.float32), np.int32(SIZE)]
 
 
-def tune(source: Any = ADD, size: Any = SIZE, given: Any = None, params: Any = None, **options: Any) -> list[dict[str, Any]]:
+def tune(source: Any = ADD, size: Any = SIZE, given: Any = None, params: Any = None, name: str = "add",
+         **options: Any) -> list[dict[str, Any]]:
     given = arguments() if given is None else given
-    results, _ = kernel_tuner.tune_kernel("add", source, size, given, params or {"block_size_x": [32, 64]}, **{**SHORT, **options})
+    results, _ = kernel_tuner.tune_kernel(name, source, size, given, params or {"block_size_x": [32, 64]}, **{**SHORT, **options})
     return results
 
 
@@ -58,6 +59,29 @@ def test_code_of_a_function_of_the_parameters() -> None:
     given = arguments()
     results = right(tune(made, given=given, params={"block_size_x": [32, 64], "kind": ["plain", "early"]}, answer=expected(given)))
     assert {(one["block_size_x"], one["kind"]) for one in results} == {(x, kind) for x in (32, 64) for kind in ("plain", "early")}
+
+
+def test_a_template_in_a_namespace_with_files_of_its_own(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "include").mkdir()
+    (tmp_path / "include" / "one.cuh").write_text("constexpr int kOne = 1;\n")
+    (tmp_path / "more.cuh").write_text("#include <one.cuh>\n")
+    code = """#include "more.cuh"
+namespace app { template <typename E, int Threads> __global__ void __launch_bounds__(Threads) add(E *c, const E *a, int n) {
+  int i = blockIdx.x * Threads + threadIdx.x; if (i < n) c[i] = a[i] + kOne; } }"""
+    (tmp_path / "add.cu").write_text(code)
+    options: dict[str, Any] = {"params": {"block_size_x": [32, 64], "real": ["float"]}, "compiler_options": ["-I", str(tmp_path / "include")]}
+    for name, source in (("app::add<real, block_size_x>", [str(tmp_path / "add.cu"), str(tmp_path / "more.cuh")]),
+                         ("add<float, block_size_x>", [lambda p: code, str(tmp_path / "more.cuh")])):
+        given = arguments()
+        assert len(right(tune(source, given=given, name=name, answer=expected(given), **options))) == 2
+    after = kernel_tuner.run_kernel("add<float, block_size_x>", str(tmp_path / "add.cu"), SIZE, given, {"block_size_x": 32}, device="emulator",
+                                    compiler_options=options["compiler_options"])
+    assert np.allclose(after[0], given[1] + 1)
+    for name, message in (("add<(1)>", "template arguments that are not allowed"), ("add kernel", "is not the name of a function, or of a template")):
+        with pytest.raises(pascaline.Error, match=message):
+            tune(code, name=name, **options)
+    with pytest.raises(pascaline.ArgumentError, match="block_size_x is a parameter that is not among `defines`"):
+        tune(code, name="add<float, block_size_x>", defines={"real": "float"}, **options)
 
 
 def test_code_of_configurations_that_are_left_out_is_not_counted() -> None:

@@ -7,11 +7,8 @@ namespace pascaline {
 using nlohmann::json;
 
 json source_message(const KernelSource& source) {
-  return {{"do", "source"},
-          {"file", source.file.string()},
-          {"text", source.text},
-          {"hash", source.hash},
-          {"headers", source.headers}};
+  return {{"do", "source"},      {"file", source.file.string()}, {"text", source.text},
+          {"hash", source.hash}, {"headers", source.headers},    {"folders", source.folders}};
 }
 
 KernelSource source_of(const json& message) {
@@ -20,6 +17,7 @@ KernelSource source_of(const json& message) {
   message.at("text").get_to(source.text);
   message.at("hash").get_to(source.hash);
   message.at("headers").get_to(source.headers);
+  message.at("folders").get_to(source.folders);
   return source;
 }
 

@@ -68,11 +68,16 @@ class Space:
     """The search space and the code, which `write` writes. known: configurations that need no measuring."""
 
     def __init__(self, request: Request, is_judged: bool = False, known: Sequence[Mapping[str, Any]] = ()) -> None:
-        name = request.name
-        if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
-            raise ArgumentError(f"kernel_name: {name!r} is not the name of a function")
+        function, name = _t1.function_of(request.name) or ("", "")
+        if not function:
+            raise ArgumentError(f"kernel_name: {request.name!r} is not the name of a function, or of a template with its arguments")
         self.name, self.is_judged = name, is_judged
+        self.function: str = function
         self.parameters = Parameters(request.tune_params)
+        if request.defines is not None:
+            for word in re.findall(r"[A-Za-z_]\w*", function.partition("<")[2]):
+                if word in request.tune_params and word not in request.defines:
+                    raise ArgumentError(f"kernel_name: {word} is a parameter that is not among `defines`, so the code does not see it")
         self.options = Options(request.compiler_options)
         values = self.parameters.values
         terms = Terms(self.parameters)
@@ -110,7 +115,7 @@ class Space:
                             for text in condition.texts],
             "macros": [{"name": one, "value": value} for one, value in zip(("grid_size_x", "grid_size_y", "grid_size_z"), grid)
                        if request.defines is None and one not in values and re.search(rf"\b{one}\b", code)],
-            "launch": {"function": name, "block": block, "grid": grid, "shared_bytes": shared},
+            "launch": {"function": self.function, "block": block, "grid": grid, "shared_bytes": shared},
             "arguments": arguments, "reference": {"default": True},
             "tolerance": {**dict.fromkeys(tolerance, _ANY), "floor": _ANY} if is_judged else tolerance,
             "work": {"flops": 0,
@@ -189,10 +194,6 @@ class Space:
             text = signature.with_long_integers(arguments)
             signature.require_types(arguments)
             first = first or signature
-            try:
-                text = _t1.with_c_linkage(_t1.Node({"KernelName": self.name}, "kernel_source"), text)
-            except _t1.InputError as error:
-                raise ArgumentError(str(error)) from None
             texts.append("#line 1\n" + _source.without_unrolling(text, self.parameters))
         assert first is not None
         return first, texts
