@@ -107,6 +107,10 @@ class ProblemData {
 
   void refill(const Slot& slot);
   [[nodiscard]] std::vector<std::byte> contents(const Slot& slot);
+  // These are about what the reference leaves in place of an output.
+  [[nodiscard]] std::size_t result_bytes(const Slot& slot) const;
+  [[nodiscard]] std::vector<double> result_values(const Slot& slot, std::span<const std::byte> bytes) const;
+  [[nodiscard]] std::vector<double> poisoned_result(const Slot& slot, std::uint8_t poison) const;
   void keep_expected(Slot& slot, bool is_there);
   [[nodiscard]] ErrorBound::Verdict compare(const Slot& slot);
   // What it leaves in the outputs, which `results` stand for, where they and scratch held that poison.
@@ -120,7 +124,6 @@ class ProblemData {
   [[nodiscard]] static bool accepts_everywhere(const Slot& slot, double value);
   void use_inputs();
   void compute_reference();
-  [[nodiscard]] ElementType result_type(const Slot& slot) const;
   [[nodiscard]] bool reference_is_itself() const noexcept { return space_->space().reference.by_default; }
 
   Device* device_;
