@@ -137,7 +137,7 @@ TEST_F(SignatureTest, VectorsAndStructuresAgreeInTheirMembers) {
             "test.cu: error: k takes const float2* as its argument 1, the search space gives 'a', a buffer of float4");
   EXPECT_EQ(answer("float2 a", buffer(vector("float4"), Role::scalar)),
             "test.cu: error: k takes float2 as its argument 1, the search space gives 'a', a scalar of float4");
-  for (const char* parameter : {"const float4* a", "Particle* const* a", "Particle a", "const Vector* a", "int a"}) {
+  for (const char* parameter : {"const float4* a", "Particle** a", "Particle a", "const Vector* a", "int a"}) {
     EXPECT_NE(answer(parameter, buffer(particle)), "") << parameter;
   }
   for (const char* parameter : {"const int4* a", "const Pair<float>* a", "const float* a", "const float3* a"}) {
