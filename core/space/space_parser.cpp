@@ -39,9 +39,10 @@ class SpaceReader {
   SpaceReader(const nlohmann::json& document, const std::string& file) : root_(document, file) { space_.file = file; }
 
   Space read() {
-    root_.only_keys({"schema",      "kernel", "description", "dimensions", "types",      "parameters", "constraints",
-                     "definitions", "macros", "options",     "launch",     "arguments",  "reference",  "tolerance",
-                     "work",        "model",  "defaults",    "portfolio",  "portfolios", "include",    "sources"});
+    root_.only_keys({"schema",     "kernel",      "description", "dimensions", "types",   "structs",
+                     "parameters", "constraints", "definitions", "macros",     "options", "launch",
+                     "arguments",  "reference",   "tolerance",   "work",       "model",   "defaults",
+                     "portfolio",  "portfolios",  "include",     "sources"});
     if (root_.at("schema").integer() != kSchema) {
       root_.at("schema").fail(fmt::format("this program reads schema {}", kSchema));
     }
@@ -53,6 +54,9 @@ class SpaceReader {
     read_parameters();
     read_dimensions();
     read_types();
+    if (root_.has("structs")) {
+      space_.structs = read_structs(root_.at("structs"), space_.types);
+    }
     for (const auto& [name, member] : limit_members()) {
       space_.symbols.add("device_" + std::string(name));
     }

@@ -230,12 +230,12 @@ def read_problem_size(kernel):
 FLOAT_TOLERANCES = {"float64": 1e-9, "float32": 1e-4, "float16": 1e-2}  # of sums in another order
 RANGES = {"float64": (-sys.float_info.max, sys.float_info.max),
           "float32": (-3.4028234663852886e38, 3.4028234663852886e38), "float16": (-65504, 65504), "int8": (-128, 127),
-          "uint8": (0, 255), "int32": (-(1 << 31), (1 << 31) - 1),
+          "uint8": (0, 255), "bool": (0, 1), "int32": (-(1 << 31), (1 << 31) - 1),
           "uint32": (0, (1 << 32) - 1), "int64": (MIN_INTEGER, MAX_INTEGER)}
-SIZES = {"float64": 8, "int64": 8, "float32": 4, "int32": 4, "uint32": 4, "float16": 2, "int8": 1, "uint8": 1}
+SIZES = {"float64": 8, "int64": 8, "float32": 4, "int32": 4, "uint32": 4, "float16": 2, "int8": 1, "uint8": 1, "bool": 1}
 TYPES = {"float": ("float32", 1), "float2": ("float32", 2), "float4": ("float32", 4), "double": ("float64", 1),
          "double2": ("float64", 2), "double4": ("float64", 4), "half": ("float16", 1), "half2": ("float16", 2),
-         "bool": ("uint8", 1), **{name: (name, 1) for name in ("int32", "uint32", "int64", "int8", "uint8")}}
+         **{name: (name, 1) for name in ("int32", "uint32", "int64", "int8", "uint8", "bool")}}
 
 
 KERNEL_MEMBERS = ("Language", "KernelName", "KernelFile", "Sources", "CompilerOptions", "ProblemSize", "GlobalSize", "GlobalSizeType",
@@ -403,7 +403,7 @@ class SpaceWriter:
         if "FillValue" not in node or comes_from_elsewhere(node):
             return kind, None
         value = node["FillValue"].number()
-        least, most = (0, 1) if node["Type"].value == "bool" else RANGES[TYPES[node["Type"].value][0]]
+        least, most = RANGES[TYPES[node["Type"].value][0]]
         if not least <= value <= most:
             node["FillValue"].fail(f"{value} does not fit the type '{node['Type'].value}', which holds {least} to "
                                    f"{most}")
@@ -446,7 +446,7 @@ class SpaceWriter:
                 source = f" ({node['DataSource'].text()})" if "DataSource" in node else ""
                 self.notes.append(f"'{node['Name'].text()}' is filled by {kind}{source}: give its contents to sweep and check with "
                                   f"--input {node['Name'].text()}=FILE, else they are random")
-            usual = 1 if element in FLOAT_TOLERANCES else 100 if SIZES[element] == 1 else 1000
+            usual = 1 if element in FLOAT_TOLERANCES else 2 if element == "bool" else 100 if SIZES[element] == 1 else 1000
             most = usual if value is None else value
             out.update({"fill": "uniform", "low": min(0, most), "high": max(0, most)})
         return out

@@ -113,7 +113,7 @@ struct GivenData::File {
       refuse(name, path,
              fmt::format("{} is a packed weight format, which --input and --answer do not support", name_of(type)));
     }
-    take_numpy(type);
+    take_numpy(buffer, type);
     const std::size_t wanted = space.buffer_bytes(buffer, space.default_config());
     if (contents.size() != wanted) {
       refuse(name, path,
@@ -130,7 +130,7 @@ struct GivenData::File {
     throw ArgumentError(fmt::format("contents of '{}': {}", name, error.what()));
   }
 
-  void take_numpy(ElementType type) {
+  void take_numpy(const Argument& buffer, ElementType type) {
     const auto header = numpy_header({reinterpret_cast<const char*>(contents.data()), contents.size()});
     if (!header) {
       if (file.path().extension() == ".npy") {
@@ -139,7 +139,9 @@ struct GivenData::File {
       return;
     }
     const std::string wanted = numpy_type(type);
-    if (header->type.substr(0, 1) == ">" || header->type.substr(1) != wanted.substr(1)) {
+    const bool fits =
+        header->type.size() > 1 && header->type.front() != '>' && header->type.substr(1) == wanted.substr(1);
+    if (!buffer.composite && !fits) {  // of vectors and structures the size is compared alone
       refuse(argument, file.path(),
              fmt::format("its dtype is '{}', {} needs '{}'", header->type, name_of(type), wanted));
     }

@@ -115,6 +115,10 @@ class ProblemData {
 
   void refill(const Slot& slot);
   [[nodiscard]] std::vector<std::byte> contents(const Slot& slot);
+  // These are about what the reference leaves in place of an output.
+  [[nodiscard]] std::size_t result_bytes(const Slot& slot) const;
+  [[nodiscard]] std::vector<double> result_values(const Slot& slot, std::span<const std::byte> bytes) const;
+  [[nodiscard]] std::vector<double> poisoned_result(const Slot& slot, std::uint8_t poison) const;
   void keep_expected(Slot& slot, bool is_there);
   [[nodiscard]] ErrorBound::Verdict compare(const Slot& slot);
   // What it leaves in the outputs, which `results` stand for, where they and scratch held that poison.
@@ -132,7 +136,6 @@ class ProblemData {
   static void leave_out_masked(const Slot& slot, std::vector<double>& values);
   [[nodiscard]] static std::vector<double> compared(const Slot& slot, std::vector<double> values);
   void compute_reference();
-  [[nodiscard]] ElementType result_type(const Slot& slot) const;
   [[nodiscard]] bool reference_is_itself() const noexcept { return space_->space().reference.by_default; }
 
   Device* device_;
