@@ -160,12 +160,14 @@ void KernelOptions::add_given_to(CLI::App& command) {
   command
       .add_option(
           "--input", inputs,
-          "NAME=FILE: contents of the input buffer NAME, instead of random numbers; FILE is NumPy's .npy or the "
-          "bytes alone (repeatable)")
+          "NAME=FILE: contents of the input buffer NAME, instead of random numbers; FILE is a .npy file or raw bytes "
+          "(repeatable)")
       ->allow_extra_args(false);
   command
-      .add_option("--answer", answers,
-                  "NAME=FILE: what the output buffer NAME must be, instead of what the reference computes (repeatable)")
+      .add_option(
+          "--answer", answers,
+          "NAME=FILE: expected contents of the output buffer NAME, instead of the reference's result; FILE as for "
+          "--input (repeatable)")
       ->allow_extra_args(false);
 }
 
@@ -175,7 +177,7 @@ GivenFiles KernelOptions::given() const {
     for (const std::string& text : texts) {
       const std::size_t equals = text.find('=');
       if (equals == 0 || equals == std::string::npos || equals + 1 == text.size()) {
-        throw UsageError(fmt::format("{} {}: give NAME=FILE, a buffer of the kernel and a file", option, text));
+        throw UsageError(fmt::format("{} {}: expected NAME=FILE, the name of a buffer and a file", option, text));
       }
       named.emplace_back(text.substr(0, equals), std::filesystem::absolute(text.substr(equals + 1)));
     }

@@ -128,7 +128,7 @@ int run(const Options& options) {
   const auto device = open_device(options.device);
   const CompileTarget target = compile_target(device->info(), options.target);
   const Toolchain toolchain = Toolchain::find(target.architecture);
-  const KernelSource source = KernelSource::load(kernel_file(options.kernel.kernels(), space.kernel, ".cu"));
+  const KernelSource source = KernelSource::load(kernel_file(options.kernel.kernels(), space.kernel, ".cu"), space);
   DeviceMonitor monitor(*device, {});
   monitor.preheat();
   const Bench bench{options, space, monitor, target, toolchain, source};

@@ -10,8 +10,8 @@
 
 namespace pascaline {
 
-/// Element types of buffers and scalars that kernels take; after `uint8`, formats of whole matrices, whose values share
-/// scales, or an exponent width and a bias (docs/formats.md), the most accurate first.
+/// Element types of buffers and scalars that kernels take; from `float16x` on, formats of whole matrices, whose values
+/// share scales, or an exponent width and a bias (docs/formats.md), the most accurate first.
 enum class ElementType : std::uint8_t {
   float32,
   float16,
@@ -22,6 +22,10 @@ enum class ElementType : std::uint8_t {
   uint32,
   int8,
   uint8,
+  int16,
+  uint16,
+  uint64,
+  boolean,
   float16x,
   q8_0,
   int8_row,
@@ -112,6 +116,10 @@ inline constexpr auto kElementTypes = [] {
       {uint32, "uint32", 32, layouts::plain(4)},
       {int8, "int8", 8, layouts::plain(1)},
       {uint8, "uint8", 8, layouts::plain(1)},
+      {int16, "int16", 16, layouts::plain(2)},
+      {uint16, "uint16", 16, layouts::plain(2)},
+      {uint64, "uint64", 64, layouts::plain(8)},
+      {boolean, "bool", 8, layouts::plain(1)},
       // Its head is a cache line of a GPU, so that rows lie in lines as without it.
       {float16x, "float16x", 16, {1, 1, 2, 0, 128}, {}, {}, {"float16x", float16x}},
       {q8_0, "q8_0", 8, layouts::packed(64, 4, 4), {32, 34, 0, {127}}, {8, 7}, {"q8_0", q8_0}},
@@ -132,7 +140,7 @@ inline constexpr auto kElementTypes = [] {
 /// Tells whether it is a format of matrices: the meaning of its bytes is kept with the matrix, so that elements by
 /// themselves have no value.
 [[nodiscard]] constexpr bool is_matrix_format(ElementType type) noexcept {
-  return is_element_type(type) && type > ElementType::uint8;
+  return is_element_type(type) && type >= ElementType::float16x;
 }
 /// Tells whether it is a format of matrices whose values share scales and are packed (docs/formats.md), so that none
 /// has an address of its own: all but float16x, whose values lie row by row after a header.

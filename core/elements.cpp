@@ -91,6 +91,13 @@ void widen_into(std::span<double> to, ElementType type, std::span<const std::byt
       return convert_each<std::uint32_t>(to, bytes, as_double<std::uint32_t>);
     case ElementType::int8:
       return convert_each<std::int8_t>(to, bytes, as_double<std::int8_t>);
+    case ElementType::int16:
+      return convert_each<std::int16_t>(to, bytes, as_double<std::int16_t>);
+    case ElementType::uint16:
+      return convert_each<std::uint16_t>(to, bytes, as_double<std::uint16_t>);
+    case ElementType::uint64:
+      return convert_each<std::uint64_t>(to, bytes, as_double<std::uint64_t>);
+    case ElementType::boolean:  // a byte that is neither 0 nor 1 must not pass for either
     case ElementType::uint8:
       return convert_each<std::uint8_t>(to, bytes, as_double<std::uint8_t>);
     default:

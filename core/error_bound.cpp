@@ -132,34 +132,55 @@ std::optional<double> BoundSpace::sum_magnitude() const {
 
 ErrorBound::ErrorBound(const BoundSpace& space, ElementType type, std::span<const double> expected,
                        std::vector<double> slack)
-    : overflow_(kInfinity), slack_(std::move(slack)) {
-  limits_.unit = std::max(root_mean_square(expected), space.space().error_floor);
-  limits_.relative = space.tolerance(type);
-  limits_.absolute = limits_.relative * limits_.unit;
-  const auto& sum = space.space().summation;
-  if (!sum) {
+    : ErrorBound(space, {&type, 1}, expected, std::move(slack)) {}
+
+ErrorBound::ErrorBound(const BoundSpace& space, std::span<const ElementType> types, std::span<const double> expected,
+                       std::vector<double> slack)
+    : slack_(std::move(slack)) {
+  if (types.size() == 1) {
+    types_.push_back(of_type(space, types.front(), expected));
     return;
   }
-  limits_.absolute = limits_.relative * std::max(space.space().error_floor,
-                                                 sum->positive ? 0 : space.sum_magnitude().value_or(limits_.unit));
-  const double roundings = space.space().reference.by_default ? 2 : 1;
-  if (type == ElementType::float16) {
-    limits_.rounding = roundings * 0x1p-11;
-    limits_.least_rounding = roundings * 0x1p-25;
-    overflow_ = 65520;
-  } else if (type == ElementType::float32) {
-    limits_.least_rounding = kMinNormal;
-  } else if (type == ElementType::bfloat16) {
-    limits_.rounding = roundings * 0x1p-8;
-    limits_.least_rounding = kMinNormal;
-    overflow_ = 0x1.FFp127;
-  } else if (type != ElementType::float64) {
-    limits_.least_rounding = roundings * kHalfStep;
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    std::vector<double> own;
+    for (std::size_t at = i; at < expected.size(); at += types.size()) {
+      own.push_back(expected[at]);
+    }
+    types_.push_back(of_type(space, types[i], own));
   }
 }
 
+ErrorBound::OfType ErrorBound::of_type(const BoundSpace& space, ElementType type, std::span<const double> expected) {
+  OfType of{{}, kInfinity};
+  ElementLimits& limits = of.limits;
+  limits.unit = std::max(root_mean_square(expected), space.space().error_floor);
+  limits.relative = space.tolerance(type);
+  limits.absolute = limits.relative * limits.unit;
+  const auto& sum = space.space().summation;
+  if (!sum) {
+    return of;
+  }
+  limits.absolute = limits.relative * std::max(space.space().error_floor,
+                                               sum->positive ? 0 : space.sum_magnitude().value_or(limits.unit));
+  const double roundings = space.space().reference.by_default ? 2 : 1;
+  if (type == ElementType::float16) {
+    limits.rounding = roundings * 0x1p-11;
+    limits.least_rounding = roundings * 0x1p-25;
+    of.overflow = 65520;
+  } else if (type == ElementType::float32) {
+    limits.least_rounding = kMinNormal;
+  } else if (type == ElementType::bfloat16) {
+    limits.rounding = roundings * 0x1p-8;
+    limits.least_rounding = kMinNormal;
+    of.overflow = 0x1.FFp127;
+  } else if (type != ElementType::float64) {
+    limits.least_rounding = roundings * kHalfStep;
+  }
+  return of;
+}
+
 // An infinity to which a narrow type's numbers are rounded is as far as the least of those.
-double ErrorBound::distance(double value, double expected) const noexcept {
+double ErrorBound::distance(double value, double expected, std::size_t place) const noexcept {
   if (value == expected || (std::isnan(value) && std::isnan(expected))) {
     return 0;
   }
@@ -167,40 +188,41 @@ double ErrorBound::distance(double value, double expected) const noexcept {
     return kInfinity;
   }
   if (std::isinf(value)) {
-    if (!(overflow_ < kInfinity) || std::signbit(value) != std::signbit(expected)) {
+    const double overflow = type_at(place).overflow;
+    if (!(overflow < kInfinity) || std::signbit(value) != std::signbit(expected)) {
       return kInfinity;
     }
-    return std::max(0.0, overflow_ - std::abs(expected));
+    return std::max(0.0, overflow - std::abs(expected));
   }
   return std::abs(value - expected);
 }
 
-double ErrorBound::largest_distance(double value, double expected, std::size_t at) const noexcept {
+double ErrorBound::largest_distance(double value, double expected, std::size_t place) const noexcept {
   if (!std::isfinite(expected)) {
     return 0;
   }
   const double size = std::abs(expected);
   const double larger = std::isfinite(value) ? std::max(std::abs(value), size) : size;
-  return limits_.largest_distance(size, larger) + slack(at);
+  return type_at(place).limits.largest_distance(size, larger) + slack(place);
 }
 
-double ErrorBound::error(double value, double expected) const noexcept {
-  const double far = distance(value, expected);
-  return far > 0 && far < kInfinity ? in_parts(far, std::abs(expected), limits_.unit) : far;
+double ErrorBound::error(double value, double expected, std::size_t place) const noexcept {
+  const double far = distance(value, expected, place);
+  return far > 0 && far < kInfinity ? in_parts(far, std::abs(expected), type_at(place).limits.unit) : far;
 }
 
 double ErrorBound::tolerance(double value, double expected, std::size_t at) const noexcept {
   const double most = largest_distance(value, expected, at);
-  return most > 0 ? in_parts(most, std::abs(expected), limits_.unit) : 0;
+  return most > 0 ? in_parts(most, std::abs(expected), type_at(at).limits.unit) : 0;
 }
 
 std::optional<ElementLimits> ErrorBound::limits() const noexcept {
-  return slack_.empty() ? std::optional(limits_) : std::nullopt;
+  return slack_.empty() && types_.size() == 1 ? std::optional(types_.front().limits) : std::nullopt;
 }
 
 ErrorBound::Verdict ErrorBound::verdict(double value, double expected, std::size_t at) const noexcept {
-  const bool within = distance(value, expected) <= largest_distance(value, expected, at);
-  return {error(value, expected), tolerance(value, expected, at), at, value, within};
+  const bool within = distance(value, expected, at) <= largest_distance(value, expected, at);
+  return {error(value, expected, at), tolerance(value, expected, at), at, value, within};
 }
 
 bool ErrorBound::Verdict::worse_than(const Verdict& other) const noexcept {
@@ -232,9 +254,10 @@ void ErrorBound::compare_range(std::span<const double> values, std::span<const d
     const double right = expected[first + i];
     const double size = std::abs(right);
     const double larger = std::max(std::abs(value), size);
-    const double most = limits_.largest_distance(size, larger) + slack(first + i);
+    const ElementLimits& limits = type_at(first + i).limits;
+    const double most = limits.largest_distance(size, larger) + slack(first + i);
     const double far = std::abs(value - right);
-    const double as_worst = (worst.error * size + worst.error * limits_.unit) * kLess;
+    const double as_worst = (worst.error * size + worst.error * limits.unit) * kLess;
     if (larger < kInfinity && far <= most && far <= as_worst) {
       continue;
     }

@@ -20,18 +20,19 @@ struct ModelPart {
   double confidence = 0.5;                   ///< of a winner that it is not slower, by the test of their samples
 };
 
-/// Times of calls of which only estimates are known.
+/// Estimated times of calls whose default was not measured.
 struct EstimatedDefaults {
   static constexpr double kMinFactor = 2;
 
   std::map<std::string, double> us{};  ///< by problem
-  double factor = kMinFactor;          ///< 95 % of them are off by less, either way
+  double factor = kMinFactor;          ///< 95 % of the true times are within this factor of the estimate
 
-  /// The estimate, with the interval in which the time is; nothing without one.
+  /// Returns the estimate with its 95 % interval; nothing if the problem has none.
   [[nodiscard]] std::optional<TimeSummary> of(const std::string& problem) const;
   friend bool operator==(const EstimatedDefaults&, const EstimatedDefaults&) = default;
 };
-/// Written like `{"us": {"problem": 25}, "factor": 2}`. Only positive numbers are read.
+/// Written like `{"us": {"problem": 25}, "factor": 2}`. Reading ignores what is not positive and finite; a factor below
+/// 2 becomes 2.
 void to_json(nlohmann::json& json, const EstimatedDefaults& estimated);
 void from_json(const nlohmann::json& json, EstimatedDefaults& estimated);
 

@@ -120,7 +120,7 @@ std::optional<CodeLimits::Code> CodeLimits::bundled(const LimitRequest& request,
     for (const BundleCode& code : kernel.codes) {
       if (code.defines == compile.defines && code.options == compile.options &&
           same_compiler(toolkits.at(code.toolkit), request.toolkit)) {
-        return Code{sm61::read_kernel(code.code, compile.function), compiler_text(request.toolkit)};
+        return Code{sm61::read_kernel(code.code, function_in(kernel, code)), compiler_text(request.toolkit)};
       }
     }
   }

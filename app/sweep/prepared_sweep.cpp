@@ -139,11 +139,16 @@ PreparedSweep prepare_sweep(SweepCommandOptions options, const CLI::App& command
   return {std::move(options), std::move(work)};
 }
 
-nlohmann::json summary_document(const SweepSummary& summary, const SweepOptions& sweep) {
+nlohmann::json summary_document(const SweepSummary& summary, const PreparedSweep& sweep) {
+  nlohmann::json problems = nlohmann::json::array();
+  for (const SweepProblem& wanted : sweep.work.problems) {
+    problems.push_back(wanted.problem.text());
+  }
   nlohmann::json document{
       {"session", summary.session},
       {"run", summary.run},
-      {"database", sweep.database.string()},
+      {"database", sweep.options.sweep.database.string()},
+      {"problems", problems},
       {"reused", summary.reused},
       {"reused_ok", summary.reused_ok},
       {"problems_done", summary.problems.done},

@@ -19,6 +19,6 @@ struct PreparedSweep {
 [[nodiscard]] PreparedSweep prepare_sweep(SweepCommandOptions options, const CLI::App& command);
 
 /// What `pascaline sweep --json` prints.
-[[nodiscard]] nlohmann::json summary_document(const SweepSummary& summary, const SweepOptions& sweep);
+[[nodiscard]] nlohmann::json summary_document(const SweepSummary& summary, const PreparedSweep& sweep);
 
 }  // namespace pascaline

@@ -479,9 +479,10 @@ void give_contents(SweepWork& work, const GivenFiles& files, bool is_resumed) {
       wanted.given = files;
     }
     if ((is_resumed || !before.empty()) && before != wanted.problem.data) {
-      throw ArgumentError(fmt::format("{}: its buffers had {} contents; give {} --input and --answer",
-                                      wanted.problem.text(), before.empty() ? "random" : "other",
-                                      before.empty() ? "no" : "the files that the sweep was begun with as"));
+      throw ArgumentError(fmt::format("{}: measured with {}", wanted.problem.text(),
+                                      before.empty()
+                                          ? "random contents; leave out --input and --answer"
+                                          : "other contents; give the original files with --input and --answer"));
     }
   }
 }

@@ -49,7 +49,7 @@ int run_shown(const PreparedSweep& prepared, std::FILE* out, const std::atomic<b
     progress.summary(summary, sweep);
     if (prepared.options.as_json) {
       fmt::print(out, "{}\n",
-                 summary_document(summary, sweep).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+                 summary_document(summary, prepared).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
     }
     return exit_code_of(summary, sweep, stop);
   } catch (const SweepStoppedError& stopped) {

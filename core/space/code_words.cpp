@@ -200,6 +200,16 @@ bool has_acting_word(std::string_view value) {
 
 }  // namespace
 
+std::size_t find_word(std::string_view text, std::string_view word, std::size_t from) {
+  for (std::size_t at = text.find(word, from); at != std::string_view::npos; at = text.find(word, at + 1)) {
+    const std::size_t end = at + word.size();
+    if ((at == 0 || !is_word(text[at - 1])) && (end == text.size() || !is_word(text[end]))) {
+      return at;
+    }
+  }
+  return std::string_view::npos;
+}
+
 bool is_identifier(std::string_view name) noexcept {
   return !name.empty() && is_letter(name.front()) && std::all_of(name.begin(), name.end(), is_part);
 }
@@ -237,6 +247,37 @@ std::optional<std::string> why_no_macro_value(std::string_view value) {
   if (value.empty() || !plain || has_stray_colon(value) || has_acting_word(value)) {
     return "is not allowed as a macro value: use only numbers, names (of the C++ keywords, only type names), spaces, "
            "the signs . < > , + - * and, between names, ::";
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> why_no_function(std::string_view function) {
+  constexpr std::size_t kMaxLetters = 200;
+  const std::size_t open = std::min(function.find('<'), function.size());
+  for (const std::string_view part : scopes_of(function.substr(0, open))) {
+    if (auto why = why_no_code_name(part)) {
+      return why;
+    }
+  }
+  if (function.size() > kMaxLetters) {
+    return fmt::format("has {} characters, a function may have {}", function.size(), kMaxLetters);
+  }
+  if (open == function.size()) {
+    return std::nullopt;
+  }
+  int depth = 0;
+  for (std::size_t i = open; i < function.size(); ++i) {
+    depth += function[i] == '<' ? 1 : function[i] == '>' ? -1 : 0;
+    if (depth == 0 && i + 1 < function.size()) {
+      return "goes on after its template arguments";
+    }
+  }
+  if (depth != 0) {
+    return "has template arguments without a closing '>'";
+  }
+  if (why_no_macro_value(function.substr(open + 1, function.size() - open - 2))) {
+    return "has template arguments that are not allowed: use parameters, type variables, macros, numbers and names (of "
+           "the C++ keywords, only type names), spaces, the signs . < > , + - * and, between names, ::";
   }
   return std::nullopt;
 }
@@ -285,6 +326,10 @@ std::filesystem::path kernel_file(const std::filesystem::path& folder, std::stri
     throw Error(fmt::format("'{}' {}", kernel, *why));
   }
   return folder / fmt::format("{}{}", kernel, ending);
+}
+
+std::string_view bare_function(std::string_view function) {
+  return scopes_of(function.substr(0, function.find('<'))).back();
 }
 
 std::vector<std::string_view> scopes_of(std::string_view name) {

@@ -17,6 +17,9 @@ namespace pascaline {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
 }
 
+/// The place of `word` as a whole word in a text, at `from` or later; npos without one.
+[[nodiscard]] std::size_t find_word(std::string_view text, std::string_view word, std::size_t from = 0);
+
 /// Whether C++ takes it for a name: letters and digits of ASCII and `_`, no digit in front.
 [[nodiscard]] bool is_identifier(std::string_view name) noexcept;
 
@@ -26,6 +29,10 @@ namespace pascaline {
 /// Of a function or macro of a kernel: an identifier that is no word of C++, no variable of CUDA and not reserved for
 /// the compiler.
 [[nodiscard]] std::optional<std::string> why_no_code_name(std::string_view name);
+
+/// For a kernel's function: a name in code, with namespaces and with template arguments, which are as a macro's value:
+/// "k", "app::k", "app::k<float, TILE>".
+[[nodiscard]] std::optional<std::string> why_no_function(std::string_view function);
 
 /// Of a macro of a kernel: as a name in code, and none of the program's own.
 [[nodiscard]] std::optional<std::string> why_no_macro_name(std::string_view name);
@@ -48,6 +55,9 @@ namespace pascaline {
 /// The file of a kernel in a folder, `kernel` + `ending`; throws Error if that is no kernel's name.
 [[nodiscard]] std::filesystem::path kernel_file(const std::filesystem::path& folder, std::string_view kernel,
                                                 std::string_view ending);
+
+/// The function's name without namespaces and template arguments: "k" of "app::k<float, TILE>".
+[[nodiscard]] std::string_view bare_function(std::string_view function);
 
 /// The parts of a qualified name: "filters" and "taps" of "filters::taps".
 [[nodiscard]] std::vector<std::string_view> scopes_of(std::string_view name);

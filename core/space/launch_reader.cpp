@@ -10,10 +10,13 @@
 #include <set>
 #include <utility>
 
+#include "core/elements.hpp"
 #include "core/space/code_words.hpp"
 
 namespace pascaline {
 namespace {
+
+constexpr std::int64_t kMaxMembers = 1024;  // of a structure
 
 template <typename Enum>
 Enum read_choice(const JsonNode& node, std::initializer_list<std::pair<std::string_view, Enum>> choices) {
@@ -37,14 +40,54 @@ void read_triple(const JsonNode& node, const Symbols& symbols, std::array<Expres
   }
 }
 
+std::optional<CompositeType> composite_from(const std::string& name, const std::vector<CompositeType>& structs) {
+  const auto own = std::ranges::find(structs, name, &CompositeType::name);
+  return own == structs.end() ? CompositeType::vector(name) : std::optional(*own);
+}
+
 void read_type(const JsonNode& node, const Space& space, Argument& argument) {
   const std::string name = node.name();
   const bool variable =
       std::any_of(space.types.begin(), space.types.end(), [&](const auto& type) { return type.name == name; });
+  argument.composite = composite_from(name, space.structs);
   if (variable) {
     argument.type_variable = name;
+  } else if (argument.composite) {
+    argument.type = argument.composite->members.front().type;
   } else {
     argument.type = read_element_type(node);
+  }
+}
+
+// [name, type] or [name, type, number of elements].
+void read_member(const JsonNode& node, const std::vector<CompositeType>& structs, CompositeType& to) {
+  if (node.array_size() < 2 || node.array_size() > 3) {
+    node.fail("expected [name, type] or, of an array, [name, type, elements]");
+  }
+  const std::string name = node.at(0).name();
+  if (const auto why = why_no_code_name(name)) {
+    node.at(0).fail(fmt::format("'{}' {}", name, *why));
+  }
+  const bool is_array = node.array_size() == 3;
+  const std::int64_t count = is_array ? node.at(2).integer() : 1;
+  if (count < 1 || count > kMaxMembers) {
+    node.at(2).fail(fmt::format("is not a number from 1 to {}", kMaxMembers));
+  }
+  const auto composite = composite_from(node.at(1).name(), structs);
+  const ElementType type = composite ? ElementType::float32 : read_element_type(node.at(1));
+  if (is_matrix_format(type)) {
+    node.at(1).fail(fmt::format("{} is a format of matrices, which no member has", name_of(type)));
+  }
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::string element = is_array ? fmt::format("{}[{}]", name, i) : name;
+    if (composite) {
+      to.add(element, *composite);
+    } else {
+      to.add(element, type);
+    }
+  }
+  if (to.members.size() > static_cast<std::size_t>(kMaxMembers)) {
+    node.fail(fmt::format("a structure may have {} numbers", kMaxMembers));
   }
 }
 
@@ -61,13 +104,7 @@ void read_end(const JsonNode& node, const char* key, const Symbols& symbols, dou
   }
 }
 
-void read_buffer(const JsonNode& node, const Symbols& symbols, Argument& argument) {
-  if (node.has("value")) {
-    node.fail("a buffer has 'extent', not 'value'");
-  }
-  argument.access = read_choice<Access>(
-      node.at("access"),
-      {{"in", Access::in}, {"out", Access::out}, {"inout", Access::inout}, {"scratch", Access::scratch}});
+void read_fill(const JsonNode& node, const Symbols& symbols, Argument& argument) {
   if (node.has("fill")) {
     argument.fill = read_choice<Fill>(node.at("fill"), {{"none", Fill::none},
                                                         {"zero", Fill::zero},
@@ -82,9 +119,7 @@ void read_buffer(const JsonNode& node, const Symbols& symbols, Argument& argumen
     argument.fill = Fill::uniform;
   }
   argument.low = argument.fill == Fill::normal || argument.fill == Fill::permutation ? 0.0 : -1.0;
-  if (node.has("columns")) {
-    argument.columns = node.at("columns").expression(symbols);
-  } else if (argument.fill == Fill::row_ramp) {
+  if (argument.fill == Fill::row_ramp && !argument.columns) {
     node.at("fill").fail("a ramp for each row needs 'columns', the elements of a row");
   }
   read_end(node, "low", symbols, argument.low, argument.low_value);
@@ -96,6 +131,58 @@ void read_buffer(const JsonNode& node, const Symbols& symbols, Argument& argumen
   }
   if (argument.fill == Fill::normal && numbers && !(argument.high >= 0)) {
     node.at("high").fail("a standard deviation must not be negative");
+  }
+}
+
+// The fill of each member, where the numbers are not to be filled as those of one buffer. An entry is for the member of
+// that name and for all in it: "position" for "position.x".
+void read_member_fills(const JsonNode& node, const Symbols& symbols, Argument& argument) {
+  if (!node.has("members") && argument.composite->is_uniform()) {
+    return;
+  }
+  const std::vector<std::string> named = node.has("members") ? node.at("members").keys() : std::vector<std::string>();
+  std::set<std::string> unused(named.begin(), named.end());
+  for (const CompositeType::Member& of : argument.composite->members) {
+    Argument member = argument;
+    member.composite.reset();
+    member.members.clear();
+    member.name = of.name;
+    member.type = of.type;
+    for (const std::string& name : named) {
+      const bool is_in = of.name.starts_with(name) &&
+                         (of.name.size() == name.size() || of.name[name.size()] == '.' || of.name[name.size()] == '[');
+      if (is_in) {
+        const JsonNode entry = node.at("members").at(name);
+        entry.only_keys({"fill", "low", "high"});
+        member.low_value.reset();
+        member.high_value.reset();
+        member.high = 1;
+        read_fill(entry, symbols, member);
+        unused.erase(name);
+      }
+    }
+    argument.members.push_back(std::move(member));
+  }
+  if (!unused.empty()) {
+    node.at("members").at(*unused.begin()).fail(fmt::format("{} has no such member", argument.composite->text()));
+  }
+}
+
+void read_buffer(const JsonNode& node, const Symbols& symbols, Argument& argument) {
+  if (node.has("value")) {
+    node.fail("a buffer has 'extent', not 'value'");
+  }
+  argument.access = read_choice<Access>(
+      node.at("access"),
+      {{"in", Access::in}, {"out", Access::out}, {"inout", Access::inout}, {"scratch", Access::scratch}});
+  if (node.has("columns")) {
+    argument.columns = node.at("columns").expression(symbols);
+  }
+  read_fill(node, symbols, argument);
+  if (argument.composite) {
+    read_member_fills(node, symbols, argument);
+  } else if (node.has("members")) {
+    node.at("members").fail("is for buffers of vectors and structures");
   }
 }
 
@@ -112,14 +199,49 @@ std::optional<double> read_number(const JsonNode& value) {
                           : std::nullopt;
 }
 
-void require_real(const JsonNode& node, const std::vector<ElementType>& types, double number) {
-  if (std::ranges::any_of(
-          types, [](ElementType type) { return type != ElementType::float32 && type != ElementType::float64; })) {
-    node.at("value").fail("is a fraction, which only scalars of float32 and float64 hold");
+bool is_floating(ElementType type) {
+  return type == ElementType::float16 || type == ElementType::bfloat16 || type == ElementType::float32 ||
+         type == ElementType::float64;
+}
+
+void require_real(const JsonNode& value, const std::vector<ElementType>& types, double number) {
+  if (!std::ranges::all_of(types, is_floating)) {
+    value.fail("is a fraction, which only scalars of floating-point types hold");
   }
-  const bool is_too_large = std::isfinite(number) && std::isinf(static_cast<float>(number));
-  if (is_too_large && std::ranges::find(types, ElementType::float32) != types.end()) {
-    node.at("value").fail("is more than float32 holds");
+  const auto narrow = static_cast<float>(number);
+  for (const ElementType type : types) {
+    const float held = type == ElementType::float16    ? float_from_half(half_from_float(narrow))
+                       : type == ElementType::bfloat16 ? float_from_bfloat(bfloat_from_float(narrow))
+                                                       : narrow;
+    if (type != ElementType::float64 && std::isfinite(number) && std::isinf(held)) {
+      value.fail(fmt::format("is more than {} holds", name_of(type)));
+    }
+  }
+}
+
+void read_value(const JsonNode& value, const Space& space, Argument& argument) {
+  argument.number = read_number(value);
+  if (argument.number) {
+    require_real(value, space.types_of(argument), *argument.number);
+  } else if (value.value().is_boolean()) {
+    argument.value = Expression::constant(value.boolean() ? 1 : 0);
+  } else {
+    argument.value = value.expression(space.symbols);
+  }
+}
+
+// A list with the value of each member.
+void read_member_values(const JsonNode& value, const Space& space, Argument& argument) {
+  const std::vector<CompositeType::Member>& members = argument.composite->members;
+  if (!value.value().is_array() || value.array_size() != members.size()) {
+    value.fail(fmt::format("expected a list of {} values, those of {}", members.size(), argument.composite->text()));
+  }
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    Argument& member = argument.members.emplace_back();
+    member.name = members[i].name;
+    member.kind = ArgumentKind::scalar;
+    member.type = members[i].type;
+    read_value(value.at(i), space, member);
   }
 }
 
@@ -152,8 +274,8 @@ void read_comparison(const JsonNode& node, Argument& argument) {
 }
 
 Argument read_argument(const JsonNode& node, const Space& space) {
-  node.only_keys({"name", "buffer", "scalar", "access", "extent", "columns", "value", "fill", "low", "high", "symbol",
-                  "argument", "compare", "mask"});
+  node.only_keys({"name", "buffer", "scalar", "access", "extent", "columns", "value", "fill", "low", "high", "members",
+                  "symbol", "argument", "compare", "mask"});
   Argument argument;
   argument.name = node.at("name").name();
   if (!is_identifier(argument.name)) {
@@ -165,11 +287,12 @@ Argument read_argument(const JsonNode& node, const Space& space) {
   argument.kind = node.has("buffer") ? ArgumentKind::buffer : ArgumentKind::scalar;
   const bool is_buffer = argument.kind == ArgumentKind::buffer;
   read_type(node.at(is_buffer ? "buffer" : "scalar"), space, argument);
-  argument.number = is_buffer ? std::nullopt : read_number(node.at("value"));
-  if (argument.number) {
-    require_real(node, space.types_of(argument), *argument.number);
+  if (is_buffer) {
+    argument.value = node.at("extent").expression(space.symbols);
+  } else if (argument.composite) {
+    read_member_values(node.at("value"), space, argument);
   } else {
-    argument.value = node.at(is_buffer ? "extent" : "value").expression(space.symbols);
+    read_value(node.at("value"), space, argument);
   }
   const std::vector<ElementType> types = space.types_of(argument);
   const bool has_format = std::any_of(types.begin(), types.end(), is_matrix_format);
@@ -191,7 +314,7 @@ Argument read_argument(const JsonNode& node, const Space& space) {
     return argument;
   }
   for (const char* key :
-       {"access", "extent", "columns", "fill", "low", "high", "symbol", "argument", "compare", "mask"}) {
+       {"access", "extent", "columns", "fill", "low", "high", "members", "symbol", "argument", "compare", "mask"}) {
     if (node.has(key)) {
       node.at(key).fail("a scalar has 'value' only");
     }
@@ -204,15 +327,13 @@ std::size_t read_summand(const JsonNode& node, const Space& space) {
   const std::string name = node.name();
   for (std::size_t i = 0; i < space.arguments.size(); ++i) {
     if (space.arguments[i].name == name && is_input(space.arguments[i])) {
+      if (is_mixed(space.arguments[i])) {
+        node.fail(fmt::format("'{}' has members, which no term is a product of", name));
+      }
       return i;
     }
   }
   node.fail(fmt::format("there is no buffer '{}' with access 'in' or 'inout'", name));
-}
-
-bool is_floating(ElementType type) {
-  return type == ElementType::float16 || type == ElementType::bfloat16 || type == ElementType::float32 ||
-         type == ElementType::float64;
 }
 
 }  // namespace
@@ -226,11 +347,41 @@ ElementType read_element_type(const JsonNode& node) {
   return *type;
 }
 
+std::vector<CompositeType> read_structs(const JsonNode& list, const std::vector<TypeVariable>& taken) {
+  std::vector<CompositeType> structs;
+  for (std::size_t i = 0; i < list.array_size(); ++i) {
+    const JsonNode node = list.at(i);
+    node.only_keys({"name", "members"});
+    CompositeType type;
+    type.name = node.at("name").name();
+    if (const auto why = why_no_code_name(type.name)) {
+      node.at("name").fail(fmt::format("'{}' {}", type.name, *why));
+    }
+    if (element_type_from(type.name) || composite_from(type.name, structs) ||
+        std::ranges::find(taken, type.name, &TypeVariable::name) != taken.end()) {
+      node.at("name").fail(fmt::format("there is a type '{}' already", type.name));
+    }
+    std::set<std::string> names;
+    const JsonNode members = node.at("members");
+    for (std::size_t j = 0; j < members.array_size(); ++j) {
+      read_member(members.at(j), structs, type);
+      if (!names.insert(members.at(j).at(0).name()).second) {
+        members.at(j).at(0).fail(fmt::format("the member '{}' is a duplicate", members.at(j).at(0).name()));
+      }
+    }
+    if (type.members.empty()) {
+      members.fail("needs at least one member");
+    }
+    structs.push_back(std::move(type));
+  }
+  return structs;
+}
+
 Launch read_launch(const JsonNode& node, const Symbols& symbols) {
   node.only_keys({"function", "block", "grid", "shared_bytes"});
   Launch launch;
   launch.function = node.at("function").name();
-  if (const auto why = why_no_code_name(launch.function)) {
+  if (const auto why = why_no_function(launch.function)) {
     node.at("function").fail(fmt::format("'{}' {}", launch.function, *why));
   }
   read_triple(node.at("block"), symbols, launch.block);
@@ -253,8 +404,11 @@ std::vector<Argument> read_arguments(const JsonNode& list, const Space& space) {
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const std::string& mask = arguments[i].mask;
     const auto found = std::ranges::find(arguments, mask, &Argument::name);
+    if (arguments[i].composite && (!mask.empty() || arguments[i].compare != Comparison::each)) {
+      list.at(i).fail("vectors and structures have neither 'compare' nor 'mask'");
+    }
     if (!mask.empty() && (found == arguments.end() || found->access != Access::in || found->columns ||
-                          found->value.text() != arguments[i].value.text())) {
+                          found->composite || found->value.text() != arguments[i].value.text())) {
       list.at(i).at("mask").fail(
           fmt::format("it needs a buffer '{}' with access 'in' and the extent '{}'", mask, arguments[i].value.text()));
     }

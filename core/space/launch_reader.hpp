@@ -10,6 +10,10 @@ namespace pascaline {
 /// An element type's name.
 [[nodiscard]] ElementType read_element_type(const JsonNode& node);
 
+/// The structures of a space: `[{"name": "Particle", "members": [["x", "float32"], ["tags", "uint8", 4]]}]`, of which
+/// later ones may have earlier ones as members. Their names must not be those of `taken`.
+[[nodiscard]] std::vector<CompositeType> read_structs(const JsonNode& list, const std::vector<TypeVariable>& taken);
+
 /// Function, block, grid and dynamic shared memory of a launch.
 [[nodiscard]] Launch read_launch(const JsonNode& node, const Symbols& symbols);
 

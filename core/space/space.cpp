@@ -111,6 +111,12 @@ std::int64_t max_elements(ElementType type) {
   return bits / static_cast<std::int64_t>(bits_of(type));
 }
 
+std::int64_t numbers_of(const Argument& argument) {
+  return argument.composite && argument.kind == ArgumentKind::buffer
+             ? static_cast<std::int64_t>(argument.composite->members.size())
+             : 1;
+}
+
 }  // namespace
 
 std::vector<ElementType> Space::types_of(const Argument& argument) const {
@@ -119,7 +125,16 @@ std::vector<ElementType> Space::types_of(const Argument& argument) const {
       return variable.allowed;
     }
   }
-  return {argument.type};
+  if (!argument.composite) {
+    return {argument.type};
+  }
+  std::vector<ElementType> found;
+  for (const CompositeType::Member& member : argument.composite->members) {
+    if (std::ranges::find(found, member.type) == found.end()) {
+      found.push_back(member.type);
+    }
+  }
+  return found;
 }
 
 bool is_int8_work(std::string_view arithmetic, const Problem& problem) {
@@ -292,6 +307,10 @@ bool is_input(const Argument& argument) noexcept {
   return argument.kind == ArgumentKind::buffer && (argument.access == Access::in || argument.access == Access::inout);
 }
 
+bool is_mixed(const Argument& argument) noexcept {
+  return argument.kind == ArgumentKind::buffer && !argument.members.empty();
+}
+
 bool is_output(const Argument& argument) noexcept {
   return argument.kind == ArgumentKind::buffer && (argument.access == Access::out || argument.access == Access::inout);
 }
@@ -434,13 +453,16 @@ std::int64_t BoundSpace::value(const Argument& argument, const Config& config) c
     throw Error(fmt::format("buffer '{}' of kernel '{}' has the extent {} ('{}') for {}", argument.name, space_->kernel,
                             value, argument.value.text(), problem_.text()));
   }
-  if (argument.kind == ArgumentKind::buffer && value > max_elements(type_of(argument))) {
+  const bool is_buffer = argument.kind == ArgumentKind::buffer;
+  if (is_buffer &&
+      value > (argument.composite ? kMaxBufferBytes / static_cast<std::int64_t>(argument.composite->bytes())
+                                  : max_elements(type_of(argument)))) {
     throw Error(
         fmt::format("buffer '{}' of kernel '{}' has the extent {} ('{}') for {}, which is more than any device "
                     "holds; make the dimensions smaller or correct the extent in the search space",
                     argument.name, space_->kernel, value, argument.value.text(), problem_.text()));
   }
-  return value;
+  return value * numbers_of(argument);
 }
 
 ElementType BoundSpace::type_of(const Argument& argument) const {
@@ -452,16 +474,19 @@ std::int64_t BoundSpace::columns(const Argument& argument, const Config& config)
     return 1;
   }
   const std::int64_t columns = argument.columns->evaluate(slots_of(config));
-  const std::int64_t extent = value(argument, config);
+  const std::int64_t extent = value(argument, config) / numbers_of(argument);
   if (columns < 1 || extent % columns != 0) {
     throw Error(fmt::format("buffer '{}' of {} has {} elements, which are no rows of {} columns", argument.name,
                             problem_.text(), extent, columns));
   }
-  return columns;
+  return extent == 0 ? columns : columns * numbers_of(argument);
 }
 
 std::size_t BoundSpace::buffer_bytes(const Argument& argument, const Config& config) const {
   const auto extent = static_cast<std::size_t>(value(argument, config));
+  if (argument.composite) {
+    return extent / argument.composite->members.size() * argument.composite->bytes();
+  }
   const ElementType type = type_of(argument);
   if (!is_matrix_format(type)) {
     return bytes_of(type, extent);

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/composite_type.hpp"
 #include "core/config.hpp"
 #include "core/device/device_limits.hpp"
 #include "core/problem.hpp"
@@ -68,7 +69,7 @@ enum class ArgumentKind : std::uint8_t { buffer, scalar };
 enum class Access : std::uint8_t { in, out, inout, scratch };
 enum class Fill : std::uint8_t { none, zero, uniform, normal, ramp, row_ramp, constant, sorted, permutation };
 
-/// How an output is compared with what it must be: element by element, as a set, or by the sum of its elements.
+/// How an output is compared with what it must be: element by element, sorted, or by the sum of its elements.
 enum class Comparison : std::uint8_t { each, any_order, sum };
 
 /// One argument of the kernel, in the order of its signature, or a variable of its file that a launch needs.
@@ -83,14 +84,21 @@ struct Argument {
   Expression value;                         ///< buffer: extent in elements; scalar: its value
   std::optional<Expression> columns;        ///< of a buffer that is a matrix, which formats of matrices must be
   Fill fill = Fill::none;
-  double low = -1.0;                      ///< uniform, sorted, ramps: lower end; normal: mean; constant: the value
-  double high = 1.0;                      ///< uniform, sorted, ramps: upper end; normal: standard deviation
-  std::optional<Expression> low_value;    ///< replaces `low`
-  std::optional<Expression> high_value;   ///< replaces `high`
-  Comparison compare = Comparison::each;  ///< outputs
-  std::string mask;                       ///< of an output: the input that is 0 where any result is right; else empty
-  std::optional<double> number;           ///< of a scalar that is not a whole number: its value, instead of `value`
+  double low = -1.0;                       ///< uniform, sorted, ramps: lower end; normal: mean; constant: the value
+  double high = 1.0;                       ///< uniform, sorted, ramps: upper end; normal: standard deviation
+  std::optional<Expression> low_value;     ///< replaces `low`
+  std::optional<Expression> high_value;    ///< replaces `high`
+  Comparison compare = Comparison::each;   ///< outputs
+  std::string mask;                        ///< of an output: the input that is 0 where any result is right; else empty
+  std::optional<double> number;            ///< of a scalar that is not a whole number: its value, instead of `value`
+  std::optional<CompositeType> composite;  ///< of a buffer or scalar of these instead of `type`
+  /// The value or fill of each member of `composite`; empty for a buffer of vectors that is filled as one of numbers of
+  /// `type`.
+  std::vector<Argument> members;
 };
+
+/// Tells whether the argument is a buffer whose numbers differ in type or fill, or have gaps between them.
+[[nodiscard]] bool is_mixed(const Argument& argument) noexcept;
 
 /// Whether the argument is a buffer whose contents the kernel is given.
 [[nodiscard]] bool is_input(const Argument& argument) noexcept;
@@ -99,7 +107,7 @@ struct Argument {
 
 /// A function of the kernel's file and its launch geometry.
 struct Launch {
-  std::string function;
+  std::string function;  ///< its name, or an expression: "app::kernel<TILE, float>" (why_no_function)
   std::array<Expression, 3> block;
   std::array<Expression, 3> grid;
   Expression shared_bytes;  ///< dynamic shared memory
@@ -161,11 +169,14 @@ struct ArchitecturePortfolio {
 struct Space {
   std::string kernel;  ///< stem of the .cu and of the .json
   std::string description;
-  std::string file;  ///< where it was read from, for messages
-  std::string json;  ///< canonical text
-  std::string hash;  ///< of `json`
+  std::string file;                  ///< where it was read from, for messages
+  std::string json;                  ///< canonical text
+  std::string hash;                  ///< of `json`
+  std::vector<std::string> include;  ///< folders in which headers are looked for, relative to that of `file`
+  std::vector<std::string> sources;  ///< likewise, files compiled before the kernel's, or around it if it is among them
   std::vector<Dimension> dimensions;
   std::vector<TypeVariable> types;
+  std::vector<CompositeType> structs;
   std::vector<Parameter> parameters;
   std::vector<ArchitectureDefaults> defaults;         ///< where they differ from the parameters'; the first that fits
   std::vector<std::vector<std::uint16_t>> portfolio;  ///< indices of the configurations a search begins with
@@ -191,7 +202,7 @@ struct Space {
   /// Reads and checks a text; `name` stands for the file in messages.
   static Space parse(std::string_view text, const std::string& name);
 
-  /// Types that an argument may have.
+  /// Types that an argument, or a member of it, may have.
   [[nodiscard]] std::vector<ElementType> types_of(const Argument& argument) const;
   /// The general default, which is no architecture's own: what runs on a device is `default_config` of its limits.
   [[nodiscard]] Config general_default() const;
@@ -253,8 +264,10 @@ class BoundSpace {
   [[nodiscard]] std::vector<std::string> defines(const Config& config) const;
   /// Compiler options: those of all configurations, then from option parameters.
   [[nodiscard]] std::vector<std::string> options(const Config& config) const;
-  /// Elements of a buffer, or the value of a scalar; throws Error if it has none or an extent is negative.
+  /// Numbers of a buffer, which of vectors and structures are several each, or the value of a scalar; throws Error if
+  /// it has none or an extent is negative.
   [[nodiscard]] std::int64_t value(const Argument& argument, const Config& config) const;
+  /// The type of an argument that is not mixed.
   [[nodiscard]] ElementType type_of(const Argument& argument) const;
   /// Columns of a buffer that is a matrix, 1 of any other; throws Error if its extent is not whole rows of them.
   [[nodiscard]] std::int64_t columns(const Argument& argument, const Config& config) const;

@@ -39,18 +39,24 @@ class SpaceReader {
   SpaceReader(const nlohmann::json& document, const std::string& file) : root_(document, file) { space_.file = file; }
 
   Space read() {
-    root_.only_keys({"schema", "kernel", "description", "dimensions", "types", "parameters", "constraints",
-                     "definitions", "macros", "options", "launch", "arguments", "reference", "tolerance", "work",
-                     "model", "defaults", "portfolio", "portfolios"});
+    root_.only_keys({"schema",     "kernel",      "description", "dimensions", "types",   "structs",
+                     "parameters", "constraints", "definitions", "macros",     "options", "launch",
+                     "arguments",  "reference",   "tolerance",   "work",       "model",   "defaults",
+                     "portfolio",  "portfolios",  "include",     "sources"});
     if (root_.at("schema").integer() != kSchema) {
       root_.at("schema").fail(fmt::format("this program reads schema {}", kSchema));
     }
     space_.kernel = root_.at("kernel").name();
     require(root_.at("kernel"), space_.kernel, why_no_kernel_name(space_.kernel));
     space_.description = root_.has("description") ? root_.at("description").text() : "";
+    space_.include = read_paths("include");
+    space_.sources = read_paths("sources");
     read_parameters();
     read_dimensions();
     read_types();
+    if (root_.has("structs")) {
+      space_.structs = read_structs(root_.at("structs"), space_.types);
+    }
     for (const auto& [name, member] : limit_members()) {
       space_.symbols.add("device_" + std::string(name));
     }
@@ -94,6 +100,20 @@ class SpaceReader {
     if (name == kDataName) {
       place.fail("the name DATA is reserved for the contents of buffers; choose another");
     }
+  }
+
+  // Folders or files, which lie where the space lies, so that a kernel can be moved with all it needs.
+  [[nodiscard]] std::vector<std::string> read_paths(std::string_view key) const {
+    std::vector<std::string> paths;
+    for (std::size_t i = 0; root_.has(key) && i < root_.at(key).array_size(); ++i) {
+      const JsonNode node = root_.at(key).at(i);
+      paths.push_back(node.name());
+      const bool ends_line = paths.back().find_first_of("\n\r\"\\") != std::string::npos;
+      if (paths.back().front() == '/' || paths.back().front() == '~' || ends_line) {
+        node.fail(fmt::format("'{}' is not a path relative to the search space's folder", paths.back()));
+      }
+    }
+    return paths;
   }
 
   // It is worked out before anything but the dimensions before it is known.

@@ -1,67 +1,51 @@
-// out[0] = Σ x[i]², i = 0 … N-1, float32, in one launch.
+// out[0] = Σ x[i]², i = 0 … N-1, float32 or float64, in one launch.
 //
-// FLOPs: 2·N. Bytes: 4·N.
-// Requires: x aligned to 4·VECTOR bytes; `sums` of a float for each block; `tickets` zero before the first launch.
-// Launch: grid as many blocks as there is work for, at most BLOCKS_PER_SM on each SM; block BLOCK.
+// FLOPs: 2·N. Bytes: sizeof(T)·N.
+// Requires: x aligned to sizeof(T)·VECTOR bytes; `sums` of an element for each block; `tickets` zero before the first
+// launch. Launch: grid as many blocks as there is work for, at most BLOCKS_PER_SM on each SM; block BLOCK.
 //
 // Each block leaves its sum in `sums` and takes a ticket. The block with the last one adds the sums, in their order, so
-// that the result is always the same, and sets the ticket back to zero for the next launch.
+// that the result is always the same, and sets the ticket back to zero for the next launch. The search space names the
+// template with its arguments, and the folder of the header.
 
-namespace {
+#include <block_sum.cuh>
 
-struct alignas(4 * kVector) Vector {
-  float element[kVector];
+namespace reductions {
+
+template <typename Element, int Count>
+struct alignas(sizeof(Element) * Count) Vector {
+  Element element[Count];
 };
 
-// Over the block; thread 0 gets the sum.
-__device__ __forceinline__ float block_sum(float value) {
-  __shared__ float partial[kBlock / 32];
-#pragma unroll
-  for (int distance = 16; distance > 0; distance /= 2) {
-    value += __shfl_xor_sync(0xffffffffu, value, distance);
-  }
-  __syncthreads();  // until thread 0 has read the parts of the sum before
-  if (threadIdx.x % 32 == 0) {
-    partial[threadIdx.x / 32] = value;
-  }
-  __syncthreads();
-  float sum = 0.0f;
-#pragma unroll
-  for (int warp = 0; warp < kBlock / 32; ++warp) {
-    sum += partial[warp];
-  }
-  return sum;
-}
-
-}  // namespace
-
-extern "C" __global__ void __launch_bounds__(kBlock)
-    sum_of_squares(const float* __restrict__ x, float* out, float* sums, unsigned* tickets, int n) {
+template <typename Element, int Block, int Width, int Items>
+__global__ void __launch_bounds__(Block)
+    sum_of_squares(const Element* __restrict__ x, Element* out, Element* sums, unsigned* tickets, int n) {
   __shared__ bool is_last;
   const int thread = static_cast<int>(threadIdx.x);
   const int blocks = static_cast<int>(gridDim.x);
-  const Vector* const vectors = reinterpret_cast<const Vector*>(x);
-  const int stride = blocks * kBlock;
-  float sum = 0.0f;
-  for (int first = static_cast<int>(blockIdx.x) * kBlock + thread; first < n / kVector; first += kItems * stride) {
-    Vector items[kItems];
+  using Vectors = Vector<Element, Width>;
+  const Vectors* const vectors = reinterpret_cast<const Vectors*>(x);
+  const int stride = blocks * Block;
+  Element sum = 0;
+  for (int first = static_cast<int>(blockIdx.x) * Block + thread; first < n / Width; first += Items * stride) {
+    Vectors items[Items];
 #pragma unroll
-    for (int i = 0; i < kItems; ++i) {
-      items[i] = first + i * stride < n / kVector ? vectors[first + i * stride] : Vector{};
+    for (int i = 0; i < Items; ++i) {
+      items[i] = first + i * stride < n / Width ? vectors[first + i * stride] : Vectors{};
     }
 #pragma unroll
-    for (int i = 0; i < kItems; ++i) {
+    for (int i = 0; i < Items; ++i) {
 #pragma unroll
-      for (int j = 0; j < kVector; ++j) {
+      for (int j = 0; j < Width; ++j) {
         sum += items[i].element[j] * items[i].element[j];
       }
     }
   }
-  if (blockIdx.x == 0 && thread < n % kVector) {
-    const float element = x[n / kVector * kVector + thread];
+  if (blockIdx.x == 0 && thread < n % Width) {
+    const Element element = x[n / Width * Width + thread];
     sum += element * element;
   }
-  sum = block_sum(sum);
+  sum = block_sum<Block>(sum);
   if (thread == 0) {
     sums[blockIdx.x] = sum;
     __threadfence();  // makes the sum visible to the block that takes the last ticket
@@ -70,12 +54,12 @@ extern "C" __global__ void __launch_bounds__(kBlock)
   __syncthreads();
   if (is_last) {
     __threadfence();
-    const volatile float* const others = sums;
-    sum = 0.0f;
-    for (int block = thread; block < blocks; block += kBlock) {
+    const volatile Element* const others = sums;
+    sum = 0;
+    for (int block = thread; block < blocks; block += Block) {
       sum += others[block];
     }
-    sum = block_sum(sum);
+    sum = block_sum<Block>(sum);
     if (thread == 0) {
       *out = sum;
       *tickets = 0;
@@ -85,7 +69,8 @@ extern "C" __global__ void __launch_bounds__(kBlock)
 
 #ifdef PASCALINE_REFERENCE
 
-extern "C" __global__ void sum_of_squares_reference(const float* x, double* out, float*, unsigned*, int n) {
+template <typename Element>
+__global__ void sum_of_squares_reference(const Element* x, double* out, Element*, unsigned*, int n) {
   __shared__ double partial[256];
   double sum = 0.0;
   for (int i = static_cast<int>(threadIdx.x); i < n; i += 256) {
@@ -102,3 +87,5 @@ extern "C" __global__ void sum_of_squares_reference(const float* x, double* out,
 }
 
 #endif
+
+}  // namespace reductions

@@ -23,6 +23,10 @@ enum Type : int {
   kUint32,
   kInt8,
   kUint8,
+  kInt16,
+  kUint16,
+  kUint64,
+  kBool,
   kFloat16x,
   kPacked,
 };
@@ -166,12 +170,18 @@ PASCALINE_EVERYWHERE double value_at(const Values& of, Word index) {
 }
 
 // The whole number below. What an integer type does not hold loses its upper bits; beyond 64 bits, it is the last
-// number that they hold.
+// number that they hold. All numbers but 0 are true.
 template <typename T>
 PASCALINE_EVERYWHERE T whole(double value) {
   const double below = floor(value);
   const double least = below > -0x1p63 ? below : -0x1p63;
   return static_cast<T>(static_cast<long long>(least < 0x1p63 ? least : 0x1.fffffffffffffp62));
+}
+
+template <>
+PASCALINE_EVERYWHERE Word whole<Word>(double value) {
+  return value < 0x1p63 ? static_cast<Word>(whole<long long>(value))
+                        : static_cast<Word>(value < 0x1p64 ? value : 0x1.fffffffffffffp63);
 }
 
 template <typename T, typename Convert>
@@ -223,6 +233,14 @@ PASCALINE_EVERYWHERE void put_elements(const Plan& plan, void* to, Word begin, W
       return put_whole<signed char>(to, of, begin, end, step);
     case kUint8:
       return put_whole<unsigned char>(to, of, begin, end, step);
+    case kInt16:
+      return put_whole<short>(to, of, begin, end, step);
+    case kUint16:
+      return put_whole<unsigned short>(to, of, begin, end, step);
+    case kUint64:
+      return put_whole<Word>(to, of, begin, end, step);
+    case kBool:
+      return put_whole<bool>(to, of, begin, end, step);
     default:
       return put_float16x(plan, to, begin, end, step);
   }

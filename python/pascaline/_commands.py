@@ -114,8 +114,8 @@ def sweep(
         text; without them, and without `workload` and `model`, the kernel's example. `kernel`: one name or several.
     trials: new ones per problem; budget: total time such as "90m"; until: time of day such as "07:00".
     kernels, spaces: folders of kernel templates and search spaces; default: those installed.
-    inputs, answers: arrays, or files as of `--input` and `--answer`, by the names of buffers: contents that a kernel is
-        measured with, and that its results must have. Arrays are copied once.
+    inputs: contents of input buffers, a dict from names to arrays or files (`--input`). answers: expected contents of
+        outputs, likewise (`--answer`). Arrays are copied once.
     options: any other option of `pascaline sweep` (docs/reference/cli.md), with underscores: preheat=0, min_samples=5, polite=True.
         Several values are a list.
     progress: True for a bar (where tqdm is installed), or a function that is called in this thread with dicts of a
@@ -154,8 +154,8 @@ def resume(db: Path | None = None, *, inputs: Mapping[str, Any] | None = None, a
            progress: Progress = None, **options: Any) -> dict[str, Any]:
     """Continues the last sweep of the database that did not finish; otherwise as `sweep`.
 
-    options: those of `pascaline sweep --resume`: budget, until and trials give a sweep more; kernels and spaces are
-    given again if they were given, as are inputs and answers.
+    options: those of `pascaline sweep --resume`: budget, until and trials give a sweep more; kernels, spaces,
+    inputs and answers are passed again if the sweep had them.
     """
     values: dict[str, object] = {"resume": True, "db": path_text("db", db) or None}
     with Given("inputs", inputs) as given, Given("answers", answers) as wanted:

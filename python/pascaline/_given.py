@@ -9,7 +9,7 @@ from ._words import path_text
 
 
 def on_host(value: Any) -> Any:
-    """The array as one of NumPy, copied from the device where that is where it lies."""
+    """Returns the array as a NumPy array in host memory."""
     if hasattr(value, "__cuda_array_interface__") and hasattr(value, "get"):
         return value.get()
     if type(value).__module__.partition(".")[0] == "torch":
@@ -20,12 +20,12 @@ def on_host(value: Any) -> Any:
 class Given:
     """Buffers by name, each a file or an array. Arrays are copied once, into memory that the measuring process maps.
 
-    `words`: NAME=FILE of each, for as long as the object is entered.
+    `words`: NAME=FILE of each, valid inside the `with` block.
     """
 
     def __init__(self, name: str, contents: Mapping[str, Any] | None) -> None:
         if contents is not None and not isinstance(contents, Mapping):
-            raise TypeError(f"{name}: {type(contents).__name__} is not a dict of arrays or files by the names of buffers")
+            raise TypeError(f"{name}: expected a dict from buffer names to arrays or files, not {type(contents).__name__}")
         self._name, self._contents = name, contents or {}
         self._files: list[BinaryIO] = []
         self.words: list[str] = []

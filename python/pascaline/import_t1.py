@@ -18,6 +18,7 @@ import re
 import sys
 import tempfile
 
+from . import _headers
 from ._conditions import EXACT, ConditionEvaluator, translate_condition, translate_number
 from ._python_text import MAX_INTEGER, MIN_INTEGER, PythonTextError, parse_python, python_values
 
@@ -175,17 +176,38 @@ def read_parameters(space):
     return parameters, defaults
 
 
+def function_of(name):
+    """The function that a name stands for, which may be in a namespace and a template with its arguments, and its bare name; None
+    for other texts."""
+    found = re.fullmatch(r"\s*((?:[A-Za-z_]\w*::)*([A-Za-z_]\w*)\s*(<.*>)?)\s*", name, re.ASCII) if isinstance(name, str) else None
+    return found and (re.sub(r"\s*<", "<", found[1], count=1), found[2])
+
+
+def own_path(node, named, file):
+    """A file or folder as the T1 input names it: in its own folder or below, as the input may come from anyone."""
+    path = pathlib.PurePath(named)
+    if path.is_absolute() or ".." in path.parts:
+        node.fail(f"'{path}' leads out of the folder of this file; put what it names beside it, and name it so")
+    return pathlib.Path(file).parent / path
+
+
 def read_options(kernel):
-    """Compiler options as a search space has them, without those that say for which card, or how well, to compile. Those
-    that a space does not allow are reported when it is read."""
-    options = []
-    for node in kernel["CompilerOptions"].items() if "CompilerOptions" in kernel else []:
+    """Compiler options as a search space has them, without those that say for which card, or how well, to compile, and the folders
+    of headers. Those that a space does not allow are reported when it is read."""
+    options, folders = [], []
+    nodes = kernel["CompilerOptions"].items() if "CompilerOptions" in kernel else []
+    while nodes:
+        node = nodes.pop(0)
         option = node.name().strip()
-        if re.match(r"-I|--include-path", option):
-            node.fail(f"the compiler option '{option}' cannot be taken over: put the files that it finds beside the kernel's file")
-        if not re.match(r"-O\d|-arch|-gencode|--gpu-architecture|-lineinfo|--generate-line-info", option):
+        folder = re.fullmatch(r"(?:-I|--?include-path)[= ]*(.*)", option)
+        if folder:
+            node = node if folder[1] or not nodes else nodes.pop(0)
+            folders.append(own_path(node, folder[1] or node.name().strip(), kernel.file))
+            if not folders[-1].is_dir():
+                node.fail(f"no such folder: {folders[-1]}")
+        elif not re.match(r"-O\d|-arch|-gencode|--gpu-architecture|-lineinfo|--generate-line-info", option):
             options.append(re.sub(r"^-(?=std=|use_fast_math|maxrregcount=|ftz=|fmad=|prec-)", "--", option))
-    return options
+    return options, folders
 
 
 def read_sizes(node):
@@ -208,15 +230,15 @@ def read_problem_size(kernel):
 FLOAT_TOLERANCES = {"float64": 1e-9, "float32": 1e-4, "float16": 1e-2}  # of sums in another order
 RANGES = {"float64": (-sys.float_info.max, sys.float_info.max),
           "float32": (-3.4028234663852886e38, 3.4028234663852886e38), "float16": (-65504, 65504), "int8": (-128, 127),
-          "uint8": (0, 255), "int32": (-(1 << 31), (1 << 31) - 1),
+          "uint8": (0, 255), "bool": (0, 1), "int32": (-(1 << 31), (1 << 31) - 1),
           "uint32": (0, (1 << 32) - 1), "int64": (MIN_INTEGER, MAX_INTEGER)}
-SIZES = {"float64": 8, "int64": 8, "float32": 4, "int32": 4, "uint32": 4, "float16": 2, "int8": 1, "uint8": 1}
+SIZES = {"float64": 8, "int64": 8, "float32": 4, "int32": 4, "uint32": 4, "float16": 2, "int8": 1, "uint8": 1, "bool": 1}
 TYPES = {"float": ("float32", 1), "float2": ("float32", 2), "float4": ("float32", 4), "double": ("float64", 1),
          "double2": ("float64", 2), "double4": ("float64", 4), "half": ("float16", 1), "half2": ("float16", 2),
-         "bool": ("uint8", 1), **{name: (name, 1) for name in ("int32", "uint32", "int64", "int8", "uint8")}}
+         **{name: (name, 1) for name in ("int32", "uint32", "int64", "int8", "uint8", "bool")}}
 
 
-KERNEL_MEMBERS = ("Language", "KernelName", "KernelFile", "CompilerOptions", "ProblemSize", "GlobalSize", "GlobalSizeType",
+KERNEL_MEMBERS = ("Language", "KernelName", "KernelFile", "Sources", "CompilerOptions", "ProblemSize", "GlobalSize", "GlobalSizeType",
                   "LocalSize", "GridDivX", "GridDivY", "GridDivZ", "SharedMemory", "Arguments")
 USUAL_BLOCK = {"block_size_x": 256, "block_size_y": 1, "block_size_z": 1}
 # How to search, where, and what to do with results: nothing that a kernel computes.
@@ -271,7 +293,9 @@ class SpaceWriter:
         language = self.kernel["Language"].one_of("OpenCL", "CUDA", "Vulkan", "Hypertuner")
         if language != "CUDA":
             self.kernel["Language"].fail(f"kernels in {language} cannot be run here, only CUDA")
-        self.options = read_options(self.kernel)
+        self.options, self.folders = read_options(self.kernel)
+        node = self.kernel["KernelName"]
+        self.function, self.name = function_of(node.name()) or node.fail(f"'{node.value}' is not the name of a function")
         self.tolerances = {}
         self.notes = []  # what is to be done by hand
         self.local = [self.block_size(node) if node else None for node in read_sizes(self.kernel["LocalSize"])]
@@ -311,7 +335,7 @@ class SpaceWriter:
                            for parameter, values in self.parameters.items()],
             "constraints": [{"require": text, "because": python} for _, text, python in self.conditions],
             **({"options": self.options} if self.options else {}),
-            "launch": {"function": self.kernel["KernelName"].name(), "block": block, "grid": grid,
+            "launch": {"function": self.function, "block": block, "grid": grid,
                        "shared_bytes": shared_bytes},
             "arguments": arguments, "reference": {"default": True}, "tolerance": self.tolerances,
             "work": {"flops": 0, "bytes": " + ".join(extents)}}
@@ -379,7 +403,7 @@ class SpaceWriter:
         if "FillValue" not in node or comes_from_elsewhere(node):
             return kind, None
         value = node["FillValue"].number()
-        least, most = (0, 1) if node["Type"].value == "bool" else RANGES[TYPES[node["Type"].value][0]]
+        least, most = RANGES[TYPES[node["Type"].value][0]]
         if not least <= value <= most:
             node["FillValue"].fail(f"{value} does not fit the type '{node['Type'].value}', which holds {least} to "
                                    f"{most}")
@@ -422,7 +446,7 @@ class SpaceWriter:
                 source = f" ({node['DataSource'].text()})" if "DataSource" in node else ""
                 self.notes.append(f"'{node['Name'].text()}' is filled by {kind}{source}: give its contents to sweep and check with "
                                   f"--input {node['Name'].text()}=FILE, else they are random")
-            usual = 1 if element in FLOAT_TOLERANCES else 100 if SIZES[element] == 1 else 1000
+            usual = 1 if element in FLOAT_TOLERANCES else 2 if element == "bool" else 100 if SIZES[element] == 1 else 1000
             most = usual if value is None else value
             out.update({"fill": "uniform", "low": min(0, most), "high": max(0, most)})
         return out
@@ -485,41 +509,39 @@ class SpaceWriter:
                                   f"1 to {most} can")
 
 
-def named_source(kernel, file):
-    """The kernel's file as the T1 input names it: in its own folder or below, as the input may come from anyone."""
-    node = kernel["KernelFile"]
-    named = pathlib.PurePath(node.name())
-    if named.is_absolute() or ".." in named.parts:
-        node.fail(f"'{named}' leads out of the folder of this file; put the kernel's file beside it, and name it so")
-    source = pathlib.Path(file).parent / named
-    if not source.is_file():
-        node.fail(f"there is no file {source}")
-    text = source.read_text(encoding="utf-8", errors="surrogateescape")
-    bare = re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.DOTALL)
-    included = re.search(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', bare, re.MULTILINE)
-    if included:
-        raise InputError(f"{source} includes '{included[1]}', and only one file can be taken over: put what it needs "
-                         "into the kernel's file")
-    return text
+def source_of(writer, file):
+    """The kernel's code, after that of further sources, and copies of what they include, by their names."""
+    nodes = writer.kernel["Sources"].items() if "Sources" in writer.kernel else []
+    main = writer.kernel["KernelFile"]
+    sources = [own_path(node, node.name(), file) for node in [*nodes, main]]
+    for source, node in zip(sources, [*nodes, main]):
+        if not source.is_file():
+            node.fail(f"there is no file {source}")
+    root = os.path.realpath(pathlib.Path(file).parent)
+
+    def require(header):
+        if os.path.commonpath([root, header]) != root:
+            raise InputError(f"{sources[-1]} includes {header}, which is not in the folder of {file}; put it there")
+
+    others = [os.path.realpath(source) for source in sources[:-1] if source != sources[-1]]
+    before = "".join(f'#include "{other}"\n' for other in others)
+    copies = {}
+    text = _headers.with_headers(before + ("#line 1\n" if before else "") + _headers.read_text(sources[-1]), str(sources[-1].parent),
+                                 [str(folder) for folder in writer.folders], copies, require)
+    return text, copies
 
 
-def with_c_linkage(kernel, source):
-    """The source with `extern "C"` in front of the kernel's function, should it not have it."""
-    name = kernel["KernelName"].name()
-    for found in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)\s*\(", source):
-        start = source.rfind("__global__", 0, found.start())
-        if start < 0 or re.search(r"[;{}]", source[start:found.start()]):
-            continue
-        # It stands on the declaration itself, or in front of a block around it.
-        return source if 'extern "C"' in source[:start] else source[:start] + 'extern "C" ' + source[start:]
-    kernel["KernelName"].fail(f"the kernel's file has no __global__ function '{name}'")
+def parameters_of(writer, text):
+    """Number of parameters of the kernel's function."""
+    for code in text:
+        found = re.search(rf"__global__[^;{{}}]*?(?<!\w){re.escape(writer.name)}\s*\(([^)]*)\)", code)
+        if found:
+            return len([part for part in found[1].split(",") if part.strip()])
+    writer.kernel["KernelName"].fail(f"the kernel's file has no __global__ function '{writer.name}'")
 
 
-def pass_symbols(kernel, document, source):
+def pass_symbols(document, count):
     """Makes constant memory an argument as well where the function has a parameter for it."""
-    name = kernel["KernelName"].name()
-    found = re.search(rf"__global__[^;{{}}]*?(?<!\w){re.escape(name)}\s*\(([^)]*)\)", source)
-    count = len([part for part in found[1].split(",") if part.strip()]) if found else 0
     if count == len(document["arguments"]):
         for argument in document["arguments"]:
             if "symbol" in argument:
@@ -551,7 +573,7 @@ def import_space(options):
     if "General" in root:
         check_version(root["General"], "FormatVersion")
     writer = SpaceWriter(root)
-    name = options.name or writer.kernel["KernelName"].name()
+    name = options.name or writer.name
     if not re.fullmatch(r"\w+", name, re.ASCII):
         writer.kernel["KernelName"].fail(f"'{name}' cannot be a file's name here; give another with --name")
     space_file, source_file = (options.into / (name + ending) for ending in (".json", ".cu"))
@@ -559,9 +581,10 @@ def import_space(options):
         if file.exists() and not options.force:
             raise InputError(f"{file} exists; give --force to replace it, or another name with --name")
     document = writer.document(name)
-    source = with_c_linkage(writer.kernel, named_source(writer.kernel, options.file))
-    pass_symbols(writer.kernel, document, source)
-    write_pair(options.into, {source_file: source, space_file: json.dumps(document, indent=1) + "\n"})
+    source, headers = source_of(writer, options.file)
+    pass_symbols(document, parameters_of(writer, [source, *headers.values()]))
+    write_pair(options.into, {**{options.into / header: text for header, text in headers.items()},
+                              source_file: source, space_file: json.dumps(document, indent=1) + "\n"})
     combinations = math.prod(len(values) for values in writer.parameters.values())
     for note in writer.notes:
         print(f"import_t1: {note}", file=sys.stderr)

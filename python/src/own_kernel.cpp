@@ -44,18 +44,19 @@ std::int64_t dense_elements(const std::string& name, const TensorView& view) {
 
 // What an array must be in a problem.
 struct Wanted {
-  ElementType type = ElementType::float32;  // of its elements; a packed matrix's are bytes
-  ElementType stored = ElementType::float32;
+  std::string type;                           // of its elements
+  ElementType stored = ElementType::float32;  // bytes of a packed matrix and of structures
   std::int64_t elements = 0;
 };
 
 Wanted wanted_of(const BoundSpace& bound, const Argument& argument) {
   const ElementType type = bound.type_of(argument);
   const Config config = bound.default_config();
-  if (is_matrix_format(type)) {
-    return {type, ElementType::uint8, static_cast<std::int64_t>(bound.buffer_bytes(argument, config))};
+  if (is_matrix_format(type) || is_mixed(argument)) {
+    return {argument.composite ? argument.composite->name : std::string(name_of(type)), ElementType::uint8,
+            static_cast<std::int64_t>(bound.buffer_bytes(argument, config))};
   }
-  return {type, type, bound.value(argument, config)};
+  return {std::string(name_of(type)), type, bound.value(argument, config)};
 }
 
 // That an array is what the kernel's argument is.
@@ -63,10 +64,9 @@ void require_fits(const std::string& name, const std::string& kernel, const Prob
                   const TensorView& view) {
   const std::int64_t elements = dense_elements(name, view);
   if (view.type != wanted.stored) {
-    throw ArgumentError(fmt::format("{}: it is {}, but {} takes {}", name, name_of(view.type), kernel,
-                                    wanted.type != wanted.stored
-                                        ? fmt::format("the bytes of {}, as uint8", name_of(wanted.type))
-                                        : std::string(name_of(wanted.type))));
+    throw ArgumentError(fmt::format(
+        "{}: it is {}, but {} takes {}", name, name_of(view.type), kernel,
+        wanted.type != name_of(wanted.stored) ? fmt::format("the bytes of {}, as uint8", wanted.type) : wanted.type));
   }
   if (elements != wanted.elements) {
     throw ArgumentError(

@@ -77,7 +77,7 @@ std::string sweep(std::vector<std::string> words, const std::string& program, co
       }
     }
     summary = summary_document(run_sweep(prepared.work.spaces, prepared.work.problems, wanted, events, caller.stop()),
-                               wanted);
+                               prepared);
   });
   return event_text(*summary);
 }

@@ -34,10 +34,14 @@ std::optional<ElementType> type_from(nb::dlpack::dtype type) {
                               {nb::dlpack::dtype_code::Bfloat, 16, ElementType::bfloat16},
                               {nb::dlpack::dtype_code::Float, 64, ElementType::float64},
                               {nb::dlpack::dtype_code::Int, 8, ElementType::int8},
+                              {nb::dlpack::dtype_code::Int, 16, ElementType::int16},
                               {nb::dlpack::dtype_code::Int, 32, ElementType::int32},
                               {nb::dlpack::dtype_code::Int, 64, ElementType::int64},
                               {nb::dlpack::dtype_code::UInt, 8, ElementType::uint8},
-                              {nb::dlpack::dtype_code::UInt, 32, ElementType::uint32}};
+                              {nb::dlpack::dtype_code::UInt, 16, ElementType::uint16},
+                              {nb::dlpack::dtype_code::UInt, 32, ElementType::uint32},
+                              {nb::dlpack::dtype_code::UInt, 64, ElementType::uint64},
+                              {nb::dlpack::dtype_code::Bool, 8, ElementType::boolean}};
   for (const Known& known : kKnown) {
     if (static_cast<int>(known.code) == static_cast<int>(type.code) && known.bits == type.bits) {
       return known.type;
@@ -58,11 +62,8 @@ std::string dtype_text(nb::handle object) {
 }
 
 std::string unsupported_text(std::string_view name, nb::handle object) {
-  return fmt::format(
-      "{}: an array of {} is not supported; it can be float32, float16, bfloat16, float64, int8, int32, int64, uint8 "
-      "or "
-      "uint32",
-      name, dtype_text(object));
+  return fmt::format("{}: an array of {} is not supported; it can be {}", name, dtype_text(object),
+                     names_of(std::span(kElementTypes).first(static_cast<std::size_t>(ElementType::float16x))));
 }
 
 // Why an object that has a type and a shape cannot be taken: what its library says, or else its element type.
@@ -303,6 +304,7 @@ std::optional<ElementType> type_from_text(const std::string& typestr) {
   const nb::dlpack::dtype_code code = typestr[1] == 'f'   ? nb::dlpack::dtype_code::Float
                                       : typestr[1] == 'i' ? nb::dlpack::dtype_code::Int
                                       : typestr[1] == 'u' ? nb::dlpack::dtype_code::UInt
+                                      : typestr[1] == 'b' ? nb::dlpack::dtype_code::Bool
                                                           : nb::dlpack::dtype_code::Complex;
   return type_from(
       nb::dlpack::dtype{static_cast<std::uint8_t>(code), static_cast<std::uint8_t>(8 * (typestr[2] - '0')), 1});

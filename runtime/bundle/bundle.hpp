@@ -33,6 +33,7 @@ struct BundleCode {
   int max_registers = 0;    ///< as in Binary
   std::size_t toolkit = 0;  ///< that made it: index in the bundle's toolkits
   std::string code;         ///< of the bundle's kind
+  std::string function{};   ///< the kernel's function in it, where that is not called as the search space names it
 };
 
 /// What a bundle holds of one kernel.
@@ -40,10 +41,15 @@ struct BundleKernel {
   std::string name;
   std::string source_hash;  ///< of the version that winners and code are of
   std::string space_hash;
-  std::string function;
+  std::string function;  ///< as the search space names it
   std::vector<BundleWinner> winners;
   std::vector<BundleCode> codes;
 };
+
+/// Name of the kernel's function in one of its codes.
+[[nodiscard]] inline const std::string& function_in(const BundleKernel& kernel, const BundleCode& code) {
+  return code.function.empty() ? kernel.function : code.function;
+}
 
 /// Winners and code for one architecture: all that a program needs to run tuned kernels where there is no compiler.
 struct Bundle {

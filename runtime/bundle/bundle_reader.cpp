@@ -232,8 +232,10 @@ class ManifestReader {
   }
 
   BundleCode read_code(const JsonNode& node, const BundleKernel& kernel) {
-    node.only_keys({"defines", "options", "resources", "max_registers", "offset", "bytes", "hash", "toolkit"});
+    node.only_keys(
+        {"defines", "options", "resources", "max_registers", "offset", "bytes", "hash", "toolkit", "function"});
     BundleCode code;
+    code.function = node.has("function") ? node.at("function").name() : "";
     const auto last = static_cast<std::int64_t>(bundle_.toolkits.size()) - 1;
     code.toolkit = static_cast<std::size_t>(integer_from(node.at("toolkit"), 0, last));
     code.defines = read_texts(node.at("defines"));
@@ -247,7 +249,7 @@ class ManifestReader {
     }
     code.max_registers = static_cast<int>(integer_from(node.at("max_registers"), 0, 255));
     code.code = take_code(node);
-    check_cubin(node, code, kernel.function);
+    check_cubin(node, code, function_in(kernel, code));
     return code;
   }
 

@@ -71,14 +71,18 @@ ordered_json code_json(const BundleCode& code, std::size_t offset) {
   for (const auto& [name, member] : bundle_format::kResources) {
     resources[std::string(name)] = code.resources.*member;
   }
-  return {{"defines", code.defines},
-          {"options", code.options},
-          {"toolkit", code.toolkit},
-          {"resources", resources},
-          {"max_registers", code.max_registers},
-          {"offset", offset},
-          {"bytes", code.code.size()},
-          {"hash", hash_hex(code.code)}};
+  ordered_json json{{"defines", code.defines},
+                    {"options", code.options},
+                    {"toolkit", code.toolkit},
+                    {"resources", resources},
+                    {"max_registers", code.max_registers},
+                    {"offset", offset},
+                    {"bytes", code.code.size()},
+                    {"hash", hash_hex(code.code)}};
+  if (!code.function.empty()) {
+    json["function"] = code.function;
+  }
+  return json;
 }
 
 std::string_view kind_name(BinaryKind kind) {

@@ -12,6 +12,7 @@
 
 #include "core/device/emulator_name.hpp"
 #include "core/error.hpp"
+#include "core/space/code_words.hpp"
 #include "core/util/hash.hpp"
 #include "core/util/installation.hpp"
 #include "core/util/paths.hpp"
@@ -88,11 +89,20 @@ std::vector<std::string> nvrtc_options(const CompileRequest& request, const std:
   return options;
 }
 
+// The expression by which NVRTC finds the function; empty for one that keeps its name, or that the source never
+// mentions.
+std::string name_expression(const CompileRequest& request) {
+  const DeclaredKernel kernel = declared_kernel(*request.source, request.function);
+  const bool mentioned = kernel.found || request.source->mentions(bare_function(request.function));
+  return kernel.c_linkage || !mentioned ? std::string() : kernel.name;
+}
+
 // NVRTC gets the macros as lines before the source, not as options: those would change its own headers too. It looks
 // for quoted includes in the folder of the source's name, so that is never the one this was started in.
 NvrtcOutput compile_in_folder(const Nvrtc& nvrtc, const CompileRequest& request) {
   const std::vector<std::string> macros = macros_of(request);
   const fs::path name = request.source->file.filename();
+  const std::string function = name_expression(request);
   const std::string text =
       define_lines(macros) + constant_lines(macros, *request.source) + line_directive(name) + request.source->text;
   std::vector<fs::path> folders = instead_of_cuda();
@@ -100,15 +110,16 @@ NvrtcOutput compile_in_folder(const Nvrtc& nvrtc, const CompileRequest& request)
   folders.push_back(nvrtc_headers());
   if (request.source->headers.empty() && request.source->other_headers().empty()) {
     const fs::path nowhere = "/dev/null";  // a folder without files
-    NvrtcOutput output = nvrtc.compile(text, nowhere / name, nvrtc_options(request, folders));
+    NvrtcOutput output = nvrtc.compile(text, nowhere / name, nvrtc_options(request, folders), function);
     output.log = without_folder(std::move(output.log), nowhere);
     return output;
   }
   const SourceFolder folder(*request.source, {}, [](const std::string& header) { return header; });
   folder.hide(macros, *request.source, folders);
-  folders.insert(folders.end() - 1, folder.home());
+  const std::vector<fs::path> own = folder.searched();
+  folders.insert(folders.end() - 1, own.begin(), own.end());
   folders.insert(folders.begin(), folder.hiding());
-  NvrtcOutput output = nvrtc.compile(text, folder.home() / name, nvrtc_options(request, folders));
+  NvrtcOutput output = nvrtc.compile(text, folder.home() / name, nvrtc_options(request, folders), function);
   output.log = without_folder(std::move(output.log), folder.home());
   return output;
 }
@@ -161,32 +172,37 @@ std::string with_advice(std::string reason, const KernelSource& source, const Nv
                               setup.empty() ? std::string() : fmt::format("run {}, or ", setup));
 }
 
-// Why the kernel cannot be launched from the code, or nothing.
-std::optional<std::string> kernel_fault(const CompileRequest& request, const std::string& cubin) {
+// Why the kernel, which the code calls `entry`, cannot be launched from it, or nothing.
+std::optional<std::string> kernel_fault(const CompileRequest& request, const std::string& cubin,
+                                        const std::string& entry) {
   const std::string file = request.source->file.filename().string();
   const std::vector<std::string> kernels = cubin_kernels(cubin);
-  if (std::find(kernels.begin(), kernels.end(), request.function) == kernels.end()) {
-    const std::string mangled = fmt::format("{}{}", request.function.size(), request.function);
-    const bool has_cpp_name = std::any_of(kernels.begin(), kernels.end(), [&](const std::string& name) {
-      return name.starts_with("_Z") && name.find(mangled) != std::string::npos;
-    });
-    return has_cpp_name ? no_c_linkage_text(file, request.function) : no_kernel_text(file, request.function, kernels);
+  if (std::find(kernels.begin(), kernels.end(), entry) == kernels.end()) {
+    return no_kernel_text(file, request.function, kernels);
   }
-  const std::int64_t bounds = cubin_launch_bounds(cubin, request.function);
+  const std::int64_t bounds = cubin_launch_bounds(cubin, entry);
   return bounds != 0 && request.threads > bounds
              ? std::optional(launch_bounds_text(file, request.function, bounds, request.threads))
              : std::nullopt;
 }
 
+// The file that NVRTC's messages about a name expression are about.
+constexpr const char* kNameFile = "__nv_name_map";
+
 // A source without the kernel compiles; that is as much the candidate's fault as an error in it.
 CompileResult result_of(const Nvrtc& nvrtc, const CompileRequest& request, NvrtcOutput output) {
   CompileResult result;
   if (!output.ok) {
-    result.reason = with_advice(first_error(output.log), *request.source, nvrtc);
+    const std::string error = first_error(output.log);
+    result.reason = error.starts_with(kNameFile)
+                        ? wrong_name_text(request.source->file.filename().string(), request.function,
+                                          declared_kernel(*request.source, request.function).is_template, error)
+                        : with_advice(error, *request.source, nvrtc);
     result.log = std::move(output.log);
     return result;
   }
-  if (auto fault = kernel_fault(request, output.cubin)) {
+  const std::string& entry = output.lowered.empty() ? request.function : output.lowered;
+  if (auto fault = kernel_fault(request, output.cubin, entry)) {
     result.reason = std::move(*fault);
     result.log = std::move(output.log);
     return result;
@@ -195,8 +211,8 @@ CompileResult result_of(const Nvrtc& nvrtc, const CompileRequest& request, Nvrtc
   Binary& binary = result.binary;
   binary.kind = request.kind;
   binary.target = ptx ? "compute" + request.architecture.substr(request.architecture.find('_')) : request.architecture;
-  binary.function = request.function;
-  binary.resources = cubin_resources(output.cubin, request.function);
+  binary.function = entry;
+  binary.resources = cubin_resources(output.cubin, entry);
   binary.code = std::move(ptx ? output.ptx : output.cubin);
   binary.log = std::move(output.log);
   binary.max_registers = register_cap(request.options);
@@ -284,15 +300,17 @@ CompileResult Toolchain::compile(const CompileRequest& request) const {
   if (!request.arguments) {
     return compile_unchecked(request);
   }
+  const DeclaredKernel kernel = declared_kernel(*request.source, request.function);
   KernelSource checked = *request.source;
-  checked.text += signature_check(declared_kernel(*request.source, request.function).name, *request.arguments);
+  checked.text += signature_check(kernel.name, *request.arguments);
   CompileRequest with_check = request;
   with_check.source = &checked;
   CompileResult result = compile_unchecked(with_check);
   if (!result.ok && !is_of_signature_check(result.reason)) {
     return result;
   }
-  const auto fault = result.ok ? parameter_order_fault(request.source->text, request.function, *request.arguments)
+  const auto fault = result.ok ? parameter_order_fault(kernel.found ? kernel.text : request.source->text,
+                                                       std::string(bare_function(request.function)), *request.arguments)
                                : signature_fault(result.reason, request.function, *request.arguments);
   if (fault) {
     CompileResult refused;

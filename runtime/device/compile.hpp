@@ -19,18 +19,22 @@ struct KernelSource {
   std::filesystem::path file;
   std::string text;
   /// Path relative to the kernel's folder and text of each file that an `#include` names in any branch, looked for
-  /// beside the file that names it and in the kernel's folder; where it names one by macro, of each that any definition
-  /// in the source and any value of a parameter would make it. Compilers see these and no other file of the kernel's. A
-  /// name that ends in `/` is a folder from which a path goes up.
+  /// beside the file that names it, in the kernel's folder and in `folders`; where it names one by macro, of each that
+  /// any definition in the source and any value of a parameter would make it. Compilers see these and no other file of
+  /// the kernel's. A name that ends in `/` is a folder from which a path goes up.
   std::vector<std::pair<std::string, std::string>> headers;
-  std::string hash;  ///< of text and headers, not of where they lie
+  std::string hash;                    ///< of text, headers and folders, not of where they lie
+  std::vector<std::string> folders{};  ///< in which headers are looked for after the kernel's, relative to that
 
   /// Reads `file` and, recursively, what it may include; throws Error for one that cannot be read. One that does not
-  /// exist is left to the compiler, which may not ask for it.
+  /// exist is left to the compiler, which may not ask for it. Throws SpaceError for a folder or a further source of the
+  /// space that is not there.
   static KernelSource load(const std::filesystem::path& file, const Space& space);
   /// The same without the space's macros, for kernels that have none.
   static KernelSource load(const std::filesystem::path& file);
 
+  /// Says if the word is somewhere in text and headers.
+  [[nodiscard]] bool mentions(std::string_view word) const;
   /// Names in `#include`s that are none of `headers`: those of the system's headers are among them.
   [[nodiscard]] std::vector<std::string> other_headers() const;
   /// What to do about a header that is there and none of `headers`, to be read after a compiler's message; else empty.
@@ -47,7 +51,7 @@ struct Translation {
 /// Everything that decides what a compilation gives.
 struct CompileRequest {
   const KernelSource* source = nullptr;
-  std::string function;
+  std::string function;              ///< as Launch::function, in which macros have their values
   std::vector<std::string> defines;  ///< `NAME=value`
   std::vector<std::string> options;  ///< further compiler options, e.g. `--maxrregcount=64`
   BinaryKind kind = BinaryKind::cubin;

@@ -145,6 +145,17 @@ std::vector<Directive> directives_of(std::string_view source) {
   return found;
 }
 
+std::string without_comments(std::string_view source) {
+  std::string text;
+  for (std::size_t at = 0; at < source.size();) {
+    const std::size_t comment = comment_end(source, at);
+    const std::size_t end = comment > at ? comment : token_end(source, at);
+    text += comment > at ? std::string_view(" ") : source.substr(at, end - at);
+    at = end;
+  }
+  return text;
+}
+
 std::vector<CodeToken> tokens_of(std::string_view text) {
   std::vector<CodeToken> tokens;
   bool spaced = false;

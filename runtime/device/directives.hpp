@@ -22,6 +22,9 @@ struct CodeToken {
   std::vector<std::string> hidden{};  ///< macros that it came from, which do not expand in it again
 };
 
+/// A source with a space in place of each comment.
+[[nodiscard]] std::string without_comments(std::string_view source);
+
 /// Those of text without comments.
 [[nodiscard]] std::vector<CodeToken> tokens_of(std::string_view text);
 

@@ -16,6 +16,11 @@ constexpr const char* kFile = "pascaline_signature";
 // compilers then print the class with its arguments. No name here can be a macro of a kernel but `x`.
 constexpr const char* kCheck = R"code(
 #undef x
+#ifdef __CUDACC_RTC__
+#define pascaline_offset(pascaline_t, ...) __INTADDR__(&static_cast<pascaline_t*>(0)->__VA_ARGS__)
+#else
+#define pascaline_offset __builtin_offsetof
+#endif
 struct __half;
 struct __nv_bfloat16;
 template <int, typename> struct pascaline_refused {};
@@ -112,6 +117,39 @@ template <char pascaline_k, int pascaline_b, bool pascaline_w> struct pascaline_
                                             !(pascaline_w && pascaline_constant<pascaline_t>::pascaline_value) };
   };
 };
+template <char pascaline_k, int pascaline_b, typename pascaline_t> struct pascaline_member {
+  using pascaline_own = pascaline_of<typename pascaline_bare<pascaline_t>::pascaline_type>;
+  enum : bool {
+    pascaline_value = sizeof(pascaline_t) == pascaline_b &&
+                      (pascaline_own::pascaline_kind == 'c' ||
+                       pascaline_same<pascaline_k, pascaline_b, pascaline_own::pascaline_kind,
+                                      pascaline_own::pascaline_bytes>::pascaline_value)
+  };
+};
+template <typename pascaline_t> struct pascaline_member_type { using pascaline_type = pascaline_t; };
+template <typename pascaline_t> struct pascaline_member_type<pascaline_t&> { using pascaline_type = pascaline_t; };
+template <typename pascaline_t, int pascaline_b, bool pascaline_a, typename = void> struct pascaline_other_class {
+  enum : bool { pascaline_value = false };
+};
+template <typename pascaline_t, int pascaline_b>
+struct pascaline_other_class<pascaline_t, pascaline_b, true, pascaline_void<int[sizeof(pascaline_t) == pascaline_b ? 1 : -1]>> {
+  enum : bool { pascaline_value = pascaline_of<pascaline_t>::pascaline_kind == 'c' };
+};
+template <typename pascaline_g> struct pascaline_composite_scalar {
+  template <typename pascaline_t> struct pascaline_takes
+      : pascaline_g::template pascaline_holds_it<typename pascaline_bare<pascaline_t>::pascaline_type> {};
+};
+template <typename pascaline_g, bool pascaline_w> struct pascaline_composite_buffer {
+  template <typename> struct pascaline_takes { enum : bool { pascaline_value = false }; };
+  template <typename pascaline_t> struct pascaline_takes<pascaline_t*> {
+    using pascaline_to = typename pascaline_bare<pascaline_t>::pascaline_type;
+    enum : bool {
+      pascaline_value = (pascaline_of<pascaline_to>::pascaline_kind == 'v' ||
+                         pascaline_g::template pascaline_holds_it<pascaline_to>::pascaline_value) &&
+                        !(pascaline_w && pascaline_constant<pascaline_t>::pascaline_value)
+    };
+  };
+};
 template <int, typename, typename> struct pascaline_each {};
 template <int pascaline_n, typename pascaline_p, typename... pascaline_q, typename pascaline_g, typename... pascaline_h>
 struct pascaline_each<pascaline_n, pascaline_list<pascaline_p, pascaline_q...>, pascaline_list<pascaline_g, pascaline_h...>>
@@ -134,12 +172,9 @@ struct CodeOfType {
   std::size_t bytes;
 };
 
-CodeOfType code_of(const LaunchedArgument& argument) {
-  if (argument.role == LaunchedArgument::Role::scratch || is_matrix_format(argument.type)) {
-    return {'a', 0};
-  }
-  const std::size_t bytes = size_of(argument.type);
-  switch (argument.type) {
+CodeOfType code_of(ElementType type) {
+  const std::size_t bytes = size_of(type);
+  switch (type) {
     case ElementType::float32:
     case ElementType::float64:
       return {'f', bytes};
@@ -152,14 +187,61 @@ CodeOfType code_of(const LaunchedArgument& argument) {
   }
 }
 
+bool is_composite(const LaunchedArgument& argument) {
+  return argument.composite && argument.role != LaunchedArgument::Role::scratch;
+}
+
+// A class template whose instance says if a type of the kernel is this one. Its first form is of types that lack one of
+// the members, or have a member that hides one.
+std::string composite_code(const CompositeType& type, std::size_t place) {
+  std::string names;
+  std::string undefined;
+  std::string checks = fmt::format("sizeof(pascaline_t) == {}", type.bytes());
+  for (const CompositeType::Member& member : type.members) {
+    const auto [kind, bytes] = code_of(member.type);
+    const std::string access = fmt::format("static_cast<pascaline_t*>(nullptr)->{}", member.name);
+    names += fmt::format("{}({})", names.empty() ? "" : ", ", access);
+    checks += fmt::format(
+        " && pascaline_member<'{}', {}, typename "
+        "pascaline_member_type<decltype(({}))>::pascaline_type>::pascaline_value "
+        "&& pascaline_offset(pascaline_t, {}) == {}",
+        kind, bytes, access, member.name, member.offset);
+    undefined += fmt::format("#undef {}\n", member.name.substr(0, member.name.find_first_of(".[")));
+  }
+  return fmt::format(R"code({}struct pascaline_composite_{} {{
+  template <typename pascaline_t, typename = void> struct pascaline_holds_it
+      : pascaline_other_class<pascaline_t, {}, {}> {{}};
+  template <typename pascaline_t> struct pascaline_holds_it<pascaline_t, pascaline_void<decltype({})>> {{
+    enum : bool {{ pascaline_value = {} }};
+  }};
+}};
+)code",
+                     undefined, place, type.bytes(), type.is_vector, names, checks);
+}
+
+// The class template of the check that takes the parameter.
+std::string given_code(const LaunchedArgument& argument, std::size_t place) {
+  const bool is_scalar = argument.role == LaunchedArgument::Role::scalar;
+  const bool is_output = argument.role == LaunchedArgument::Role::output;
+  if (is_composite(argument)) {
+    return is_scalar ? fmt::format("pascaline_composite_scalar<pascaline_composite_{}>", place)
+                     : fmt::format("pascaline_composite_buffer<pascaline_composite_{}, {}>", place, is_output);
+  }
+  const bool is_any = argument.role == LaunchedArgument::Role::scratch || is_matrix_format(argument.type);
+  const auto [kind, bytes] = is_any ? CodeOfType{'a', 0} : code_of(argument.type);
+  return is_scalar ? fmt::format("pascaline_scalar<'{}', {}>", kind, bytes)
+                   : fmt::format("pascaline_buffer<'{}', {}, {}>", kind, bytes, is_output);
+}
+
 std::string given_text(const LaunchedArgument& argument) {
+  const std::string type = argument.composite ? argument.composite->text() : std::string(name_of(argument.type));
   switch (argument.role) {
     case LaunchedArgument::Role::scalar:
-      return fmt::format("a scalar of {}", name_of(argument.type));
+      return fmt::format("a scalar of {}", type);
     case LaunchedArgument::Role::output:
-      return fmt::format("a buffer of {} to write to", name_of(argument.type));
+      return fmt::format("a buffer of {} to write to", type);
     default:
-      return fmt::format("a buffer of {}", name_of(argument.type));
+      return fmt::format("a buffer of {}", type);
   }
 }
 
@@ -204,18 +286,15 @@ std::optional<std::string> arguments_of(const std::string& message, std::string_
 }  // namespace
 
 std::string signature_check(const std::string& function, const std::vector<LaunchedArgument>& arguments) {
+  std::string composites;
   std::string given;
-  for (const LaunchedArgument& argument : arguments) {
-    const auto [kind, bytes] = code_of(argument);
-    given += given.empty() ? "" : ", ";
-    given += argument.role == LaunchedArgument::Role::scalar
-                 ? fmt::format("pascaline_scalar<'{}', {}>", kind, bytes)
-                 : fmt::format("pascaline_buffer<'{}', {}, {}>", kind, bytes,
-                               argument.role == LaunchedArgument::Role::output);
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    composites += is_composite(arguments[i]) ? composite_code(*arguments[i].composite, i) : "";
+    given += (given.empty() ? "" : ", ") + given_code(arguments[i], i);
   }
   return fmt::format(
-      "\n#line 1 \"{}\"{}static_assert(sizeof(pascaline_check<decltype(&{}), pascaline_list<{}>>) > 0, \"\");\n", kFile,
-      kCheck, function, given);
+      "\n#line 1 \"{}\"{}{}static_assert(sizeof(pascaline_check<decltype(&{}), pascaline_list<{}>>) > 0, \"\");\n",
+      kFile, kCheck, composites, function, given);
 }
 
 bool is_of_signature_check(const std::string& message) { return message.find(kFile) != std::string::npos; }

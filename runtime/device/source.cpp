@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/space/code_words.hpp"
 #include "core/space/space.hpp"
 #include "core/util/hash.hpp"
 #include "core/util/paths.hpp"
@@ -116,11 +117,16 @@ std::vector<fs::path> matching_files(const fs::path& file) {
   return files;
 }
 
+fs::path folder_of(const fs::path& file) { return fs::absolute(file).lexically_normal().parent_path(); }
+
 // Collects every file that a compiler could read, under its path relative to the kernel's folder.
 class Loader {
  public:
-  Loader(const fs::path& file, const std::vector<std::string>& macros)
-      : root_(fs::absolute(file).lexically_normal().parent_path()) {
+  Loader(const fs::path& file, const std::vector<std::string>& macros, const std::vector<std::string>& folders)
+      : root_(folder_of(file)) {
+    for (const std::string& folder : folders) {
+      searched_.push_back((root_ / folder).lexically_normal());
+    }
     for (const std::string& macro : macros) {
       const std::string name = macro_name(macro);
       macros_.define(name + " " + (name == macro ? "1" : macro.substr(name.size() + 1)));
@@ -183,8 +189,10 @@ class Loader {
 
   void add_all(const std::vector<NamedFile>& names, const fs::path& includer) {
     for (const NamedFile& named : names) {
-      if (!named.quoted || !add(includer.parent_path() / named.name)) {
-        add(root_ / named.name);
+      bool found = named.quoted && add(includer.parent_path() / named.name);
+      found = found || add(root_ / named.name);
+      for (auto folder = searched_.begin(); !found && folder != searched_.end(); ++folder) {
+        found = add(*folder / named.name);
       }
     }
   }
@@ -227,6 +235,7 @@ class Loader {
   }
 
   fs::path root_;
+  std::vector<fs::path> searched_;  // after it
   PossibleMacros macros_;
   std::vector<std::string> definitions_;  // not among them yet, as most kernels include nothing by macro
   std::vector<Operand> by_macro_;
@@ -255,11 +264,52 @@ std::vector<std::string> possible_macros(const Space& space) {
   return macros_of(request);
 }
 
-KernelSource load_source(const fs::path& file, const std::vector<std::string>& macros) {
-  Loader loader(file, macros);
+// A path of a space, which is relative to the space's folder, as it is from the kernel's folder.
+fs::path from_kernel(const Space& space, const std::string& path, const fs::path& file) {
+  return (folder_of(space.file) / path).lexically_normal().lexically_relative(folder_of(file));
+}
+
+std::vector<std::string> further_folders(const Space& space, const fs::path& file) {
+  std::vector<std::string> folders;
+  for (std::size_t i = 0; i < space.include.size(); ++i) {
+    folders.push_back(from_kernel(space, space.include[i], file).generic_string());
+    std::error_code ignored;
+    if (!fs::is_directory(folder_of(file) / folders.back(), ignored)) {
+      throw SpaceError(space.file, fmt::format("/include/{}", i),
+                       fmt::format("no such folder: '{}'", space.include[i]));
+    }
+  }
+  return folders;
+}
+
+// The kernel's text with the space's further files before and after it.
+std::string with_sources(const Space& space, const fs::path& file, const std::string& text) {
+  std::string before;
+  std::string after;
+  bool is_after = false;
+  for (std::size_t i = 0; i < space.sources.size(); ++i) {
+    const fs::path named = from_kernel(space, space.sources[i], file);
+    std::error_code ignored;
+    if (named == file.filename()) {
+      is_after = true;
+    } else if (fs::is_regular_file(folder_of(file) / named, ignored)) {
+      (is_after ? after : before) += fmt::format("#include \"{}\"\n", named.generic_string());
+    } else {
+      throw SpaceError(space.file, fmt::format("/sources/{}", i), fmt::format("no such file: '{}'", space.sources[i]));
+    }
+  }
+  return (before.empty() ? "" : before + "#line 1\n") + text + (after.empty() ? "" : "\n" + after);
+}
+
+KernelSource load_source(const fs::path& file, const std::vector<std::string>& macros, const Space* space = nullptr) {
   KernelSource source;
   source.file = file;
   source.text = source_text(file);
+  if (space != nullptr) {
+    source.folders = further_folders(*space, file);
+    source.text = with_sources(*space, file, source.text);
+  }
+  Loader loader(file, macros, source.folders);
   loader.load(source.text, fs::absolute(file).lexically_normal());
   const std::map<std::string, std::string> headers = loader.headers();
   source.headers.assign(headers.begin(), headers.end());
@@ -268,11 +318,19 @@ KernelSource load_source(const fs::path& file, const std::vector<std::string>& m
   for (const auto& [name, text] : source.headers) {
     hash.add(name).add(text);
   }
+  for (const std::string& folder : source.folders) {
+    hash.add(folder);
+  }
   source.hash = hash.hex();
   return source;
 }
 
 }  // namespace
+
+bool KernelSource::mentions(std::string_view word) const {
+  const auto in = [&](const std::string& file_text) { return find_word(file_text, word) != std::string::npos; };
+  return in(text) || std::any_of(headers.begin(), headers.end(), [&](const auto& one) { return in(one.second); });
+}
 
 std::vector<std::string> KernelSource::other_headers() const {
   std::set<std::string> names;
@@ -316,7 +374,7 @@ std::string KernelSource::advice_for(const std::string& header) const {
 KernelSource KernelSource::load(const fs::path& file) { return load_source(file, {}); }
 
 KernelSource KernelSource::load(const fs::path& file, const Space& space) {
-  return load_source(file, possible_macros(space));
+  return load_source(file, possible_macros(space), &space);
 }
 
 }  // namespace pascaline

@@ -50,6 +50,10 @@ std::ptrdiff_t levels_above(const KernelSource& source) {
     const fs::path file(name);
     most = std::max(most, std::count(file.begin(), file.end(), ".."));
   }
+  for (const std::string& name : source.folders) {
+    const fs::path folder(name);
+    most = std::max(most, std::count(folder.begin(), folder.end(), ".."));
+  }
   return most;
 }
 
@@ -71,7 +75,7 @@ std::string header_without(const std::vector<std::string>& macros, const std::st
 }  // namespace
 
 SourceFolder::SourceFolder(const KernelSource& source, const fs::path& named_in, const Rewrite& rewrite) try
-    : folder_(place_of_folder()), home_(path() / "kernel") {
+    : folder_(place_of_folder()), home_(path() / "kernel"), further_(source.folders) {
   // The folders above have their own names, as a path may lead up and down again: `../kernels/a.cuh`.
   constexpr std::ptrdiff_t kNamedLevels = 8;
   const fs::path own = fs::absolute(source.file).lexically_normal().parent_path().relative_path();
@@ -98,6 +102,14 @@ SourceFolder::SourceFolder(const KernelSource& source, const fs::path& named_in,
                   "space",
                   temporary_files().string(), std::strerror(error.code())),
       error.code());
+}
+
+std::vector<fs::path> SourceFolder::searched() const {
+  std::vector<fs::path> folders{home()};
+  for (const std::string& folder : further_) {
+    folders.push_back((home() / folder).lexically_normal());
+  }
+  return folders;
 }
 
 void SourceFolder::hide(const std::vector<std::string>& macros, const KernelSource& source,

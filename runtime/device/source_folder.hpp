@@ -23,6 +23,8 @@ class SourceFolder {
   [[nodiscard]] const std::filesystem::path& path() const noexcept { return folder_.path(); }
   /// The kernel's folder in it. Above is room for the headers that are reached through `../`.
   [[nodiscard]] const std::filesystem::path& home() const noexcept { return home_; }
+  /// The folders to search for the kernel's headers: its own, and the further ones of the source.
+  [[nodiscard]] std::vector<std::filesystem::path> searched() const;
   /// A folder to be searched first, for `hide`.
   [[nodiscard]] std::filesystem::path hiding() const { return path() / "hiding"; }
   /// Puts there, before each header of the system that the source names, one that includes it without the macros: in it
@@ -34,6 +36,7 @@ class SourceFolder {
  private:
   DraftFolder folder_;
   std::filesystem::path home_;
+  std::vector<std::string> further_;
 };
 
 /// Folder with the headers of CUDA that NVRTC and the emulated device have alike.

@@ -5,31 +5,30 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <iterator>
 #include <limits>
 #include <optional>
+#include <set>
 #include <string_view>
+#include <utility>
 
 #include "core/space/code_words.hpp"
+#include "runtime/device/directives.hpp"
 #include "runtime/device/source_folder.hpp"
 
 namespace pascaline {
 namespace {
 
+// By which macros of type variables name them.
+constexpr std::pair<std::string_view, std::string_view> kSpelledTypes[] = {
+    {"float32", "float"},   {"float64", "double"},   {"float16", "__half"},
+    {"int32", "int"},       {"int64", "long long"},  {"bfloat16", "__nv_bfloat16"},
+    {"uint32", "unsigned"}, {"int8", "signed char"}, {"uint8", "unsigned char"}};
+
 std::optional<long long> whole_number(std::string_view text) {
   long long value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   return error == std::errc() && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
-}
-
-// Where `word` is whole in a text, at `from` or behind it.
-std::size_t find_word(std::string_view text, std::string_view word, std::size_t from = 0) {
-  for (std::size_t at = text.find(word, from); at != std::string_view::npos; at = text.find(word, at + 1)) {
-    const std::size_t end = at + word.size();
-    if ((at == 0 || !is_word(text[at - 1])) && (end == text.size() || !is_word(text[end]))) {
-      return at;
-    }
-  }
-  return std::string_view::npos;
 }
 
 bool has_word(std::string_view text, std::string_view word) { return find_word(text, word) != std::string_view::npos; }
@@ -79,6 +78,14 @@ bool declares(std::string_view text, std::string_view name) {
   return false;
 }
 
+// Says if code, not only a comment, has the word.
+bool names(const KernelSource& source, std::string_view word) {
+  const auto in = [&](const std::string& text) {
+    return has_word(text, word) && has_word(without_comments(text), word);
+  };
+  return in(source.text) || std::ranges::any_of(source.headers, [&](const auto& one) { return in(one.second); });
+}
+
 }  // namespace
 
 std::string constant_name(const std::string& macro) {
@@ -96,11 +103,19 @@ std::string constant_name(const std::string& macro) {
 
 std::string constant_lines(const std::vector<std::string>& macros, const KernelSource& source) {
   std::string lines;
+  std::set<std::string_view> named;
   for (const std::string& macro : macros) {
     const std::string name = macro_name(macro);
-    const auto value = whole_number(std::string_view(macro).substr(std::min(name.size() + 1, macro.size())));
+    const std::string_view body = std::string_view(macro).substr(std::min(name.size() + 1, macro.size()));
+    const auto type = std::ranges::find(kSpelledTypes, body, [](const auto& one) { return one.first; });
+    if (type != std::end(kSpelledTypes) && !names(source, body) && named.insert(body).second) {
+      const bool is_class = type->second.starts_with("__");
+      lines += fmt::format("{}using {} = {};\n", is_class ? fmt::format("struct {}; ", type->second) : "", body,
+                           type->second);
+    }
+    const auto value = whole_number(body);
     const std::string constant = constant_name(name);
-    if (!value || !has_word(source.text, constant) || declares(source.text, constant) ||
+    if (!value || !source.mentions(constant) || declares(source.text, constant) ||
         std::any_of(source.headers.begin(), source.headers.end(),
                     [&](const auto& header) { return declares(header.second, constant); })) {
       continue;

@@ -11,7 +11,8 @@ namespace pascaline {
 [[nodiscard]] std::string constant_name(const std::string& macro);
 
 /// `constexpr` lines for the macros (`NAME=value`) with a whole number whose constants a source mentions without
-/// declaring them, so that a kernel need not repeat what its search space says.
+/// declaring them, and `using` lines for element types (`T=float32`) that it does not mention, so that a kernel need
+/// not repeat what its search space says.
 [[nodiscard]] std::string constant_lines(const std::vector<std::string>& macros, const KernelSource& source);
 
 }  // namespace pascaline

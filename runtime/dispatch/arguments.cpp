@@ -6,7 +6,9 @@
 #include <cstring>
 #include <limits>
 #include <optional>
+#include <utility>
 
+#include "core/elements.hpp"
 #include "core/error.hpp"
 
 namespace pascaline {
@@ -14,8 +16,7 @@ namespace {
 
 template <typename Integer>
 bool store_integer(std::int64_t value, void* to) {
-  if (value < static_cast<std::int64_t>(std::numeric_limits<Integer>::min()) ||
-      value > static_cast<std::int64_t>(std::numeric_limits<Integer>::max())) {
+  if (!std::in_range<Integer>(value)) {
     return false;
   }
   const auto narrow = static_cast<Integer>(value);
@@ -34,6 +35,20 @@ bool store_real(std::int64_t value, void* to) {
   return true;
 }
 
+void store_number(ElementType type, double value, void* to) {
+  const auto store = [to](auto number) { std::memcpy(to, &number, sizeof number); };
+  switch (type) {
+    case ElementType::float64:
+      return store(value);
+    case ElementType::float16:
+      return store(half_from_float(static_cast<float>(value)));
+    case ElementType::bfloat16:
+      return store(bfloat_from_float(static_cast<float>(value)));
+    default:
+      return store(static_cast<float>(value));
+  }
+}
+
 // False if the type cannot hold the value exactly.
 bool store_scalar(ElementType type, std::int64_t value, void* to) {
   switch (type) {
@@ -41,30 +56,51 @@ bool store_scalar(ElementType type, std::int64_t value, void* to) {
       return store_integer<std::int8_t>(value, to);
     case ElementType::uint8:
       return store_integer<std::uint8_t>(value, to);
+    case ElementType::int16:
+      return store_integer<std::int16_t>(value, to);
+    case ElementType::uint16:
+      return store_integer<std::uint16_t>(value, to);
     case ElementType::int32:
       return store_integer<std::int32_t>(value, to);
     case ElementType::uint32:
       return store_integer<std::uint32_t>(value, to);
     case ElementType::int64:
       return store_integer<std::int64_t>(value, to);
+    case ElementType::uint64:
+      return store_integer<std::uint64_t>(value, to);
+    case ElementType::boolean:
+      return value <= 1 && store_integer<std::uint8_t>(value, to);
     case ElementType::float32:
       return store_real<float>(value, to);
     case ElementType::float64:
       return store_real<double>(value, to);
     case ElementType::float16:
-    case ElementType::bfloat16:
-      throw Error(fmt::format("a scalar argument cannot be of type {}; use float32", name_of(type)));
+    case ElementType::bfloat16: {
+      const auto number = static_cast<double>(value);
+      store_number(type, number, to);
+      return widen(type, {static_cast<const std::byte*>(to), size_of(type)}).front() == number;
+    }
     default:
       throw Error(fmt::format("a scalar argument cannot be of type {}", name_of(type)));
   }
 }
 
-void store_number(ElementType type, double value, void* to) {
-  if (type == ElementType::float64) {
-    std::memcpy(to, &value, sizeof value);
-  } else {
-    const auto narrow = static_cast<float>(value);
-    std::memcpy(to, &narrow, sizeof narrow);
+void store(const BoundSpace& space, const Config& config, const Argument& scalar, void* to) {
+  if (scalar.composite) {
+    for (std::size_t i = 0; i < scalar.members.size(); ++i) {
+      store(space, config, scalar.members[i], static_cast<std::byte*>(to) + scalar.composite->members[i].offset);
+    }
+    return;
+  }
+  const ElementType type = space.type_of(scalar);
+  if (scalar.number) {
+    store_number(type, *scalar.number, to);
+    return;
+  }
+  const std::int64_t value = space.value(scalar, config);
+  if (!store_scalar(type, value, to)) {
+    throw Error(fmt::format("argument '{}' of {} is {}, which {} cannot hold", scalar.name, space.problem().text(),
+                            value, name_of(type)));
   }
 }
 
@@ -121,7 +157,7 @@ LaunchArguments::LaunchArguments(Device& device, const BoundSpace& space, const 
                                  std::span<const NamedPointer> buffers, ScratchPool* pool) {
   const std::vector<Argument>& arguments = space.space().arguments;
   require_known_names(buffers, space.space());
-  values_.resize(arguments.size(), 0);
+  values_.resize(arguments.size());
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const Argument& argument = arguments[i];
     if (!argument.symbol.empty()) {
@@ -132,17 +168,12 @@ LaunchArguments::LaunchArguments(Device& device, const BoundSpace& space, const 
       buffer_slots_.push_back(kNoSlot);
       continue;
     }
-    pointers_.push_back(&values_[i]);
-    if (argument.number) {
-      store_number(space.type_of(argument), *argument.number, &values_[i]);
-      continue;
-    }
-    if (argument.kind == ArgumentKind::scalar) {
-      const std::int64_t value = space.value(argument, config);
-      if (!store_scalar(space.type_of(argument), value, &values_[i])) {
-        throw Error(fmt::format("argument '{}' of {} is {}, which {} cannot hold", argument.name,
-                                space.problem().text(), value, name_of(space.type_of(argument))));
-      }
+    const bool is_scalar = argument.kind == ArgumentKind::scalar;
+    values_[i].resize(is_scalar && argument.composite ? (argument.composite->bytes() + sizeof(Word) - 1) / sizeof(Word)
+                                                      : 1);
+    pointers_.push_back(values_[i].data());
+    if (is_scalar) {
+      store(space, config, argument, values_[i].data());
       continue;
     }
     const std::size_t bytes = space.buffer_bytes(argument, config);
@@ -154,7 +185,7 @@ LaunchArguments::LaunchArguments(Device& device, const BoundSpace& space, const 
       data = pool != nullptr ? nullptr : named_pointer(buffers, argument, space.space().kernel);
     }
     data = bytes == 0 ? nullptr : data;
-    std::memcpy(&values_[i], &data, sizeof data);
+    std::memcpy(values_[i].data(), &data, sizeof data);
   }
 }
 

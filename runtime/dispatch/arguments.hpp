@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -86,14 +87,17 @@ class LaunchArguments {
 
  private:
   static constexpr std::size_t kNoSlot = static_cast<std::size_t>(-1);
-  using Word = std::uint64_t;  // holds an address or a scalar of up to 8 bytes, at its first byte
+  // Holds an address or a scalar, or a part of a larger one, as no type is aligned to more.
+  struct alignas(16) Word {
+    std::array<std::byte, 16> bytes;
+  };
 
   LaunchArguments(Device& device, const BoundSpace& space, const Config& config, std::span<const NamedPointer> buffers,
                   ScratchPool* pool);
   [[nodiscard]] void* allocate_scratch(Device& device, std::size_t index, const Argument& argument, std::size_t bytes,
                                        ScratchPool* pool);
 
-  std::vector<Word> values_;
+  std::vector<std::vector<Word>> values_;
   std::vector<void*> pointers_;
   std::vector<std::size_t> buffer_slots_;  ///< of each buffer its place in `pointers_`, or kNoSlot
   std::vector<Variable> variables_;

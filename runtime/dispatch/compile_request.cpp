@@ -14,7 +14,7 @@ std::vector<LaunchedArgument> arguments_of(const BoundSpace& bound) {
                       : argument.access == Access::scratch  ? Role::scratch
                       : is_output(argument)                 ? Role::output
                                                             : Role::input;
-    arguments.push_back({argument.name, role, bound.type_of(argument)});
+    arguments.push_back({argument.name, role, bound.type_of(argument), argument.composite});
   }
   return arguments;
 }

@@ -147,7 +147,7 @@ Binary BundleSupply::code(const CompileRequest& request, const ToolkitRow& toolk
   Binary binary;
   binary.kind = bundle_.kind;
   binary.target = target_of(bundle_);
-  binary.function = kernel->function;
+  binary.function = function_in(*kernel, *code);
   binary.code = code->code;
   binary.resources = code->resources;
   binary.from_cache = true;

@@ -134,7 +134,8 @@ std::optional<Plan> plan_exact(const TunedKernel& kernel, const std::vector<Tool
       continue;
     }
     const ToolkitRow& maker = maker_of(winner, here);
-    std::string reason = "tuned on this kind of device" + toolkit_note(winner.toolkit, here, maker);
+    const std::string contents = winner.trial.problem.data.empty() ? "" : " with given contents";
+    std::string reason = "tuned on this kind of device" + contents + toolkit_note(winner.toolkit, here, maker);
     notes = join(notes, missing_note(kernel, here, winner));
     Plan plan = plan_of(winner, space, Provenance::exact, maker, std::move(reason));
     plan.expected = winner.trial.time;
@@ -196,7 +197,10 @@ bool precedes(const Winner& a, const Winner& b, const std::vector<ToolkitRow>& h
   const Problem& first = a.trial.problem;
   const Problem& second = b.trial.problem;
   if (first != second) {
-    return std::tie(first.dimensions, first.types, first.data) < std::tie(second.dimensions, second.types, second.data);
+    const bool drawn = first.data.empty();  // contents of the user's own come before these
+    const bool other_drawn = second.data.empty();
+    return std::tie(first.dimensions, first.types, drawn, first.data) <
+           std::tie(second.dimensions, second.types, other_drawn, second.data);
   }
   const auto rank = [&](const Winner& winner) {
     const double median_us = winner.trial.time ? winner.trial.time->median_us : 0;

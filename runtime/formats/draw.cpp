@@ -26,7 +26,9 @@ static_assert(kIsNumberOf<drawing::kFloat32, ElementType::float32> &&
               kIsNumberOf<drawing::kFloat64, ElementType::float64> &&
               kIsNumberOf<drawing::kInt32, ElementType::int32> && kIsNumberOf<drawing::kInt64, ElementType::int64> &&
               kIsNumberOf<drawing::kUint32, ElementType::uint32> && kIsNumberOf<drawing::kInt8, ElementType::int8> &&
-              kIsNumberOf<drawing::kUint8, ElementType::uint8> &&
+              kIsNumberOf<drawing::kUint8, ElementType::uint8> && kIsNumberOf<drawing::kInt16, ElementType::int16> &&
+              kIsNumberOf<drawing::kUint16, ElementType::uint16> &&
+              kIsNumberOf<drawing::kUint64, ElementType::uint64> && kIsNumberOf<drawing::kBool, ElementType::boolean> &&
               kIsNumberOf<drawing::kFloat16x, ElementType::float16x>);
 static_assert(drawing::kHeadBytes == kElementTypes[drawing::kFloat16x].layout.head_bytes);
 static_assert(drawing::kRowsOfGroup == layouts::kRows);

@@ -203,6 +203,34 @@ TEST_F(CliBundleTest, ForSm61WithNvrtc) {
   EXPECT_NE(ptx.kernels.at(0).codes.at(0).code.find(".target sm_61"), std::string::npos);
 }
 
+TEST_F(CliBundleTest, CodeOfTemplatesHasTheCompilersNames) {
+  const auto replace = [&](const char* name, const std::string& from, const std::string& to) {
+    std::string text = bytes_of(folder_ / name);
+    ASSERT_NE(text.find(from), std::string::npos);
+    write_bytes(folder_ / name, text.replace(text.find(from), from.size(), to));
+  };
+  replace("scale.json", R"("function": "scale")", R"("function": "app::scale<T>")");
+  replace("scale.cu", "extern \"C\" __global__ void scale(const T* x, T* y",
+          "namespace app { template <typename E> __global__ void scale(const E* x, E* y");
+  write_bytes(folder_ / "scale.cu", bytes_of(folder_ / "scale.cu") + "}\n");
+  ASSERT_EQ(make({"--untuned"}).exit_code, 0);
+  EXPECT_EQ(load_bundle(bundle_).kernels.at(0).codes.at(0).function, "");
+  const ProgramResult result = make({"--untuned"}, "sm_61");
+  if (result.exit_code != 0 && find_nvrtc().empty()) {
+    GTEST_SKIP() << "no NVRTC; run ./scripts/setup.sh";
+  }
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  const BundleKernel kernel = load_bundle(bundle_).kernels.at(0);
+  EXPECT_EQ(kernel.function, "app::scale<T>");
+  EXPECT_EQ(kernel.codes.at(0).function, "_ZN3app5scaleIfEEvPKT_PS1_PfPii");
+  EXPECT_EQ(cubin_kernels(kernel.codes.at(0).code), std::vector<std::string>{kernel.codes.at(0).function});
+  const std::string message = message_of([&] {
+    (void)parse_bundle(
+        with_manifest(bytes_of(bundle_), [](json& m) { m["kernels"][0]["codes"][0]["function"] = "other"; }), "x.pasc");
+  });
+  EXPECT_NE(message.find("other"), std::string::npos) << message;
+}
+
 // A whole model, with the code of the shapes that it launches.
 TEST_F(CliBundleTest, AModelRunsFromItWithoutACompiler) {
   const std::string model = (folder_ / "model").string();

@@ -54,7 +54,8 @@ TEST_F(CliGivenTest, ALaunchUsesAWinnerOfGivenContents) {
   tune({"--problem", "N=1000", "--trials", "2", "--input", "x=" + contents("one.bin", 1)});
   const ProgramResult explained =
       run(on_toy("explain", {"--problem", "N=1000", "--db", database_, "--device", "emulator"}));
-  EXPECT_NE(explained.out.find("exact"), std::string::npos) << explained.out;
+  EXPECT_NE(explained.out.find("exact: tuned on this kind of device with given contents"), std::string::npos)
+      << explained.out;
 }
 
 TEST_F(CliGivenTest, AResumedSweepNeedsTheSameContents) {
@@ -62,8 +63,7 @@ TEST_F(CliGivenTest, AResumedSweepNeedsTheSameContents) {
   tune({"--problem", "N=1000", "--trials", "2", "--input", one});
   const ProgramResult without = run(resuming({"--trials", "1"}));
   EXPECT_EQ(without.exit_code, 1);
-  EXPECT_NE(without.error.find("give the files that the sweep was begun with as --input and --answer"),
-            std::string::npos)
+  EXPECT_NE(without.error.find("other contents; give the original files with --input and --answer"), std::string::npos)
       << without.error;
   const ProgramResult other = run(resuming({"--trials", "1", "--input", "x=" + contents("two.bin", 2)}));
   EXPECT_EQ(other.exit_code, 1) << other.error;
@@ -78,7 +78,7 @@ TEST_F(CliGivenTest, WrongFilesAreRefusedBeforeTheSweep) {
   const std::string small = contents("small.bin", 1, 10);
   for (const auto& [words, part] : std::vector<std::pair<std::vector<std::string>, std::string>>{
            {{"--input", "x=" + small}, "it has 10 elements of float32"},
-           {{"--input", "x"}, "give NAME=FILE"},
+           {{"--input", "x"}, "expected NAME=FILE"},
            {{"--input", "x=" + (folder_ / "gone").string()}, "gone: cannot open"},
            {{"--answer", "x=" + small}, "no output buffer of that name (it has: out)"},
            {{"--input", "x=" + small, "--workload", (folder_ / "toy.json").string()}, "shapes of one kernel"}}) {

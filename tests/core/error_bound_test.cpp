@@ -170,6 +170,23 @@ TEST_F(ErrorBoundTest, PartsOfAnOutputAreComparedAsTheWholeIs) {
   EXPECT_EQ(errors.compare(widened, expected).at, 70'000U);
 }
 
+TEST_F(ErrorBoundTest, MembersInTurnHaveTheirOwnTypesAndScales) {
+  json_["tolerance"] = {{"float32", 0.125}, {"float16", 0.5}, {"int32", 0}};
+  use(nullptr);
+  const std::array types{ElementType::float32, ElementType::int32, ElementType::float16};
+  const std::vector<double> expected{1, 1000, 8, -1, 2000, 8};
+  const ErrorBound errors(*bound_, types, expected);
+  EXPECT_EQ(errors.error(1.5, 1, 3), 0.25) << "in parts of the first members alone";
+  EXPECT_EQ(errors.tolerance(1.5, 1, 3), 0.125);
+  EXPECT_EQ(errors.error(12, 8, 2), 0.25);
+  EXPECT_FALSE(errors.limits());
+  EXPECT_TRUE(errors.compare(std::vector<double>{1.25, 1000, 15, -1, 2000, 1}, expected).within);
+  const ErrorBound::Verdict found = errors.compare(std::vector<double>{1, 1000, 8, -1, 2001, 8}, expected);
+  EXPECT_FALSE(found.within);
+  EXPECT_EQ(found.at, 4U);
+  EXPECT_FALSE(errors.compare(std::vector<double>{1.5, 1000, 8, -1, 2000, 8}, expected).within);
+}
+
 // What a device compares by says of every number what the bound says.
 TEST_F(ErrorBoundTest, LimitsAreTheBoundAsNumbers) {
   json_["types"][0]["values"] = {"float32", "float16", "bfloat16", "int8"};

@@ -33,9 +33,10 @@ TEST(ProblemTest, EqualityTakesEverythingIn) {
 
 TEST(ElementTypeTest, NamesRoundTripAndSizesAreRight) {
   const std::pair<ElementType, std::size_t> sizes[] = {
-      {ElementType::float32, 4}, {ElementType::float16, 2}, {ElementType::bfloat16, 2},
-      {ElementType::float64, 8}, {ElementType::int32, 4},   {ElementType::int64, 8},
-      {ElementType::uint32, 4},  {ElementType::int8, 1},    {ElementType::uint8, 1}};
+      {ElementType::float32, 4}, {ElementType::float16, 2}, {ElementType::bfloat16, 2}, {ElementType::float64, 8},
+      {ElementType::int32, 4},   {ElementType::int64, 8},   {ElementType::uint32, 4},   {ElementType::int8, 1},
+      {ElementType::uint8, 1},   {ElementType::int16, 2},   {ElementType::uint16, 2},   {ElementType::uint64, 8},
+      {ElementType::boolean, 1}};
   for (const auto& [type, bytes] : sizes) {
     EXPECT_EQ(size_of(type), bytes) << name_of(type);
     EXPECT_EQ(bits_of(type), 8 * bytes) << name_of(type);
@@ -44,6 +45,8 @@ TEST(ElementTypeTest, NamesRoundTripAndSizesAreRight) {
     }
     EXPECT_EQ(element_type_from(name_of(type)), type);
   }
+  EXPECT_EQ(name_of(ElementType::boolean), "bool");
+  EXPECT_FALSE(is_matrix_format(ElementType::boolean));
   EXPECT_FALSE(element_type_from("float").has_value());
   EXPECT_FALSE(element_type_from("").has_value());
 }

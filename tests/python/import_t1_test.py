@@ -132,7 +132,7 @@ class Written(Folder):
         self.assertIn("scale.json exists; give --force", result.stderr)
         self.assertEqual((self.into / "scale.cu").read_text(), "mine")
         self.assertEqual(run(INPUTS / "scale.json", "--into", self.into, "--force").returncode, 0)
-        self.assertIn('extern "C" __global__ void scale', (self.into / "scale.cu").read_text())
+        self.assertIn("__global__ void scale", (self.into / "scale.cu").read_text())
         self.assertEqual(run(INPUTS / "scale.json", "--into", self.into, "--name", "other").returncode, 0)
         other = json.loads((self.into / "other.json").read_text())
         self.assertEqual((other["kernel"], other["launch"]["function"]), ("other", "scale"))
@@ -225,7 +225,7 @@ class Refused(Folder):
         for outside in ("../outside.cu", "a/../../outside.cu", str(self.folder / "scale.cu")):
             self.expect(kernel + "/KernelFile", outside, "/KernelSpecification/KernelFile", "leads out of the folder")
         self.expect(kernel + "/KernelName", "other", "/KernelSpecification/KernelName", "no __global__")
-        self.expect(kernel + "/CompilerOptions", ["-O3", "-Ifolder"], "/KernelSpecification/CompilerOptions/1", "-Ifolder")
+        self.expect(kernel + "/CompilerOptions", ["-O3", "-Ifolder"], "/KernelSpecification/CompilerOptions/1: no such folder: ")
         self.expect(kernel + "/LocalSize", {}, "/KernelSpecification/LocalSize: the key 'X' is missing")
         self.expect(kernel + "/LocalSize/X", "block_size_x / 3", "/LocalSize/X", "column 1", "fraction")
         self.expect(kernel + "/ProblemSize", [0], "/ProblemSize: expected one to three numbers of at least 1")
@@ -267,14 +267,38 @@ class Refused(Folder):
         self.expect(parameter, "x", "in.json:" + parameter)
         self.expect("/ConfigurationSpace/TuningParameters/1/Default", 1, "no configuration with", "meets the conditions")
 
-    def test_a_kernel_that_includes_a_file_of_its_own(self):
+    def test_a_template_with_files_of_its_own(self):
         self.copy_inputs()
-        source = (INPUTS / "scale.cu").read_text()
-        (self.folder / "scale.cu").write_text('// #include "no.h"\n#include "own.h"\n' + source)
-        result = run(self.folder / "scale.json", "--into", self.into)
-        self.assertEqual(result.returncode, 1)
-        self.assertIn("includes 'own.h', and only one file can be taken over", result.stderr)
-        self.assertFalse(self.into.exists())
+        source = (INPUTS / "scale.cu").read_text().replace("__global__", "template <typename E, int N> __global__")
+        source = source.replace("void scale", "void __launch_bounds__(N) scale")
+        (self.folder / "scale.cu").write_text('// #include "no.h"\n#include "own.h"\nnamespace app {\n' + source + "}\n")
+        (self.folder / "own.h").write_text("#include <deep.h>\n")
+        (self.folder / "headers").mkdir()
+        (self.folder / "headers" / "deep.h").write_text("constexpr int kDeep = kOther;\n")
+        (self.folder / "other.cu").write_text("constexpr int kOther = 1;\n")
+        document = json.loads((INPUTS / "scale.json").read_text())
+        kernel = document["KernelSpecification"]
+        kernel.update({"KernelName": "app::scale<float, 1024>", "Sources": ["other.cu", "scale.cu"], "CompilerOptions": ["-Iheaders"]})
+        file, into = self.folder / "in.json", self.folder / "made"
+        file.write_text(json.dumps(document))
+        result = run(file, "--into", into)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        space = json.loads((into / "scale.json").read_text())
+        self.assertEqual((space["kernel"], space["launch"]["function"]), ("scale", "app::scale<float, 1024>"))
+        self.assertEqual(sorted(one.name.partition("-")[0] for one in into.iterdir()), ["deep", "other", "own", "scale.cu", "scale.json"])
+        if "PASCALINE_PROGRAM" in os.environ:
+            checked = subprocess.run([os.environ["PASCALINE_PROGRAM"], "check", "--kernels", into, "--spaces", into,
+                                      "--kernel", "scale", "--limit", "1"], capture_output=True, text=True)
+            self.assertEqual(checked.returncode, 0, checked.stdout + checked.stderr)
+        (self.folder / "own.h").write_text('#include "../outside.h"\n')
+        (self.folder.parent / "outside.h").write_text("")
+        self.addCleanup((self.folder.parent / "outside.h").unlink)
+        result = run(file, "--into", into, "--force")
+        self.assertEqual((result.returncode, result.stderr.count("\n")), (1, 1), result.stderr)
+        self.assertRegex(result.stderr, r"includes .*outside.h, which is not in the folder of")
+        self.expect("/KernelSpecification/CompilerOptions", ["-I", ".."], "/CompilerOptions/1: '..' leads out of the folder")
+        self.expect("/KernelSpecification/Sources", ["none.cu"], "/KernelSpecification/Sources/0: there")
+        self.expect("/KernelSpecification/KernelName", "scale<", "/KernelSpecification/KernelName: 'scale<' is not the name of a function")
 
     def test_what_is_no_json(self):
         for text in ("{", "[]", "", '{"a": 1, "a": 2}', '{"ConfigurationSpace": NaN}', "[" * 100_000):

@@ -35,9 +35,10 @@ def arguments() -> list[Any]:
     return [np.zeros(SIZE, np.float32), np.random.default_rng(1).standard_normal(SIZE).astype(np.float32), np.int32(SIZE)]
 
 
-def tune(source: Any = ADD, size: Any = SIZE, given: Any = None, params: Any = None, **options: Any) -> list[dict[str, Any]]:
+def tune(source: Any = ADD, size: Any = SIZE, given: Any = None, params: Any = None, name: str = "add",
+         **options: Any) -> list[dict[str, Any]]:
     given = arguments() if given is None else given
-    results, _ = kernel_tuner.tune_kernel("add", source, size, given, params or {"block_size_x": [32, 64]}, **{**SHORT, **options})
+    results, _ = kernel_tuner.tune_kernel(name, source, size, given, params or {"block_size_x": [32, 64]}, **{**SHORT, **options})
     return results
 
 
@@ -58,6 +59,29 @@ def test_code_of_a_function_of_the_parameters() -> None:
     given = arguments()
     results = right(tune(made, given=given, params={"block_size_x": [32, 64], "kind": ["plain", "early"]}, answer=expected(given)))
     assert {(one["block_size_x"], one["kind"]) for one in results} == {(x, kind) for x in (32, 64) for kind in ("plain", "early")}
+
+
+def test_a_template_in_a_namespace_with_files_of_its_own(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "include").mkdir()
+    (tmp_path / "include" / "one.cuh").write_text("constexpr int kOne = 1;\n")
+    (tmp_path / "more.cuh").write_text("#include <one.cuh>\n")
+    code = """#include "more.cuh"
+namespace app { template <typename E, int Threads> __global__ void __launch_bounds__(Threads) add(E *c, const E *a, int n) {
+  int i = blockIdx.x * Threads + threadIdx.x; if (i < n) c[i] = a[i] + kOne; } }"""
+    (tmp_path / "add.cu").write_text(code)
+    options: dict[str, Any] = {"params": {"block_size_x": [32, 64], "real": ["float"]}, "compiler_options": ["-I", str(tmp_path / "include")]}
+    for name, source in (("app::add<real, block_size_x>", [str(tmp_path / "add.cu"), str(tmp_path / "more.cuh")]),
+                         ("add<float, block_size_x>", [lambda p: code, str(tmp_path / "more.cuh")])):
+        given = arguments()
+        assert len(right(tune(source, given=given, name=name, answer=expected(given), **options))) == 2
+    after = kernel_tuner.run_kernel("add<float, block_size_x>", str(tmp_path / "add.cu"), SIZE, given, {"block_size_x": 32}, device="emulator",
+                                    compiler_options=options["compiler_options"])
+    assert np.allclose(after[0], given[1] + 1)
+    for name, message in (("add<(1)>", "template arguments that are not allowed"), ("add kernel", "is not the name of a function, or of a template")):
+        with pytest.raises(pascaline.Error, match=message):
+            tune(code, name=name, **options)
+    with pytest.raises(pascaline.ArgumentError, match="block_size_x is a parameter that is not among `defines`"):
+        tune(code, name="add<float, block_size_x>", defines={"real": "float"}, **options)
 
 
 def test_code_of_configurations_that_are_left_out_is_not_counted() -> None:
@@ -276,11 +300,60 @@ def test_arrays_of_all_types(dtype: str, declared: str) -> None:
 
 @pytest.mark.parametrize("value, declared", [
     (np.int16(-3), "short s"), (np.uint16(40000), "unsigned short s"), (np.uint64(2**40), "unsigned long long s"), (np.int8(-3), "signed char s"),
-    (np.bool_(True), "bool s"), (np.float64(0.1), "double s"), (np.float32(0.5), "real s")])
+    (np.bool_(True), "bool s"), (np.int64(-3), "short s"), (np.float16(0.5), "half s"), (np.float64(0.1), "double s"), (np.float32(0.5), "real s")])
 def test_scalars_of_all_types(value: Any, declared: str) -> None:
-    source = f"typedef float real; __global__ void add(double *c, {declared}) {{ c[threadIdx.x] = s; }}"
+    source = f"#include <cuda_fp16.h>\ntypedef float real; __global__ void add(double *c, {declared}) {{ c[threadIdx.x] = (float)s; }}"
     (out, _) = kernel_tuner.run_kernel("add", source, 32, [np.zeros(32), value], {"block_size_x": 32}, device="emulator")
     assert (out == float(value)).all()
+
+
+PARTICLE = np.dtype([("alive", np.bool_), ("place", np.float32, (3,)), ("id", np.int16), ("mass", np.float64)], align=True)
+MOVE = """struct Particle { bool alive; float place[3]; short id; double mass; };
+__global__ void move(Particle *p, const Particle *from, Particle by, float2 turn, int n) {
+  int i = blockIdx.x * block_size_x + threadIdx.x; if (i >= n) return;
+  Particle one = from[i]; one.place[2] += by.place[1] * turn.y; one.id -= by.id; one.mass *= by.mass; one.alive = !one.alive; p[i] = one; }"""
+
+
+def particles() -> tuple[list[Any], np.ndarray]:
+    """Arguments of MOVE, and what it computes."""
+    a = np.zeros(SIZE, PARTICLE)
+    a["alive"], a["place"], a["id"], a["mass"] = np.arange(SIZE) % 3 == 0, np.arange(3 * SIZE).reshape(SIZE, 3) % 11, np.arange(SIZE) % 5 - 9, 1.5
+    by = np.zeros(1, PARTICLE)
+    by["place"], by["id"], by["mass"] = [1, 2, 3], 7, 4
+    right = a.copy()
+    right["place"][:, 2] += 1
+    right["id"] -= 7
+    right["mass"] *= 4
+    right["alive"] = ~right["alive"]
+    return [np.zeros(SIZE, PARTICLE), a, by[0], np.complex64(3 + 0.5j), np.int32(SIZE)], right
+
+
+def test_structures_are_passed_by_pointer_and_by_value() -> None:
+    given, moved = particles()
+    (out, *_) = kernel_tuner.run_kernel("move", MOVE, SIZE, given, {"block_size_x": 64}, device="emulator")
+    np.testing.assert_array_equal(out, moved)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        results, _ = kernel_tuner.tune_kernel("move", MOVE + "// tuned", SIZE, given, {"block_size_x": [32, 64]}, answer=[moved, *[None] * 4],
+                                              **SHORT)
+    assert len(right(results)) == 2
+    moved["mass"][5] += 1
+    with pytest.raises(pascaline.Error, match=r"arguments\[0\], by up to 1"):
+        kernel_tuner.tune_kernel("move", MOVE + "// wrong", SIZE, given, {"block_size_x": [32]}, answer=[moved, *[None] * 4], **SHORT)
+
+
+def test_structures_that_lie_otherwise_are_refused() -> None:
+    given, _ = particles()
+    for dtype, message in [(np.dtype([("a", np.int8), ("b", np.float32)]), "make the type with align=True"),
+                           (np.dtype([("a", np.complex64)]), r"arguments\[1\].a: complex64 cannot be passed"),
+                           (np.dtype([("a", np.float32, (2, 2))]), r"arguments\[1\].a: .* cannot be passed"),
+                           (np.dtype([("a", "U3")]), r"arguments\[1\].a: .* cannot be passed")]:
+        given[1] = np.zeros(SIZE, dtype)
+        with pytest.raises(pascaline.ArgumentError, match=message):
+            kernel_tuner.run_kernel("move", MOVE, SIZE, given, {"block_size_x": 64}, device="emulator")
+    given[1] = np.zeros(SIZE, np.dtype([("alive", np.bool_), ("id", np.int16), ("place", np.float32, (3,)), ("mass", np.float64)], align=True))
+    with pytest.raises(pascaline.Error, match=r"move takes const Particle\* as its argument 2, the search space gives 'argument_1', a buffer of structure_2"):
+        kernel_tuner.run_kernel("move", MOVE, SIZE, given, {"block_size_x": 64}, device="emulator")
 
 
 def test_arrays_in_fortrans_order_lie_as_they_do() -> None:

@@ -51,7 +51,8 @@ class ExampleKernelsTest(unittest.TestCase):
                 text = (FOLDER / f"{kernel}.cu").read_text(encoding="utf-8")
                 self.assertIn(right, text)
                 (pathlib.Path(folder) / f"{kernel}.cu").write_text(text.replace(right, wrong, 1), encoding="utf-8")
-                (pathlib.Path(folder) / f"{kernel}.json").symlink_to(FOLDER / f"{kernel}.json")
+                for other in (f"{kernel}.json", "include"):
+                    (pathlib.Path(folder) / other).symlink_to(FOLDER / other)
                 code, out = self.check(folder, kernel)
                 self.assertEqual(code, 3, out)
                 self.assertIn("wrong_result", out)

@@ -274,9 +274,12 @@ class BundleMaker {
       warn(fmt::format("code for {} is left out: {}", request.problem.text(), result.reason));
       return;
     }
-    made_.bundle.kernels[request.kernel].codes.push_back(
-        {std::move(request.request.defines), std::move(request.request.options), result.binary.resources,
-         result.binary.max_registers, request.toolkit, std::move(result.binary.code)});
+    BundleKernel& kernel = made_.bundle.kernels[request.kernel];
+    const bool is_renamed = result.binary.function != kernel.function;
+    kernel.codes.push_back({std::move(request.request.defines), std::move(request.request.options),
+                            result.binary.resources, result.binary.max_registers, request.toolkit,
+                            std::move(result.binary.code),
+                            is_renamed ? std::move(result.binary.function) : std::string()});
   }
 
   const BundleTarget& target_;

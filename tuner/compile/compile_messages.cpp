@@ -7,11 +7,8 @@ namespace pascaline {
 using nlohmann::json;
 
 json source_message(const KernelSource& source) {
-  return {{"do", "source"},
-          {"file", source.file.string()},
-          {"text", source.text},
-          {"hash", source.hash},
-          {"headers", source.headers}};
+  return {{"do", "source"},      {"file", source.file.string()}, {"text", source.text},
+          {"hash", source.hash}, {"headers", source.headers},    {"folders", source.folders}};
 }
 
 KernelSource source_of(const json& message) {
@@ -20,10 +17,33 @@ KernelSource source_of(const json& message) {
   message.at("text").get_to(source.text);
   message.at("hash").get_to(source.hash);
   message.at("headers").get_to(source.headers);
+  message.at("folders").get_to(source.folders);
   return source;
 }
 
 namespace {
+
+json composite_message(const std::optional<CompositeType>& type) {
+  if (!type) {
+    return nullptr;
+  }
+  json members = json::array();
+  for (const CompositeType::Member& member : type->members) {
+    members.push_back({member.name, static_cast<int>(member.type), member.offset});
+  }
+  return {type->name, std::move(members), type->end, type->alignment, type->is_vector};
+}
+
+std::optional<CompositeType> composite_of(const json& message) {
+  if (message.is_null()) {
+    return std::nullopt;
+  }
+  CompositeType type{message.at(0), {}, message.at(2), message.at(3), message.at(4)};
+  for (const json& member : message.at(1)) {
+    type.members.push_back({member.at(0), static_cast<ElementType>(member.at(1).get<int>()), member.at(2)});
+  }
+  return type;
+}
 
 json arguments_message(const std::optional<std::vector<LaunchedArgument>>& arguments) {
   if (!arguments) {
@@ -31,7 +51,8 @@ json arguments_message(const std::optional<std::vector<LaunchedArgument>>& argum
   }
   json message = json::array();
   for (const LaunchedArgument& argument : *arguments) {
-    message.push_back({argument.name, static_cast<int>(argument.role), static_cast<int>(argument.type)});
+    message.push_back({argument.name, static_cast<int>(argument.role), static_cast<int>(argument.type),
+                       composite_message(argument.composite)});
   }
   return message;
 }
@@ -44,7 +65,7 @@ std::optional<std::vector<LaunchedArgument>> arguments_of(const json& message) {
   for (const json& argument : message) {
     arguments.push_back({argument.at(0).get<std::string>(),
                          static_cast<LaunchedArgument::Role>(argument.at(1).get<int>()),
-                         static_cast<ElementType>(argument.at(2).get<int>())});
+                         static_cast<ElementType>(argument.at(2).get<int>()), composite_of(argument.at(3))});
   }
   return arguments;
 }

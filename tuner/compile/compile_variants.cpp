@@ -137,7 +137,9 @@ CompileRequest reference_request_of(const Space& space, CompileRequest default_r
     using Role = LaunchedArgument::Role;
     std::vector<LaunchedArgument>& arguments = default_request.arguments.value();
     for (LaunchedArgument& argument : arguments) {
-      argument.type = argument.role == Role::output ? ElementType::float64 : argument.type;
+      if (argument.role == Role::output) {
+        argument = {argument.name, argument.role, ElementType::float64};
+      }
     }
     if (space.reference.workspace) {
       arguments.push_back({space.reference.workspace->name, Role::output, ElementType::float64});

@@ -110,9 +110,10 @@ struct GivenData::File {
                                           is_answer ? "output buffer" : "input buffer");
     const ElementType type = space.type_of(buffer);
     if (is_matrix_format(type)) {
-      refuse(name, path, fmt::format("{} is a format of matrices, which only weights of models have", name_of(type)));
+      refuse(name, path,
+             fmt::format("{} is a packed weight format, which --input and --answer do not support", name_of(type)));
     }
-    take_numpy(type);
+    take_numpy(buffer, type);
     const std::size_t wanted = space.buffer_bytes(buffer, space.default_config());
     if (contents.size() != wanted) {
       refuse(name, path,
@@ -129,21 +130,23 @@ struct GivenData::File {
     throw ArgumentError(fmt::format("contents of '{}': {}", name, error.what()));
   }
 
-  void take_numpy(ElementType type) {
+  void take_numpy(const Argument& buffer, ElementType type) {
     const auto header = numpy_header({reinterpret_cast<const char*>(contents.data()), contents.size()});
     if (!header) {
       if (file.path().extension() == ".npy") {
-        refuse(argument, file.path(), "it is not a file that numpy.save writes");
+        refuse(argument, file.path(), "this is not a valid .npy file");
       }
       return;
     }
     const std::string wanted = numpy_type(type);
-    if (header->type.substr(0, 1) == ">" || header->type.substr(1) != wanted.substr(1)) {
+    const bool fits =
+        header->type.size() > 1 && header->type.front() != '>' && header->type.substr(1) == wanted.substr(1);
+    if (!buffer.composite && !fits) {  // of vectors and structures the size is compared alone
       refuse(argument, file.path(),
-             fmt::format("its type is '{}', where {} needs '{}'", header->type, name_of(type), wanted));
+             fmt::format("its dtype is '{}', {} needs '{}'", header->type, name_of(type), wanted));
     }
     if (header->by_columns) {
-      refuse(argument, file.path(), "it is in Fortran's order; save numpy.ascontiguousarray of it");
+      refuse(argument, file.path(), "it is in Fortran (column-major) order; save numpy.ascontiguousarray(array)");
     }
     contents = contents.subspan(header->bytes);
   }
@@ -192,8 +195,7 @@ std::span<const std::byte> GivenData::answer(std::string_view argument) const {
 void GivenData::require_unchanged() const {
   for (const auto& file : files_) {
     if (version_of(file->file.path()) != file->version) {
-      throw Error(fmt::format("contents of '{}': {} was written to since the sweep began", file->argument,
-                              file->file.path().string()));
+      refuse(file->argument, file->file.path(), "this file has changed since it was opened");
     }
   }
 }

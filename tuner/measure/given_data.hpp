@@ -13,8 +13,8 @@
 
 namespace pascaline {
 
-/// Files with the contents of a kernel's buffers, by the names of the arguments: of inputs, instead of drawn numbers,
-/// and of outputs, instead of what the reference computes. A file begins as NumPy's do, or has the bytes alone.
+/// Files with contents of a kernel's buffers, by the names of its arguments. `inputs` replace drawn numbers, `answers`
+/// what the reference computes. A file is NumPy's .npy or raw bytes.
 struct GivenFiles {
   using Named = std::vector<std::pair<std::string, std::filesystem::path>>;
   Named inputs{};
@@ -28,8 +28,8 @@ class GivenData {
  public:
   /// None.
   GivenData() = default;
-  /// Throws ArgumentError, one line with the argument and the file, if the kernel lacks such a buffer, it has a format
-  /// of matrices, another extent or another type, or a file cannot be read.
+  /// Throws ArgumentError, one line with the argument and the file: the kernel has no such buffer, or one in a packed
+  /// format, the size or the type is wrong, or the file cannot be read.
   GivenData(const GivenFiles& files, const BoundSpace& space);
 
   /// Problem::data: the hash of all contents with their arguments. Empty without any.
@@ -37,7 +37,7 @@ class GivenData {
   /// An argument's contents; empty if they are not given.
   [[nodiscard]] std::span<const std::byte> input(std::string_view argument) const;
   [[nodiscard]] std::span<const std::byte> answer(std::string_view argument) const;
-  /// Throws Error that names the file if one was written to since it was opened.
+  /// Throws ArgumentError that names the file if one has changed since it was opened.
   void require_unchanged() const;
 
  private:

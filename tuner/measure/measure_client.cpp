@@ -277,6 +277,10 @@ void MeasureClient::refuse(std::string reason, std::vector<MeasureEvent>& events
   preparing_ = false;
   problem_.reset();
   finals_.reset();
+  for (TrialJob& job : trials_) {
+    events.emplace_back(TrialCut{std::move(job)});
+  }
+  trials_.clear();
   events.emplace_back(ProblemRefused{std::move(reason)});
 }
 

@@ -57,12 +57,15 @@ class MeasureServer {
       problem(message);
     } else if (!runner_) {
       throw Error("the measurement worker was given no valid problem");
-    } else if (what == "trial") {
-      trial(message);
-    } else if (what == "finals") {
-      finals(message);
-    } else {
+    } else if (what != "trial" && what != "finals") {
       throw Error("the measurement worker was asked to do '" + what + "', which it does not know");
+    } else {
+      try {
+        what == "trial" ? trial(message) : finals(message);
+      } catch (const ArgumentError& error) {  // contents that were given have changed
+        writer_.send({{"is", "refused"}, {"reason", error.what()}});
+        return false;
+      }
     }
     return !lost_;
   }
@@ -179,7 +182,7 @@ void MeasureServer::problem(const json& message) {
     }
     if (GivenData data(given_files(message.at("given")), *bound_); data.hash() != bound_->problem().data) {
       throw ArgumentError(
-          fmt::format("contents that were given for {} have changed since the sweep began", bound_->problem().text()));
+          fmt::format("{}: the contents given for it have changed since the sweep began", bound_->problem().text()));
     } else if (!bound_->problem().data.empty()) {
       runner_->give(std::move(data));
     }

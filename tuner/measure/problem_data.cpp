@@ -11,6 +11,7 @@
 #include "core/elements.hpp"
 #include "core/error.hpp"
 #include "runtime/dispatch/planner.hpp"
+#include "tuner/measure/member_numbers.hpp"
 #include "tuner/measure/problem_memory.hpp"
 #include "tuner/measure/trial_setup.hpp"
 
@@ -20,17 +21,22 @@ namespace {
 // Of a device's memory, what stays free for scratch buffers and code when expected outputs are kept there.
 constexpr std::uint64_t kPartLeftFree = 4;
 
-// The number that an element is whose bytes all are poison.
-double poisoned_value(ElementType type, std::uint8_t poison) {
-  return widen(type, std::vector<std::byte>(size_of(type), std::byte{poison})).front();
+// The number that an element is whose bytes all are poison; of a structure those that its members are.
+std::vector<double> poisoned_values(const Argument& argument, ElementType type, std::uint8_t poison) {
+  const std::size_t bytes = is_mixed(argument) ? argument.composite->bytes() : size_of(type);
+  return widen(argument, type, std::vector<std::byte>(bytes, std::byte{poison}));
 }
 
 bool is_poisoned(double value, double poison) { return value == poison || (std::isnan(value) && std::isnan(poison)); }
 
 // Whether an element may be poison, or computed from poison.
-bool has_poison(const std::vector<double>& values, double poison) {
-  return std::any_of(values.begin(), values.end(),
-                     [&](double value) { return std::isnan(value) || is_poisoned(value, poison); });
+bool has_poison(const std::vector<double>& values, const std::vector<double>& poisons) {
+  std::size_t at = 0;
+  return std::any_of(values.begin(), values.end(), [&](double value) {
+    const double poison = poisons[at];
+    at = at + 1 < poisons.size() ? at + 1 : 0;
+    return std::isnan(value) || is_poisoned(value, poison);
+  });
 }
 
 // Elements are compared where they lie, with those of the reference at the same places.
@@ -39,7 +45,7 @@ bool is_compared_in_place(const Argument& output) { return output.compare == Com
 std::string text_of_element(const Argument& output, std::size_t at) {
   return output.compare == Comparison::sum         ? fmt::format("the sum of {}", output.name)
          : output.compare == Comparison::any_order ? fmt::format("{} in ascending order [{}]", output.name, at)
-                                                   : fmt::format("{}[{}]", output.name, at);
+                                                   : name_of_number(output, at);
 }
 
 // As messages name it.
@@ -102,14 +108,22 @@ void ProblemData::draw(std::uint64_t seed) {
       const auto rows = static_cast<std::int64_t>(slot.count) / slot.columns;
       slot.drawn = {slot.type, rows, slot.columns, slot.argument->fill, low, high, seed};
       slot.initial.clear();
+      if (is_mixed(*slot.argument)) {
+        slot.initial = draw_members(*space_, *slot.argument, slot.drawn);
+      }
       refill(slot);
-      if (slot.argument->access == Access::inout && slot.given.empty() && !drawing_.on_device()) {
+      if (slot.argument->access == Access::inout && slot.given.empty() && slot.initial.empty() &&
+          !drawing_.on_device()) {
         slot.initial = contents(slot);
       }
     }
   }
   use_inputs();
   draw_ms_ = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
+bool ProblemData::draws() const {
+  return std::ranges::any_of(slots_, [](const Slot& slot) { return is_input(*slot.argument) && slot.given.empty(); });
 }
 
 void ProblemData::set_inputs(std::vector<std::vector<std::byte>> inputs) {
@@ -125,7 +139,6 @@ void ProblemData::set_inputs(std::vector<std::vector<std::byte>> inputs) {
 
 void ProblemData::refill(const Slot& slot) {
   if (!slot.given.empty()) {
-    given_.require_unchanged();
     device_->upload(slot.buffer, slot.given);
   } else if (slot.initial.empty()) {
     drawing_.draw(slot.buffer.span(), slot.drawn);
@@ -156,9 +169,10 @@ void ProblemData::use_inputs() {
   poison_may_pass_ = false;
   for (Slot& slot : slots_) {
     if (is_output(*slot.argument)) {
-      slot.bound.emplace(*space_, slot.type, slot.expected, std::move(slot.slack));
+      slot.bound.emplace(*space_, number_types(*slot.argument, slot.type), slot.expected, std::move(slot.slack));
       keep_expected(slot, !reference_is_itself() && slot.answer.empty());
-      poison_may_pass_ = poison_may_pass_ || accepts(slot, poisoned_value(slot.type, kPoisons.front()));
+      poison_may_pass_ = poison_may_pass_ || is_mixed(*slot.argument) ||
+                         accepts(slot, poisoned_values(*slot.argument, slot.type, kPoisons.front()).front());
     }
   }
 }
@@ -195,10 +209,9 @@ std::vector<double> ProblemData::compared(const Slot& slot, std::vector<double> 
 }
 
 void ProblemData::take_answers() {
-  given_.require_unchanged();
   for (Slot& slot : slots_) {
     if (!slot.answer.empty()) {
-      slot.expected = compared(slot, widen(slot.type, slot.answer));
+      slot.expected = compared(slot, widen(*slot.argument, slot.type, slot.answer));
       slot.slack.clear();
     }
   }
@@ -211,7 +224,7 @@ bool ProblemData::accepts(const Slot& slot, double value) {
   }
   std::size_t at = 0;
   return std::any_of(slot.expected.begin(), slot.expected.end(), [&](double expected) {
-    const double error = slot.bound->error(value, expected);
+    const double error = slot.bound->error(value, expected, at);
     return error <= slot.bound->tolerance(value, expected, at++);
   });
 }
@@ -219,7 +232,7 @@ bool ProblemData::accepts(const Slot& slot, double value) {
 bool ProblemData::accepts_everywhere(const Slot& slot, double value) {
   std::size_t at = 0;
   return std::all_of(slot.expected.begin(), slot.expected.end(), [&](double expected) {
-    const double error = slot.bound->error(value, expected);
+    const double error = slot.bound->error(value, expected, at);
     return error <= slot.bound->tolerance(value, expected, at++);
   });
 }
@@ -255,8 +268,17 @@ std::vector<std::string> ProblemData::weak_checks() const {
 
 // The naive kernel has its outputs, and what it adds to, in float64. The kernel itself, where it is the reference, has
 // them as they are.
-ElementType ProblemData::result_type(const Slot& slot) const {
-  return reference_is_itself() ? slot.type : ElementType::float64;
+std::size_t ProblemData::result_bytes(const Slot& slot) const {
+  return reference_is_itself() ? slot.buffer.bytes() : slot.count * sizeof(double);
+}
+
+std::vector<double> ProblemData::result_values(const Slot& slot, std::span<const std::byte> bytes) const {
+  return reference_is_itself() ? widen(*slot.argument, slot.type, bytes) : widen(ElementType::float64, bytes);
+}
+
+std::vector<double> ProblemData::poisoned_result(const Slot& slot, std::uint8_t poison) const {
+  return reference_is_itself() ? poisoned_values(*slot.argument, slot.type, poison)
+                               : poisoned_values({}, ElementType::float64, poison);
 }
 
 // Holds what a naive kernel gets after the arguments of the kernel: where it works, and where it writes slack.
@@ -295,7 +317,7 @@ ProblemData::Results ProblemData::launch_reference(LaunchArguments& arguments, s
     } else if (reference_is_itself()) {
       device_->upload(result, contents(slot));
     } else {
-      const std::vector<double> initial = widen(slot.type, contents(slot));
+      const std::vector<double> initial = widen(*slot.argument, slot.type, contents(slot));
       device_->upload(result, std::as_bytes(std::span(initial)));
     }
   }
@@ -322,9 +344,9 @@ ProblemData::Results ProblemData::launch_reference(LaunchArguments& arguments, s
   Results found;
   for (const Slot& slot : slots_) {
     if (is_output(*slot.argument)) {
-      std::vector<std::byte> bytes(bytes_of(result_type(slot), slot.count));
+      std::vector<std::byte> bytes(result_bytes(slot));
       device_->download(bytes, results[found.size()]);
-      leave_out_masked(slot, found.emplace_back(widen(result_type(slot), bytes)));
+      leave_out_masked(slot, found.emplace_back(result_values(slot, bytes)));
     }
   }
   return found;
@@ -341,7 +363,7 @@ void ProblemData::compute_reference() {
         results.push_back(std::move(*slot.expected_there));
         slot.expected_there.reset();
       } else {
-        results.push_back(device_->allocate(slot.count * size_of(result_type(slot))));
+        results.push_back(device_->allocate(result_bytes(slot)));
       }
       data = results.back().data();
     }
@@ -353,7 +375,7 @@ void ProblemData::compute_reference() {
   std::size_t next = 0;
   const bool suspicious = std::any_of(slots_.begin(), slots_.end(), [&](const Slot& slot) {
     const bool output = is_output(*slot.argument);
-    return output && has_poison(found[next++], poisoned_value(result_type(slot), kPoisons.front()));
+    return output && has_poison(found[next++], poisoned_result(slot, kPoisons.front()));
   });
   if (suspicious) {
     Results again = launch_reference(arguments, results, more, kPoisons.back());
@@ -381,23 +403,25 @@ void ProblemData::require_written(const Results& first, const Results& second) c
     if (!is_output(*slot.argument)) {
       continue;
     }
-    const double poison = poisoned_value(result_type(slot), kPoisons.front());
-    const double other_poison = poisoned_value(result_type(slot), kPoisons.back());
+    const std::vector<double> poison = poisoned_result(slot, kPoisons.front());
+    const std::vector<double> other_poison = poisoned_result(slot, kPoisons.back());
     const std::vector<double>& before = first[next];
     const std::vector<double>& after = second[next++];
     for (std::size_t i = 0; i < before.size(); ++i) {
-      const bool unwritten = !is_input(*slot.argument) && is_poisoned(before[i], poison) && after[i] == other_poison;
+      const std::size_t kind = i % poison.size();
+      const bool unwritten =
+          !is_input(*slot.argument) && is_poisoned(before[i], poison[kind]) && after[i] == other_poison[kind];
       if (unwritten) {
         throw ReferenceError(fmt::format(
-            "{} does not write {}[{}], so that nothing can be compared with it; make it write every element, or give "
+            "{} does not write {}, so that nothing can be compared with it; make it write every element, or give "
             "the buffer access inout",
-            reference_text(), slot.argument->name, i));
+            reference_text(), name_of_number(*slot.argument, i)));
       }
       if (std::isnan(before[i]) && !std::isnan(after[i])) {
         throw ReferenceError(
-            fmt::format("{} computes {}[{}] from memory that nothing has written, so that nothing can "
+            fmt::format("{} computes {} from memory that nothing has written, so that nothing can "
                         "be compared with it",
-                        reference_text(), slot.argument->name, i));
+                        reference_text(), name_of_number(*slot.argument, i)));
       }
     }
   }
@@ -408,7 +432,8 @@ void ProblemData::require_changes() {
   bool any = false;
   for (const Slot& slot : slots_) {
     if (is_output(*slot.argument)) {
-      if (!is_input(*slot.argument) || slot.expected != compared(slot, widen(slot.type, contents(slot)))) {
+      if (!is_input(*slot.argument) ||
+          slot.expected != compared(slot, widen(*slot.argument, slot.type, contents(slot)))) {
         return;
       }
       any = any || slot.count > 0;
@@ -470,7 +495,7 @@ ProblemData::Results ProblemData::outputs() {
   Results found;
   for (const Slot& slot : slots_) {
     if (is_output(*slot.argument)) {
-      found.push_back(compared(slot, widen(slot.type, contents(slot))));
+      found.push_back(compared(slot, widen(*slot.argument, slot.type, contents(slot))));
     }
   }
   return found;
@@ -504,7 +529,7 @@ bool ProblemData::agrees_with(const Results& others) {
       return true;
     }
     const std::vector<double>& other = others[next];
-    return ErrorBound(*space_, slot.type, other).compare(own[next++], other).within;
+    return ErrorBound(*space_, number_types(*slot.argument, slot.type), other).compare(own[next++], other).within;
   });
 }
 
@@ -519,6 +544,9 @@ ErrorBound::Verdict ProblemData::compare(const Slot& slot) {
       return found;
     }
     found = {};
+  }
+  if (is_mixed(*slot.argument)) {
+    return slot.bound->compare(widen(*slot.argument, slot.type, contents(slot)), slot.expected);
   }
   readback_.read(slot.buffer, [&](std::span<const std::byte> piece, std::size_t offset) {
     found.keep_worse(slot.bound->compare(slot.type, piece, slot.expected, offset / size_of(slot.type)));

@@ -48,6 +48,8 @@ class ProblemData {
   void draw(std::uint64_t seed);
   /// The same with these contents of the inputs, in the order of the arguments.
   void set_inputs(std::vector<std::vector<std::byte>> inputs);
+  /// Returns true if an input is drawn, so that another seed gives others.
+  [[nodiscard]] bool draws() const;
   /// How long the last `draw` took.
   [[nodiscard]] double draw_ms() const noexcept { return draw_ms_; }
 
@@ -113,6 +115,10 @@ class ProblemData {
 
   void refill(const Slot& slot);
   [[nodiscard]] std::vector<std::byte> contents(const Slot& slot);
+  // These are about what the reference leaves in place of an output.
+  [[nodiscard]] std::size_t result_bytes(const Slot& slot) const;
+  [[nodiscard]] std::vector<double> result_values(const Slot& slot, std::span<const std::byte> bytes) const;
+  [[nodiscard]] std::vector<double> poisoned_result(const Slot& slot, std::uint8_t poison) const;
   void keep_expected(Slot& slot, bool is_there);
   [[nodiscard]] ErrorBound::Verdict compare(const Slot& slot);
   // What it leaves in the outputs, which `results` stand for, where they and scratch held that poison.
@@ -130,7 +136,6 @@ class ProblemData {
   static void leave_out_masked(const Slot& slot, std::vector<double>& values);
   [[nodiscard]] static std::vector<double> compared(const Slot& slot, std::vector<double> values);
   void compute_reference();
-  [[nodiscard]] ElementType result_type(const Slot& slot) const;
   [[nodiscard]] bool reference_is_itself() const noexcept { return space_->space().reference.by_default; }
 
   Device* device_;

@@ -21,8 +21,8 @@ constexpr double kUsablePart = 15.0 / 16;
 // As a double, as extents of hostile shapes are beyond the integers that count bytes.
 double bytes_of_buffer(const BoundSpace& space, const Argument& argument, const Config& config, double count) {
   const ElementType type = space.type_of(argument);
-  return is_matrix_format(type) ? static_cast<double>(space.buffer_bytes(argument, config))
-                                : count * static_cast<double>(size_of(type));
+  return is_matrix_format(type) || argument.composite ? static_cast<double>(space.buffer_bytes(argument, config))
+                                                      : count * static_cast<double>(size_of(type));
 }
 
 std::string shown(double bytes) {
@@ -51,7 +51,7 @@ ProblemMemory problem_memory(const BoundSpace& space) {
     const double bytes = bytes_of_buffer(space, argument, config, count);
     const double wide = count * sizeof(double);
     memory.buffers += bytes + kGuards;
-    if (argument.access == Access::inout) {
+    if (argument.access == Access::inout || (is_input(argument) && is_mixed(argument))) {
       memory.copies += bytes;
     }
     if (is_output(argument)) {

@@ -94,7 +94,7 @@ void TrialRunner::prepare() {
 // Every trial gets fresh inputs where drawing them and computing the reference is cheap; where it is not (a large
 // problem on a card with slow float64), inputs are kept until drawing has cost less than a tenth of the trials.
 void TrialRunner::refresh_inputs() {
-  if (draws_ms_ > trials_ms_ / 10) {
+  if (draws_ms_ > trials_ms_ / 10 || !data_->draws()) {
     return;
   }
   phase("inputs");
@@ -103,6 +103,7 @@ void TrialRunner::refresh_inputs() {
 }
 
 TrialRunner::Ready TrialRunner::make_ready(const Config& config, const Binary& binary) {
+  given_.require_unchanged();
   prepare();
   phase("load");
   if (site_) {
@@ -128,6 +129,7 @@ TrialRunner::Ready TrialRunner::make_ready(const Config& config, const Binary& b
 }
 
 Trial TrialRunner::run(const Config& config, const Compiled& compiled, double best_us) {
+  given_.require_unchanged();
   const auto start = Clock::now();
   gave_up_ = false;
   cut_short_ = false;

@@ -56,8 +56,8 @@ class TrialRunner {
   /// Of outputs whose check can hardly fail, once prepared (ProblemData::weak_checks).
   [[nodiscard]] const std::vector<std::string>& weak_checks() const noexcept { return weak_checks_; }
 
-  /// One trial; every outcome is in its status, nothing but faults of the environment is thrown. Look at
-  /// `gave_up`, `cut_short` and `device_lost` afterwards.
+  /// One trial; every outcome is in its status, nothing but faults of the environment is thrown, and ArgumentError
+  /// where a file with contents has changed. Look at `gave_up`, `cut_short` and `device_lost` afterwards.
   [[nodiscard]] Trial run(const Config& config, const Compiled& compiled, double best_us);
 
   /// Of a last trial whose result is wrong: the first configuration with a result that is wrong in the same way, which

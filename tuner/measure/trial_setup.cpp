@@ -55,6 +55,9 @@ std::string run_key(const BoundSpace& space, const Config& config, const Binary&
                        geometry.shared_bytes, binary.max_registers, binary.function));
   for (const Argument& argument : space.space().arguments) {
     hash.add(fmt::format("{}", space.value(argument, config)));
+    for (const Argument& member : argument.members) {
+      hash.add(fmt::format("{} {}", space.value(member, config), member.number.value_or(0)));
+    }
   }
   return hash.hex();
 }

@@ -57,7 +57,7 @@ class Agenda {
   [[nodiscard]] std::vector<FirstLook> first_looks(std::optional<double> left_s) const;
   /// Microseconds of a call with the default, estimated from what others took, in the order of the tasks.
   [[nodiscard]] std::vector<double> estimated_defaults_us() const;
-  /// EstimatedDefaults::factor of these: by how far each measured kernel was off from what the others let expect of it.
+  /// EstimatedDefaults::factor of these estimates.
   [[nodiscard]] double factor_of_estimates() const;
   /// Whether a task stays when its search is over, as time that is left may go to it.
   [[nodiscard]] bool keeps(const SweepTask& task) const;

@@ -6,16 +6,16 @@ namespace pascaline {
 
 class Tunable;
 
-/// How much longer the measured defaults of a device's kernels took than their bounds by arithmetic and memory, which
-/// tells about those that are not measured.
+/// Ratios of measured default times to their roofline bounds, on one device. They predict the defaults that were not
+/// measured.
 class DefaultTimes {
  public:
-  /// A measured default, by the logarithm of its time over its bound.
+  /// Adds a measured default; `log_factor` is log(time / bound).
   void add(const Tunable* tunable, double log_factor);
-  /// The logarithm to expect of a kernel: the mean, in which others count less; 0 if nothing was measured.
+  /// Returns the expected log factor of a kernel: a mean in which other kernels have less weight, shrunk towards 0; 0
+  /// without measurements.
   [[nodiscard]] double log_factor(const Tunable* tunable) const;
-  /// EstimatedDefaults::factor of times that are estimated so: by how far each measured kernel is from what the others
-  /// let expect of it.
+  /// Returns EstimatedDefaults::factor for these predictions, from their leave-one-kernel-out errors.
   [[nodiscard]] double factor_of_estimates() const;
 
  private:

@@ -62,7 +62,8 @@ std::string forecast_text(const Forecast& forecast) {
   if (forecast.reached == 0) {
     const std::string shapes =
         forecast.problems == 1 ? "the shape" : fmt::format("any of the {} shapes", forecast.problems);
-    return fmt::format("the time limit is too short for {} here; about {} would do", shapes, needed);
+    return fmt::format("the time limit is too short to reach {} here; about {} {}", shapes, needed,
+                       forecast.problems == 1 ? "are needed" : "reach all");
   }
   const std::string share =
       forecast.reached_share ? fmt::format(", {:.0f} % of the model's time", 100 * *forecast.reached_share) : "";

@@ -1,4 +1,4 @@
-"""What scripts pass to kernels: NumPy's arrays and scalars, also of complex numbers, and arrays of CuPy and PyTorch."""
+"""What scripts pass to kernels: NumPy's arrays and scalars, also of complex numbers and structures, and arrays of CuPy and PyTorch."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -11,14 +11,9 @@ from ._signature import is_whole
 
 _t1: Any = import_t1
 
-_SCALARS = {"float32": "float32", "float64": "float64", "int32": "int32", "uint32": "uint32", "int64": "int64",
-            "uint64": "int64",
-            "int8": "int8", "uint8": "uint8", "bool": "uint8", "int16": "int32", "uint16": "int32", "float16": "float16"}
-# The type of a buffer, and how many of its elements one of the array's is.
-_BUFFERS = {**{name: (name, 1) for name in ("float16", "float32", "float64", "int32", "uint32", "int64", "int8", "uint8")},
-            "uint64": ("int64", 1),
-            "bool": ("uint8", 1), "complex64": ("float32", 2), "complex128": ("float64", 2), "int16": ("uint8", 2),
-            "uint16": ("uint8", 2)}
+_TYPES = {**{name: name for name in ("float16", "float32", "float64", "int32", "uint32", "int64", "uint64", "int16", "uint16", "int8",
+                                     "uint8", "bool")}, "complex64": "float32", "complex128": "float64"}
+_WHOLE = 2**63  # scalars that are whole numbers are below it
 
 
 class Tunable(dict[Any, Any]):
@@ -65,53 +60,109 @@ def alike(result: Any, given: Any) -> Any:
     return result
 
 
-def entry(where: str, name: str, value: Any, written: bool) -> dict[str, Any]:
+class Structures:
+    """Structures of a search space, of NumPy's structured types."""
+
+    def __init__(self) -> None:
+        self._names: dict[Any, str] = {}
+        self.document: list[dict[str, Any]] = []
+
+    def name(self, where: str, dtype: Any) -> str:
+        """The structure of a type; raises for one that C++ lays out in another way."""
+        import numpy
+
+        if dtype not in self._names:
+            usual = numpy.dtype([(name, dtype.fields[name][0]) for name in dtype.names], align=True)
+            if [usual.fields[name][1] for name in dtype.names] != [dtype.fields[name][1] for name in dtype.names] or \
+                    usual.itemsize != dtype.itemsize:
+                raise ArgumentError(f"{where}: C++ lays the members of {dtype} out in another way; make the type with align=True")
+            members = [self._member(f"{where}.{name}", name, dtype.fields[name][0]) for name in dtype.names]
+            self._names[dtype] = f"structure_{len(self.document) + 1}"
+            self.document.append({"name": self._names[dtype], "members": members})
+        return self._names[dtype]
+
+    def _member(self, where: str, name: str, dtype: Any) -> list[Any]:
+        base, shape = dtype.subdtype or (dtype, ())
+        if len(shape) > 1 or base.name not in _TYPES and not base.names or base.kind == "c":
+            raise ArgumentError(f"{where}: {dtype} cannot be passed; give numbers, structures and arrays of one dimension of these")
+        return [name, self.name(where, base) if base.names else _TYPES[base.name], *map(int, shape)]
+
+
+def parts(value: Any) -> list[Any]:
+    """Arrays of the numbers in an array: its members, or itself."""
+    if not value.dtype.names:
+        return [value]
+    return [part for name in value.dtype.names for part in parts(value[name])]
+
+
+def types(value: Any) -> list[str]:
+    """Element types of the numbers in an array."""
+    return [_TYPES[part.dtype.name] for part in parts(value)]
+
+
+def entry(where: str, name: str, value: Any, written: bool, structures: Structures) -> dict[str, Any]:
     """An argument of a search space."""
-    dtype = str(getattr(getattr(value, "dtype", None), "name", None))
-    if dtype not in (_BUFFERS if is_array(value) else _SCALARS):
-        raise ArgumentError(f"{where}: {type(value).__name__} of {dtype} cannot be passed; give NumPy's arrays and scalars of "
-                            f"{', '.join(_BUFFERS if is_array(value) else _SCALARS)}")
+    dtype = getattr(value, "dtype", None)
+    is_structure = bool(getattr(dtype, "names", None))
+    kind = str(getattr(dtype, "name", None))
+    if kind not in _TYPES and not is_structure:
+        raise ArgumentError(f"{where}: {type(value).__name__} of {kind} cannot be passed; give NumPy's arrays and scalars of "
+                            f"{', '.join(_TYPES)} and structures of these")
+    element = structures.name(where, dtype) if is_structure else _TYPES[kind]
     if is_array(value):
-        buffer, parts = _BUFFERS[dtype]
         if not value.size:
             raise ArgumentError(f"{where}: the array is empty")
-        return {"name": name, "buffer": buffer, "access": "inout" if written else "in", "extent": str(int(value.size) * parts)}
-    if dtype in ("float32", "float64") and not is_whole(value):
-        return {"name": name, "scalar": dtype, "value": float(value) if math.isfinite(value) else str(float(value))}
-    if not is_whole(value) or dtype == "float16":
-        raise ArgumentError(f"{where}: the scalar {value} of {dtype} cannot be passed; write it into the kernel, or pass it in "
-                            "an array")
-    if abs(int(value)) > _t1.EXACT:
-        raise ArgumentError(f"{where}: the scalar {value} is more than 2**53; pass it in an array")
-    return {"name": name, "scalar": _SCALARS[dtype], "value": int(value)}
+        extent = int(value.size) * (2 if value.dtype.kind == "c" else 1)
+        return {"name": name, "buffer": element, "access": "inout" if written else "in", "extent": str(extent)}
+    if is_structure:
+        return {"name": name, "scalar": element, "value": [_number(where, one) for part in parts(value) for one in part.ravel()]}
+    if value.dtype.kind == "c":
+        return {"name": name, "scalar": kind, "value": [_number(where, value.real), _number(where, value.imag)]}
+    return {"name": name, "scalar": element, "value": _number(where, value)}
+
+
+def _number(where: str, value: Any) -> Any:
+    """The scalar as a search space has it."""
+    if value.dtype.kind == "f":
+        is_short = is_whole(value) and abs(value) <= _t1.EXACT
+        return int(value) if is_short else float(value) if math.isfinite(value) else str(float(value))
+    if int(value) >= _WHOLE:
+        raise ArgumentError(f"{where}: the scalar {value} is more than 2**63 - 1; pass it in an array")
+    return int(value)
 
 
 def fill(described: dict[str, Any], value: Any) -> bool:
     """Says how to draw contents like the array's, for who sweeps the files without it; whether they are its own."""
     if "buffer" not in described:
         return True
-    elements = flat(value)
-    low, high = float(elements.min()), float(elements.max())
+    if not value.dtype.names:
+        filled, is_own = _fill(value)
+        described.update(filled)
+        return is_own
+    members = {name: _fill(*parts(value[name])) for name in value.dtype.names}
+    described["members"] = {name: filled for name, (filled, _) in members.items()}
+    return all(is_own for _, is_own in members.values())
+
+
+def _fill(*numbers: Any) -> tuple[dict[str, Any], bool]:
+    """The keys of a fill in the range of all these arrays, and whether it makes these arrays."""
+    parts_of = [flat(one) for one in numbers]
+    low, high = min(float(one.min()) for one in parts_of), max(float(one.max()) for one in parts_of)
     if not (abs(low) < 1e300 and abs(high) < 1e300):  # NaN is not
-        described["fill"] = "zero"
-        return False
-    whole = described["buffer"] not in ("float16", "float32", "float64")
+        return {"fill": "zero"}, False
+    elements = parts_of[0]
+    is_whole_type = any(one.dtype.kind != "f" for one in parts_of)
     if low == high:
-        described.update({"fill": "constant", "low": low} if low else {"fill": "zero"})
-    elif value.ndim == 1 and (elements[1:] >= elements[:-1]).all():  # as where rows of a sparse matrix begin
-        described.update({"fill": "sorted", "low": low, "high": high + 1 if whole else high})
-    else:
-        described.update({"fill": "uniform", "low": low, "high": high + 1 if whole else high})
-    return low == high
+        return {"fill": "constant", "low": low} if low else {"fill": "zero"}, True
+    if len(parts_of) == numbers[0].ndim == 1 and (elements[1:] >= elements[:-1]).all():  # as where rows of a sparse matrix begin
+        return {"fill": "sorted", "low": low, "high": high + 1 if is_whole_type else high}, False
+    return {"fill": "uniform", "low": low, "high": high + 1 if is_whole_type else high}, False
 
 
 def flat(value: Any) -> Any:
-    """The array's memory as elements of the buffer's type."""
+    """The array's memory as elements of the buffer's type, of structures as bytes."""
     elements = value.ravel(order="K")
-    dtype = value.dtype.name
-    if dtype == "bool":
-        return elements.view("uint8")
-    return elements.view(_BUFFERS[dtype][0]) if dtype in _BUFFERS and _BUFFERS[dtype][0] != dtype else elements
+    return elements.view("uint8") if value.dtype.names else elements.view(_TYPES[value.dtype.name])
 
 
 def copied(value: Any) -> Any:

@@ -134,11 +134,11 @@ class Judge:
             if numpy.size(wanted) != numpy.size(found):
                 raise ArgumentError(f"answer: the one of arguments[{index}] is {list(numpy.shape(wanted))}, not "
                                     f"{list(numpy.shape(found))}")
-            wanted, found = numpy.ravel(wanted), numpy.ravel(found)
-            if not numpy.allclose(wanted, found, atol=self._atol):
-                kind = complex if numpy.iscomplexobj(found) else float
-                with numpy.errstate(all="ignore"):
-                    apart = numpy.abs(numpy.asarray(wanted, kind) - numpy.asarray(found, kind))
-                worst = float(numpy.nanmax(apart)) if numpy.isfinite(apart).any() else math.nan
-                return f"what it computes differs in arguments[{index}], by up to {worst:g}"
+            for right, own in zip(_arguments.parts(numpy.ravel(wanted)), _arguments.parts(numpy.ravel(found))):
+                if not numpy.allclose(right, own, atol=self._atol):
+                    kind = complex if numpy.iscomplexobj(own) else float
+                    with numpy.errstate(all="ignore"):
+                        apart = numpy.abs(numpy.asarray(right, kind) - numpy.asarray(own, kind))
+                    worst = float(numpy.nanmax(apart)) if numpy.isfinite(apart).any() else math.nan
+                    return f"what it computes differs in arguments[{index}], by up to {worst:g}"
         return None

@@ -18,20 +18,20 @@ _FAILURES: dict[str, type[ErrorConfig]] = {
 
 
 class Trials:
-    """The trials of a kernel on the device of the database's last sweep."""
+    """The trials of a problem on the device of the database's last sweep; without one, of the kernel's last problem."""
 
-    def __init__(self, db: str, kernel: str) -> None:
+    def __init__(self, db: str, kernel: str, problem: str | None = None) -> None:
         done = subprocess.run([PROGRAM, "export", "--format", "rows", "--db", db], capture_output=True, text=True)
         if done.returncode:
             raise Error(done.stderr.strip())
-        # Its problem has no dimensions, so that its text is the kernel's name.
+        # Its problem has no dimensions, so that its text is the kernel's name, and the hash of its arrays.
         trials = [row for row in map(json.loads, done.stdout.splitlines()) if row["row"] == "trial"
-                  and row["problem"] == kernel]
-        where = max(trials, key=lambda row: int(row["started_unix_ms"]))["device"] if trials else ""
+                  and (row["problem"] == problem if problem else row["problem"].partition(" ")[0] == kernel)]
+        last = max(trials, key=lambda row: int(row["started_unix_ms"])) if trials else {"device": "", "problem": ""}
         self._stages: dict[str, dict[str, dict[str, Any]]] = {}
         # The last trial of a configuration counts, and one that ran before one that did not.
         for row in sorted(trials, key=lambda row: ("median_us" in row, int(row["started_unix_ms"]))):
-            if row["device"] == where:
+            if (row["device"], row["problem"]) == (last["device"], last["problem"]):
                 self._stages.setdefault(row["config_text"], {})[row["stage"]] = row
 
     def __len__(self) -> int:

@@ -36,11 +36,12 @@ class Signature:
 
     def as_declared(self, i: int, value: Any) -> Any:
         """The argument, or the shorter integer that the kernel takes of it, where that is the same number."""
-        text = self.parameters[i].text
-        declared = re.match(r"\s*(?:const\s+)?(int|unsigned(?:\s+int)?)\b(?!\s+(?:int|long|short|char))", text)
-        if not declared or getattr(value, "shape", None) != () or not _fits(text, value):
+        declared = _DECLARATION.match(self.parameters[i].text)
+        if not declared or getattr(value, "shape", None) != () or not _fits(self.parameters[i].text, value):
             return value
-        return value.astype("int32" if declared[1] == "int" else "uint32")
+        kinds, size = _DECLARED[" ".join(declared[1].split())]
+        unsigned = "u" if declared[1].startswith("unsigned") else ""
+        return value.astype(f"{unsigned}int{8 * size}") if kinds == "iu" else value
 
     def require_types(self, arguments: Sequence[Any]) -> None:
         """Raises for what is passed as another type, of which the kernel would take the bytes: as far as the code tells the
@@ -50,36 +51,17 @@ class Signature:
                 raise ArgumentError(f"arguments[{i}]: {'an array' if value.shape else value} of {value.dtype.name} is passed as "
                                     f"'{parameter.text.strip()}', which is not that type")
 
-    def with_long_integers(self, arguments: Sequence[Any]) -> str:
-        """The code, in which integers of 16 bits come as ones of 32: a search space has no shorter scalars."""
-        code, body = self._code, ""
-        for parameter, value in reversed(list(zip(self.parameters, arguments))):
-            dtype = value.dtype.name
-            if value.shape or dtype not in ("int16", "uint16"):
-                continue
-            found = re.fullmatch(r"(\s*)(?:const\s+)?((?:unsigned\s+)?\w+)(?:\s+const)?\s+(\w+)\s*", parameter.text)
-            known = {"short": "int16", "unsigned short": "uint16"}
-            # A name of the code's own may stand for any type.
-            if not found or known.get(found[2], dtype) != dtype or found[2] in _DECLARED:
-                raise ArgumentError(f"arguments: {value} of {dtype} is passed as '{parameter.text.strip()}', which is not "
-                                    "that type; write it into the kernel, or pass it in an array")
-            given = f"{found[1]}int {found[3]}_long"
-            code = code[:parameter.begin] + given + code[parameter.begin + len(parameter.text):]
-            self._body += len(given) - len(parameter.text)
-            body = f" {found[2]} {found[3]} = ({found[2]}){found[3]}_long;{body}"
-        return code[:self._body] + body + code[self._body:]
-
 
 # Kinds of NumPy's types, and bytes.
 _DECLARED = {"float": ("f", 4), "double": ("f", 8), "int": ("iu", 4), "unsigned": ("iu", 4), "unsigned int": ("iu", 4),
-             "long long": ("iu", 8), "unsigned long long": ("iu", 8)}
+             "short": ("iu", 2), "unsigned short": ("iu", 2), "long long": ("iu", 8), "unsigned long long": ("iu", 8)}
+_DECLARATION = re.compile(r"\s*(?:const\s+)?(float|double|(?:unsigned\s+)?(?:short|long\s+long|int)|unsigned)\b(?!\s+(?:int|long|short|char))")
 
 
 def _fits(parameter: str, value: Any) -> bool:
     """Says if an argument has the type of a kernel's parameter, as far as the parameter's text shows it."""
     is_pointer, is_array = "*" in parameter or "[" in parameter, bool(value.shape)
-    declared = re.match(r"\s*(?:const\s+)?(float|double|int|unsigned(?:\s+int)?|(?:unsigned\s+)?long\s+long)\b"
-                        r"(?!\s+(?:int|long|short|char))", parameter)
+    declared = _DECLARATION.match(parameter)
     if not declared or parameter.count("*") > 1:
         return is_array or not is_pointer
     kinds, size = _DECLARED[" ".join(declared[1].split())]

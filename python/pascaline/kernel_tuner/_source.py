@@ -1,18 +1,17 @@
 """The code of kernels: texts, files, lists of files, and functions of the parameters."""
 
-import hashlib
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .._errors import ArgumentError
+from .._headers import Headers, read_text, with_headers
 from .._words import path_text
 from ._functions import Condition, Reading, called, rows
 from ._parameters import Parameters, choice
 
 MOST_SOURCES = 256
-Headers = dict[str, str]
 
 
 def is_file(source: str) -> bool:
@@ -24,6 +23,9 @@ def codes(source: Any, parameters: Parameters, folders: Sequence[str],
     """Each code with the condition under which it is taken, and copies of the headers that they include from beside them, by
     their names."""
     headers: Headers = {}
+    if isinstance(source, (list, tuple)) and source and callable(source[0]):
+        folders = [*folders, *_folders_of(source[1:])]
+        source = source[0]
     if not callable(source):
         return [("1", code_of(source, folders, headers))], headers
     texts: dict[str, list[Any]] = {}
@@ -39,12 +41,16 @@ def codes(source: Any, parameters: Parameters, folders: Sequence[str],
     if len(texts) > MOST_SOURCES:
         raise ArgumentError(f"kernel_source: the function makes {len(texts)} different codes; at most {MOST_SOURCES} can be taken")
     if len(texts) == 1:
-        return [("1", _with_headers(text, os.getcwd(), folders, headers)) for text in texts], headers
+        return [("1", with_headers(text, os.getcwd(), folders, headers)) for text in texts], headers
     read = {name for found in texts.values() for row in found for name in row.values}
     parameters.require_macros("kernel_source", read)
     parameters.index(read)
-    return [(" || ".join(parameters.any_of(found)), _with_headers(text, os.getcwd(), folders, headers))
+    return [(" || ".join(parameters.any_of(found)), with_headers(text, os.getcwd(), folders, headers))
             for text, found in texts.items()], headers
+
+
+def _folders_of(files: Sequence[Any]) -> list[str]:
+    return [os.path.dirname(os.path.abspath(file)) for file in files if isinstance(file, (str, os.PathLike))]
 
 
 def code_of(source: Any, folders: Sequence[str], headers: Headers) -> str:
@@ -52,46 +58,14 @@ def code_of(source: Any, folders: Sequence[str], headers: Headers) -> str:
     if isinstance(source, (list, tuple)):
         if not source:
             raise ArgumentError("kernel_source: the list is empty")
-        folders = [*folders, *(os.path.dirname(os.path.abspath(file)) for file in source[1:]
-                               if isinstance(file, (str, os.PathLike)))]
+        folders = [*folders, *_folders_of(source[1:])]
         source = source[0]
     if isinstance(source, str) and not is_file(source):
-        return _with_headers(source, os.getcwd(), folders, headers)
+        return with_headers(source, os.getcwd(), folders, headers)
     file = path_text("kernel_source", source)
     if not os.path.isfile(file):
         raise ArgumentError(f"kernel_source: the file {file} does not exist")
-    return _with_headers(_read(file), os.path.dirname(os.path.abspath(file)), folders, headers)
-
-
-def _read(file: str) -> str:
-    with open(file, encoding="utf-8", errors="surrogateescape") as text:
-        return text.read()
-
-
-def _with_headers(source: str, folder: str, folders: Sequence[str], copies: Headers) -> str:
-    """As above. Copies lie in one folder, so that they get names of their own, of which what they include is part."""
-    names: dict[str, str] = {}
-
-    def taken(text: str, here: str) -> str:
-        def renamed(found: re.Match[str]) -> str:
-            for place in ([here, folder] if found[2] == '"' else []) + [*folders]:
-                file = os.path.realpath(os.path.join(place, found[3]))
-                if os.path.isfile(file):
-                    return f'{found[1]}"{copied(file)}"'
-            return found[0]
-
-        return re.sub(r'^([ \t]*#[ \t]*include[ \t]*)(["<])([^">\n]+)[">]', renamed, text, flags=re.MULTILINE)
-
-    def copied(file: str) -> str:
-        if file not in names:
-            text = _read(file)
-            stem, ending = os.path.splitext(os.path.basename(file))
-            kept = hashlib.sha256(f"{os.path.relpath(file, folder)}\n{text}".encode(errors="surrogateescape")).hexdigest()[:8]
-            names[file] = f"{stem}-{kept}{ending}"
-            copies[names[file]] = taken(text, os.path.dirname(file))
-        return names[file]
-
-    return taken(source, folder)
+    return with_headers(read_text(file), os.path.dirname(os.path.abspath(file)), folders, headers)
 
 
 def without_unrolling(code: str, parameters: Parameters) -> str:

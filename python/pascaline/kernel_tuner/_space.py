@@ -68,11 +68,16 @@ class Space:
     """The search space and the code, which `write` writes. known: configurations that need no measuring."""
 
     def __init__(self, request: Request, is_judged: bool = False, known: Sequence[Mapping[str, Any]] = ()) -> None:
-        name = request.name
-        if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
-            raise ArgumentError(f"kernel_name: {name!r} is not the name of a function")
+        function, name = _t1.function_of(request.name) or ("", "")
+        if not function:
+            raise ArgumentError(f"kernel_name: {request.name!r} is not the name of a function, or of a template with its arguments")
         self.name, self.is_judged = name, is_judged
+        self.function: str = function
         self.parameters = Parameters(request.tune_params)
+        if request.defines is not None:
+            for word in re.findall(r"[A-Za-z_]\w*", function.partition("<")[2]):
+                if word in request.tune_params and word not in request.defines:
+                    raise ArgumentError(f"kernel_name: {word} is a parameter that is not among `defines`, so the code does not see it")
         self.options = Options(request.compiler_options)
         values = self.parameters.values
         terms = Terms(self.parameters)
@@ -90,12 +95,13 @@ class Space:
             self.conditions.append(Condition(texts, "it is in the cache", frozenset(values), lambda config: dict(config) not in taken))
         self.default = self._default(block)
         signature, compiled = self._compiled(codes, request.arguments)
+        structures = _arguments.Structures()
         arguments = [_arguments.entry(f"arguments[{i}]", f"argument_{i}", signature.as_declared(i, value),
-                                      signature.parameters[i].is_written)
+                                      signature.parameters[i].is_written, structures)
                      for i, value in enumerate(request.arguments)]
-        self.constants = self._constants(request, arguments, [code for _, code in codes])
-        tolerance = {one["buffer"]: _t1.FLOAT_TOLERANCES.get(one["buffer"], 0) for one in arguments
-                     if one.get("access") == "inout"}
+        self.constants = self._constants(request, arguments, structures, [code for _, code in codes])
+        tolerance = {kind: _t1.FLOAT_TOLERANCES.get(kind, 0) for one, value in zip(arguments, request.arguments)
+                     if one.get("access") == "inout" for kind in _arguments.types(value)}
         if not tolerance:
             raise ArgumentError("arguments: no array is written to, so no result can be checked")
         self.inputs: dict[str, Any] = {}  # arrays that trials are given, by the names of buffers
@@ -105,17 +111,17 @@ class Space:
         code = self._before(request, blocks, defines, compiled) + choice(list(zip((condition for condition, _ in codes), compiled)))
         document: dict[str, Any] = {
             "schema": 1, "kernel": name, "description": "Made by pascaline.kernel_tuner.", "dimensions": [], "types": [],
+            "structs": structures.document,
             "parameters": self.parameters.document(self.default) + self.options.parameters, "definitions": terms.definitions,
             "constraints": [{"require": text, "because": condition.because or "a function"} for condition in self.conditions
                             for text in condition.texts],
             "macros": [{"name": one, "value": value} for one, value in zip(("grid_size_x", "grid_size_y", "grid_size_z"), grid)
                        if request.defines is None and one not in values and re.search(rf"\b{one}\b", code)],
-            "launch": {"function": name, "block": block, "grid": grid, "shared_bytes": shared},
+            "launch": {"function": self.function, "block": block, "grid": grid, "shared_bytes": shared},
             "arguments": arguments, "reference": {"default": True},
             "tolerance": {**dict.fromkeys(tolerance, _ANY), "floor": _ANY} if is_judged else tolerance,
             "work": {"flops": 0,
-                     "bytes": " + ".join(f"({one['extent']}) * {_t1.SIZES[one['buffer']]}" for one in arguments
-                                         if "extent" in one)}}
+                     "bytes": sum(int(value.nbytes) for value in [*request.arguments, *self.constants] if _arguments.is_array(value))}}
         # Measurements are kept by the kernel's name, source and configuration: sizes and arguments become part of it.
         kept = hashlib.sha256(json.dumps(document).encode()).hexdigest()[:8]
         self.file_name = document["kernel"] = f"{name}-{kept}"
@@ -137,7 +143,8 @@ class Space:
         return name
 
     @staticmethod
-    def _constants(request: Request, arguments: list[dict[str, Any]], codes: Sequence[str]) -> list[Any]:
+    def _constants(request: Request, arguments: list[dict[str, Any]], structures: _arguments.Structures,
+                   codes: Sequence[str]) -> list[Any]:
         """Arrays of constant memory that the function has no parameter for. Where one is an argument as well, its buffer is for both."""
         found = []
         for name, given in (request.cmem_args or {}).items():
@@ -149,7 +156,7 @@ class Space:
             if own:
                 own[0].update({"symbol": name, "argument": True, "access": "in"})  # whatever its pointer allows
             else:
-                arguments.append({**_arguments.entry(f"cmem_args['{name}']", f"constant_{name}", value, False), "symbol": name})
+                arguments.append({**_arguments.entry(f"cmem_args['{name}']", f"constant_{name}", value, False, structures), "symbol": name})
                 found.append(value)
         return found
 
@@ -185,15 +192,10 @@ class Space:
             if len(arguments) != wanted:
                 raise ArgumentError(f"arguments: {self.name} takes {wanted}, not {len(arguments)}")
             for i, value in enumerate(arguments):
-                _arguments.entry(f"arguments[{i}]", "", value, False)
-            text = signature.with_long_integers(arguments)
+                _arguments.entry(f"arguments[{i}]", "", value, False, _arguments.Structures())
             signature.require_types(arguments)
             first = first or signature
-            try:
-                text = _t1.with_c_linkage(_t1.Node({"KernelName": self.name}, "kernel_source"), text)
-            except _t1.InputError as error:
-                raise ArgumentError(str(error)) from None
-            texts.append("#line 1\n" + _source.without_unrolling(text, self.parameters))
+            texts.append("#line 1\n" + _source.without_unrolling(code, self.parameters))
         assert first is not None
         return first, texts
 
@@ -213,7 +215,7 @@ class Space:
         """The kernel's file."""
         source = os.path.join(folder, self.file_name + ".cu")
         document = json.dumps({key: value for key, value in self._document.items() if value != []
-                               or key not in ("definitions", "macros")}, indent=1)
+                               or key not in ("definitions", "macros", "structs")}, indent=1)
         for name, text in {self.file_name + ".cu": self._code, **self._headers,
                            self.file_name + ".json": document + "\n"}.items():
             with open(os.path.join(folder, name), "w", encoding="utf-8", errors="surrogateescape") as out:

@@ -98,7 +98,7 @@ class Sweeps:
 
     def _judged(self, kernel: Kernel, db: str, judge: Judge, space: Space,
                 summary: Mapping[str, Any]) -> tuple[list[Result], dict[str, Any]]:
-        trials = Trials(db, kernel.name)
+        trials = Trials(db, kernel.name, summary["problems"][0])
         if not len(trials):
             if summary["left_out"]:
                 raise Error(f"no configuration was tried: {summary['left_out'][0]}")

@@ -21,7 +21,7 @@ Parameters = Mapping[str, Sequence[Any]]
 Function = Callable[..., Any]
 Texts = Union[str, int, Function, Sequence[Union[str, int, Function]], None]
 Size = Union[int, str, Sequence[Union[int, str]], Function]
-Source = Union[Path, Function, Sequence[Path]]
+Source = Union[Path, Function, Sequence[Union[Path, Function]]]
 
 
 def tune_kernel(
@@ -70,8 +70,8 @@ def tune_kernel(
 ) -> tuple[list[Result], dict[str, Any]]:
     """Tries the configurations of a kernel, as kernel_tuner.tune_kernel does.
 
-    kernel_name, kernel_source: the function, and its code, its file, a list of files of which the first includes the others, or a
-        function that makes the code of a configuration. arguments: arrays of NumPy, CuPy or PyTorch and NumPy's scalars, in the
+    kernel_name, kernel_source: the function, of a template with its arguments ("app::add<float, block_size_x>"), and its code, its
+        file, a list of files of which the first includes the others, or a function that makes the code of a configuration. arguments: arrays of NumPy, CuPy or PyTorch and NumPy's scalars, in the
         order of its signature; pointers to const are only read. An argument may be `accuracy.Tunable`.
     tune_params: values of each macro. problem_size: one to three numbers, texts of parameters, or a function of them.
         restrictions, grid_div_x and so on: texts, or functions of a dict of the parameters (lambda p: p["block_size_x"] <= 256), or

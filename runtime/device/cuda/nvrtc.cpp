@@ -95,7 +95,7 @@ std::string Nvrtc::text_of(Program program, const char* size_symbol, const char*
 }
 
 NvrtcOutput Nvrtc::compile_once(const std::string& text, const fs::path& file, const std::vector<std::string>& options,
-                                int& result) const {
+                                const std::string& function, int& result) const {
   std::vector<const char*> arguments;
   for (const std::string& option : options) {
     arguments.push_back(option.c_str());
@@ -108,6 +108,10 @@ NvrtcOutput Nvrtc::compile_once(const std::string& text, const fs::path& file, c
   const auto destroy_program = [destroy](Program program) { destroy(&program); };
   const std::unique_ptr<void, decltype(destroy_program)> program(created, destroy_program);
 
+  if (!function.empty()) {
+    using Add = int (*)(Program, const char*);
+    check("nvrtcAddNameExpression", library_.function<Add>("nvrtcAddNameExpression")(program.get(), function.c_str()));
+  }
   using Compile = int (*)(Program, int, const char* const*);
   result = library_.function<Compile>("nvrtcCompileProgram")(program.get(), static_cast<int>(arguments.size()),
                                                              arguments.data());
@@ -119,25 +123,32 @@ NvrtcOutput Nvrtc::compile_once(const std::string& text, const fs::path& file, c
     output.cubin = text_of(program.get(), "nvrtcGetCUBINSize", "nvrtcGetCUBIN");
     output.ptx = text_of(program.get(), "nvrtcGetPTXSize", "nvrtcGetPTX");
     output.ptx.resize(output.ptx.find_last_not_of('\0') + 1);
+    if (!function.empty()) {
+      using Lowered = int (*)(Program, const char*, const char**);
+      const char* name = nullptr;
+      check("nvrtcGetLoweredName",
+            library_.function<Lowered>("nvrtcGetLoweredName")(program.get(), function.c_str(), &name));
+      output.lowered = name;
+    }
   }
   return output;
 }
 
-NvrtcOutput Nvrtc::compile(const std::string& text, const fs::path& file,
-                           const std::vector<std::string>& options) const {
+NvrtcOutput Nvrtc::compile(const std::string& text, const fs::path& file, const std::vector<std::string>& options,
+                           const std::string& function) const {
   int result = 0;
   NvrtcOutput output;
   if (no_cache_) {
     // NVRTC 12.9 keeps a cache of its own, which would make compile times meaningless.
     std::vector<std::string> with_no_cache = options;
     with_no_cache.emplace_back("--no-cache");
-    output = compile_once(text, file, with_no_cache, result);
+    output = compile_once(text, file, with_no_cache, function, result);
     if (result == kInvalidOption && output.log.find("no-cache") != std::string::npos) {
       no_cache_ = false;
     }
   }
   if (!no_cache_) {
-    output = compile_once(text, file, options, result);
+    output = compile_once(text, file, options, function, result);
   }
   if (result != 0 && result != kCompilationFailed && result != kInvalidOption) {
     throw NvrtcError(

@@ -17,6 +17,7 @@ struct NvrtcOutput {
   std::string cubin;
   std::string ptx;
   std::string log;
+  std::string lowered;  ///< the function's name in cubin and PTX, if one was asked for
 };
 
 /// One NVRTC library, loaded at run time. Several versions may be loaded at once; compiling is thread-safe.
@@ -30,9 +31,11 @@ class Nvrtc {
   [[nodiscard]] const std::vector<std::filesystem::path>& include_folders() const noexcept { return include_folders_; }
 
   /// Compiles for a real architecture ("sm_61"). `file` names the source; quoted includes are looked for in its folder.
-  /// An output that is not ok has the reason in its log; throws NvrtcError if the library itself fails.
+  /// `function`, if it is not empty, is an expression such as "app::kernel<TILE>" with macros of the text, whose
+  /// function is compiled and looked up. An output that is not ok has the reason in its log; throws NvrtcError if the
+  /// library itself fails.
   [[nodiscard]] NvrtcOutput compile(const std::string& text, const std::filesystem::path& file,
-                                    const std::vector<std::string>& options) const;
+                                    const std::vector<std::string>& options, const std::string& function = {}) const;
 
  private:
   struct Functions;
@@ -43,7 +46,8 @@ class Nvrtc {
   void check(const char* symbol, int result) const;
   [[nodiscard]] std::string text_of(Program program, const char* size_symbol, const char* text_symbol) const;
   [[nodiscard]] NvrtcOutput compile_once(const std::string& text, const std::filesystem::path& file,
-                                         const std::vector<std::string>& options, int& result) const;
+                                         const std::vector<std::string>& options, const std::string& function,
+                                         int& result) const;
 
   // The builtins are kept loaded as long as the library, which looks them up by name at each compilation.
   std::vector<DynamicLibrary> builtins_;

@@ -147,7 +147,7 @@ void require_harmless(const CompileRequest& request) {
                                       request.source->file.filename().string(), text, *why));
     }
   };
-  require(request.function, why_no_code_name(request.function));
+  require(request.function, why_no_function(request.function));
   for (const std::string& define : request.defines) {
     require(define, why_no_define(define));
   }
@@ -158,12 +158,12 @@ void require_harmless(const CompileRequest& request) {
 
 // Whose launch bounds are checked; no one's if the size of the blocks is not known.
 std::string_view bounded_function(const CompileRequest& request) {
-  return request.threads > 0 ? std::string_view(request.function) : std::string_view();
+  return request.threads > 0 ? bare_function(request.function) : std::string_view();
 }
 
 // Names that lines of the launcher have in messages, so that a compiler's complaint about one tells what is wrong.
 constexpr const char* kNoKernel = "pascaline_no_kernel";
-constexpr const char* kNoCLinkage = "pascaline_no_c_linkage";
+constexpr const char* kNoBody = "pascaline_no_body";
 
 // Names that the system's C library takes and CUDA does not. A kernel that has them gets others here.
 constexpr const char* kFreeNames[] = {
@@ -236,14 +236,19 @@ std::string unit_text(const CompileRequest& request, const fs::path& parent) {
   text += define_lines(free_names()) + define_lines(macros) + constant_lines(macros, source);
   text += line_directive(parent / source.file.filename());
   text += rewrite_for_emulator(source.text, bounded_function(request));
-  text += "\n" + undefine_lines(macros);
-  const std::string name = declared_kernel(source, request.function).name;
-  text += fmt::format("#line 1 \"{}\"\nusing PascalineKernel = pascaline_host::Undefaulted<decltype({})>::Type;\n",
-                      kNoKernel, name);
-  text += fmt::format("#line 1 \"{}\"\nextern \"C\" __attribute__((visibility(\"hidden\"))) PascalineKernel {};\n",
-                      kNoCLinkage, request.function);
-  text += fmt::format("#line 1 \"pascaline_launcher\"\nPASCALINE_HOST_KERNEL({})\n", request.function);
-  return text;
+  const DeclaredKernel kernel = declared_kernel(source, request.function);
+  text += fmt::format(
+      "\n#line 1 \"{0}\"\nusing PascalineKernel = pascaline_host::Undefaulted<decltype({1})>::Type;\n"
+      "#line 1 \"{0}\"\nstatic constexpr PascalineKernel* pascaline_kernel = &{1};\n",
+      kNoKernel, kernel.name);
+  text += undefine_lines(macros);
+  // Declared once more as hidden, a function without a body does not link.
+  if (!kernel.is_template) {
+    const std::string scope = kernel.scope.empty() ? std::string() : fmt::format("namespace {} {{ ", kernel.scope);
+    text += fmt::format("#line 1 \"{}\"\n{}__attribute__((visibility(\"hidden\"))) PascalineKernel {};{}\n", kNoBody,
+                        scope, bare_function(request.function), scope.empty() ? "" : " }");
+  }
+  return text + "#line 1 \"pascaline_launcher\"\nPASCALINE_HOST_KERNEL(*pascaline_kernel)\n";
 }
 
 fs::path write_unit(const SourceFolder& folder, const CompileRequest& request, const fs::path& parent) {
@@ -267,14 +272,16 @@ std::vector<std::string> command_for(const HostCompiler& compiler, const Compile
     command.push_back(option);
   }
   command.push_back(fmt::format("-DPASCALINE_BLOCK_THREADS={}", request.threads));
-  const std::string home = folder.home().string();
   std::vector<fs::path> folders = own_headers();
   folders.insert(folders.begin(), folder.hiding());
   folders.insert(folders.end(), system.begin(), system.end());
   for (const fs::path& searched : folders) {
     command.insert(command.end(), {"-isystem", searched.string()});
   }
-  command.insert(command.end(), {"-iquote", home, "-idirafter", home, unit.string(), "-o", object.string()});
+  for (const fs::path& searched : folder.searched()) {
+    command.insert(command.end(), {"-iquote", searched.string(), "-idirafter", searched.string()});
+  }
+  command.insert(command.end(), {unit.string(), "-o", object.string()});
   return command;
 }
 
@@ -294,10 +301,11 @@ std::optional<std::string> fault_in_kernel(const CompileRequest& request, const 
   const std::size_t error = log.find("error:");
   const std::size_t begin = error == std::string::npos ? error : log.rfind('\n', error) + 1;
   if (begin != std::string::npos && log.compare(begin, std::string_view(kNoKernel).size(), kNoKernel) == 0) {
-    return no_kernel_text(file, request.function, {});
+    return wrong_name_text(file, request.function, declared_kernel(*request.source, request.function).is_template,
+                           log.substr(begin, log.find('\n', begin) - begin));
   }
-  if (log.find(kNoCLinkage) != std::string::npos || log.find("hidden symbol") != std::string::npos) {
-    return no_c_linkage_text(file, request.function);
+  if (log.find(kNoBody) != std::string::npos || log.find("hidden symbol") != std::string::npos) {
+    return no_kernel_text(file, request.function, {});
   }
   if (log.find("Assembler messages:") != std::string::npos) {
     return fmt::format(

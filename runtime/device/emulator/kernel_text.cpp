@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "core/space/code_words.hpp"
@@ -118,16 +119,22 @@ class Scopes {
     return std::all_of(open_.begin(), open_.end(), [](const auto& scope) { return scope.has_value(); });
   }
 
-  /// "a::b::"
-  [[nodiscard]] std::string prefix() const {
+  /// "a::b"
+  [[nodiscard]] std::string name() const {
     std::string names;
     for (const std::optional<std::string>& scope : open_) {
-      names += scope && !scope->empty() ? *scope + "::" : std::string();
+      if (scope && !scope->empty() && *scope != kOfC) {
+        names += (names.empty() ? "" : "::") + *scope;
+      }
     }
     return names;
   }
 
+  [[nodiscard]] bool c_linkage() const { return std::ranges::find(open_, kOfC) != open_.end(); }
+
  private:
+  static constexpr const char* kOfC = "\"C\"";
+
   // The name of the scope that a brace opens, empty for one without; nothing for other braces.
   static std::optional<std::string> scope_of(const std::vector<Token>& tokens, std::size_t brace) {
     std::string name;
@@ -136,8 +143,8 @@ class Scopes {
       if (text == "namespace") {
         return name;
       }
-      if (text == "\"C\"" && i > 0 && tokens[i - 1].text == "extern") {
-        return std::string();
+      if (text == kOfC && i > 0 && tokens[i - 1].text == "extern") {
+        return kOfC;
       }
       if (text != ":" && !is_word(text.front())) {
         return std::nullopt;
@@ -250,9 +257,25 @@ bool is_ordinary(std::string_view word) {
   return std::find(kWords.begin(), kWords.end(), word) != kWords.end();
 }
 
-std::optional<DeclaredKernel> declaration_in(std::string_view text, std::string_view function) {
+// The token after `template <…>`, or `begin` where no template begins.
+std::size_t template_end(const std::vector<Token>& tokens, std::size_t begin) {
+  if (begin + 1 >= tokens.size() || tokens[begin].text != "template" || tokens[begin + 1].text != "<") {
+    return begin;
+  }
+  int depth = 0;
+  for (std::size_t i = begin + 1; i < tokens.size(); ++i) {
+    depth += tokens[i].text == "<" ? 1 : tokens[i].text == ">" ? -1 : 0;
+    if (depth == 0) {
+      return i + 1;
+    }
+  }
+  return tokens.size();
+}
+
+// Adds the declarations of a text to the known ones: the first that is a kernel's counts.
+void look_for(std::string_view text, std::string_view function, std::string_view given_scope, DeclaredKernel& known) {
   if (text.find(function) == std::string_view::npos) {
-    return std::nullopt;
+    return;
   }
   const std::vector<Token> tokens = Lexer(text).tokens();
   Scopes scopes;
@@ -262,14 +285,49 @@ std::optional<DeclaredKernel> declaration_in(std::string_view text, std::string_
     if (tokens[i].text == ";" || tokens[i].text == "{" || tokens[i].text == "}") {
       begin = i + 1;
     }
-    if (tokens[i].text == function && tokens[i + 1].text == "(" && scopes.at_file()) {
-      const bool ordinary = i > begin && std::all_of(tokens.begin() + static_cast<std::ptrdiff_t>(begin),
-                                                     tokens.begin() + static_cast<std::ptrdiff_t>(i),
-                                                     [](const Token& token) { return is_ordinary(token.text); });
-      return DeclaredKernel{scopes.prefix() + std::string(function), !ordinary};
+    if (tokens[i].text != function || tokens[i + 1].text != "(" || !scopes.at_file()) {
+      continue;
+    }
+    const std::string scope = scopes.name();
+    const std::size_t first = template_end(tokens, begin);
+    const auto words = std::span(tokens).subspan(first, std::max(first, i) - first);
+    const bool global = words.empty() || !std::ranges::all_of(words, is_ordinary, &Token::text);
+    if (!("::" + scope).ends_with(std::string(given_scope.empty() ? "" : "::") + std::string(given_scope)) ||
+        (known.found && known.global && !global)) {
+      continue;
+    }
+    const bool c_linkage = scopes.c_linkage() || (!words.empty() && std::ranges::find(words, std::string_view("\"C\""),
+                                                                                      &Token::text) != words.end());
+    if (known.found && known.global == global) {
+      known.c_linkage = known.c_linkage && c_linkage;
+    } else {
+      known = {known.name, scope, global, true, c_linkage, first > begin, text};
     }
   }
-  return std::nullopt;
+}
+
+// Tells an explicit instantiation of `function` that begins at `at`: `template __global__ void k<4>(float*);`
+bool instantiates(const std::vector<Token>& tokens, std::size_t at, std::string_view function) {
+  if (tokens[at].text != "template" || at + 1 >= tokens.size() || tokens[at + 1].text == "<" ||
+      (at > 0 && tokens[at - 1].text == "extern")) {
+    return false;
+  }
+  for (std::size_t i = at; i < tokens.size() && tokens[i].text != ";" && tokens[i].text != "{"; ++i) {
+    if (tokens[i].text == function) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// The brace that opens the body of the function that launch bounds at `bounds` belong to; the end without one.
+std::size_t body_of(const std::vector<Token>& tokens, std::size_t bounds) {
+  for (std::size_t i = bounds; i < tokens.size() && tokens[i].text != ";"; ++i) {
+    if (tokens[i].text == "{") {
+      return i;
+    }
+  }
+  return tokens.size();
 }
 
 }  // namespace
@@ -280,6 +338,9 @@ std::string rewrite_for_emulator(std::string_view text, std::string_view functio
   std::string out;
   std::size_t copied = 0;
   std::size_t declaration = 0;  // in `out`, where the current one begins
+  std::size_t begin = 0;        // its first token
+  std::size_t body = tokens.size();
+  std::string in_body;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     const Token& token = tokens[i];
     scopes.see(tokens, i);
@@ -290,13 +351,35 @@ std::string rewrite_for_emulator(std::string_view text, std::string_view functio
     if (i == 0 || tokens[i - 1].text == ";" || tokens[i - 1].text == "{" || tokens[i - 1].text == "}") {
       copy_until(token.begin, token.begin);
       declaration = out.size();
+      begin = i;
+    }
+    if (i == body) {
+      copy_until(token.end, token.end);
+      out += in_body;
+    }
+    if (!function.empty() && scopes.at_file() && instantiates(tokens, i, function)) {
+      copy_until(token.begin, token.begin);
+      while (i + 1 < tokens.size() && tokens[i].text != ";") {
+        ++i;
+      }
+      const std::string_view gone = text.substr(copied, tokens[i].begin - copied);
+      out.append(static_cast<std::size_t>(std::count(gone.begin(), gone.end(), '\n')), '\n');
+      copied = tokens[i].begin;
+      continue;
     }
     if (token.text == "static" && i + 1 < tokens.size() && tokens[i + 1].text == "__shared__") {
       copy_until(token.begin, token.end);
     }
     if (token.text == "__launch_bounds__" && i + 1 < tokens.size() && !function.empty() && scopes.at_file() &&
         bounded_function(tokens, i) == function) {
-      out.insert(declaration, fmt::format("PASCALINE_LAUNCH_BOUNDS{} ", arguments_text(tokens, i + 1)));
+      const std::string check = fmt::format("PASCALINE_LAUNCH_BOUNDS{} ", arguments_text(tokens, i + 1));
+      const std::size_t after = template_end(tokens, begin);
+      if (after == begin) {
+        out.insert(declaration, check);
+      } else if (after > begin + 3) {  // a specialization, `template <>`, may be another than the launched one
+        body = body_of(tokens, i);
+        in_body = " " + check;
+      }
     }
     if (token.text != "extern") {
       continue;
@@ -314,11 +397,20 @@ std::string rewrite_for_emulator(std::string_view text, std::string_view functio
 }
 
 DeclaredKernel declared_kernel(const KernelSource& source, const std::string& function) {
-  std::optional<DeclaredKernel> found = declaration_in(source.text, function);
-  for (auto header = source.headers.begin(); !found && header != source.headers.end(); ++header) {
-    found = declaration_in(header->second, function);
+  const std::string_view bare = bare_function(function);
+  const std::string_view qualified = std::string_view(function).substr(0, function.find('<'));
+  const std::string_view scope =
+      qualified.substr(0, qualified.size() - std::min(qualified.size(), bare.size() + (qualified == bare ? 0 : 2)));
+  DeclaredKernel kernel{function};
+  look_for(source.text, bare, scope, kernel);
+  for (auto header = source.headers.begin(); !(kernel.found && kernel.global) && header != source.headers.end();
+       ++header) {
+    look_for(header->second, bare, scope, kernel);
   }
-  return found.value_or(DeclaredKernel{function});
+  if (kernel.found) {
+    kernel.name = (kernel.scope.empty() ? "" : kernel.scope + "::") + function.substr(qualified.size() - bare.size());
+  }
+  return kernel;
 }
 
 }  // namespace pascaline

@@ -41,7 +41,9 @@ void exercise_config(const BoundSpace& bound, const Config& config) {
     allow_error([&] { (void)bound.fill_range(argument); });
     allow_error([&] { (void)bound.value(argument, config); });
     if (is_output(argument)) {
-      allow_error([&] { (void)bound.tolerance(bound.type_of(argument)); });
+      for (const ElementType type : space.types_of(argument)) {
+        allow_error([&] { (void)bound.tolerance(type); });
+      }
     }
   }
   allow_error([&] { (void)bound.sum_magnitude(); });

@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <limits>
+
+#include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
 #include "tests/runtime/dispatch/fake_device.hpp"
@@ -111,7 +114,40 @@ TEST_F(ArgumentsTest, ScalarsTakeTheirElementType) {
   EXPECT_THROW((void)stored("int8", "128", std::int8_t{}), Error);
   EXPECT_THROW((void)stored("uint8", "0 - 1", std::uint8_t{}), Error);
   EXPECT_THROW((void)stored("float32", "16777217", float{}), Error);
-  EXPECT_THROW((void)stored("float16", "1", std::uint16_t{}), Error);
+  EXPECT_EQ(stored("int16", "0 - 32768", std::int16_t{}), -32768);
+  EXPECT_THROW((void)stored("int16", "32768", std::int16_t{}), Error);
+  EXPECT_EQ(stored("uint16", "65535", std::uint16_t{}), 65535);
+  EXPECT_THROW((void)stored("uint16", "0 - 1", std::uint16_t{}), Error);
+  EXPECT_EQ(stored("uint64", "ROWS << 40", std::uint64_t{}), std::uint64_t{5} << 40U);
+  EXPECT_THROW((void)stored("uint64", "0 - 1", std::uint64_t{}), Error);
+  EXPECT_EQ(stored("bool", "ROWS == 5", std::uint8_t{}), 1);
+  EXPECT_THROW((void)stored("bool", "2", std::uint8_t{}), Error);
+  EXPECT_EQ(stored("float16", "ROWS", std::uint16_t{}), 0x4500);
+  EXPECT_THROW((void)stored("float16", "2049", std::uint16_t{}), Error);
+  EXPECT_EQ(stored("bfloat16", "0 - 1", std::uint16_t{}), 0xBF80);
+  EXPECT_THROW((void)stored("bfloat16", "257", std::uint16_t{}), Error);
+}
+
+TEST_F(ArgumentsTest, VectorsAndStructuresArePassedByValue) {
+  struct Settings {
+    std::int8_t mode;
+    alignas(16) float center[4];
+    double scale;
+  };
+  nlohmann::json text = nlohmann::json::parse(scale_json());
+  text["structs"] = nlohmann::json::parse(
+      R"([{"name": "Settings", "members": [["mode", "int8"], ["center", "float4"], ["scale", "float64"]]}])");
+  text["arguments"][4] = nlohmann::json::parse(
+      R"({"name": "settings", "scalar": "Settings", "value": [-3, 0.5, "ROWS", 2, "inf", 0.25]})");
+  const Space space = Space::parse(text.dump(), "scale.json");
+  const BoundSpace bound(space, scale_problem(5, 16), DeviceLimits{});
+  const LaunchArguments arguments(device_, bound, scale_config(64), buffers_);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(arguments.pointers()[4]) % alignof(Settings), 0U);
+  const auto settings = value_at<Settings>(arguments, 4);
+  EXPECT_EQ(settings.mode, -3);
+  EXPECT_EQ(settings.center[1], 5);
+  EXPECT_EQ(settings.center[3], std::numeric_limits<float>::infinity());
+  EXPECT_EQ(settings.scale, 0.25);
 }
 
 TEST_F(ArgumentsTest, PooledScratchIsSharedAndGatheredBuffersAreTheCallers) {

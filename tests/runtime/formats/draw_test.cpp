@@ -44,6 +44,18 @@ TEST(DrawTest, AConstantIsTheSameEverywhere) {
   EXPECT_EQ(drawn(ElementType::uint8, 1, Fill::constant, 7, 0), (Values{7}));
 }
 
+TEST(DrawTest, IntegersOf16And64BitsAndBoolsHoldTheirRanges) {
+  EXPECT_EQ(drawn(ElementType::int16, 2, Fill::ramp, -32768, 32767), (Values{-32768, 32767}));
+  EXPECT_EQ(drawn(ElementType::uint16, 2, Fill::ramp, 0, 65535), (Values{0, 65535}));
+  EXPECT_EQ(drawn(ElementType::uint64, 3, Fill::ramp, 0, 0x1p64), (Values{0, 0x1p63, 0x1.fffffffffffffp63}));
+  EXPECT_EQ(drawn(ElementType::uint64, 1, Fill::constant, -1, 0), (Values{0x1p64}));
+  EXPECT_EQ(drawn(ElementType::boolean, 4, Fill::ramp, -1, 2), (Values{1, 0, 1, 1}));
+  const Values bools = drawn(ElementType::boolean, 1000, Fill::uniform, 0, 2);
+  const auto set = std::count(bools.begin(), bools.end(), 1.0);
+  EXPECT_EQ(set + std::count(bools.begin(), bools.end(), 0.0), 1000);
+  EXPECT_NEAR(static_cast<double>(set), 500, 80);
+}
+
 TEST(DrawTest, SortedNumbersRiseFromLowToHighInUnequalSteps) {
   const Values offsets = drawn(ElementType::int32, 1001, Fill::sorted, 0, 8000);
   EXPECT_EQ(offsets.front(), 0);

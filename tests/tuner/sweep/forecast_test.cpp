@@ -50,7 +50,8 @@ TEST(ForecastTest, WithoutCallsThereIsNoShare) {
   const std::vector<FirstLook> looks{{300, 0}, {1200, 0}};
   const auto found = forecast(looks, {}, {60, 1});
   ASSERT_TRUE(found);
-  EXPECT_EQ(forecast_text(*found), "the time limit is too short for any of the 2 shapes here; about 25 min would do");
+  EXPECT_EQ(forecast_text(*found),
+            "the time limit is too short to reach any of the 2 shapes here; about 25 min reach all");
 }
 
 TEST(StopTextTest, IsOneLineInEveryState) {

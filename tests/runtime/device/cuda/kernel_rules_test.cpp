@@ -6,33 +6,96 @@
 namespace pascaline::testing {
 namespace {
 
-void expect_all_compile(const std::string& text, const std::vector<std::string>& defines = {},
-                        std::int64_t threads = 0) {
+void expect_all_compile(const std::string& text, const std::vector<std::string>& defines = {}, std::int64_t threads = 0,
+                        const std::string& function = "k") {
   const KernelSource source = source_of(text);
   for (const Toolchain& toolchain : every_toolchain()) {
-    const CompileResult result = compiled(toolchain, source, "k", defines, threads);
+    const CompileResult result = compiled(toolchain, source, function, defines, threads);
     EXPECT_TRUE(result.ok) << toolchain.compiler() << " " << toolchain.version() << ": " << result.reason << "\n"
                            << text << result.log;
   }
 }
 
-void expect_all_refuse(const std::string& text, const std::string& reason, std::int64_t threads = 0) {
+void expect_all_refuse(const std::string& text, const std::string& reason, std::int64_t threads = 0,
+                       const std::string& function = "k", const std::vector<std::string>& defines = {}) {
   const KernelSource source = source_of(text);
   for (const Toolchain& toolchain : every_toolchain()) {
-    const CompileResult result = compiled(toolchain, source, "k", {}, threads);
+    const CompileResult result = compiled(toolchain, source, function, defines, threads);
     EXPECT_FALSE(result.ok) << toolchain.compiler() << " " << toolchain.version();
     EXPECT_TRUE(result.reason.starts_with(reason)) << toolchain.version() << ": " << result.reason;
   }
 }
 
-TEST(KernelRules, AKernelNeedsCLinkage) {
-  const std::string reason = "test.cu: error: k is not extern \"C\"; ";
-  expect_all_refuse("__global__ void k(float* x) { *x = 1; }", reason);
-  expect_all_refuse("namespace app { __global__ void k(float* x) { *x = 1; } }", reason);
+TEST(KernelRules, AKernelNeedsNoCLinkage) {
+  expect_all_compile("__global__ void k(float* x) { *x = 1; }");
+  expect_all_compile("static __global__ void k(float* x) { *x = 1; }");
+  expect_all_compile("namespace { __global__ void k(float* x) { *x = 1; } }");
+  expect_all_compile("namespace app { __global__ void k(float* x, int m = 3) { *x = m; } }");
+  expect_all_compile("#define KERNEL(name) __global__ void name\nKERNEL(k)(float* x) { *x = 1; }");
+}
+
+// The name under which it is loaded is the compiler's.
+TEST(KernelRules, AKernelIsNamedByAnExpression) {
+  const std::string text =
+      "namespace app { namespace deep {\ntemplate <typename E, int B> __global__ void __launch_bounds__(B) k(E* x) {\n"
+      "  __shared__ E s[B]; s[threadIdx.x] = B; __syncthreads(); *x = s[(threadIdx.x + 1) % B]; }\n"
+      "template __global__ void k<double, 8>(double*);\n} }\n";
+  for (const std::string& function :
+       {std::string("app::deep::k<T, TILE>"), std::string("k<float, 2 * HALF>"), std::string("deep::k<T, TILE>")}) {
+    expect_all_compile(text, {"T=float32", "TILE=64", "HALF=32"}, 64, function);
+  }
+  expect_all_refuse(text, "test.cu: error: k<T, TILE> has __launch_bounds__ of 64 threads, but its blocks have 128",
+                    128, "k<T, TILE>", {"T=float32", "TILE=64"});
+  for (const NvrtcInfo& info : nvrtc_for("sm_61")) {
+    const CompileResult result =
+        compiled(Toolchain::find("sm_61", info.path), source_of(text), "k<T, TILE>", {"T=float32", "TILE=64"}, 64);
+    EXPECT_EQ(result.binary.function, "_ZN3app4deep1kIfLi64EEEvPT_");
+    EXPECT_EQ(result.binary.resources.static_shared_bytes, 64 * 4);
+  }
+}
+
+TEST(KernelRules, ANameMustStandForOneKernel) {
+  const std::string file = "test.cu: error: ";
+  expect_all_refuse("__global__ void k(float* x) {}\n__global__ void k(int* x) {}",
+                    file + "k is overloaded; give each");
+  const std::string text = "template <int B, typename E> __global__ void k(E* x) { *x = B; }";
+  expect_all_refuse(text, file + "k is a template; name it with all its arguments, such as k<");
+  expect_all_refuse(text, file + "k<4> is a template; name it with all its arguments, such as k<", 0, "k<4>");
+  expect_all_refuse(text, file + "the name k<4, unknown>: ", 0, "k<4, unknown>");
+  expect_all_refuse(text, file + "it has no __global__ function app::k<4, int>", 0, "app::k<4, int>");
+  expect_all_refuse("template <int B> __device__ void k(int* x) { *x = B; }",
+                    file + "it has no __global__ function k<4>", 0, "k<4>");
+  expect_all_refuse("__global__ void k(float* x);\n__global__ void other(float* x) {}",
+                    file + "it has no __global__ function k");
+}
+
+TEST(KernelRules, ArgumentsOfATemplateAreChecked) {
+  const KernelSource source =
+      source_of("namespace app { template <typename E> __global__ void k(const E* x, E* y, int n) { y[n] = x[n]; } }");
+  const auto argument = [](const char* name, LaunchedArgument::Role role, ElementType type) {
+    return LaunchedArgument{name, role, type};
+  };
+  using Role = LaunchedArgument::Role;
+  const auto result = [&](const Toolchain& toolchain, ElementType type, bool swapped) {
+    CompileRequest request = request_for(source, "k<T>", toolchain.compiler() == "nvrtc" ? "sm_61" : "host");
+    request.kind = toolchain.compiler() == "nvrtc" ? BinaryKind::cubin : BinaryKind::host_object;
+    request.defines = {"T=float64"};
+    request.arguments = {argument(swapped ? "y" : "x", swapped ? Role::output : Role::input, type),
+                         argument(swapped ? "x" : "y", swapped ? Role::input : Role::output, type),
+                         argument("n", Role::scalar, ElementType::int32)};
+    return toolchain.compile(request);
+  };
+  for (const Toolchain& toolchain : every_toolchain()) {
+    EXPECT_TRUE(result(toolchain, ElementType::float64, false).ok);
+    const std::string reason = result(toolchain, ElementType::float32, false).reason;
+    EXPECT_NE(reason.find("* as its argument 1, the search space gives 'x', a buffer of float32"), std::string::npos)
+        << reason;
+    EXPECT_FALSE(result(toolchain, ElementType::float64, true).ok);
+  }
 }
 
 TEST(KernelRules, AKernelMustBeThere) {
-  const std::string reason = "test.cu: error: it has no extern \"C\" __global__ function k";
+  const std::string reason = "test.cu: error: it has no __global__ function k";
   expect_all_refuse("extern \"C\" __global__ void other(float* x) { *x = 1; }", reason);
   expect_all_refuse("extern \"C\" __device__ void k(float* x) { *x = 1; }", reason);
 }
@@ -48,7 +111,6 @@ TEST(KernelRules, ParametersMayHaveDefaults) {
   expect_all_compile(
       "extern \"C\" __global__ void k(float* x, int m = 3);\n"
       "extern \"C\" __global__ void k(float* x, int m) { *x = m; }");
-  expect_all_refuse("__global__ void k(float* x, int m = 3) { *x = m; }", "test.cu: error: k is not extern \"C\"; ");
 }
 
 TEST(KernelRules, BlocksBeyondTheLaunchBoundsAreRefused) {

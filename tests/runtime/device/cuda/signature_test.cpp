@@ -110,6 +110,61 @@ TEST_F(SignatureTest, BuffersAgreeInTheirElements) {
   EXPECT_NE(answer("float a", {{"a", Role::scratch, kF32}}), "");
 }
 
+TEST_F(SignatureTest, VectorsAndStructuresAgreeInTheirMembers) {
+  CompositeType particle;
+  particle.name = "Particle";
+  particle.add("mass", kF32);
+  for (const char* name : {"place[0]", "place[1]", "place[2]"}) {
+    particle.add(name, kF32);
+  }
+  const auto buffer = [](const CompositeType& type, Role role = Role::input) {
+    return Arguments{{"a", role, kF32, type}};
+  };
+  const auto vector = [](const char* name) { return *CompositeType::vector(name); };
+  EXPECT_EQ(answer("const Particle* a", buffer(particle)), "");
+  EXPECT_EQ(answer("Particle a", buffer(particle, Role::scalar)), "");
+  EXPECT_EQ(answer("const Particle a", buffer(particle, Role::scalar)), "");
+  EXPECT_EQ(answer("const void* a", buffer(particle)), "");
+  EXPECT_EQ(answer("float4* a", buffer(vector("float4"), Role::output)), "");
+  EXPECT_EQ(answer("float3 a", buffer(vector("float3"), Role::scalar)), "");
+  EXPECT_EQ(answer("const uint2* a", buffer(vector("int2"))), "") << "integers may differ in sign";
+  EXPECT_EQ(answer("const Pair<float>* a", buffer(vector("complex64"))), "") << "a class of complex numbers";
+  EXPECT_EQ(answer("const float2* a", buffer(vector("complex64"))), "");
+  EXPECT_EQ(answer("const double* a", buffer(particle)),
+            "test.cu: error: k takes const double* as its argument 1, the search space gives 'a', a buffer of Particle "
+            "(mass float32, place[0] float32, place[1] float32, place[2] float32; 16 bytes)");
+  EXPECT_EQ(answer("const float2* a", buffer(vector("float4"))),
+            "test.cu: error: k takes const float2* as its argument 1, the search space gives 'a', a buffer of float4");
+  EXPECT_EQ(answer("float2 a", buffer(vector("float4"), Role::scalar)),
+            "test.cu: error: k takes float2 as its argument 1, the search space gives 'a', a scalar of float4");
+  for (const char* parameter : {"const float4* a", "Particle** a", "Particle a", "const Vector* a", "int a"}) {
+    EXPECT_NE(answer(parameter, buffer(particle)), "") << parameter;
+  }
+  for (const char* parameter : {"const int4* a", "const Pair<float>* a", "const float* a", "const float3* a"}) {
+    EXPECT_NE(answer(parameter, buffer(vector("float4"))), "") << parameter;
+  }
+  EXPECT_NE(answer("const float4* a", buffer(vector("float4"), Role::output)), "");
+  CompositeType swapped;
+  swapped.name = "Particle";
+  for (const char* name : {"place[0]", "place[1]", "place[2]", "mass"}) {
+    swapped.add(name, kF32);
+  }
+  EXPECT_NE(answer("const Particle* a", buffer(swapped)), "") << "members in another order";
+  CompositeType whole;
+  whole.name = "Particle";
+  whole.add("mass", kI32);
+  whole.add("place[0]", *CompositeType::vector("float3"));
+  EXPECT_NE(answer("const Particle* a", buffer(whole)), "") << "members of other types";
+  EXPECT_EQ(answer("const bool* a, unsigned short b, unsigned long long c, short* d",
+                   {{"a", Role::input, ElementType::boolean},
+                    {"b", Role::scalar, ElementType::uint16},
+                    {"c", Role::scalar, ElementType::uint64},
+                    {"d", Role::output, ElementType::int16}}),
+            "");
+  EXPECT_NE(answer("const int* a", {{"a", Role::input, ElementType::int16}}), "");
+  EXPECT_NE(answer("unsigned a", {{"a", Role::scalar, ElementType::uint64}}), "");
+}
+
 TEST_F(SignatureTest, TheNumberOfArgumentsIsTold) {
   EXPECT_EQ(answer("const float* a, float* out, int n, float bias", kSaxpy),
             "test.cu: error: k takes 4 arguments, the search space gives 3");

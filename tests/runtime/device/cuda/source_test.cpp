@@ -350,5 +350,86 @@ TEST(KernelSource, HashIsOfTextsAndNotOfPlaces) {
   EXPECT_NE(hash, KernelSource::load(two.path() / "k.cu").hash);
 }
 
+// The space of a kernel `k` with further keys.
+Space space_with(const TemporaryFolder& folder, const std::string& place, const std::string& keys) {
+  return Space::load(folder.write(place, R"({"schema": 1, "kernel": "k", "dimensions": [{"name": "N"}], "types": [],
+    "parameters": [{"name": "TILE", "values": [4], "default": 4}], "launch": {"function": "k", "block": [32], "grid": [1]},
+    "arguments": [{"name": "p", "buffer": "int32", "access": "out", "extent": "N"}], "reference": {"default": true},
+    "tolerance": {"int32": 0}, "work": {"flops": "N", "bytes": "N"}, )" +
+                                             keys + "}"));
+}
+
+std::vector<std::string> header_names(const KernelSource& source) {
+  std::vector<std::string> names;
+  for (const auto& [name, text] : source.headers) {
+    names.push_back(name);
+  }
+  return names;
+}
+
+TEST(KernelSource, HeadersAreFoundInFoldersOfTheSpace) {
+  const TemporaryFolder folder;
+  folder.write("mine/own.cuh", "#define OWN 1\n");
+  folder.write("common/own.cuh", "#error the kernel's folder comes first\n");
+  folder.write("common/a.cuh", "#include \"deep/b.cuh\"\n");
+  const auto deep = folder.write("common/deep/b.cuh", "#include <c.cuh>\nconstexpr int kB = kC;\n");
+  folder.write("mine/more/c.cuh", "constexpr int kC = OWN;\n");
+  folder.write("mine/more/unused.cuh", "");
+  const auto kernel = folder.write(
+      "mine/k.cu", "#include <own.cuh>\n#include <a.cuh>\nextern \"C\" __global__ void k(int* p) { *p = kB; }\n");
+  const Space space = space_with(folder, "mine/k.json", R"("include": ["../common", "more"])");
+  const KernelSource source = KernelSource::load(kernel, space);
+  EXPECT_EQ(header_names(source),
+            (std::vector<std::string>{"../common/a.cuh", "../common/deep/b.cuh", "more/c.cuh", "own.cuh"}));
+  for (const Toolchain& toolchain : every_toolchain()) {
+    EXPECT_TRUE(compiled(toolchain, source, "k").ok) << compiled(toolchain, source, "k").reason;
+    EXPECT_FALSE(compiled(toolchain, KernelSource::load(kernel), "k").ok);
+  }
+  folder.write("common/deep/b.cuh", "#include <c.cuh>\nconstexpr int kB = 2 * kC;\n");
+  EXPECT_NE(KernelSource::load(kernel, space).hash, source.hash);
+  folder.write("common/deep/b.cuh", "#include <c.cuh>\nconstexpr int kB = kC;\n");
+  EXPECT_EQ(KernelSource::load(kernel, space).hash, source.hash);
+  const Space other = space_with(folder, "mine/k.json", R"("include": ["more", "../common"])");
+  EXPECT_NE(KernelSource::load(kernel, other).hash, source.hash);
+}
+
+TEST(KernelSource, FurtherSourcesAreOneUnitInTheirOrder) {
+  const TemporaryFolder folder;
+  folder.write("lib/a.cu", "#include \"a.cuh\"\nconstexpr int kA = kTile * FROM_A;\n");
+  folder.write("lib/a.cuh", "#define FROM_A 2\n");
+  folder.write("last.cu", "namespace app { template <int B> __global__ void k(int* p) { *p = B * kK; } }\n");
+  const auto kernel = folder.write("k.cu", "constexpr int kK = kA;\n#ifdef WRONG\nwrong\n#endif\n");
+  const Space space = space_with(folder, "k.json", R"("sources": ["lib/a.cu", "k.cu", "last.cu"])");
+  const KernelSource source = KernelSource::load(kernel, space);
+  EXPECT_EQ(header_names(source), (std::vector<std::string>{"last.cu", "lib/a.cu", "lib/a.cuh"}));
+  for (const Toolchain& toolchain : every_toolchain()) {
+    const CompileResult result = compiled(toolchain, source, "k<TILE>", {"TILE=4"});
+    EXPECT_TRUE(result.ok) << result.reason;
+    const std::string reason = compiled(toolchain, source, "k<TILE>", {"TILE=4", "WRONG=1"}).reason;
+    EXPECT_NE(reason.find(toolchain.compiler() == "nvrtc" ? "k.cu(3)" : "k.cu:3:"), std::string::npos) << reason;
+  }
+  folder.write("lib/a.cu", "#include \"a.cuh\"\nconstexpr int kA = 3 * kTile;\n");
+  EXPECT_NE(KernelSource::load(kernel, space).hash, source.hash);
+}
+
+TEST(KernelSource, PathsOfASpaceThatAreNotThereAreNamed) {
+  const TemporaryFolder folder;
+  const auto kernel = folder.write("k.cu", "");
+  const auto complaint = [&](const std::string& keys) {
+    try {
+      (void)KernelSource::load(kernel, space_with(folder, "k.json", keys));
+    } catch (const SpaceError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const std::string file = (folder.path() / "k.json").string();
+  EXPECT_EQ(complaint(R"("include": ["../none"])"), file + ":/include/0: no such folder: '../none'");
+  EXPECT_EQ(complaint(R"("sources": ["k.cu", "none.cu"])"), file + ":/sources/1: no such file: 'none.cu'");
+  EXPECT_EQ(complaint(R"("include": ["/usr/include"])"),
+            file + ":/include/0: '/usr/include' is not a path relative to the search space's folder");
+  EXPECT_NE(complaint(R"("include": "folder")").find(":/include: "), std::string::npos);
+}
+
 }  // namespace
 }  // namespace pascaline::testing

@@ -6,8 +6,7 @@ namespace pascaline {
 namespace {
 
 std::string lines_for(const std::string& text, const std::string& header = {}) {
-  return constant_lines({"TILE=64", "STORAGE=float32", "OFFSET=-5000000000"},
-                        {"k.cu", text, {{"k.h", header}}, "hash"});
+  return constant_lines({"TILE=64", "STORAGE=wide", "OFFSET=-5000000000"}, {"k.cu", text, {{"k.h", header}}, "hash"});
 }
 
 TEST(TunableConstantsTest, AreNamedAfterTheirMacros) {
@@ -29,6 +28,14 @@ TEST(TunableConstantsTest, LeaveOutWhatTheSourceDeclares) {
     EXPECT_EQ(lines_for(std::string(declaration) + "\nint x[kTile];"), "") << declaration;
     EXPECT_EQ(lines_for("int x[kTile];", declaration), "") << declaration;
   }
+}
+
+TEST(TunableConstantsTest, ElementTypesAreThereUnlessTheSourceHasThem) {
+  const std::vector<std::string> macros{"A=float32", "B=float32", "C=float16", "N=4"};
+  EXPECT_EQ(constant_lines(macros, {"k.cu", "A x;  // float32 or /*\n/* float16 */", {}, "hash"}),
+            "using float32 = float;\nstruct __half; using float16 = __half;\n");
+  EXPECT_EQ(constant_lines(macros, {"k.cu", "A x;", {{"types.cuh", "using float32 = float; struct float16;"}}, "hash"}),
+            "");
 }
 
 TEST(TunableConstantsTest, AreThereBesideWhatHidesThem) {

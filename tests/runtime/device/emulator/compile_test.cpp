@@ -54,6 +54,33 @@ TEST(EmulatorCompile, DefinesReachTheKernelAndHeadersAreRewritten) {
   EXPECT_EQ(to_host<int>(*device, out)[0], 41);
 }
 
+TEST(EmulatorCompile, ATemplateIsLaunchedWithItsArguments) {
+  const KernelSource source = source_of_text(R"(namespace app {
+template <typename E, int Threads> __global__ void reversed(const E* x, E* y) {
+  __shared__ E fixed[Threads];
+  extern __shared__ int dynamic[];
+  fixed[threadIdx.x] = x[threadIdx.x];
+  dynamic[threadIdx.x] = Threads - 1 - static_cast<int>(threadIdx.x);
+  __syncthreads();
+  y[threadIdx.x] = fixed[dynamic[threadIdx.x]];
+}
+})");
+  for (const bool sanitize : {false, true}) {
+    const CompileResult result =
+        compile(source, "app::reversed<T, 2 * WARPS>", sanitize, {"T=float64", "WARPS=2", "pascal=1"});
+    ASSERT_TRUE(result.ok) << result.log;
+    EXPECT_EQ(result.binary.resources.static_shared_bytes, 4 * 8);
+    if (sanitize) {
+      continue;  // only a process with AddressSanitizer loads it
+    }
+    const auto device = open_emulated_device();
+    const Buffer x = to_device<double>(*device, {1.5, 2.5, 3.5, 4.5});
+    const Buffer y = device->allocate(x.bytes());
+    run(*device, device->load(result.binary), {{1, 1, 1}, {4, 1, 1}, 16}, x.data(), y.data());
+    EXPECT_EQ(to_host<double>(*device, y), (std::vector<double>{4.5, 3.5, 2.5, 1.5}));
+  }
+}
+
 TEST(EmulatorCompile, ACompilerThatIsMissingIsNamed) {
   const HostCompiler& working = compiler();
   const char* chosen = std::getenv("PASCALINE_HOST_CXX");

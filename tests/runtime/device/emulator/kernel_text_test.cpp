@@ -52,11 +52,23 @@ TEST(KernelText, LaunchBoundsAreCheckedWhereTheyStand) {
   }
 }
 
+TEST(KernelText, LaunchBoundsOfATemplateAreCheckedInItsBody) {
+  EXPECT_EQ(rewrite_for_emulator("template <int B> __global__ void __launch_bounds__(B) k(T<B> p) {\n  f(); }\n"
+                                 "template __global__ void\nk<4>(T<4>);\nint a;",
+                                 "k"),
+            "template <int B> __global__ void __launch_bounds__(B) k(T<B> p) { PASCALINE_LAUNCH_BOUNDS(B) \n  f(); }\n"
+            "\n;\nint a;");
+  const std::string specialized = "template <> __global__ void __launch_bounds__(8) k<8>(int* p) {}";
+  EXPECT_EQ(rewrite_for_emulator(specialized, "k"), specialized);
+}
+
 TEST(KernelText, KernelsAreFoundInTheirNamespaces) {
-  const auto declared = [](const std::string& text) {
+  const auto declared = [](const std::string& text, const std::string& function = "k") {
     KernelSource source;
     source.text = text;
-    return declared_kernel(source, "k");
+    const DeclaredKernel kernel = declared_kernel(source, function);
+    EXPECT_EQ(kernel.found, !text.empty());
+    return kernel;
   };
   EXPECT_EQ(declared("namespace a::b { extern \"C\" { inline namespace c { __global__ void k(int*); } } }").name,
             "a::b::c::k");
@@ -64,6 +76,14 @@ TEST(KernelText, KernelsAreFoundInTheirNamespaces) {
   EXPECT_TRUE(declared("KERNEL void k(int*);").global);
   EXPECT_FALSE(declared("extern \"C\" void k(int*);").global);
   EXPECT_EQ(declared("").name, "k");
+  EXPECT_EQ(declared("namespace a::b { template <int B> __global__ void k(int*); }", "b::k<c::d, 4>").name,
+            "a::b::k<c::d, 4>");
+  EXPECT_TRUE(declared("template <int B, class T = S<2>> __global__ void k(T*);").is_template);
+  EXPECT_FALSE(declared("template <int B> __device__ void k(int*);").global);
+  EXPECT_EQ(declared("namespace a { __device__ void k(); } namespace b { __global__ void k(); }").scope, "b");
+  EXPECT_TRUE(declared("extern \"C\" { __global__ void k(); }").c_linkage);
+  EXPECT_TRUE(declared("extern \"C\" __global__ void k();").c_linkage);
+  EXPECT_FALSE(declared("extern \"C\" int other(); __global__ void k();").c_linkage);
 }
 
 }  // namespace
