@@ -83,6 +83,8 @@ void CompositeType::add(const std::string& member, const CompositeType& type) {
   append(*this, type.bytes(), type.alignment, std::move(more));
 }
 
+// Only packed formats have no size, and no member is in one.
+// NOLINTNEXTLINE(bugprone-exception-escape)
 bool CompositeType::is_uniform() const noexcept {
   const ElementType first = members.front().type;
   return bytes() == members.size() * size_of(first) &&

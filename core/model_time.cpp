@@ -41,6 +41,11 @@ TimeRatio ratio_of(const ModelPart& part) {
   return {value, in_turn ? standard_error(*speedup) : std::max(standard_error(*speedup), of_test)};
 }
 
+// Relative; of an estimate, whose interval is a factor either way, that of its logarithm.
+double half_width(const TimeSummary& time) {
+  return time.count == 0 && time.low_us > 0 ? std::log(time.high_us / time.low_us) / 2 : relative_half_width(time);
+}
+
 // Ends of the interval of what is saved, relative to the default, of a saving with these standard errors. That by the
 // ratios may be of either sign. That by the shares makes a saving larger or smaller and never turns it into a loss.
 // Both together as G. Y. Zou and A. Donner, Construction of confidence limits about effect measures, Statistics in
@@ -123,8 +128,7 @@ ModelTime model_time(std::span<const ModelPart> parts) {
     if (share > 0) {
       const TimeRatio ratio = ratio_of(part);
       by_ratios = std::hypot(by_ratios, share * ratio.value * ratio.error);
-      by_shares = std::hypot(by_shares,
-                             share * (ratio.value - of_model) * relative_half_width(part.with_default) / kErrorsOf95);
+      by_shares = std::hypot(by_shares, share * (ratio.value - of_model) * half_width(part.with_default) / kErrorsOf95);
     }
   }
   const Saving saving{1 - of_model, by_ratios, by_shares};

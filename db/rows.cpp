@@ -1,5 +1,6 @@
 #include "db/rows.hpp"
 
+#include "core/data_hash.hpp"
 #include "core/util/shown_text.hpp"
 
 namespace pascaline {
@@ -43,7 +44,7 @@ Problem read_problem(Query& row) {
     problem.types.emplace_back(name, known(element_type_from(type), type));
   }
   problem.data = row.text();
-  if (problem.data.find_first_not_of("0123456789abcdef") != std::string::npos) {
+  if (!problem.data.empty() && !is_data_hash(problem.data)) {
     throw BadColumnError("problems", "data", problem.data);
   }
   return problem;

@@ -100,6 +100,7 @@ int plan(FleetPlanOptions options, bool jobs_given) {
   check_together(given);
   set_sweep(given, given.sweep);
   SweepWork work = work_of(given, given.sweep.devices.front());
+  give_contents(work, {}, false);
   add_shapes_between(work, given.sweep);
   leave_sites_out(work);
   const DividedWork divided = divide(work.problems, work.spaces, given.sweep, options.shards);

@@ -407,8 +407,9 @@ std::vector<Argument> read_arguments(const JsonNode& list, const Space& space) {
     if (arguments[i].composite && (!mask.empty() || arguments[i].compare != Comparison::each)) {
       list.at(i).fail("vectors and structures have neither 'compare' nor 'mask'");
     }
-    if (!mask.empty() && (found == arguments.end() || found->access != Access::in || found->columns ||
-                          found->composite || found->value.text() != arguments[i].value.text())) {
+    if (!mask.empty() &&
+        (found == arguments.end() || found->kind != ArgumentKind::buffer || found->access != Access::in ||
+         found->columns || found->composite || found->value.text() != arguments[i].value.text())) {
       list.at(i).at("mask").fail(
           fmt::format("it needs a buffer '{}' with access 'in' and the extent '{}'", mask, arguments[i].value.text()));
     }

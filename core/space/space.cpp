@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "core/argument_error.hpp"
+#include "core/data_hash.hpp"
 #include "core/error.hpp"
 #include "core/space/enumeration.hpp"
 #include "core/util/suggestion.hpp"
@@ -264,6 +265,9 @@ Problem Space::problem(const std::vector<std::pair<std::string, std::string>>& v
     problem.types.emplace_back(variable.name, *type);
   }
   problem.data = take(left, std::string(kDataName)).value_or("");
+  if (!problem.data.empty() && !is_data_hash(problem.data)) {
+    throw ArgumentError(fmt::format("{}={} is not a hash of contents", kDataName, problem.data));
+  }
   if (!left.empty()) {
     throw ArgumentError(fmt::format("{} is given twice for a problem of kernel '{}'", left.front().first, kernel));
   }

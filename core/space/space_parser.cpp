@@ -109,8 +109,9 @@ class SpaceReader {
       const JsonNode node = root_.at(key).at(i);
       paths.push_back(node.name());
       const bool ends_line = paths.back().find_first_of("\n\r\"\\") != std::string::npos;
-      if (paths.back().front() == '/' || paths.back().front() == '~' || ends_line) {
-        node.fail(fmt::format("'{}' is not a path relative to the search space's folder", paths.back()));
+      const std::filesystem::path path = std::filesystem::path(paths.back()).lexically_normal();
+      if (path.is_absolute() || *path.begin() == ".." || paths.back().front() == '~' || ends_line) {
+        node.fail(fmt::format("'{}' is not in the search space's folder or below it", paths.back()));
       }
     }
     return paths;
@@ -503,10 +504,11 @@ class SpaceReader {
     if (node.has("slack")) {
       const std::string name = node.at("slack").name();
       const bool known = std::any_of(space_.arguments.begin(), space_.arguments.end(), [&](const Argument& argument) {
-        return argument.name == name && is_output(argument);
+        return argument.name == name && is_output(argument) && argument.compare == Comparison::each;
       });
       if (!known) {
-        node.at("slack").fail(fmt::format("'{}' names no buffer with access 'out' or 'inout'", name));
+        node.at("slack").fail(
+            fmt::format("'{}' names no buffer with access 'out' or 'inout' that is compared element by element", name));
       }
       space_.reference.slack = name;
     }

@@ -12,6 +12,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/data_hash.hpp"
 #include "core/error.hpp"
 #include "core/util/hash.hpp"
 #include "core/util/statistics.hpp"
@@ -59,8 +60,9 @@ bool add_setting(std::string_view name, std::string_view text, Problem& problem)
     return false;
   }
   if (name == kDataName) {
+    const bool fits = problem.data.empty() && is_data_hash(text);
     problem.data = text;
-    return true;
+    return fits;
   }
   if (const auto type = element_type_from(text)) {
     problem.types.emplace_back(name, *type);

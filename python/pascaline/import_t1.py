@@ -180,7 +180,7 @@ def function_of(name):
     """The function that a name stands for, which may be in a namespace and a template with its arguments, and its bare name; None
     for other texts."""
     found = re.fullmatch(r"\s*((?:[A-Za-z_]\w*::)*([A-Za-z_]\w*)\s*(<.*>)?)\s*", name, re.ASCII) if isinstance(name, str) else None
-    return found and (re.sub(r"\s*<", "<", found[1], count=1), found[2])
+    return found and (re.sub(r"\s*<", "<", found[1].strip(), count=1), found[2])
 
 
 def own_path(node, named, file):
@@ -385,7 +385,7 @@ class SpaceWriter:
             memory = node["MemoryType"].one_of("Scalar", "Vector", "Local", "Symbol")
             if memory == "Local":
                 node["MemoryType"].fail("Local memory cannot be taken over; its size in bytes is SharedMemory's")
-            argument = {"name": name, **(self.scalar(node) if memory == "Scalar" else self.vector(node))}
+            argument = {"name": name, **(self.scalar(node) if memory == "Scalar" else self.vector(node, name))}
             if memory == "Symbol" or kind == "Constant":
                 self.make_symbol(node, argument)
             arguments.append(argument)
@@ -422,7 +422,7 @@ class SpaceWriter:
             node["FillValue"].fail(f"{value} is not a whole number, as scalars of type '{node['Type'].value}' are")
         return {"scalar": element, "value": float(value)}
 
-    def vector(self, node):
+    def vector(self, node, name):
         element, lanes = TYPES[node["Type"].value]
         if "Size" not in node:
             node.fail("a vector needs its Size")
@@ -444,10 +444,10 @@ class SpaceWriter:
         else:
             if comes_from_elsewhere(node):
                 source = f" ({node['DataSource'].text()})" if "DataSource" in node else ""
-                self.notes.append(f"'{node['Name'].text()}' is filled by {kind}{source}: give its contents to sweep and check with "
-                                  f"--input {node['Name'].text()}=FILE, else they are random")
+                self.notes.append(f"'{name}' is filled by {kind}{source}: give its contents to sweep and check with --input {name}=FILE, "
+                                  "else they are random")
             usual = 1 if element in FLOAT_TOLERANCES else 2 if element == "bool" else 100 if SIZES[element] == 1 else 1000
-            most = usual if value is None else value
+            most = usual if value is None or element == "bool" else value
             out.update({"fill": "uniform", "low": min(0, most), "high": max(0, most)})
         return out
 

@@ -52,7 +52,7 @@ struct Wanted {
 Wanted wanted_of(const BoundSpace& bound, const Argument& argument) {
   const ElementType type = bound.type_of(argument);
   const Config config = bound.default_config();
-  if (is_matrix_format(type) || is_mixed(argument)) {
+  if (is_matrix_format(type) || (argument.composite && !argument.composite->is_vector)) {
     return {argument.composite ? argument.composite->name : std::string(name_of(type)), ElementType::uint8,
             static_cast<std::int64_t>(bound.buffer_bytes(argument, config))};
   }

@@ -47,8 +47,7 @@ Resources cubin_resources(std::string_view cubin, std::string_view function) {
   const CubinSection* code = parsed.find(fmt::format(".text.{}", function));
   const CubinSymbol* symbol = parsed.find_function(function);
   if (code == nullptr || symbol == nullptr) {
-    throw Error(
-        fmt::format("the cubin has no kernel {}; its kernels must be extern \"C\" to keep their names", function));
+    throw Error(fmt::format("the cubin has no kernel {}", function));
   }
   Resources resources;
   resources.registers = parsed.registers(*code, *symbol);

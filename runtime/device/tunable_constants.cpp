@@ -21,9 +21,10 @@ namespace {
 
 // By which macros of type variables name them.
 constexpr std::pair<std::string_view, std::string_view> kSpelledTypes[] = {
-    {"float32", "float"},   {"float64", "double"},   {"float16", "__half"},
-    {"int32", "int"},       {"int64", "long long"},  {"bfloat16", "__nv_bfloat16"},
-    {"uint32", "unsigned"}, {"int8", "signed char"}, {"uint8", "unsigned char"}};
+    {"float32", "float"},   {"float64", "double"},        {"float16", "__half"},
+    {"int32", "int"},       {"int64", "long long"},       {"bfloat16", "__nv_bfloat16"},
+    {"uint32", "unsigned"}, {"int8", "signed char"},      {"uint8", "unsigned char"},
+    {"int16", "short"},     {"uint16", "unsigned short"}, {"uint64", "unsigned long long"}};
 
 std::optional<long long> whole_number(std::string_view text) {
   long long value = 0;

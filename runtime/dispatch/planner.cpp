@@ -197,10 +197,12 @@ bool precedes(const Winner& a, const Winner& b, const std::vector<ToolkitRow>& h
   const Problem& first = a.trial.problem;
   const Problem& second = b.trial.problem;
   if (first != second) {
-    const bool drawn = first.data.empty();  // contents of the user's own come before these
-    const bool other_drawn = second.data.empty();
-    return std::tie(first.dimensions, first.types, drawn, first.data) <
-           std::tie(second.dimensions, second.types, other_drawn, second.data);
+    // Contents of the user's own come before drawn ones, the latest of them first.
+    const auto place = [](const Winner& winner) {
+      const Problem& problem = winner.trial.problem;
+      return std::tuple(problem.dimensions, problem.types, problem.data.empty(), -winner.decided_unix_ms, problem.data);
+    };
+    return place(a) < place(b);
   }
   const auto rank = [&](const Winner& winner) {
     const double median_us = winner.trial.time ? winner.trial.time->median_us : 0;

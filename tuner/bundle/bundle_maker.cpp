@@ -156,7 +156,7 @@ class BundleMaker {
   void sort_winners(TunedKernel& kernel) {
     std::vector<Winner> kept;
     for (Winner& winner : kernel.winners) {
-      if (!kept.empty() && kept.back().trial.problem == winner.trial.problem) {
+      if (!kept.empty() && same_shape(kept.back().trial.problem, winner.trial.problem)) {
         continue;
       }
       try {
@@ -172,7 +172,7 @@ class BundleMaker {
     kernel.winners = std::move(kept);
     for (const RefusedWinner& refused : kernel.refused) {
       const bool has_another = std::any_of(kernel.winners.begin(), kernel.winners.end(), [&](const Winner& winner) {
-        return winner.trial.problem == refused.problem;
+        return same_shape(winner.trial.problem, refused.problem);
       });
       if (!has_another) {
         warn(fmt::format("the winner of {} is left out: {}", refused.problem.text(), refused.why));

@@ -35,7 +35,8 @@ Version version_of(const fs::path& file) {
 
 // The header of NumPy's format (version 1 to 3): a magic text, a length, and a Python dict of three entries.
 struct NumpyHeader {
-  std::string type;  ///< as "<f4"
+  std::string type;  ///< as "<f4"; of structures empty
+  bool big_endian = false;
   std::size_t bytes = 0;
   bool by_columns = false;  ///< of several dimensions
 };
@@ -64,6 +65,7 @@ std::optional<NumpyHeader> numpy_header(std::string_view file) {
   if (std::smatch found; std::regex_search(text, found, type)) {
     header.type = found.str(1);
   }
+  header.big_endian = text.find("'>") != std::string::npos;
   header.by_columns = std::regex_search(text, by_columns) && std::regex_search(text, several);
   return header;
 }
@@ -115,11 +117,12 @@ struct GivenData::File {
     }
     take_numpy(buffer, type);
     const std::size_t wanted = space.buffer_bytes(buffer, space.default_config());
+    const std::size_t size = buffer.composite ? buffer.composite->bytes() : size_of(type);
     if (contents.size() != wanted) {
       refuse(name, path,
-             fmt::format("it has {} elements of {} ({} bytes), where {} needs {} ({} bytes)",
-                         contents.size() / size_of(type), name_of(type), contents.size(), space.problem().text(),
-                         wanted / size_of(type), wanted));
+             fmt::format("it has {} elements of {} ({} bytes), where {} needs {} ({} bytes)", contents.size() / size,
+                         buffer.composite ? buffer.composite->name : name_of(type), contents.size(),
+                         space.problem().text(), wanted / size, wanted));
     }
   }
 
@@ -139,9 +142,10 @@ struct GivenData::File {
       return;
     }
     const std::string wanted = numpy_type(type);
-    const bool fits =
-        header->type.size() > 1 && header->type.front() != '>' && header->type.substr(1) == wanted.substr(1);
-    if (!buffer.composite && !fits) {  // of vectors and structures the size is compared alone
+    const std::string complex = buffer.composite ? fmt::format("c{}", 2 * size_of(type)) : "";
+    const std::string kind = header->type.substr(std::min<std::size_t>(header->type.size(), 1));
+    const bool fits = kind == wanted.substr(1) || (!complex.empty() && kind == complex);
+    if (header->big_endian || (!fits && !is_mixed(buffer))) {  // of structures the size is compared alone
       refuse(argument, file.path(),
              fmt::format("its dtype is '{}', {} needs '{}'", header->type, name_of(type), wanted));
     }

@@ -274,6 +274,11 @@ void MeasureClient::refuse(std::string reason, std::vector<MeasureEvent>& events
     events.emplace_back(WorkerRestarted{std::move(reason)});
     return;
   }
+  if (running_) {  // a file with contents changed in a trial, after which the worker ends itself
+    worker_.end();
+    worker_ = WorkerProcess();
+    running_.reset();
+  }
   preparing_ = false;
   problem_.reset();
   finals_.reset();

@@ -1,5 +1,6 @@
 #include "tuner/measure/measure_worker.hpp"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <chrono>

@@ -50,6 +50,9 @@ std::vector<std::byte> draw_members(const BoundSpace& space, const Argument& buf
   const auto members = static_cast<std::int64_t>(composite.members.size());
   const std::int64_t count = whole.rows * whole.columns / members;
   std::vector<std::byte> bytes(static_cast<std::size_t>(count) * composite.bytes());
+  if (count == 0) {
+    return bytes;
+  }
   for (std::size_t j = 0; j < composite.members.size(); ++j) {
     const CompositeType::Member& member = composite.members[j];
     const auto [low, high] = space.fill_range(buffer.members[j]);

@@ -39,6 +39,11 @@ bool has_poison(const std::vector<double>& values, const std::vector<double>& po
   });
 }
 
+bool has_random_fill(const Argument& argument) {
+  return argument.fill == Fill::uniform || argument.fill == Fill::normal || argument.fill == Fill::sorted ||
+         argument.fill == Fill::permutation;
+}
+
 // Elements are compared where they lie, with those of the reference at the same places.
 bool is_compared_in_place(const Argument& output) { return output.compare == Comparison::each && output.mask.empty(); }
 
@@ -108,7 +113,7 @@ void ProblemData::draw(std::uint64_t seed) {
       const auto rows = static_cast<std::int64_t>(slot.count) / slot.columns;
       slot.drawn = {slot.type, rows, slot.columns, slot.argument->fill, low, high, seed};
       slot.initial.clear();
-      if (is_mixed(*slot.argument)) {
+      if (is_mixed(*slot.argument) && slot.given.empty()) {
         slot.initial = draw_members(*space_, *slot.argument, slot.drawn);
       }
       refill(slot);
@@ -123,7 +128,11 @@ void ProblemData::draw(std::uint64_t seed) {
 }
 
 bool ProblemData::draws() const {
-  return std::ranges::any_of(slots_, [](const Slot& slot) { return is_input(*slot.argument) && slot.given.empty(); });
+  return std::ranges::any_of(slots_, [](const Slot& slot) {
+    return is_input(*slot.argument) && slot.given.empty() &&
+           (has_random_fill(*slot.argument) || is_matrix_format(slot.type) ||
+            std::ranges::any_of(slot.argument->members, has_random_fill));
+  });
 }
 
 void ProblemData::set_inputs(std::vector<std::vector<std::byte>> inputs) {
@@ -171,7 +180,7 @@ void ProblemData::use_inputs() {
     if (is_output(*slot.argument)) {
       slot.bound.emplace(*space_, number_types(*slot.argument, slot.type), slot.expected, std::move(slot.slack));
       keep_expected(slot, !reference_is_itself() && slot.answer.empty());
-      poison_may_pass_ = poison_may_pass_ || is_mixed(*slot.argument) ||
+      poison_may_pass_ = poison_may_pass_ || is_mixed(*slot.argument) || !is_compared_in_place(*slot.argument) ||
                          accepts(slot, poisoned_values(*slot.argument, slot.type, kPoisons.front()).front());
     }
   }
@@ -375,7 +384,7 @@ void ProblemData::compute_reference() {
   std::size_t next = 0;
   const bool suspicious = std::any_of(slots_.begin(), slots_.end(), [&](const Slot& slot) {
     const bool output = is_output(*slot.argument);
-    return output && has_poison(found[next++], poisoned_result(slot, kPoisons.front()));
+    return output && has_poison(found[next++], poisoned_result(slot, kPoisons.front())) && slot.answer.empty();
   });
   if (suspicious) {
     Results again = launch_reference(arguments, results, more, kPoisons.back());
@@ -392,7 +401,7 @@ void ProblemData::compute_reference() {
       ++next;
     }
   }
-  if (reference_is_itself()) {
+  if (reference_is_itself() && std::ranges::all_of(slots_, [](const Slot& slot) { return slot.answer.empty(); })) {
     require_changes();
   }
 }
@@ -407,6 +416,9 @@ void ProblemData::require_written(const Results& first, const Results& second) c
     const std::vector<double> other_poison = poisoned_result(slot, kPoisons.back());
     const std::vector<double>& before = first[next];
     const std::vector<double>& after = second[next++];
+    if (!slot.answer.empty()) {
+      continue;
+    }
     for (std::size_t i = 0; i < before.size(); ++i) {
       const std::size_t kind = i % poison.size();
       const bool unwritten =

@@ -18,6 +18,7 @@ constexpr double kWeightOfGuess = 0.2;
 void DefaultTimes::add(const Tunable* tunable, double log_factor) {
   for (Sum* const sum : {&of_kernels_[tunable], &of_all_}) {
     sum->value += log_factor;
+    sum->squares += log_factor * log_factor;
     sum->count += 1;
   }
 }
@@ -34,9 +35,14 @@ double DefaultTimes::log_factor(const Tunable* tunable) const {
 }
 
 double DefaultTimes::factor_of_estimates() const {
+  if (of_kernels_.size() == 1) {  // of others nothing is known: how its shapes differ
+    const double mean = of_all_.value / of_all_.count;
+    const double variance = std::max(0.0, of_all_.squares / of_all_.count - mean * mean);
+    return std::max(EstimatedDefaults::kMinFactor, std::exp(kErrorsOfEstimate * std::sqrt(variance)));
+  }
   double squares = 0;
   for (const auto& [tunable, own] : of_kernels_) {
-    const Sum others{of_all_.value - own.value, of_all_.count - own.count};
+    const Sum others{of_all_.value - own.value, of_all_.squares - own.squares, of_all_.count - own.count};
     const double off = own.value / own.count - mean(others, {});
     squares += off * off;
   }

@@ -21,6 +21,7 @@ class DefaultTimes {
  private:
   struct Sum {
     double value = 0;
+    double squares = 0;
     double count = 0;
   };
   [[nodiscard]] static double mean(const Sum& all, const Sum& own);

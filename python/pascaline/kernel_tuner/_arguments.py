@@ -69,10 +69,8 @@ class Structures:
 
     def name(self, where: str, dtype: Any) -> str:
         """The structure of a type; raises for one that C++ lays out in another way."""
-        import numpy
-
         if dtype not in self._names:
-            usual = numpy.dtype([(name, dtype.fields[name][0]) for name in dtype.names], align=True)
+            usual = _aligned(dtype)
             if [usual.fields[name][1] for name in dtype.names] != [dtype.fields[name][1] for name in dtype.names] or \
                     usual.itemsize != dtype.itemsize:
                 raise ArgumentError(f"{where}: C++ lays the members of {dtype} out in another way; make the type with align=True")
@@ -86,6 +84,25 @@ class Structures:
         if len(shape) > 1 or base.name not in _TYPES and not base.names or base.kind == "c":
             raise ArgumentError(f"{where}: {dtype} cannot be passed; give numbers, structures and arrays of one dimension of these")
         return [name, self.name(where, base) if base.names else _TYPES[base.name], *map(int, shape)]
+
+
+def _aligned(dtype: Any) -> Any:
+    """The type with its members, and theirs, where C++ puts them."""
+    import numpy
+
+    base, shape = dtype.subdtype or (dtype, ())
+    if not base.names:
+        return dtype
+    found = numpy.dtype([(name, _aligned(base.fields[name][0])) for name in base.names], align=True)
+    return numpy.dtype((found, shape)) if shape else found
+
+
+def _members(value: Any) -> list[Any]:
+    """The numbers of a structure in the order in which they lie."""
+    import numpy
+
+    return [number for name in value.dtype.names for one in numpy.ravel(value[name])
+            for number in (_members(one) if one.dtype.names else [one])]
 
 
 def parts(value: Any) -> list[Any]:
@@ -115,7 +132,7 @@ def entry(where: str, name: str, value: Any, written: bool, structures: Structur
         extent = int(value.size) * (2 if value.dtype.kind == "c" else 1)
         return {"name": name, "buffer": element, "access": "inout" if written else "in", "extent": str(extent)}
     if is_structure:
-        return {"name": name, "scalar": element, "value": [_number(where, one) for part in parts(value) for one in part.ravel()]}
+        return {"name": name, "scalar": element, "value": [_number(where, one) for one in _members(value)]}
     if value.dtype.kind == "c":
         return {"name": name, "scalar": kind, "value": [_number(where, value.real), _number(where, value.imag)]}
     return {"name": name, "scalar": element, "value": _number(where, value)}
@@ -153,7 +170,8 @@ def _fill(*numbers: Any) -> tuple[dict[str, Any], bool]:
     elements = parts_of[0]
     is_whole_type = any(one.dtype.kind != "f" for one in parts_of)
     if low == high:
-        return {"fill": "constant", "low": low} if low else {"fill": "zero"}, True
+        is_own = all(bool((one == elements.flat[0]).all()) for one in parts_of) and (not is_whole_type or abs(low) <= _t1.EXACT)
+        return {"fill": "constant", "low": low} if low else {"fill": "zero"}, is_own
     if len(parts_of) == numbers[0].ndim == 1 and (elements[1:] >= elements[:-1]).all():  # as where rows of a sparse matrix begin
         return {"fill": "sorted", "low": low, "high": high + 1 if is_whole_type else high}, False
     return {"fill": "uniform", "low": low, "high": high + 1 if is_whole_type else high}, False

@@ -134,6 +134,8 @@ class Judge:
             if numpy.size(wanted) != numpy.size(found):
                 raise ArgumentError(f"answer: the one of arguments[{index}] is {list(numpy.shape(wanted))}, not "
                                     f"{list(numpy.shape(found))}")
+            if numpy.asarray(wanted).dtype.names != numpy.asarray(found).dtype.names:
+                raise ArgumentError(f"answer: the one of arguments[{index}] has not the members {numpy.asarray(found).dtype.names}")
             for right, own in zip(_arguments.parts(numpy.ravel(wanted)), _arguments.parts(numpy.ravel(found))):
                 if not numpy.allclose(right, own, atol=self._atol):
                     kind = complex if numpy.iscomplexobj(own) else float

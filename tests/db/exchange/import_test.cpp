@@ -180,6 +180,8 @@ TEST_F(ImportTest, ProblemIsMadeOfTheSizes) {
       {"ROWS=64 WIDTH=256 STORAGE=float32", "stem ROWS=64 WIDTH=256 STORAGE=float32"},
       {"STORAGE=float16", "stem STORAGE=float16"},
       {"ROWS=64 STORAGE=float16 DATA=00ff", "stem ROWS=64 STORAGE=float16 DATA=00ff"},
+      {"ROWS=64 DATA=xyz", "stem"},
+      {"ROWS=64 DATA=1 DATA=2", "stem"},
       {"N=99999999999999999999", "stem"},
       {"N=64 N=32", "stem"},
       {"N=64 T=complex", "stem"},

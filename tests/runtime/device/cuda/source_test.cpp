@@ -370,26 +370,26 @@ std::vector<std::string> header_names(const KernelSource& source) {
 TEST(KernelSource, HeadersAreFoundInFoldersOfTheSpace) {
   const TemporaryFolder folder;
   folder.write("mine/own.cuh", "#define OWN 1\n");
-  folder.write("common/own.cuh", "#error the kernel's folder comes first\n");
-  folder.write("common/a.cuh", "#include \"deep/b.cuh\"\n");
-  const auto deep = folder.write("common/deep/b.cuh", "#include <c.cuh>\nconstexpr int kB = kC;\n");
+  folder.write("mine/common/own.cuh", "#error the kernel's folder comes first\n");
+  folder.write("mine/common/a.cuh", "#include \"deep/b.cuh\"\n");
+  const auto deep = folder.write("mine/common/deep/b.cuh", "#include <c.cuh>\nconstexpr int kB = kC;\n");
   folder.write("mine/more/c.cuh", "constexpr int kC = OWN;\n");
   folder.write("mine/more/unused.cuh", "");
   const auto kernel = folder.write(
       "mine/k.cu", "#include <own.cuh>\n#include <a.cuh>\nextern \"C\" __global__ void k(int* p) { *p = kB; }\n");
-  const Space space = space_with(folder, "mine/k.json", R"("include": ["../common", "more"])");
+  const Space space = space_with(folder, "mine/k.json", R"("include": ["common", "more"])");
   const KernelSource source = KernelSource::load(kernel, space);
   EXPECT_EQ(header_names(source),
-            (std::vector<std::string>{"../common/a.cuh", "../common/deep/b.cuh", "more/c.cuh", "own.cuh"}));
+            (std::vector<std::string>{"common/a.cuh", "common/deep/b.cuh", "more/c.cuh", "own.cuh"}));
   for (const Toolchain& toolchain : every_toolchain()) {
     EXPECT_TRUE(compiled(toolchain, source, "k").ok) << compiled(toolchain, source, "k").reason;
     EXPECT_FALSE(compiled(toolchain, KernelSource::load(kernel), "k").ok);
   }
-  folder.write("common/deep/b.cuh", "#include <c.cuh>\nconstexpr int kB = 2 * kC;\n");
+  folder.write("mine/common/deep/b.cuh", "#include <c.cuh>\nconstexpr int kB = 2 * kC;\n");
   EXPECT_NE(KernelSource::load(kernel, space).hash, source.hash);
-  folder.write("common/deep/b.cuh", "#include <c.cuh>\nconstexpr int kB = kC;\n");
+  folder.write("mine/common/deep/b.cuh", "#include <c.cuh>\nconstexpr int kB = kC;\n");
   EXPECT_EQ(KernelSource::load(kernel, space).hash, source.hash);
-  const Space other = space_with(folder, "mine/k.json", R"("include": ["more", "../common"])");
+  const Space other = space_with(folder, "mine/k.json", R"("include": ["more", "common"])");
   EXPECT_NE(KernelSource::load(kernel, other).hash, source.hash);
 }
 
@@ -424,10 +424,12 @@ TEST(KernelSource, PathsOfASpaceThatAreNotThereAreNamed) {
     return std::string();
   };
   const std::string file = (folder.path() / "k.json").string();
-  EXPECT_EQ(complaint(R"("include": ["../none"])"), file + ":/include/0: no such folder: '../none'");
+  EXPECT_EQ(complaint(R"("include": ["none"])"), file + ":/include/0: no such folder: 'none'");
+  EXPECT_EQ(complaint(R"("sources": ["lib/../../x.cu"])"),
+            file + ":/sources/0: 'lib/../../x.cu' is not in the search space's folder or below it");
   EXPECT_EQ(complaint(R"("sources": ["k.cu", "none.cu"])"), file + ":/sources/1: no such file: 'none.cu'");
   EXPECT_EQ(complaint(R"("include": ["/usr/include"])"),
-            file + ":/include/0: '/usr/include' is not a path relative to the search space's folder");
+            file + ":/include/0: '/usr/include' is not in the search space's folder or below it");
   EXPECT_NE(complaint(R"("include": "folder")").find(":/include: "), std::string::npos);
 }
 
