@@ -439,7 +439,7 @@ TEST(SpaceParserTest, TheSmallSpaceItselfIsRight) {
   EXPECT_FALSE(space.dimensions[1].varies);
 }
 
-// Of the processor, in seconds.
+// Returns seconds of the processor.
 double time_to_read(int macros) {
   json space = small_space();
   space["macros"] = json::array();
