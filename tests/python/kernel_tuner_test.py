@@ -304,7 +304,7 @@ def test_arrays_of_all_types(dtype: str, declared: str) -> None:
 def test_scalars_of_all_types(value: Any, declared: str) -> None:
     source = f"#include <cuda_fp16.h>\ntypedef float real; __global__ void add(double *c, {declared}) {{ c[threadIdx.x] = (float)s; }}"
     (out, _) = kernel_tuner.run_kernel("add", source, 32, [np.zeros(32), value], {"block_size_x": 32}, device="emulator")
-    assert (out == float(value)).all()
+    assert (out == np.float32(float(value))).all()
 
 
 PARTICLE = np.dtype([("alive", np.bool_), ("place", np.float32, (3,)), ("id", np.int16), ("mass", np.float64)], align=True)
