@@ -16,8 +16,6 @@
 namespace pascaline::testing {
 namespace {
 
-using nlohmann::json;
-
 constexpr const char* kSource = R"code(
 struct Body {
   bool alive;
@@ -73,8 +71,8 @@ extern "C" __global__ void naive(const Body* from, double* to, const float4* add
 #endif
 )code";
 
-json move_json(bool by_default) {
-  json space = json::parse(R"json({
+nlohmann::json move_json(bool by_default) {
+  nlohmann::json space = nlohmann::json::parse(R"json({
     "schema": 1, "kernel": "move", "dimensions": [{"name": "N"}], "types": [],
     "structs": [
       {"name": "Body", "members": [["alive", "bool"], ["position", "float3"], ["tags", "uint16", 2], ["mass", "float64"]]},
