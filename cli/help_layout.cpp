@@ -22,21 +22,22 @@ OptionGroup folder_group() { return {"Files and folders", {"--kernels", "--space
 OptionGroup output_group() { return {"Output", {"--output", "--emit", "--log", "--quiet", "--json"}}; }
 
 OptionGroups sweep_groups() {
-  return {{"Most used", {"--model", "--mmproj", "--until", "--budget", "--db", "--resume", "--shards"}},
-          {"What to tune", {"--workload", "--kernel", "--problem", "--phase", "--type", "--symbol"}},
-          {"With --model",
-           {"--prompt-tokens", "--image-size", "--weights", "--kv-cache", "--context", "--chunk", "--attention"}},
-          {"On which devices", {"--device", "--devices", "--target", "--shard", "--fleet"}},
-          {"How to search",
-           {"--trials", "--searcher", "--seed", "--retry-failed", "--objective", "--finalists", "--rounds"}},
-          {kRest, {}},
-          {"Limits of a configuration", {"--jobs", "--compile-timeout", "--compile-memory", "--kernel-timeout"}},
-          {"How exactly to measure",
-           {"--precision", "--min-samples", "--max-samples", "--sample-budget-ms", "--race-error", "--warm-cache"}},
-          {"When the card is fit to be measured",
-           {"--max-temperature", "--preheat", "--drift", "--pause-limit", "--tolerate", "--polite", "--sensors"}},
-          folder_group(),
-          output_group()};
+  return {
+      {"Most used", {"--model", "--mmproj", "--until", "--budget", "--db", "--resume", "--shards"}},
+      {"What to tune", {"--workload", "--kernel", "--problem", "--input", "--answer", "--phase", "--type", "--symbol"}},
+      {"With --model",
+       {"--prompt-tokens", "--image-size", "--weights", "--kv-cache", "--context", "--chunk", "--attention"}},
+      {"On which devices", {"--device", "--devices", "--target", "--shard", "--fleet"}},
+      {"How to search",
+       {"--trials", "--searcher", "--seed", "--retry-failed", "--objective", "--finalists", "--rounds"}},
+      {kRest, {}},
+      {"Limits of a configuration", {"--jobs", "--compile-timeout", "--compile-memory", "--kernel-timeout"}},
+      {"How exactly to measure",
+       {"--precision", "--min-samples", "--max-samples", "--sample-budget-ms", "--race-error", "--warm-cache"}},
+      {"When the card is fit to be measured",
+       {"--max-temperature", "--preheat", "--drift", "--pause-limit", "--tolerate", "--polite", "--sensors"}},
+      folder_group(),
+      output_group()};
 }
 
 // Those of `generate`, `chat`, `bench-model`, `profile`, `workload` and `validate`.
