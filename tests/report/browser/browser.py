@@ -28,7 +28,7 @@ WIDE = (1400, 1000)
 def render(document):
     """The page of a document (or of text in its place), as html_report makes it."""
     text = document if isinstance(document, str) else json.dumps(document)
-    done = subprocess.run([os.environ["PASCALINE_RENDER_REPORT"]], input=text.encode(), capture_output=True, timeout=60,
+    done = subprocess.run([os.environ["PASCALINE_RENDER_REPORT"]], input=text.encode(), capture_output=True, timeout=600,
                           check=False)
     if done.returncode != 0:
         raise AssertionError(done.stderr.decode())
