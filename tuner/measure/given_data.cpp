@@ -97,6 +97,13 @@ const Argument& buffer_named(const Space& space, const std::string& name, bool (
   return *found;
 }
 
+template <typename Files>
+std::span<const std::byte> contents_of(const Files& files, std::string_view argument, bool is_answer) {
+  const auto found = std::ranges::find_if(
+      files, [&](const auto& file) { return file->is_answer == is_answer && file->argument == argument; });
+  return found != files.end() ? (*found)->contents : std::span<const std::byte>();
+}
+
 }  // namespace
 
 struct GivenData::File {
@@ -185,15 +192,11 @@ std::string GivenData::hash() const {
 }
 
 std::span<const std::byte> GivenData::input(std::string_view argument) const {
-  const auto found =
-      std::ranges::find_if(files_, [&](const auto& file) { return !file->is_answer && file->argument == argument; });
-  return found != files_.end() ? (*found)->contents : std::span<const std::byte>();
+  return contents_of(files_, argument, false);
 }
 
 std::span<const std::byte> GivenData::answer(std::string_view argument) const {
-  const auto found =
-      std::ranges::find_if(files_, [&](const auto& file) { return file->is_answer && file->argument == argument; });
-  return found != files_.end() ? (*found)->contents : std::span<const std::byte>();
+  return contents_of(files_, argument, true);
 }
 
 void GivenData::require_unchanged() const {
