@@ -110,24 +110,25 @@ function(pascaline_test_library name)
   pascaline_test_options(${name})
 endfunction()
 
-# pascaline_test(NAME SOURCES ... DEPENDS ... [LABELS ...] [RUNS_KERNELS] [CHECKS_KERNELS] [TOGETHER [ALONE ...]] [UNSANITIZED ...]):
+# pascaline_test(NAME SOURCES ... DEPENDS ... [LABELS ...] [FOREIGN] [RUNS_KERNELS] [CHECKS_KERNELS] [TOGETHER [ALONE ...]] [UNSANITIZED ...]):
 # one GoogleTest executable.
 # - Each case is a process and a ctest entry of its own, unless TOGETHER: then one entry, NAME, runs them all, as a case
 #   of a millisecond does not earn a process, least of all a sanitized one. ALONE names those that nevertheless want their
 #   own, as patterns of --gtest_filter: they start processes, change what belongs to the whole process, or take long.
 # - UNSANITIZED names cases, in the same way, that are left to presets without sanitizers: minutes there, or impossible.
 #   They get the label `unsanitized`, and entries of their own.
-# - LABELS slow: the whole program is left to them. LABELS commands: it runs the program most of the time, and is as if
-#   labelled slow with PASCALINE_LEAN. LABELS optimised: it is run both ways, as what it tests depends on what
-#   the optimiser does. LABELS gpu: it skips without a GPU.
+# - LABELS slow: the whole program is left to them. LABELS optimised: it is run both ways, as what it tests depends on
+#   what the optimiser does. LABELS gpu: it skips without a GPU.
+# - FOREIGN: what it tests reads data that others wrote, or hands out memory. With PASCALINE_LEAN all others are as if
+#   labelled slow.
 # - RUNS_KERNELS: it loads kernels compiled for the host; LeakSanitizer's tracer can crash at exit in such a process, so
 #   leaks are not looked for there.
 # - CHECKS_KERNELS: it loads kernels compiled with AddressSanitizer, which in a sanitized program have to be of the program's
 #   own compiler.
 function(pascaline_test name)
-  cmake_parse_arguments(arg "RUNS_KERNELS;CHECKS_KERNELS;TOGETHER" "" "SOURCES;DEPENDS;LABELS;ALONE;UNSANITIZED" ${ARGN})
-  if(PASCALINE_LEAN AND commands IN_LIST arg_LABELS)
-    set(arg_LABELS slow)
+  cmake_parse_arguments(arg "FOREIGN;RUNS_KERNELS;CHECKS_KERNELS;TOGETHER" "" "SOURCES;DEPENDS;LABELS;ALONE;UNSANITIZED" ${ARGN})
+  if(PASCALINE_LEAN AND NOT arg_FOREIGN)
+    list(APPEND arg_LABELS slow)
   endif()
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS} GTest::gtest_main)
@@ -157,7 +158,7 @@ function(pascaline_test name)
   else()
     pascaline_test_entries(${name} "*-${apart}" ${properties})
   endif()
-  if(NOT arg_LABELS STREQUAL slow)
+  if(NOT slow IN_LIST arg_LABELS)
     add_dependencies(sanitized_tests ${name})
   endif()
   if(arg_LABELS MATCHES "slow|optimised" OR arg_UNSANITIZED)

@@ -7,11 +7,11 @@
 #             slow and unsanitized), and those that depend on what the optimiser does (label optimised)
 #     --lint  first check the format, words and includes, and run clang-tidy
 #     --torch fetch PyTorch (2 GB) beside the build; the tests with it run then, if it comes within 15 minutes
-#     --lean  for a clean clone: remove the sanitized build (7 GB) when its tests are done, which leaves room for the next,
-#             and compile the dev preset in larger groups, which takes less time the first time and more the next. All
-#             tests run, with less in them: without debug information, less optimised, without three of the checks for
-#             undefined behaviour, those labelled commands without sanitizers; where tests do much the same many times,
-#             one part of $PASCALINE_TEST_SHARE (3)
+#     --lean  for a clean clone: remove the sanitized build when its tests are done, which leaves room for the next, and
+#             compile the dev preset in larger groups, which takes less time the first time and more the next. All tests
+#             run, with less in them: under the sanitizers only those of what reads other programs' data, without three
+#             of the checks for undefined behaviour; without debug information, less optimised, emulated kernels, too;
+#             where tests do much the same many times, one part of $PASCALINE_TEST_SHARE (3)
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -22,7 +22,7 @@ for argument in "$@"; do
     --lint) lint=true ;;
     --torch) torch=true ;;
     --lean) lean=true ;;
-    -h | --help) sed -n '2,15s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
+    -h | --help) sed -n '2,16s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
     *) die "unknown argument '$argument' (known: --asan, --lint, --torch, --lean)" ;;
   esac
 done
@@ -48,6 +48,11 @@ source scripts/common.sh
 if $lean; then
   configure_options=(-DPASCALINE_LEAN=ON)
   export PASCALINE_TEST_SHARE=${PASCALINE_TEST_SHARE:-3}
+  # Compiling emulated kernels takes longer than running them.
+  mkdir -p build/lean
+  printf '#!/bin/sh\nexec g++ "$@" -Og\n' >build/lean/g++
+  chmod +x build/lean/g++
+  export PASCALINE_HOST_CXX=$project_root/build/lean/g++
   say "Lean: where tests do much the same many times, one part of $PASCALINE_TEST_SHARE"
 fi
 torch_setup=
