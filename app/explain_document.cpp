@@ -88,7 +88,7 @@ void explain_each(const KernelOptions& kernel, const DeviceOptions& on, const st
   }
   for (const Problem& problem : problems) {
     const Plan plan = dispatcher.plan(problem);
-    show(plan, BoundSpace(space, problem, dispatcher.target().limits).geometry(space.launch, plan.config),
+    show(plan, BoundSpace(space, problem, dispatcher.target().limits).geometry(space.launches.front(), plan.config),
          store ? taken_over_by(*store, winners, plan) : std::vector<std::string>());
   }
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -31,8 +32,12 @@ struct Binary {
   std::string log;        ///< compiler's messages, possibly empty
   double compile_ms = 0;  ///< time the compiler took, 0 when it came from the cache
   bool from_cache = false;
-  int max_registers = 0;     ///< register cap that must be repeated to the driver when it translates PTX; 0 = none
+  int max_registers = 0;       ///< register cap that must be repeated to the driver when it translates PTX; 0 = none
+  std::vector<Binary> then{};  ///< of a pipeline: the code of its further launches, in their order, each complete
   std::string translated{};  ///< of PTX, a cubin of the same for the GPU it was asked for; empty: the driver translates
+
+  /// The code of the launch with this number.
+  [[nodiscard]] const Binary& of_launch(std::size_t index) const { return index == 0 ? *this : then.at(index - 1); }
 };
 
 /// Outcome of one compilation: a binary, or the reason why there is none. A kernel that does not

@@ -31,19 +31,7 @@ bool all_hold(const std::vector<const Expression*>& checks, std::span<const std:
   });
 }
 
-}  // namespace
-
-std::int64_t integer_of(const Value& value) noexcept {
-  if (const auto* number = std::get_if<std::int64_t>(&value)) {
-    return *number;
-  }
-  const auto* flag = std::get_if<bool>(&value);
-  return flag != nullptr && *flag ? 1 : 0;
-}
-
-bool launch_within_limits(const BoundSpace& space, std::span<const std::int64_t> slots) {
-  const Launch& launch = space.space().launch;
-  const DeviceLimits& limits = space.limits();
+bool one_within_limits(const Launch& launch, const DeviceLimits& limits, std::span<const std::int64_t> slots) {
   const std::int64_t most = limits.max_threads_per_block;
   const std::int64_t block_limits[3] = {most, most, std::min(most, kMaxBlockZ)};
   const std::int64_t grid_limits[3] = {limits.max_grid_x, limits.max_grid_y, limits.max_grid_z};
@@ -58,6 +46,21 @@ bool launch_within_limits(const BoundSpace& space, std::span<const std::int64_t>
   }
   const auto shared = launch.shared_bytes.try_evaluate(slots);
   return threads <= most && shared && *shared >= 0 && *shared <= limits.max_shared_bytes_per_block;
+}
+
+}  // namespace
+
+std::int64_t integer_of(const Value& value) noexcept {
+  if (const auto* number = std::get_if<std::int64_t>(&value)) {
+    return *number;
+  }
+  const auto* flag = std::get_if<bool>(&value);
+  return flag != nullptr && *flag ? 1 : 0;
+}
+
+bool launch_within_limits(const BoundSpace& space, std::span<const std::int64_t> slots) {
+  return std::ranges::all_of(space.space().launches,
+                             [&](const Launch& launch) { return one_within_limits(launch, space.limits(), slots); });
 }
 
 Enumerator::Enumerator(const BoundSpace& space, StopCheck check)

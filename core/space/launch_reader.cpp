@@ -336,6 +336,18 @@ std::size_t read_summand(const JsonNode& node, const Space& space) {
   node.fail(fmt::format("there is no buffer '{}' with access 'in' or 'inout'", name));
 }
 
+// Index of an argument that a launch names.
+std::size_t read_passed(const JsonNode& node, const Space& space) {
+  const std::string name = node.name();
+  const auto found = std::ranges::find(space.arguments, name, &Argument::name);
+  if (found == space.arguments.end() || !found->passed) {
+    node.fail(found == space.arguments.end()
+                  ? fmt::format("no argument is called '{}'", name)
+                  : fmt::format("'{}' is a variable of the kernel's file, which no function takes", name));
+  }
+  return static_cast<std::size_t>(found - space.arguments.begin());
+}
+
 }  // namespace
 
 ElementType read_element_type(const JsonNode& node) {
@@ -377,8 +389,9 @@ std::vector<CompositeType> read_structs(const JsonNode& list, const std::vector<
   return structs;
 }
 
-Launch read_launch(const JsonNode& node, const Symbols& symbols) {
-  node.only_keys({"function", "block", "grid", "shared_bytes"});
+Launch read_launch(const JsonNode& node, const Space& space) {
+  node.only_keys({"function", "block", "grid", "shared_bytes", "arguments"});
+  const Symbols& symbols = space.symbols;
   Launch launch;
   launch.function = node.at("function").name();
   if (const auto why = why_no_function(launch.function)) {
@@ -389,7 +402,39 @@ Launch read_launch(const JsonNode& node, const Symbols& symbols) {
   if (node.has("shared_bytes")) {
     launch.shared_bytes = node.at("shared_bytes").expression(symbols);
   }
+  if (node.has("arguments")) {
+    for (std::size_t i = 0; i < node.at("arguments").array_size(); ++i) {
+      launch.arguments.push_back(read_passed(node.at("arguments").at(i), space));
+    }
+    return launch;
+  }
+  for (std::size_t i = 0; i < space.arguments.size(); ++i) {
+    if (space.arguments[i].passed) {
+      launch.arguments.push_back(i);
+    }
+  }
   return launch;
+}
+
+std::vector<Launch> read_launches(const JsonNode& node, const Space& space) {
+  constexpr std::size_t kMaxLaunches = 16;
+  std::vector<Launch> launches;
+  if (!node.value().is_array()) {
+    launches.push_back(read_launch(node, space));
+  } else if (node.array_size() == 0 || node.array_size() > kMaxLaunches) {
+    node.fail(fmt::format("a pipeline has 1 to {} launches", kMaxLaunches));
+  } else {
+    for (std::size_t i = 0; i < node.array_size(); ++i) {
+      launches.push_back(read_launch(node.at(i), space));
+    }
+  }
+  for (std::size_t i = 0; i < space.arguments.size(); ++i) {
+    const auto takes = [i](const Launch& launch) { return std::ranges::count(launch.arguments, i) > 0; };
+    if (space.arguments[i].passed && std::ranges::none_of(launches, takes)) {
+      node.fail(fmt::format("no launch takes the argument '{}'", space.arguments[i].name));
+    }
+  }
+  return launches;
 }
 
 std::vector<Argument> read_arguments(const JsonNode& list, const Space& space) {

@@ -403,8 +403,12 @@ std::optional<std::string> BoundSpace::why_invalid(const Config& config) const {
     }
   }
   try {
-    const std::string problem = device_limit_problem(geometry(space_->launch, config), limits_);
-    return problem.empty() ? std::nullopt : std::optional(problem);
+    for (const Geometry& geometry : geometries(config)) {
+      if (std::string problem = device_limit_problem(geometry, limits_); !problem.empty()) {
+        return problem;
+      }
+    }
+    return std::nullopt;
   } catch (const Error& error) {
     return error.what();
   }
@@ -419,6 +423,14 @@ Geometry BoundSpace::geometry(const Launch& launch, const Config& config) const 
   }
   geometry.shared_bytes = launch_number(launch.shared_bytes, slots, 0, "shared memory");
   return geometry;
+}
+
+std::vector<Geometry> BoundSpace::geometries(const Config& config) const {
+  std::vector<Geometry> geometries;
+  for (const Launch& launch : space_->launches) {
+    geometries.push_back(geometry(launch, config));
+  }
+  return geometries;
 }
 
 std::vector<std::string> BoundSpace::defines(const Config& config) const {

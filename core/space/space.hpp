@@ -72,7 +72,8 @@ enum class Fill : std::uint8_t { none, zero, uniform, normal, ramp, row_ramp, co
 /// How an output is compared with what it must be: element by element, sorted, or by the sum of its elements.
 enum class Comparison : std::uint8_t { each, any_order, sum };
 
-/// One argument of the kernel, in the order of its signature, or a variable of its file that a launch needs.
+/// One argument of the launched functions, in the order of their parameters where there is one function, or a variable
+/// of the kernel's file that a launch needs.
 struct Argument {
   std::string name;
   ArgumentKind kind = ArgumentKind::buffer;
@@ -105,12 +106,13 @@ struct Argument {
 /// Whether the argument is a buffer whose contents are a result.
 [[nodiscard]] bool is_output(const Argument& argument) noexcept;
 
-/// A function of the kernel's file and its launch geometry.
+/// A function of the kernel's file, its launch geometry and its arguments.
 struct Launch {
   std::string function;  ///< its name, or an expression: "app::kernel<TILE, float>" (why_no_function)
   std::array<Expression, 3> block;
   std::array<Expression, 3> grid;
-  Expression shared_bytes;  ///< dynamic shared memory
+  Expression shared_bytes;             ///< dynamic shared memory
+  std::vector<std::size_t> arguments;  ///< of the space's that are passed, in the order of its parameters
 };
 
 /// What a result is compared with.
@@ -185,7 +187,7 @@ struct Space {
   std::vector<DerivedMacro> derived;
   std::vector<std::string> options;  ///< of the compiler, with every configuration
   std::vector<Argument> arguments;
-  Launch launch;
+  std::vector<Launch> launches;  ///< at least one; several are a pipeline, launched in this order
   Reference reference;
   std::vector<std::pair<ElementType, double>> tolerances;  ///< per element type of an output
   double error_floor = 0;  ///< least scale of an error: an output whose values may all be small by chance
@@ -260,6 +262,8 @@ class BoundSpace {
   [[nodiscard]] std::optional<std::string> why_invalid(const Config& config) const;
   /// Launch geometry; throws Error if an expression has no value or exceeds what a launch can take.
   [[nodiscard]] Geometry geometry(const Launch& launch, const Config& config) const;
+  /// The same of each of the space's launches.
+  [[nodiscard]] std::vector<Geometry> geometries(const Config& config) const;
   /// `-D` macros for the compiler, `NAME=value`: macro parameters, derived macros, types.
   [[nodiscard]] std::vector<std::string> defines(const Config& config) const;
   /// Compiler options: those of all configurations, then from option parameters.

@@ -65,8 +65,8 @@ class SpaceReader {
     read_macros();
     read_options();
     read_constraints();
-    space_.launch = read_launch(root_.at("launch"), space_.symbols);
     space_.arguments = read_arguments(root_.at("arguments"), space_);
+    space_.launches = read_launches(root_.at("launch"), space_);
     read_reference();
     read_tolerance();
     const JsonNode work = root_.at("work");
@@ -445,7 +445,7 @@ class SpaceReader {
         refuse(argument.value, "an extent of what is written");
       }
     }
-    refuse_geometry(space_.launch);
+    std::ranges::for_each(space_.launches, refuse_geometry);
     refuse(space_.flops, "the work");
     refuse(space_.bytes, "the work");
   }
@@ -493,7 +493,7 @@ class SpaceReader {
           "needs 'kernel' (a naive kernel in the same file) or 'default': true (what the kernel's default "
           "configuration gives)");
     }
-    space_.reference.kernel = read_launch(node.at("kernel"), space_.symbols);
+    space_.reference.kernel = read_launch(node.at("kernel"), space_);
     if (node.has("workspace")) {
       Argument& workspace = space_.reference.workspace.emplace();
       workspace.name = "workspace";

@@ -128,9 +128,9 @@ void check_kernel(const BundleKernel& kernel, const std::filesystem::path& kerne
     throw Error(fmt::format("it was made for another version of the search space ({:.8}, here {:.8})",
                             kernel.space_hash, space.hash));
   }
-  if (kernel.function != space.launch.function) {
-    throw Error(
-        fmt::format("its code is of function {}, the search space's is {}", kernel.function, space.launch.function));
+  if (kernel.function != space.launches.front().function) {
+    throw Error(fmt::format("its code is of function {}, the search space's is {}", kernel.function,
+                            space.launches.front().function));
   }
   for (const BundleWinner& winner : kernel.winners) {
     check_winner(space, winner, limits);

@@ -293,6 +293,18 @@ const std::string& Toolchain::version() const noexcept { return impl_->version; 
 const std::string& Toolchain::path() const noexcept { return impl_->path; }
 
 // A function that the check does not find is left to the compilation without it, which tells what there is instead.
+std::vector<CompileRequest> requests_of_functions(const CompileRequest& request) {
+  std::vector<CompileRequest> requests{request};
+  requests.front().then.clear();
+  for (const LaunchedFunction& function : request.then) {
+    CompileRequest& next = requests.emplace_back(requests.front());
+    next.function = function.function;
+    next.arguments = function.arguments;
+    next.threads = function.threads;
+  }
+  return requests;
+}
+
 CompileResult Toolchain::compile(const CompileRequest& request) const {
   if (request.source == nullptr) {
     throw Error("cannot compile without a source");

@@ -48,6 +48,13 @@ struct Translation {
   std::string version;       ///< that version, "13.0"
 };
 
+/// A function that a configuration launches.
+struct LaunchedFunction {
+  std::string function;  ///< as Launch::function, in which macros have their values
+  std::optional<std::vector<LaunchedArgument>> arguments{};
+  std::int64_t threads = 0;
+};
+
 /// Everything that decides what a compilation gives.
 struct CompileRequest {
   const KernelSource* source = nullptr;
@@ -64,7 +71,11 @@ struct CompileRequest {
   std::optional<std::vector<LaunchedArgument>> arguments{};
   /// Of a launched block; a function whose launch bounds are less does not compile. 0: any function does.
   std::int64_t threads = 0;
+  std::vector<LaunchedFunction> then{};  ///< of a pipeline: its further functions, which a CubinCache compiles, too
 };
+
+/// A request for each function of a pipeline alone, in their order; of any other the request itself.
+[[nodiscard]] std::vector<CompileRequest> requests_of_functions(const CompileRequest& request);
 
 /// A compiler for one target architecture: an NVRTC library or the system's C++ compiler.
 class Toolchain {
@@ -85,8 +96,8 @@ class Toolchain {
   [[nodiscard]] const std::string& version() const noexcept;   ///< "12.9", "12.2.0"
   [[nodiscard]] const std::string& path() const noexcept;      ///< of the library or program
 
-  /// Compiles; a kernel that does not compile is an ordinary result. Throws NvrtcError or EmulatorError if the
-  /// compiler itself is broken.
+  /// Compiles `request.function`; a kernel that does not compile is an ordinary result. Throws NvrtcError or
+  /// EmulatorError if the compiler itself is broken.
   [[nodiscard]] CompileResult compile(const CompileRequest& request) const;
 
   /// Key of the result in a cache: source with headers, defines, options, compiler and version, architecture, kind.

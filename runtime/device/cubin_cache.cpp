@@ -244,6 +244,17 @@ void warn_once(const Error& error) {
   }
 }
 
+// Adds the next function of a pipeline; one that did not compile is the result of all.
+void add_function(std::optional<CompileResult>& all, CompileResult next) {
+  if (!all || !next.ok) {
+    all = std::move(next);
+    return;
+  }
+  all->binary.compile_ms += next.binary.compile_ms;
+  all->binary.from_cache = all->binary.from_cache && next.binary.from_cache;
+  all->binary.then.push_back(std::move(next.binary));
+}
+
 }  // namespace
 
 CubinCache::CubinCache(fs::path folder) : folder_(std::move(folder)) {
@@ -295,6 +306,32 @@ void CubinCache::store(const std::string& key, const CompileResult& result) cons
 }
 
 CompileResult CubinCache::get(const Toolchain& toolchain, const CompileRequest& request) const {
+  std::optional<CompileResult> all;
+  for (const CompileRequest& function : requests_of_functions(request)) {
+    add_function(all, get_one(toolchain, function));
+    if (!all->ok) {
+      break;
+    }
+  }
+  return std::move(*all);
+}
+
+std::optional<CompileResult> CubinCache::find(std::span<const std::string> keys) const {
+  std::optional<CompileResult> all;
+  for (const std::string& key : keys) {
+    std::optional<CompileResult> function = find(key);
+    if (!function) {
+      return std::nullopt;
+    }
+    add_function(all, std::move(*function));
+    if (!all->ok) {
+      break;
+    }
+  }
+  return all;
+}
+
+CompileResult CubinCache::get_one(const Toolchain& toolchain, const CompileRequest& request) const {
   const std::string key = toolchain.cache_key(request);
   if (std::optional<CompileResult> found = find(key)) {
     return std::move(*found);

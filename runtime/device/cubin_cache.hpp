@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -31,9 +32,12 @@ class CubinCache {
 
   /// The entry, or nothing if there is none or it is damaged (a damaged one is removed).
   [[nodiscard]] std::optional<CompileResult> find(const std::string& key) const;
+  /// The same of the functions of a pipeline, put together; the first that did not compile is the result.
+  [[nodiscard]] std::optional<CompileResult> find(std::span<const std::string> keys) const;
   /// Stores an entry; throws Error if the disk refuses.
   void store(const std::string& key, const CompileResult& result) const;
-  /// `find`, else compile and `store`. A disk that refuses to store costs a warning on stderr once, not the result.
+  /// `find`, else compile and `store`, each function of a pipeline, the first that does not compile being the result.
+  /// A disk that refuses to store costs a warning on stderr once, not the result.
   [[nodiscard]] CompileResult get(const Toolchain& toolchain, const CompileRequest& request) const;
 
   /// The entries in the order of their keys, found by their names and how they begin: neither other files nor symbolic
@@ -46,6 +50,8 @@ class CubinCache {
   [[nodiscard]] const std::filesystem::path& folder() const noexcept { return folder_; }
 
  private:
+  [[nodiscard]] CompileResult get_one(const Toolchain& toolchain, const CompileRequest& request) const;
+
   std::filesystem::path folder_;
 };
 

@@ -148,30 +148,37 @@ std::size_t ScratchPool::bytes() const noexcept {
 
 LaunchArguments::LaunchArguments(Device& device, const BoundSpace& space, const Config& config,
                                  std::span<const NamedPointer> buffers)
-    : LaunchArguments(device, space, config, buffers, nullptr) {}
-
-LaunchArguments::LaunchArguments(Device& device, const BoundSpace& space, const Config& config, ScratchPool& pool)
-    : LaunchArguments(device, space, config, {}, &pool) {}
+    : LaunchArguments(device, space, config, buffers, space.space().launches) {}
 
 LaunchArguments::LaunchArguments(Device& device, const BoundSpace& space, const Config& config,
-                                 std::span<const NamedPointer> buffers, ScratchPool* pool) {
+                                 std::span<const NamedPointer> buffers, std::span<const Launch> launches)
+    : LaunchArguments(device, space, config, buffers, launches, nullptr) {}
+
+LaunchArguments::LaunchArguments(Device& device, const BoundSpace& space, const Config& config, ScratchPool& pool)
+    : LaunchArguments(device, space, config, {}, space.space().launches, &pool) {}
+
+LaunchArguments::LaunchArguments(Device& device, const BoundSpace& space, const Config& config,
+                                 std::span<const NamedPointer> buffers, std::span<const Launch> launches,
+                                 ScratchPool* pool) {
   const std::vector<Argument>& arguments = space.space().arguments;
   require_known_names(buffers, space.space());
   values_.resize(arguments.size());
+  std::vector<std::size_t> numbers(arguments.size(), kNoBuffer);
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const Argument& argument = arguments[i];
+    if (argument.kind == ArgumentKind::buffer && argument.access != Access::scratch) {
+      numbers[i] = buffer_count_++;
+    }
     if (!argument.symbol.empty()) {
       void* const data = pool != nullptr ? nullptr : named_pointer(buffers, argument, space.space().kernel);
-      variables_.push_back({argument.symbol, buffer_slots_.size(), {data, space.buffer_bytes(argument, config)}});
+      variables_.push_back({argument.symbol, numbers[i], {data, space.buffer_bytes(argument, config)}});
     }
-    if (!argument.passed) {
-      buffer_slots_.push_back(kNoSlot);
+    if (std::ranges::none_of(launches, [i](const Launch& launch) { return std::ranges::count(launch.arguments, i); })) {
       continue;
     }
     const bool is_scalar = argument.kind == ArgumentKind::scalar;
     values_[i].resize(is_scalar && argument.composite ? (argument.composite->bytes() + sizeof(Word) - 1) / sizeof(Word)
                                                       : 1);
-    pointers_.push_back(values_[i].data());
     if (is_scalar) {
       store(space, config, argument, values_[i].data());
       continue;
@@ -181,11 +188,17 @@ LaunchArguments::LaunchArguments(Device& device, const BoundSpace& space, const 
     if (argument.access == Access::scratch) {
       data = allocate_scratch(device, i, argument, bytes, pool);
     } else {
-      buffer_slots_.push_back(pointers_.size() - 1);
       data = pool != nullptr ? nullptr : named_pointer(buffers, argument, space.space().kernel);
     }
     data = bytes == 0 ? nullptr : data;
     std::memcpy(values_[i].data(), &data, sizeof data);
+  }
+  launches_.resize(launches.size());
+  for (std::size_t i = 0; i < launches.size(); ++i) {
+    for (const std::size_t index : launches[i].arguments) {
+      launches_[i].pointers.push_back(values_[index].data());
+      launches_[i].buffers.push_back(numbers[index]);
+    }
   }
 }
 
@@ -208,28 +221,34 @@ void* LaunchArguments::allocate_scratch(Device& device, std::size_t index, const
   return scratch.buffer.data();
 }
 
-void LaunchArguments::gather(std::span<void* const> buffers, std::span<void*> to) const noexcept {
-  std::copy(pointers_.begin(), pointers_.end(), to.begin());
-  for (std::size_t i = 0; i < buffer_slots_.size(); ++i) {
-    if (buffer_slots_[i] == kNoSlot) {
-      continue;
-    }
+std::span<void* const> LaunchArguments::gather(std::size_t launch, std::span<void* const> buffers,
+                                               std::span<void*> to) const noexcept {
+  const auto& [pointers, numbers] = launches_[launch];
+  for (std::size_t i = 0; i < pointers.size(); ++i) {
     // cuLaunchKernel reads the address through a void* that is not const.
-    to[buffer_slots_[i]] = const_cast<void**>(&buffers[i]);
+    to[i] = numbers[i] == kNoBuffer ? pointers[i] : const_cast<void**>(&buffers[numbers[i]]);
   }
+  return to.first(pointers.size());
 }
 
-std::string LaunchArguments::copy_variables(Device& device, const Kernel& kernel,
+std::string LaunchArguments::copy_variables(Device& device, std::span<const Kernel> kernels,
                                             std::span<void* const> buffers) const {
   std::string missing;
   for (const Variable& variable : variables_) {
-    const auto there = device.variable(kernel, variable.name);
-    if (!there || there->bytes < variable.contents.bytes) {
-      missing = variable.name;
-    } else if (variable.contents.bytes > 0) {
-      void* const from = buffers.empty() ? variable.contents.data : buffers[variable.buffer];
-      device.memory().copy({}, {there->data, variable.contents.bytes}, {from, variable.contents.bytes});
+    const std::size_t bytes = variable.contents.bytes;
+    bool found = false;
+    for (const Kernel& kernel : kernels) {
+      const auto there = device.variable(kernel, variable.name);
+      if (!there || there->bytes < bytes) {
+        continue;
+      }
+      found = true;
+      if (bytes > 0) {
+        void* const from = buffers.empty() ? variable.contents.data : buffers[variable.buffer];
+        device.memory().copy({}, {there->data, bytes}, {from, bytes});
+      }
     }
+    missing = found ? missing : variable.name;
   }
   return missing;
 }
@@ -237,6 +256,21 @@ std::string LaunchArguments::copy_variables(Device& device, const Kernel& kernel
 void LaunchArguments::refill_scratch(Device& device, std::uint8_t byte) const {
   for (const Scratch& scratch : scratch_) {
     device.fill(scratch.buffer, scratch.fill == Fill::zero ? 0 : byte);
+  }
+}
+
+std::vector<Kernel> load_launches(Device& device, const Binary& binary) {
+  std::vector<Kernel> kernels;
+  for (std::size_t i = 0; i <= binary.then.size(); ++i) {
+    kernels.push_back(device.load(binary.of_launch(i)));
+  }
+  return kernels;
+}
+
+void launch_all(Device& device, std::span<const Kernel> kernels, std::span<const Geometry> geometries,
+                const LaunchArguments& arguments) {
+  for (std::size_t i = 0; i < kernels.size(); ++i) {
+    device.launch(kernels[i], geometries[i], arguments.pointers(i));
   }
 }
 

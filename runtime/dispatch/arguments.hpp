@@ -36,8 +36,9 @@ class ScratchPool {
   std::vector<RawBuffer> buffers_;
 };
 
-/// The argument values of a launch, in the order of the kernel's signature: buffers by name, scalars evaluated from
-/// the space in their element type, scratch allocated here. The values stay where they are when it is moved.
+/// The argument values of a configuration's launches, of each in the order of its function's parameters: buffers by
+/// name, scalars evaluated from the space in their element type, scratch allocated here, which launches of a pipeline
+/// share. The values stay where they are when it is moved.
 class LaunchArguments {
  public:
   /// A scratch argument with memory of its own.
@@ -60,24 +61,31 @@ class LaunchArguments {
   /// null pointer. Scratch is allocated on `device` and, where the space says so, zeroed. Throws Error for a missing
   /// or unknown name and for a scalar that its element type cannot hold; CudaError or EmulatorError for memory.
   LaunchArguments(Device& device, const BoundSpace& space, const Config& config, std::span<const NamedPointer> buffers);
+  /// The same of other launches than the space's own.
+  LaunchArguments(Device& device, const BoundSpace& space, const Config& config, std::span<const NamedPointer> buffers,
+                  std::span<const Launch> launches);
 
   /// The same with the addresses of non-scratch buffers left null, to be given at each launch (`gather`). Scratch
   /// without a fill comes from `pool`, which must outlive the launches.
   LaunchArguments(Device& device, const BoundSpace& space, const Config& config, ScratchPool& pool);
 
-  /// For `Device::launch`: the address of each argument's value.
-  [[nodiscard]] std::span<void* const> pointers() const noexcept { return pointers_; }
+  /// For `Device::launch`: the address of each argument's value, of the launch with that number.
+  [[nodiscard]] std::span<void* const> pointers(std::size_t launch = 0) const noexcept {
+    return launches_[launch].pointers;
+  }
   /// Number of buffers that are not scratch.
-  [[nodiscard]] std::size_t buffer_count() const noexcept { return buffer_slots_.size(); }
-  /// Writes `pointers()` to `to` (as long) with the non-scratch buffers replaced by `buffers`, in argument order.
-  /// The elements of `buffers` must live until the launch returns. Neither throws nor allocates.
-  void gather(std::span<void* const> buffers, std::span<void*> to) const noexcept;
+  [[nodiscard]] std::size_t buffer_count() const noexcept { return buffer_count_; }
+  /// Writes `pointers(launch)` to `to` (at least as long) with the non-scratch buffers replaced by `buffers`, which are
+  /// in argument order, and returns what was written. The elements of `buffers` must live until the launch returns.
+  /// Neither throws nor allocates.
+  std::span<void* const> gather(std::size_t launch, std::span<void* const> buffers, std::span<void*> to) const noexcept;
 
-  /// Copies buffers to the variables of the kernel's file that they are for, ordered with launches: those given to the
-  /// constructor, or `buffers`, in argument order. Returns the name of a variable that the code does not have, as
-  /// nothing in it reads the variable, or that is smaller than its buffer; empty if all were written. Throws CudaError
-  /// or EmulatorError.
-  std::string copy_variables(Device& device, const Kernel& kernel, std::span<void* const> buffers = {}) const;
+  /// Copies buffers to the variables of the kernel's file that they are for, in the code of each of the kernels,
+  /// ordered with launches: those given to the constructor, or `buffers`, in argument order. Returns the name of a
+  /// variable that no code has, as nothing in it reads the variable, or that is smaller than its buffer; empty if all
+  /// were written. Throws CudaError or EmulatorError.
+  std::string copy_variables(Device& device, std::span<const Kernel> kernels,
+                             std::span<void* const> buffers = {}) const;
   /// Scratch with memory of its own, in argument order: for guard checks.
   [[nodiscard]] std::span<const Scratch> scratch() const noexcept { return scratch_; }
   /// Whether a launch works in memory that other launches work in, too: no two may run at once then.
@@ -86,23 +94,35 @@ class LaunchArguments {
   void refill_scratch(Device& device, std::uint8_t byte = 0) const;
 
  private:
-  static constexpr std::size_t kNoSlot = static_cast<std::size_t>(-1);
+  static constexpr std::size_t kNoBuffer = static_cast<std::size_t>(-1);
   // Holds an address or a scalar, or a part of a larger one, as no type is aligned to more.
   struct alignas(16) Word {
     std::array<std::byte, 16> bytes;
   };
 
+  struct Passed {
+    std::vector<void*> pointers;
+    std::vector<std::size_t> buffers;  ///< of each pointer: the number of the buffer that is not scratch, or kNoBuffer
+  };
+
   LaunchArguments(Device& device, const BoundSpace& space, const Config& config, std::span<const NamedPointer> buffers,
-                  ScratchPool* pool);
+                  std::span<const Launch> launches, ScratchPool* pool);
   [[nodiscard]] void* allocate_scratch(Device& device, std::size_t index, const Argument& argument, std::size_t bytes,
                                        ScratchPool* pool);
 
-  std::vector<std::vector<Word>> values_;
-  std::vector<void*> pointers_;
-  std::vector<std::size_t> buffer_slots_;  ///< of each buffer its place in `pointers_`, or kNoSlot
+  std::vector<std::vector<Word>> values_;  ///< of each argument
+  std::vector<Passed> launches_ = std::vector<Passed>(1);
+  std::size_t buffer_count_ = 0;
   std::vector<Variable> variables_;
   std::vector<Scratch> scratch_;
   std::vector<void*> pooled_;
 };
+
+/// Loads the code of each launch; throws as `Device::load` does.
+[[nodiscard]] std::vector<Kernel> load_launches(Device& device, const Binary& binary);
+
+/// Launches kernels one after the other, each with its geometry; throws as `Device::launch` does.
+void launch_all(Device& device, std::span<const Kernel> kernels, std::span<const Geometry> geometries,
+                const LaunchArguments& arguments);
 
 }  // namespace pascaline

@@ -3,12 +3,10 @@
 namespace pascaline {
 namespace {
 
-std::vector<LaunchedArgument> arguments_of(const BoundSpace& bound) {
+LaunchedFunction launched_function(const BoundSpace& bound, const Launch& launch, const Config& config) {
   std::vector<LaunchedArgument> arguments;
-  for (const Argument& argument : bound.space().arguments) {
-    if (!argument.passed) {
-      continue;
-    }
+  for (const std::size_t index : launch.arguments) {
+    const Argument& argument = bound.space().arguments[index];
     using Role = LaunchedArgument::Role;
     const Role role = argument.kind == ArgumentKind::scalar ? Role::scalar
                       : argument.access == Access::scratch  ? Role::scratch
@@ -16,7 +14,7 @@ std::vector<LaunchedArgument> arguments_of(const BoundSpace& bound) {
                                                             : Role::input;
     arguments.push_back({argument.name, role, bound.type_of(argument), argument.composite});
   }
-  return arguments;
+  return {launch.function, std::move(arguments), static_cast<std::int64_t>(bound.geometry(launch, config).threads())};
 }
 
 }  // namespace
@@ -25,13 +23,18 @@ CompileRequest compile_request(const BoundSpace& bound, const Config& config, co
                                BinaryKind kind, const std::string& architecture) {
   CompileRequest request;
   request.source = &source;
-  request.function = bound.space().launch.function;
   request.defines = bound.defines(config);
   request.options = bound.options(config);
   request.kind = kind;
   request.architecture = architecture;
-  request.arguments = arguments_of(bound);
-  request.threads = static_cast<std::int64_t>(bound.geometry(bound.space().launch, config).threads());
+  for (const Launch& launch : bound.space().launches) {
+    request.then.push_back(launched_function(bound, launch, config));
+  }
+  LaunchedFunction& first = request.then.front();
+  request.function = std::move(first.function);
+  request.arguments = std::move(first.arguments);
+  request.threads = first.threads;
+  request.then.erase(request.then.begin());
   return request;
 }
 

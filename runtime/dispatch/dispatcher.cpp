@@ -249,23 +249,24 @@ Prepared Dispatcher::build(const TunedKernel& kernel, const BoundSpace& space, P
   }
   Prepared prepared;
   require_scratch_fits(space, plan.config, device_->info());
-  prepared.geometry = space.geometry(kernel.space.launch, plan.config);
-  prepared.kernel = &load(kernel, space, plan);
-  require_fits(*prepared.kernel, prepared.geometry, target().limits);
+  prepared.geometries = space.geometries(plan.config);
+  prepared.kernels = &load(kernel, space, plan);
+  for (std::size_t i = 0; i < prepared.geometries.size(); ++i) {
+    require_fits((*prepared.kernels)[i], prepared.geometries[i], target().limits);
+  }
   prepared.arguments = LaunchArguments(*device_, space, plan.config, scratch_);
   prepared.plan = std::move(plan);
   return prepared;
 }
 
-const Kernel& Dispatcher::load(const TunedKernel& kernel, const BoundSpace& space, const Plan& plan) {
+const std::vector<Kernel>& Dispatcher::load(const TunedKernel& kernel, const BoundSpace& space, const Plan& plan) {
   CompileRequest request = compile_request(space, plan.config, kernel.source, target().kind, target().architecture);
   request.translation = target().translation;
   const std::string key = supply_.key(request, plan.toolkit);
   if (const auto known = loaded_.find(key); known != loaded_.end()) {
-    return *known->second;
+    return known->second;
   }
-  return *loaded_.emplace(key, std::make_unique<Kernel>(device_->load(supply_.code(request, plan.toolkit))))
-              .first->second;
+  return loaded_.emplace(key, load_launches(*device_, supply_.code(request, plan.toolkit))).first->second;
 }
 
 void Dispatcher::launch(const Prepared& prepared, std::span<void* const> buffers) {
@@ -275,17 +276,23 @@ void Dispatcher::launch(const Prepared& prepared, std::span<void* const> buffers
   }
   const std::uint8_t state = state_cell_->load(std::memory_order_relaxed);
   const Prepared& chosen = *prepared.by_state[state];
-  std::array<void*, kMaxArguments> values;
-  chosen.arguments.gather(buffers, values);
-  const std::span<void* const> arguments(values.data(), chosen.arguments.pointers().size());
-  std::ignore = chosen.arguments.copy_variables(*device_, *chosen.kernel, buffers);
   ++chosen.launches;
   ++(*counts_)[state];
-  if (observer_) [[unlikely]] {
-    observer_(chosen, device_->time_launch_us(*chosen.kernel, chosen.geometry, arguments, false));
-    return;
+  std::ignore = chosen.arguments.copy_variables(*device_, *chosen.kernels, buffers);
+  double time_us = 0;
+  for (std::size_t i = 0; i < chosen.geometries.size(); ++i) {
+    const Kernel& kernel = (*chosen.kernels)[i];
+    std::array<void*, kMaxArguments> values;
+    const std::span<void* const> arguments = chosen.arguments.gather(i, buffers, values);
+    if (observer_) [[unlikely]] {
+      time_us += device_->time_launch_us(kernel, chosen.geometries[i], arguments, false);
+    } else {
+      device_->launch(kernel, chosen.geometries[i], arguments);
+    }
   }
-  device_->launch(*chosen.kernel, chosen.geometry, arguments);
+  if (observer_) [[unlikely]] {
+    observer_(chosen, time_us);
+  }
 }
 
 void Dispatcher::reload(const std::optional<std::filesystem::path>& database) {

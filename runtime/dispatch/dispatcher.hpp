@@ -164,7 +164,7 @@ class Dispatcher {
   [[nodiscard]] const Prepared* add_variant(const TunedKernel& kernel, Objective objective, Prepared& prepared);
   void note_differences(const Prepared& prepared);
   void warn_of_policy() const;
-  [[nodiscard]] const Kernel& load(const TunedKernel& kernel, const BoundSpace& space, const Plan& plan);
+  [[nodiscard]] const std::vector<Kernel>& load(const TunedKernel& kernel, const BoundSpace& space, const Plan& plan);
 
   Device* device_;
   DeviceMemory* memory_;
@@ -172,8 +172,8 @@ class Dispatcher {
   KernelRegistry registry_;
   PreparedTable table_;
 
-  mutable std::mutex prepare_mutex_;                       // guards what follows, and writing to the table
-  std::map<std::string, std::unique_ptr<Kernel>> loaded_;  // by cache key
+  mutable std::mutex prepare_mutex_;                   // guards what follows, and writing to the table
+  std::map<std::string, std::vector<Kernel>> loaded_;  // by cache key
   ScratchPool scratch_{*memory_};
   std::vector<std::unique_ptr<const Prepared>> prepared_;
   std::size_t first_since_reload_ = 0;  // of prepared_

@@ -89,7 +89,11 @@ const Toolchain& CompilerSupply::toolchain_of(const ToolkitRow& toolkit) const {
 }
 
 std::string CompilerSupply::key(const CompileRequest& request, const ToolkitRow& toolkit) const {
-  return toolchain_of(toolkit).cache_key(request);
+  std::string key;
+  for (const CompileRequest& function : requests_of_functions(request)) {
+    key += toolchain_of(toolkit).cache_key(function);
+  }
+  return key;
 }
 
 std::vector<Winner> CompilerSupply::winners_in(const std::optional<std::filesystem::path>& database) const {

@@ -32,8 +32,9 @@ struct ProblemKey {
 struct Prepared {
   ProblemKey key;
   Plan plan;
-  Geometry geometry;
-  const Kernel* kernel = nullptr;  ///< shared by the problems that compile to the same code
+  std::vector<Geometry> geometries;  ///< of each launch
+  const std::vector<Kernel>* kernels =
+      nullptr;  ///< of each launch; shared by the problems that compile to the same code
   LaunchArguments arguments;
   mutable std::uint64_t launches = 0;  ///< so far, recorded ones once; of the thread that launches
   /// What is launched in each thermal state: itself, or one of `others`.

@@ -45,6 +45,18 @@ def test_a_kernel_is_launched_where_arrays_lie_and_on_copies() -> None:
     np.testing.assert_array_equal(shifted, out)
 
 
+def test_a_pipeline_is_tuned_and_launched_as_one_kernel(tmp_path: pathlib.Path) -> None:
+    kernel = pascaline.Kernel(ROOT / "examples" / "kernels" / "dot_product.cu", db=tmp_path / "own.db")
+    assert kernel.arrays == ["x", "y", "out"]
+    x, y, out = draw(5000), draw(5000), np.empty(1, np.float32)
+    summary = kernel.tune({"N": 5000}, device="emulator", trials=3, min_samples=3, max_samples=3, **SHORT)
+    assert summary["ok"] >= 3 and len(kernel.winners()) == 1
+    (plan,) = kernel.explain({"N": 5000}, device="emulator")
+    assert plan["provenance"] == "exact"
+    kernel.run(x, y, out, N=5000, device="emulator")
+    np.testing.assert_allclose(out[0], np.dot(x.astype(np.float64), y), rtol=1e-4)
+
+
 def test_a_kernel_is_tuned_and_its_winner_launched(tmp_path: pathlib.Path) -> None:
     kernel = pascaline.Kernel(SAXPY, db=tmp_path / "own.db")
     x, y, out = draw(4096), draw(4096), np.empty(4096, np.float32)

@@ -16,6 +16,7 @@ FOLDER = pathlib.Path(__file__).resolve().parents[2] / "examples/kernels"
 KERNELS = {
     "bilateral_filter": ("HEIGHT=37,WIDTH=53", "-spatial * distance", "-1.01f * spatial * distance"),
     "bitonic_rows": ("ROWS=5,WIDTH=333", "int size = 2;", "int size = 4;"),
+    "dot_product": ("N=10007", "i < count", "i + 1 < count"),
     "fft_stage": ("BATCH=3,GROUPS=7,STRIDE=13", "a - c + turned", "a - c - turned"),
     "histogram": ("N=10007", "thread < n % 4", "thread + 1 < n % 4"),
     "n_body": ("N=501", "min(kBlock, n - start)", "min(kBlock, n - start - 1)"),

@@ -231,6 +231,10 @@ class BundleMaker {
   }
 
   void plan_kernel(const TunedKernel& kernel, const std::vector<Problem>& problems) {
+    if (kernel.space.launches.size() > 1) {
+      warn(fmt::format("kernel '{}' is left out: a bundle has no pipelines", kernel.space.kernel));
+      return;
+    }
     PlannedCodes planned = plan_codes(kernel, here_, target_.limits, problems, !options_.listed_only);
     if (problems.empty() && !options_.listed_only) {
       const std::vector<Problem> example{kernel.space.example_problem()};
@@ -244,7 +248,7 @@ class BundleMaker {
     entry.name = kernel.space.kernel;
     entry.source_hash = kernel.source.hash;
     entry.space_hash = kernel.space.hash;
-    entry.function = kernel.space.launch.function;
+    entry.function = kernel.space.launches.front().function;
     for (const Winner& winner : kernel.winners) {
       entry.winners.push_back({winner.trial.problem, winner.trial.config, winner.trial.time.value_or(TimeSummary{}),
                                winner.confidence, winner.toolkit});

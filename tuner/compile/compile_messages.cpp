@@ -73,6 +73,10 @@ std::optional<std::vector<LaunchedArgument>> arguments_of(const json& message) {
 }  // namespace
 
 json request_message(std::uint64_t id, const CompileRequest& request) {
+  json then = json::array();
+  for (const LaunchedFunction& function : request.then) {
+    then.push_back({function.function, arguments_message(function.arguments), function.threads});
+  }
   return {{"do", "compile"},
           {"id", id},
           {"source", request.source->hash},
@@ -87,7 +91,8 @@ json request_message(std::uint64_t id, const CompileRequest& request) {
           {"translator", request.translation.library},
           {"translator_version", request.translation.version},
           {"arguments", arguments_message(request.arguments)},
-          {"threads", request.threads}};
+          {"threads", request.threads},
+          {"then", std::move(then)}};
 }
 
 CompileRequest request_of(const json& message) {
@@ -104,6 +109,9 @@ CompileRequest request_of(const json& message) {
   message.at("translator").get_to(request.translation.library);
   message.at("translator_version").get_to(request.translation.version);
   request.arguments = arguments_of(message.at("arguments"));
+  for (const json& function : message.at("then")) {
+    request.then.push_back({function.at(0), arguments_of(function.at(1)), function.at(2)});
+  }
   return request;
 }
 

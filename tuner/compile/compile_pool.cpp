@@ -171,7 +171,7 @@ void CompilePool::take_reply(Worker& worker, const nlohmann::json& reply) {
   }
   Compiled done;
   done.id = worker.job->id;
-  if (auto stored = cache_.find(reply.at("key").get<std::string>())) {
+  if (auto stored = cache_.find(reply.at("keys").get<std::vector<std::string>>())) {
     done.result = std::move(*stored);
     reply.at("compile_ms").get_to(done.result.binary.compile_ms);
     reply.at("from_cache").get_to(done.result.binary.from_cache);

@@ -68,7 +68,7 @@ void compile_each(const BoundSpace& bound, const VariantOptions& options, std::u
     }
     if (auto compiled = pool.wait(std::chrono::milliseconds(200))) {
       const auto job = in_flight.find(compiled->id);
-      CompiledVariant variant = assess(bound, bound.space().launch, job->second.first, std::move(*compiled));
+      CompiledVariant variant = assess(bound, bound.space().launches, job->second.first, std::move(*compiled));
       variant.compiler = *job->second.second;
       each(variant);
       in_flight.erase(job);
@@ -78,7 +78,8 @@ void compile_each(const BoundSpace& bound, const VariantOptions& options, std::u
 
 }  // namespace
 
-CompiledVariant assess(const BoundSpace& bound, const Launch& launch, const Config& config, Compiled compiled) {
+CompiledVariant assess(const BoundSpace& bound, std::span<const Launch> launches, const Config& config,
+                       Compiled compiled) {
   CompiledVariant variant;
   variant.config = config;
   variant.status = compiled.status;
@@ -87,11 +88,8 @@ CompiledVariant assess(const BoundSpace& bound, const Launch& launch, const Conf
   if (variant.status != TrialStatus::ok) {
     return variant;
   }
-  const Geometry geometry = bound.geometry(launch, config);
-  const Resources& resources = variant.binary.resources;
-  variant.occupancy = occupancy(bound.limits(), static_cast<int>(geometry.threads()), resources.registers,
-                                std::int64_t{resources.static_shared_bytes} + geometry.shared_bytes);
-  if (const auto problem = exceeds_limits(resources, geometry, bound.limits())) {
+  variant.occupancy = least_occupancy(bound, launches, config, variant.binary);
+  if (const auto problem = exceeds_limits(bound, launches, config, variant.binary)) {
     variant.status = TrialStatus::rejected;
     variant.reason = *problem;
   }
@@ -131,22 +129,32 @@ void compile_variants(const BoundSpace& bound, const VariantOptions& options, co
 
 CompileRequest reference_request_of(const Space& space, CompileRequest default_request) {
   if (space.reference.kernel) {
-    default_request.function = space.reference.kernel->function;
-    default_request.threads = 0;
-    default_request.defines.emplace_back("PASCALINE_REFERENCE=1");
     using Role = LaunchedArgument::Role;
-    std::vector<LaunchedArgument>& arguments = default_request.arguments.value();
-    for (LaunchedArgument& argument : arguments) {
+    std::vector<LaunchedArgument> arguments;
+    for (const std::size_t index : space.reference.kernel->arguments) {
+      for (const CompileRequest& function : requests_of_functions(default_request)) {
+        const auto found = std::ranges::find(*function.arguments, space.arguments[index].name, &LaunchedArgument::name);
+        if (found != function.arguments->end()) {
+          arguments.push_back(*found);
+          break;
+        }
+      }
+      LaunchedArgument& argument = arguments.back();
       if (argument.role == Role::output) {
         argument = {argument.name, argument.role, ElementType::float64};
       }
     }
+    default_request.function = space.reference.kernel->function;
+    default_request.threads = 0;
+    default_request.then.clear();
+    default_request.defines.emplace_back("PASCALINE_REFERENCE=1");
     if (space.reference.workspace) {
       arguments.push_back({space.reference.workspace->name, Role::output, ElementType::float64});
     }
     if (!space.reference.slack.empty()) {
       arguments.push_back({"slack", Role::output, ElementType::float64});
     }
+    default_request.arguments = std::move(arguments);
   }
   return default_request;
 }

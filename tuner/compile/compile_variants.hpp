@@ -43,7 +43,7 @@ struct VariantCount {
 };
 
 /// A finished compilation, rejected where the device of `bound` cannot launch it so.
-[[nodiscard]] CompiledVariant assess(const BoundSpace& bound, const Launch& launch, const Config& config,
+[[nodiscard]] CompiledVariant assess(const BoundSpace& bound, std::span<const Launch> launches, const Config& config,
                                      Compiled compiled);
 
 /// Compilers for an architecture without a device. Throws as `find_compilers`.

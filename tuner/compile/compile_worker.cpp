@@ -58,13 +58,16 @@ class CompileServer {
     if (result.crashed) {
       return {{"is", "crashed"}, {"reason", result.reason}};
     }
-    const std::string key = toolchain.cache_key(request);
+    std::vector<std::string> keys;
+    for (const CompileRequest& function : requests_of_functions(request)) {
+      keys.push_back(toolchain.cache_key(function));
+    }
     json reply{{"is", "compiled"},
-               {"key", key},
+               {"keys", keys},
                {"compile_ms", result.binary.compile_ms},
                {"from_cache", result.binary.from_cache}};
     // A disk that does not keep it must not cost the variant.
-    if (!result.binary.from_cache && !cache_.find(key)) {
+    if (!result.binary.from_cache && !cache_.find(keys)) {
       reply["result"] = result;
     }
     return reply;

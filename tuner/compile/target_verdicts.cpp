@@ -51,13 +51,14 @@ void TargetVerdicts::settle(Compiled compiled) {
   const Space& space = bound_->space();
   const std::uint64_t id = compiled.id;
   const bool is_reference = id == kReference;
-  const Launch& launch = is_reference ? *space.reference.kernel : space.launch;
+  const std::span<const Launch> launches =
+      is_reference ? std::span(&*space.reference.kernel, 1) : std::span(space.launches);
   const Config config = is_reference ? untuned_config(*bound_) : configs_[id - 1];
-  CompiledVariant& variant = variants_[id] = assess(*bound_, launch, config, std::move(compiled));
+  CompiledVariant& variant = variants_[id] = assess(*bound_, launches, config, std::move(compiled));
   variant.binary = {};  // only the verdict counts
   if (is_reference && variant.status != TrialStatus::ok) {
     const bool compiles = variant.status == TrialStatus::rejected;
-    variant.reason = fmt::format("the reference kernel '{}' {}: {}", launch.function,
+    variant.reason = fmt::format("the reference kernel '{}' {}: {}", launches.front().function,
                                  compiles ? "cannot be launched" : "does not compile", variant.reason);
     variant.status = TrialStatus::rejected;
   }

@@ -28,7 +28,8 @@ void to_json(json& out, const Binary& binary) {
          {"compile_ms", binary.compile_ms},
          {"from_cache", binary.from_cache},
          {"max_registers", binary.max_registers},
-         {"translated", json::binary({binary.translated.begin(), binary.translated.end()})}};
+         {"translated", json::binary({binary.translated.begin(), binary.translated.end()})},
+         {"then", binary.then}};
 }
 
 void from_json(const json& in, Binary& binary) {
@@ -43,6 +44,7 @@ void from_json(const json& in, Binary& binary) {
   in.at("max_registers").get_to(binary.max_registers);
   const auto& translated = in.at("translated").get_binary();
   binary.translated.assign(translated.begin(), translated.end());
+  in.at("then").get_to(binary.then);
 }
 
 void to_json(json& out, const Sample& sample) {

@@ -59,13 +59,17 @@ std::string text_of_reference(const Space& space, const Config& baseline) {
                                 : fmt::format("the reference, the kernel with {},", baseline.text());
 }
 
+std::span<const Launch> reference_launches(const Space& space) {
+  return space.reference.kernel ? std::span(&*space.reference.kernel, 1) : std::span(space.launches);
+}
+
 }  // namespace
 
-void require_reference_fits(const BoundSpace& space, const Resources& resources, const Config& baseline) {
-  const Launch& launch = space.space().reference.kernel.value_or(space.space().launch);
+void require_reference_fits(const BoundSpace& space, const ReferenceRun& reference) {
+  const auto& [binary, baseline] = reference;
   std::optional<std::string> why;
   try {
-    why = exceeds_limits(resources, space.geometry(launch, baseline), space.limits());
+    why = exceeds_limits(space, reference_launches(space.space()), baseline, binary);
   } catch (const Error& error) {  // more blocks than a grid may have
     why = error.what();
   }
@@ -74,7 +78,7 @@ void require_reference_fits(const BoundSpace& space, const Resources& resources,
   }
 }
 
-ProblemData::ProblemData(Device& device, const BoundSpace& space, Kernel reference, Config baseline,
+ProblemData::ProblemData(Device& device, const BoundSpace& space, std::vector<Kernel> reference, Config baseline,
                          const std::optional<Binary>& drawing, GivenData given)
     : device_(&device),
       space_(&space),
@@ -102,7 +106,9 @@ ProblemData::ProblemData(Device& device, const BoundSpace& space, Kernel referen
 }
 
 ProblemData::ProblemData(Device& device, const BoundSpace& space, Kernel reference)
-    : ProblemData(device, space, std::move(reference), untuned_config(space)) {}
+    : ProblemData(device, space, std::vector<Kernel>(), untuned_config(space)) {
+  reference_.push_back(std::move(reference));
+}
 
 void ProblemData::draw(std::uint64_t seed) {
   const auto start = std::chrono::steady_clock::now();
@@ -331,10 +337,8 @@ ProblemData::Results ProblemData::launch_reference(LaunchArguments& arguments, s
     }
   }
   arguments.refill_scratch(*device_, poison);
-  std::vector<void*> pointers(arguments.pointers().begin(), arguments.pointers().end());
   for (std::size_t i = 0; i < more.buffers.size(); ++i) {
     device_->fill(more.buffers[i], poison);
-    pointers.push_back(&more.addresses[i]);
   }
   if (const std::string missing = arguments.copy_variables(*device_, reference_); !missing.empty()) {
     throw ReferenceError(
@@ -342,9 +346,14 @@ ProblemData::Results ProblemData::launch_reference(LaunchArguments& arguments, s
                     "__device__, neither static nor in a namespace without a name, and read it",
                     reference_text(), missing));
   }
-  const Space& space = space_->space();
-  const Launch& launch = reference_is_itself() ? space.launch : *space.reference.kernel;
-  device_->launch(reference_, space_->geometry(launch, baseline_), pointers);
+  const std::span<const Launch> launches = reference_launches(space_->space());
+  for (std::size_t i = 0; i < launches.size(); ++i) {
+    std::vector<void*> pointers(arguments.pointers(i).begin(), arguments.pointers(i).end());
+    for (void*& address : more.addresses) {
+      pointers.push_back(&address);
+    }
+    device_->launch(reference_[i], space_->geometry(launches[i], baseline_), pointers);
+  }
   device_->synchronize();
   if (more.slack != nullptr) {
     more.slack->slack.resize(more.slack->count);
@@ -378,7 +387,7 @@ void ProblemData::compute_reference() {
     }
     named.push_back({slot.argument->name, data});
   }
-  LaunchArguments arguments(*device_, *space_, baseline_, named);
+  LaunchArguments arguments(*device_, *space_, baseline_, named, reference_launches(space_->space()));
   MoreBuffers more(*device_, *space_, baseline_, slots_);
   Results found = launch_reference(arguments, results, more, kPoisons.front());
   std::size_t next = 0;

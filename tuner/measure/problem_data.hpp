@@ -15,6 +15,7 @@
 #include "tuner/measure/given_data.hpp"
 #include "tuner/measure/input_drawing.hpp"
 #include "tuner/measure/readback.hpp"
+#include "tuner/measure/reference_run.hpp"
 
 namespace pascaline {
 
@@ -28,19 +29,20 @@ class ReferenceError : public Error {
 /// integer's right value, as NaN may be: what still passes is launched again with the second.
 inline constexpr std::array<std::uint8_t, 2> kPoisons{0xFF, 0x3C};
 
-/// Throws ReferenceError if the reference's code, which uses these resources, cannot be launched with `baseline`.
-void require_reference_fits(const BoundSpace& space, const Resources& resources, const Config& baseline);
+/// Throws ReferenceError if the reference cannot be launched with its configuration.
+void require_reference_fits(const BoundSpace& space, const ReferenceRun& reference);
 
 /// Buffers of one problem on a device, its drawn inputs, and what the outputs must be (in float64).
 class ProblemData {
  public:
-  /// Allocates the buffers; `reference` is the code that results are compared with, launched with `baseline`, and
+  /// Allocates the buffers; `reference` is the code that results are compared with, a kernel a launch, launched with
+  /// `baseline`, and
   /// `drawing` that of the kernel that draws inputs, if the device is to. Contents that are `given` are neither drawn
   /// nor computed. Throws OutOfMemoryError, before anything is allocated, if the problem needs more memory than is
   /// available, CudaError or EmulatorError.
-  ProblemData(Device& device, const BoundSpace& space, Kernel reference, Config baseline,
+  ProblemData(Device& device, const BoundSpace& space, std::vector<Kernel> reference, Config baseline,
               const std::optional<Binary>& drawing = std::nullopt, GivenData given = {});
-  /// With the untuned configuration as the baseline.
+  /// The same for a reference of one launch, with the untuned configuration as the baseline.
   ProblemData(Device& device, const BoundSpace& space, Kernel reference);
 
   /// Draws fresh inputs and computes the reference again. Throws ReferenceError if that leaves an element of an `out`
@@ -140,8 +142,8 @@ class ProblemData {
 
   Device* device_;
   const BoundSpace* space_;
-  Kernel reference_;
-  Config baseline_;  ///< which the reference is launched with
+  std::vector<Kernel> reference_;  ///< of each launch
+  Config baseline_;                ///< which the reference is launched with
   InputDrawing drawing_;
   GivenData given_;
   std::vector<Slot> slots_;

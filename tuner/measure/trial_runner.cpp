@@ -45,11 +45,14 @@ TrialRunner::TrialRunner(DeviceMonitor& monitor, const BoundSpace& site, Dispatc
 }
 
 TimedWork TrialRunner::Ready::work(Device& device) {
-  if (arguments) {
-    return {[this, &device] { device.launch(kernel, geometry, arguments->pointers()); },
+  if (kernels.size() == 1) {
+    return {[this, &device] { launch_all(device, kernels, geometries, *arguments); },
             [this, &device](bool cold_cache) {
-              return device.time_launch_us(kernel, geometry, arguments->pointers(), cold_cache);
+              return device.time_launch_us(kernels.front(), geometries.front(), arguments->pointers(), cold_cache);
             }};
+  }
+  if (!kernels.empty()) {
+    graph = device.record([&] { launch_all(device, kernels, geometries, *arguments); });
   }
   return {[this, &device] { device.launch(graph); },
           [this, &device](bool cold_cache) { return device.time_launch_us(graph, cold_cache); }};
@@ -71,7 +74,7 @@ void TrialRunner::prepare() {
     return;
   }
   if (!kernels_) {
-    require_reference_fits(measured_, reference_.value().binary.resources, reference_->config);
+    require_reference_fits(measured_, reference_.value());
   }
   phase("inputs");
   if (kernels_) {
@@ -80,7 +83,7 @@ void TrialRunner::prepare() {
     site_ = std::move(site);
     return;
   }
-  data_.emplace(*device_, measured_, device_->load(reference_->binary), reference_->config, drawing_, given_);
+  data_.emplace(*device_, measured_, load_launches(*device_, reference_->binary), reference_->config, drawing_, given_);
   try {
     data_->draw(seed_);
   } catch (const ReferenceError&) {
@@ -112,10 +115,10 @@ TrialRunner::Ready TrialRunner::make_ready(const Config& config, const Binary& b
       throw EmulatorError(why->second);
     }
     site_->run(alternative);
-    return {config, Kernel(), Geometry(), std::nullopt, site_->record(alternative)};
+    return {config, {}, {}, std::nullopt, site_->record(alternative)};
   }
   const auto load = [&]() -> Ready {
-    return {config, device_->load(binary), measured_.geometry(space_->space().launch, config),
+    return {config, load_launches(*device_, binary), measured_.geometries(config),
             LaunchArguments(*device_, measured_, config, data_->buffers())};
   };
   try {
@@ -148,9 +151,7 @@ Trial TrialRunner::run(const Config& config, const Compiled& compiled, double be
 
 void TrialRunner::run_compiled(Trial& trial, const Binary& binary, double best_us) {
   const auto too_large =
-      kernels_
-          ? std::nullopt
-          : exceeds_limits(binary.resources, space_->geometry(space_->space().launch, trial.config), space_->limits());
+      kernels_ ? std::nullopt : exceeds_limits(*space_, space_->space().launches, trial.config, binary);
   if (too_large) {
     trial.status = TrialStatus::rejected;
     trial.reason = *too_large;
@@ -257,8 +258,8 @@ void TrialRunner::launch(Ready& ready, std::uint8_t poison) {
 
 void TrialRunner::launch_prepared(const Ready& ready) {
   phase("launch");
-  std::ignore = ready.arguments->copy_variables(*device_, ready.kernel);
-  device_->launch(ready.kernel, ready.geometry, ready.arguments->pointers());
+  std::ignore = ready.arguments->copy_variables(*device_, ready.kernels);
+  launch_all(*device_, ready.kernels, ready.geometries, *ready.arguments);
   device_->synchronize();
   phase("check");
 }
@@ -348,7 +349,7 @@ void TrialRunner::build_and_time_site(Trial& trial, double best_us) {
         difference.error, site_->tolerance(), difference.where);
     return;
   }
-  Ready ready{trial.config, Kernel(), Geometry(), std::nullopt, site_->record(alternative)};
+  Ready ready{trial.config, {}, {}, std::nullopt, site_->record(alternative)};
   time(trial, ready, best_us);
 }
 

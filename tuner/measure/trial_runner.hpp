@@ -76,12 +76,12 @@ class TrialRunner {
   /// A verified configuration held ready for repeated timing.
   struct Ready {
     Config config;
-    Kernel kernel;
-    Geometry geometry{};
+    std::vector<Kernel> kernels{};  ///< of each launch; none of a site
+    std::vector<Geometry> geometries{};
     std::optional<LaunchArguments> arguments{};
-    Graph graph{};  ///< of a site's chain, instead of a kernel
+    Graph graph{};  ///< of a site or a pipeline: its launches
 
-    /// It must stay where it is.
+    /// It must stay where it is. A pipeline must have been launched before.
     [[nodiscard]] TimedWork work(Device& device);
   };
   /// Loads a configuration for timing; throws what Device::load throws.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "core/util/hash.hpp"
@@ -32,13 +33,41 @@ Trial blank_trial(const BoundSpace& space, const Config& config, const Binary& b
           .count();
   trial.compile_ms = binary.compile_ms;
   if (!binary.code.empty()) {
-    const Geometry geometry = space.geometry(space.space().launch, config);
     trial.resources = binary.resources;
     trial.binary_hash = hash_hex(binary.code);
-    trial.occupancy = occupancy(space.limits(), static_cast<int>(geometry.threads()), binary.resources.registers,
-                                std::int64_t{binary.resources.static_shared_bytes} + geometry.shared_bytes);
+    trial.occupancy = least_occupancy(space, space.space().launches, config, binary);
+    for (const Binary& next : binary.then) {
+      trial.resources.registers = std::max(trial.resources.registers, next.resources.registers);
+      trial.resources.static_shared_bytes =
+          std::max(trial.resources.static_shared_bytes, next.resources.static_shared_bytes);
+      trial.resources.local_bytes = std::max(trial.resources.local_bytes, next.resources.local_bytes);
+      trial.binary_hash = hash_hex(trial.binary_hash + hash_hex(next.code));
+    }
   }
   return trial;
+}
+
+double least_occupancy(const BoundSpace& space, std::span<const Launch> launches, const Config& config,
+                       const Binary& binary) {
+  double least = 1;
+  for (std::size_t i = 0; i < launches.size(); ++i) {
+    const Resources& resources = binary.of_launch(i).resources;
+    const Geometry geometry = space.geometry(launches[i], config);
+    least = std::min(least, occupancy(space.limits(), static_cast<int>(geometry.threads()), resources.registers,
+                                      std::int64_t{resources.static_shared_bytes} + geometry.shared_bytes));
+  }
+  return least;
+}
+
+std::optional<std::string> exceeds_limits(const BoundSpace& space, std::span<const Launch> launches,
+                                          const Config& config, const Binary& binary) {
+  for (std::size_t i = 0; i < launches.size(); ++i) {
+    auto why = exceeds_limits(binary.of_launch(i).resources, space.geometry(launches[i], config), space.limits());
+    if (why) {
+      return launches.size() == 1 ? why : fmt::format("{}: {}", launches[i].function, *why);
+    }
+  }
+  return std::nullopt;
 }
 
 std::optional<std::string> exceeds_limits(const Resources& resources, const Geometry& geometry,
@@ -49,10 +78,13 @@ std::optional<std::string> exceeds_limits(const Resources& resources, const Geom
 
 std::string run_key(const BoundSpace& space, const Config& config, const Binary& binary) {
   FieldHash hash;
-  hash.add(code_hash(binary));
-  const Geometry geometry = space.geometry(space.space().launch, config);
-  hash.add(fmt::format("{} {} {} {} {}", fmt::join(geometry.grid, " "), fmt::join(geometry.block, " "),
-                       geometry.shared_bytes, binary.max_registers, binary.function));
+  const std::vector<Geometry> geometries = space.geometries(config);
+  for (std::size_t i = 0; i < geometries.size(); ++i) {
+    const Binary& code = binary.of_launch(i);
+    hash.add(code_hash(code));
+    hash.add(fmt::format("{} {} {} {} {}", fmt::join(geometries[i].grid, " "), fmt::join(geometries[i].block, " "),
+                         geometries[i].shared_bytes, code.max_registers, code.function));
+  }
   for (const Argument& argument : space.space().arguments) {
     hash.add(fmt::format("{}", space.value(argument, config)));
     for (const Argument& member : argument.members) {

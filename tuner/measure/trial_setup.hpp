@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 
 #include "core/space/space.hpp"
@@ -15,6 +16,12 @@ namespace pascaline {
 /// Why a kernel may not run with these resources on this device, or nothing.
 [[nodiscard]] std::optional<std::string> exceeds_limits(const Resources& resources, const Geometry& geometry,
                                                         const DeviceLimits& limits);
+/// The same of launches of a space in that configuration, whose code is `binary`.
+[[nodiscard]] std::optional<std::string> exceeds_limits(const BoundSpace& space, std::span<const Launch> launches,
+                                                        const Config& config, const Binary& binary);
+/// The occupancy of the launch that has the least, 0 to 1.
+[[nodiscard]] double least_occupancy(const BoundSpace& space, std::span<const Launch> launches, const Config& config,
+                                     const Binary& binary);
 
 /// Key of what a configuration runs as: machine code, launch geometry and everything else the configuration decides.
 /// Equal keys of one problem cannot differ in result or time.

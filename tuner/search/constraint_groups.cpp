@@ -41,11 +41,13 @@ std::vector<Condition> conditions_of(const Space& space) {
   }
   Condition launch;
   launch.launch = true;
-  for (std::size_t i = 0; i < 3; ++i) {
-    add_axes(space.launch.block[i], count, launch.axes);
-    add_axes(space.launch.grid[i], count, launch.axes);
+  for (const Launch& one : space.launches) {
+    for (std::size_t i = 0; i < 3; ++i) {
+      add_axes(one.block[i], count, launch.axes);
+      add_axes(one.grid[i], count, launch.axes);
+    }
+    add_axes(one.shared_bytes, count, launch.axes);
   }
-  add_axes(space.launch.shared_bytes, count, launch.axes);
   make_unique(launch.axes);
   conditions.push_back(std::move(launch));
   return conditions;

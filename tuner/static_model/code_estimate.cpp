@@ -284,7 +284,7 @@ std::optional<CodeEstimate> estimate_from_code(const sm61::KernelCode& kernel, c
 
 std::optional<CodeEstimate> estimate_from_code(const Binary& binary, const BoundSpace& space, const Config& config,
                                                const DeviceRates& rates, const sm61::SmRates& sm_rates) {
-  if (binary.kind != BinaryKind::cubin || binary.code.empty()) {
+  if (binary.kind != BinaryKind::cubin || binary.code.empty() || !binary.then.empty()) {
     return std::nullopt;
   }
   try {

@@ -36,7 +36,7 @@ LaunchWork launch_work(const BoundSpace& space, const Config& config) {
     return static_cast<double>(*value);
   };
   const PerformanceModel model = space.space().model.value_or(PerformanceModel{});
-  const Geometry geometry = space.geometry(space.space().launch, config);
+  const Geometry geometry = space.geometry(space.space().launches.front(), config);
   constexpr double kWarpThreads = 32;
   LaunchWork work;
   work.flops = take(model.flops).value_or(space.flops());

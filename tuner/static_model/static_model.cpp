@@ -67,10 +67,10 @@ std::optional<StaticModel::Work> StaticModel::work_of(std::span<const std::uint1
   };
   Work work;
   for (std::size_t i = 0; i < 3; ++i) {
-    work.blocks *= static_cast<double>(number(space.launch.grid[i], 1));
-    work.threads *= static_cast<double>(number(space.launch.block[i], 1));
+    work.blocks *= static_cast<double>(number(space.launches.front().grid[i], 1));
+    work.threads *= static_cast<double>(number(space.launches.front().block[i], 1));
   }
-  work.shared_memory = number(space.launch.shared_bytes, 0);
+  work.shared_memory = number(space.launches.front().shared_bytes, 0);
   work.flops = least_flops_;
   work.global_bytes = compulsory_bytes_;
   if (space.model) {

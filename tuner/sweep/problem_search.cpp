@@ -215,8 +215,7 @@ std::optional<ProblemSearch::ResolvedTrial> ProblemSearch::compiled(const Config
   if (compiled.status != TrialStatus::ok) {
     return settled;
   }
-  const Geometry geometry = bound_.geometry(bound_.space().launch, config);
-  if (const auto problem = exceeds_limits(binary.resources, geometry, bound_.limits())) {
+  if (const auto problem = exceeds_limits(bound_, bound_.space().launches, config, binary)) {
     settled.trial.status = TrialStatus::rejected;
     settled.trial.reason = *problem;
     return settled;

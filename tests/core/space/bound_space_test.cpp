@@ -34,7 +34,7 @@ class BoundSpaceTest : public ::testing::Test {
 };
 
 TEST_F(BoundSpaceTest, Geometry) {
-  const Geometry geometry = bound_.geometry(space_.launch, space_.general_default());
+  const Geometry geometry = bound_.geometry(space_.launches.front(), space_.general_default());
   EXPECT_EQ(geometry, (Geometry{{8, 3, 1}, {64, 1, 1}, 128}));
   EXPECT_EQ(geometry.threads(), 64U);
 }
@@ -135,7 +135,7 @@ TEST_F(BoundSpaceTest, GeometryWithoutAValueIsInvalidNotAFault) {
     const Space space = Space::parse(text.dump(), "scale.json");
     const BoundSpace bound(space, problem_, limits_);
     EXPECT_TRUE(bound.why_invalid(space.general_default()).has_value()) << grid;
-    EXPECT_THROW((void)bound.geometry(space.launch, space.general_default()), Error) << grid;
+    EXPECT_THROW((void)bound.geometry(space.launches.front(), space.general_default()), Error) << grid;
   }
 }
 

@@ -34,7 +34,7 @@ void exercise_config(const BoundSpace& bound, const Config& config) {
   const Space& space = bound.space();
   (void)bound.why_invalid(config);
   (void)bound.options(config);
-  allow_error([&] { (void)bound.geometry(space.launch, config); });
+  allow_error([&] { (void)bound.geometry(space.launches.front(), config); });
   allow_error([&] { (void)bound.defines(config); });
   for (const Argument& argument : space.arguments) {
     (void)bound.type_of(argument);

@@ -130,7 +130,19 @@ const BadSpace kBadSpaces[] = {
     {"text for an array", [](json& s) { at(s, "/parameters/0/values") = "32"; }, "/parameters/0/values",
      "expected an array"},
     {"object for an array", [](json& s) { s["parameters"] = json::object(); }, "/parameters", "expected an array"},
-    {"array for an object", [](json& s) { s["launch"] = json::array(); }, "/launch", "expected an object"},
+    {"array for an object", [](json& s) { s["reference"] = json::array(); }, "/reference", "expected an object"},
+    {"pipeline without a launch", [](json& s) { s["launch"] = json::array(); }, "/launch", "1 to 16 launches"},
+    {"launch of an unknown argument", [](json& s) { at(s, "/launch/arguments") = {"nothing"}; }, "/launch/arguments/0",
+     "no argument is called 'nothing'"},
+    {"argument that no launch takes", [](json& s) { at(s, "/launch/arguments") = json::array(); }, "/launch",
+     "no launch takes the argument '"},
+    {"second launch with an unknown name",
+     [](json& s) {
+       json second = s["launch"];
+       second["grid"] = {"M"};
+       s["launch"] = json::array({s["launch"], second});
+     },
+     "/launch/1/grid/0", "unknown name 'M'"},
     {"float for an integer", [](json& s) { at(s, "/dimensions/0/minimum") = 1.5; }, "/dimensions/0/minimum",
      "expected an integer"},
     {"float for an expression", [](json& s) { at(s, "/work/flops") = 2.5; }, "/work/flops", "expected an integer"},
@@ -560,6 +572,25 @@ TEST(SpaceParserTest, APortfolioSaysWhatDiffersFromTheDefaultOfTheSameDevices) {
       << "without one of its own, the general one";
 }
 
+TEST(SpaceParserTest, LaunchesOfAPipelineHaveArgumentsAndGeometriesOfTheirOwn) {
+  json text = small_space();
+  json second = text["launch"];
+  second["function"] = "again";
+  second["grid"] = {3};
+  second["arguments"] = {text["arguments"][1]["name"], text["arguments"][0]["name"]};
+  text["launch"] = json::array({text["launch"], second});
+  const Space space = Space::parse(text.dump(), "scale.json");
+  ASSERT_EQ(space.launches.size(), 2U);
+  EXPECT_EQ(space.launches[0].arguments.size(), space.arguments.size());
+  EXPECT_EQ(space.launches[1].arguments, (std::vector<std::size_t>{1, 0}));
+  BoundSpace bound(space, space.problem({{"N", "1000"}, {"WIDTH", "4"}}), DeviceLimits());
+  EXPECT_EQ(bound.geometries(space.general_default())[1].grid[0], 3U);
+  text["launch"][1]["block"] = {2048};
+  const Space too_large = Space::parse(text.dump(), "scale.json");
+  const BoundSpace refused(too_large, bound.problem(), DeviceLimits());
+  EXPECT_TRUE(refused.why_invalid(too_large.general_default())) << "every launch must fit";
+}
+
 TEST(SpaceParserTest, DefinitionsStandInExpressionsAndAreNoMacros) {
   json text = small_space();
   text["definitions"] = json::array({{{"name", "TILE"}, {"value", "BLOCK * ITEMS"}}});
@@ -572,7 +603,7 @@ TEST(SpaceParserTest, DefinitionsStandInExpressionsAndAreNoMacros) {
   ASSERT_EQ(space.derived.size(), 1U);
   EXPECT_EQ(space.derived[0].name, "ALIGNED");
   const BoundSpace bound(space, space.problem({{"N", "1000"}, {"WIDTH", "4"}}), DeviceLimits());
-  EXPECT_EQ(bound.geometry(space.launch, space.general_default()).grid[0], 8);
+  EXPECT_EQ(bound.geometry(space.launches.front(), space.general_default()).grid[0], 8);
   EXPECT_EQ(Space::parse(small_space().dump(), "scale.json").error_floor, 0);
 }
 

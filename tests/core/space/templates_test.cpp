@@ -122,7 +122,7 @@ void check_signature(const Space& space, const TemplateSource& source, const std
 }
 
 TEST_P(TemplatesTest, SignatureAgreesWithTheArguments) {
-  check_signature(space_, source_, space_.launch.function, false);
+  check_signature(space_, source_, space_.launches.front().function, false);
 }
 
 TEST_P(TemplatesTest, ReferenceKernelAgreesWithTheArguments) {

@@ -160,10 +160,28 @@ TEST_F(ArgumentsTest, PooledScratchIsSharedAndGatheredBuffersAreTheCallers) {
 
   void* const buffers[] = {&memory_[1], &memory_[0]};
   void* pointers[5];
-  second.gather(buffers, pointers);
+  second.gather(0, buffers, pointers);
   EXPECT_EQ(*static_cast<void**>(pointers[0]), &memory_[1]);
   EXPECT_EQ(*static_cast<void**>(pointers[1]), &memory_[0]);
   EXPECT_EQ(pointers[4], second.pointers()[4]);
+}
+
+TEST_F(ArgumentsTest, LaunchesOfAPipelineShareBuffersAndScratch) {
+  nlohmann::json text = nlohmann::json::parse(scale_json());
+  nlohmann::json second = text["launch"];
+  second["arguments"] = {text["arguments"][2]["name"], "y", "x"};
+  text["launch"] = nlohmann::json::array({text["launch"], second});
+  const Space space = Space::parse(text.dump(), "scale.json");
+  const BoundSpace bound(space, scale_problem(5, 16), DeviceLimits{});
+  const LaunchArguments arguments(device_, bound, scale_config(64, 2), buffers_);
+  ASSERT_EQ(arguments.pointers(1).size(), 3U);
+  EXPECT_EQ(arguments.pointers(1)[0], arguments.pointers(0)[2]) << "the same scratch";
+  EXPECT_EQ(*static_cast<void**>(arguments.pointers(1)[1]), &memory_[1]);
+  void* const buffers[] = {&memory_[1], &memory_[0]};
+  void* pointers[5];
+  ASSERT_EQ(arguments.gather(1, buffers, pointers).size(), 3U);
+  EXPECT_EQ(pointers[0], arguments.pointers(0)[2]);
+  EXPECT_EQ(*static_cast<void**>(pointers[1]), &memory_[0]) << "buffers are in the order of the space's arguments";
 }
 
 TEST(ScratchPoolTest, GivesOneLaunchDistinctBuffersAndTheSmallestThatFits) {

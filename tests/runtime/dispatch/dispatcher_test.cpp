@@ -54,7 +54,7 @@ TEST_F(DispatcherTest, RunsTheWinnerOfTheDatabaseOnTheHost) {
   const Prepared& prepared = dispatcher.prepare(problem);
   EXPECT_EQ(prepared.plan.provenance, Provenance::exact) << prepared.plan.reason;
   EXPECT_EQ(prepared.plan.expected->median_us, 10);
-  EXPECT_EQ(prepared.geometry, (Geometry{{4, 1, 1}, {32, 1, 1}, 0}));
+  EXPECT_EQ(prepared.geometries.front(), (Geometry{{4, 1, 1}, {32, 1, 1}, 0}));
 
   const std::vector<float> x(100, 1.5F);
   std::vector<float> y(100);
@@ -213,7 +213,7 @@ TEST_F(DispatcherTest, ProblemsOfEqualCodeShareOneKernel) {
   Dispatcher dispatcher(device_, options({}));
   const Prepared& first = dispatcher.prepare(scale_problem(8, 20));
   const Prepared& second = dispatcher.prepare(scale_problem(9, 20));
-  EXPECT_EQ(first.kernel, second.kernel);
+  EXPECT_EQ(first.kernels, second.kernels);
   EXPECT_EQ(device_.loads, 1);
   EXPECT_EQ(&dispatcher.prepare(scale_problem(8, 20)), &first);
   EXPECT_EQ(dispatcher.misses().size(), 2U);

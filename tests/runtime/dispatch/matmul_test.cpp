@@ -55,7 +55,7 @@ TEST(MatmulHostTest, ATunedSplitOfTheDepthIsRunTwice) {
   Dispatcher dispatcher(*device, options);
   const Prepared& prepared = dispatcher.prepare(winner.trial.problem);
   EXPECT_EQ(prepared.plan.provenance, Provenance::exact) << prepared.plan.reason;
-  EXPECT_EQ(prepared.geometry.grid[1], 4U);
+  EXPECT_EQ(prepared.geometries.front().grid[1], 4U);
   check_matmul(dispatcher, 40, 36, 64, ElementType::float32);
   check_matmul(dispatcher, 40, 36, 64, ElementType::float32);
   EXPECT_TRUE(dispatcher.misses().empty());

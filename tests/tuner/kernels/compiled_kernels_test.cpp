@@ -40,7 +40,8 @@ class CompiledKernelTest : public ::testing::TestWithParam<RaggedKernel> {
       ASSERT_TRUE(compiled.ok) << toolchain.version() << ": " << bound.problem().text() << " " << config.text() << ": "
                                << compiled.reason;
       if (is_default) {
-        const auto problem = exceeds_limits(compiled.binary.resources, bound.geometry(space_.launch, config), limits_);
+        const auto problem =
+            exceeds_limits(compiled.binary.resources, bound.geometry(space_.launches.front(), config), limits_);
         EXPECT_FALSE(problem) << toolchain.version() << ": " << bound.problem().text() << ": " << *problem;
       }
     }

@@ -62,13 +62,13 @@ TEST_P(HandoverTest, EndsHoweverFewBlocksRunAtTheSameTime) {
   const CompileResult compiled =
       cache.get(toolchain, compile_request(bound, config, source, plan.kind, plan.architecture));
   ASSERT_TRUE(compiled.ok) << compiled.reason;
-  const EmulatedModule code(compiled.binary.code, space.launch.function);
+  const EmulatedModule code(compiled.binary.code, space.launches.front().function);
 
   ProblemData data(*device, bound, load_reference(*device, bound));
   std::uint64_t seed = 1;
   const LaunchArguments arguments(*device, bound, config, data.buffers());
   arguments.refill_scratch(*device, 0xFF);
-  Geometry geometry = bound.geometry(space.launch, config);
+  Geometry geometry = bound.geometry(space.launches.front(), config);
   struct Way {
     unsigned workers;
     std::optional<std::uint64_t> shuffle;

@@ -67,7 +67,7 @@ class DrawnProblemTest : public ::testing::Test {
 
   [[nodiscard]] ProblemData data_of(const ToyBench& bench) {
     const ReferenceRun reference = bench.reference();
-    return {device_, bench.bound(), device_.load(reference.binary), reference.config, drawing_};
+    return {device_, bench.bound(), load_launches(device_, reference.binary), reference.config, drawing_};
   }
   [[nodiscard]] static std::vector<std::byte> bytes_of(const NamedPointer& buffer, std::size_t count) {
     const auto* data = static_cast<const std::byte*>(buffer.data);

@@ -289,7 +289,7 @@ TEST(Measure, TimesARealKernelAfterWarmingUp) {
   const LaunchArguments arguments(device, bench.bound(), toy_config(64), named);
   MeasureOptions options = quick_measure();
   options.warm_up = 4;
-  const Geometry geometry = bench.bound().geometry(bench.space().launch, toy_config(64));
+  const Geometry geometry = bench.bound().geometry(bench.space().launches.front(), toy_config(64));
   DeviceMonitor monitor(device, {.passive = true});
   const std::vector<Sample> samples = measure(monitor, kernel, geometry, arguments.pointers(), options, 0).samples;
   EXPECT_EQ(device.launches, 4);

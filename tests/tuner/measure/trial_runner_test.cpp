@@ -324,7 +324,7 @@ TEST_F(ComparingDeviceTest, ErrorIsTheHostsToTheLastBit) {
   ProblemData there(device_, bench_.bound(), device_.load(bench_.reference().binary));
   ProblemData here(bench_.device(), bench_.bound(), bench_.device().load(bench_.reference().binary));
   const Binary binary = bench_.compile(toy_config(64)).result.binary;
-  const Geometry geometry = bench_.bound().geometry(bench_.space().launch, toy_config(64));
+  const Geometry geometry = bench_.bound().geometry(bench_.space().launches.front(), toy_config(64));
   const auto max_error = [&](Device& device, ProblemData& data, std::uint64_t seed) {
     data.draw(seed);
     data.poison_outputs();

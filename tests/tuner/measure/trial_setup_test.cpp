@@ -69,7 +69,8 @@ class FixedGeometryTest : public TrialSetupTest {
 };
 
 TEST_F(FixedGeometryTest, RunKeyDiffersWithWhatArgumentsAre) {
-  EXPECT_EQ(bound_.geometry(space_.launch, toy_config(32)), bound_.geometry(space_.launch, toy_config(64)));
+  EXPECT_EQ(bound_.geometry(space_.launches.front(), toy_config(32)),
+            bound_.geometry(space_.launches.front(), toy_config(64)));
   EXPECT_NE(key(toy_config(32)), key(toy_config(64))) << "the scratch buffer is another";
   EXPECT_EQ(key(toy_config(32)), key(toy_config(32, kNotANumber)));
 }
