@@ -10,7 +10,6 @@ namespace pascaline {
 namespace {
 
 constexpr int kMinSamplesOfInterval = 6;
-constexpr double kErrorsOfHalfInterval = 1.96;
 constexpr double kMinSpeedupError = 0.0005;  // medians of a coarse timer may agree by chance
 constexpr double kLargestDeviate = 8;        // a double resolves no probability nearer to 1
 constexpr int kHalvings = 60;
@@ -35,7 +34,7 @@ std::optional<LogSpeedup> log_speedup(const TimeSummary& winner, const TimeSumma
       !(baseline.median_us > 0)) {
     return std::nullopt;
   }
-  const double error = std::hypot(relative_half_width(winner), relative_half_width(baseline)) / kErrorsOfHalfInterval;
+  const double error = std::hypot(relative_half_width(winner), relative_half_width(baseline)) / kErrorsOf95;
   return LogSpeedup{std::log(baseline.median_us / winner.median_us), std::max(error, kMinSpeedupError),
                     normal_deviate(confidence)};
 }

@@ -12,7 +12,6 @@
 namespace pascaline {
 namespace {
 
-constexpr double kErrorsOf95 = 1.96;
 constexpr double kMinConfidenceOfFinals = 0.99;  // of a winner other than the default
 constexpr double kMinRest = 0.01;                // of a time that is known so little that it might be 0
 

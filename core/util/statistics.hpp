@@ -7,6 +7,9 @@
 
 namespace pascaline {
 
+/// Standard errors that half of a 95 % interval is, of what is distributed normally.
+inline constexpr double kErrorsOf95 = 1.96;
+
 /// Median of the counted samples and the distribution-free 95 % confidence interval of it, from order statistics
 /// (Conover, Practical Nonparametric Statistics, 3.2; binomial by its normal approximation above 70 samples).
 /// With fewer than 6 samples the interval is the whole range. All zero if no sample counts; NaN if a counted time is

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "core/util/statistics.hpp"
 #include "tuner/finals/objective.hpp"
 
 namespace pascaline {
@@ -11,11 +12,10 @@ namespace {
 
 constexpr double kMinFromSearch = 0.9;
 constexpr double kMaxFromSearch = 0.95;
-constexpr double kNotInTurn = 0.01;        // what clock and temperature may have changed by between two trials
-constexpr double kHalfWidthErrors = 1.96;  // standard errors that half of a 95 % interval is
+constexpr double kNotInTurn = 0.01;  // what clock and temperature may have changed by between two trials
 
 double standard_error_us(const TimeSummary& time) {
-  return std::hypot((time.high_us - time.low_us) / (2 * kHalfWidthErrors), kNotInTurn * time.median_us);
+  return std::hypot((time.high_us - time.low_us) / (2 * kErrorsOf95), kNotInTurn * time.median_us);
 }
 
 std::optional<std::size_t> index_of(const std::vector<Contender>& contenders, std::optional<std::size_t> trial) {

@@ -14,7 +14,6 @@ namespace {
 
 // Windows that read the very same, as those of a coarse sensor may, are not known any better than this.
 constexpr double kMinRelativeError = 0.001;
-constexpr double kStandardErrorsOf95 = 1.96;
 constexpr double kMaxSettlingSeconds = 2;  // until the card's power reading is steady
 constexpr double kSustainedFactor = 1.25;
 constexpr int kSustainedRounds = 5;
@@ -110,9 +109,7 @@ class EdpComparison final : public WindowComparison {
 
  private:
   [[nodiscard]] double time_us(std::size_t i) const { return trial(i).time->median_us; }
-  [[nodiscard]] double time_error(std::size_t i) const {
-    return relative_half_width(*trial(i).time) / kStandardErrorsOf95;
-  }
+  [[nodiscard]] double time_error(std::size_t i) const { return relative_half_width(*trial(i).time) / kErrorsOf95; }
 };
 
 class WindowObjective : public FinalsObjective {

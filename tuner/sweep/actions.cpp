@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <map>
 #include <numeric>
 
+#include "core/error.hpp"
 #include "core/space/shape_distance.hpp"
 #include "tuner/sweep/default_times.hpp"
 
@@ -69,8 +71,22 @@ void sort_by_value(std::vector<Action>& actions, std::optional<double> left_s) {
   });
 }
 
+// Threads of the default's launches; 0 where it cannot be launched.
+double default_threads(const BoundSpace& bound) {
+  double threads = 0;
+  try {
+    for (const Geometry& geometry : bound.geometries(bound.default_config())) {
+      threads += std::accumulate(geometry.grid.begin(), geometry.grid.end(), static_cast<double>(geometry.threads()),
+                                 std::multiplies<>());
+    }
+  } catch (const Error&) {
+  }
+  return threads;
+}
+
 double bound_us(const SweepTask& task, const std::optional<DeviceRates>& rates) {
-  return least_time_us(task.search.bound().flops(), task.search.bound().bytes(), rates);
+  const BoundSpace& bound = task.search.bound();
+  return least_time_us(bound.flops(), bound.bytes(), rates, rates ? 0 : default_threads(bound));
 }
 
 DefaultTimes default_times(const Agenda::Tasks& tasks, const std::optional<DeviceRates>& rates) {

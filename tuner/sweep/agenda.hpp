@@ -8,9 +8,10 @@
 
 namespace pascaline {
 
-/// Microseconds that arithmetic and memory allow a call at least, with its launch, by a device's rates; without rates
-/// it is the emulated device.
-[[nodiscard]] double least_time_us(double flops, double bytes, const std::optional<DeviceRates>& rates);
+/// Microseconds that arithmetic and memory allow a call at least, with its launch, by a device's rates. Without rates
+/// it is the emulated device, to which each of the launched threads is work of its own.
+[[nodiscard]] double least_time_us(double flops, double bytes, const std::optional<DeviceRates>& rates,
+                                   double threads = 0);
 
 /// The state of a problem, from which follows what more trials of it are expected to be worth.
 struct Outlook {

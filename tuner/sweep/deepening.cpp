@@ -6,10 +6,11 @@
 #include <cmath>
 #include <numbers>
 
+#include "core/util/statistics.hpp"
+
 namespace pascaline {
 namespace {
 
-constexpr double kErrorsOfHalfInterval = 1.96;
 constexpr int kRoundsFactor = 4;
 // Of neighbours of a winner of which nothing is known: so much in so many trials.
 constexpr double kPriorGain = 0.01;
@@ -19,7 +20,7 @@ constexpr double kPriorNeighbours = 32;
 constexpr double kLossPerOctave = 0.05;
 constexpr double kMinLossPerOctave = 0.002;
 
-double median_error_us(const TimeSummary& time) { return (time.high_us - time.low_us) / (2 * kErrorsOfHalfInterval); }
+double median_error_us(const TimeSummary& time) { return (time.high_us - time.low_us) / (2 * kErrorsOf95); }
 
 // Of max(0, -difference), the difference being normal.
 double expected_shortfall(double difference, double error) {

@@ -15,13 +15,13 @@ class DefaultTimes {
   /// Returns the expected log factor of a kernel: a mean in which other kernels have less weight, shrunk towards 0; 0
   /// without measurements.
   [[nodiscard]] double log_factor(const Tunable* tunable) const;
-  /// Returns EstimatedDefaults::factor for these predictions, from their leave-one-kernel-out errors.
+  /// Returns EstimatedDefaults::factor for these predictions, from their leave-one-kernel-out errors and a guess that
+  /// counts less the more kernels were measured.
   [[nodiscard]] double factor_of_estimates() const;
 
  private:
   struct Sum {
     double value = 0;
-    double squares = 0;
     double count = 0;
   };
   [[nodiscard]] static double mean(const Sum& all, const Sum& own);
