@@ -399,6 +399,15 @@ void DeviceScheduler::run_out(bool at_once) {
   release_task(false);
 }
 
+void DeviceScheduler::decide_rest() {
+  for (const auto& task : plan_.tasks()) {
+    if (task->state.stage() == TaskStage::waiting && !task->result.decided) {
+      task->rows.session = session_;
+      finals_.decider().decide_without_finals(*task);
+    }
+  }
+}
+
 void DeviceScheduler::pump() {
   std::vector<MeasureEvent> events;
   lab_->pump(events);

@@ -48,6 +48,8 @@ class DeviceScheduler {
   /// The sweep's time is up: no more is begun, and what would not be over at once is ended; with `at_once` everything
   /// is. What was not decided in finals is decided from the search's trials.
   void run_out(bool at_once);
+  /// Decides likewise what was measured in earlier turns and came to no finals. At the end of the sweep.
+  void decide_rest();
   /// What the finals of the present problem and the trials before them need of the time that is left, of a limit of
   /// `limit_s` in all; 0 if there is nothing to compare.
   [[nodiscard]] double reserve_s(double limit_s) const;

@@ -38,6 +38,9 @@ SweepRun::SweepRun(SweepState& sweep) : sweep_(sweep), progress_(sweep) {
 SweepSummary SweepRun::run() {
   try {
     work();
+    for (const ScheduledDevice& scheduled : sweep_.devices) {
+      scheduled.scheduler->decide_rest();
+    }
     check_any_left();
     sum_up(sweep_);
     progress_.report(true);

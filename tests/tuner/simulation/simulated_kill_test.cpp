@@ -125,6 +125,15 @@ TEST_F(SimulatedKillTest, AnotherSweepTriesTheAttemptAgainAndClosesTheSessionTha
   EXPECT_EQ(Store(database_, OpenMode::read_only).sessions().at(1).state, "interrupted");
 }
 
+TEST_F(SimulatedKillTest, TrialsFromBeforeAreAResultWhereNoTimeIsLeft) {
+  EXPECT_FALSE(sweep_until(0.8 * duration_s_));
+  ASSERT_GE(usable(), 2);
+  ASSERT_FALSE(stage_of_winner("1000"));
+  options_.budget_s = 1e-3;
+  std::ignore = sweep();
+  EXPECT_EQ(stage_of_winner("1000"), TrialStage::search);
+}
+
 TEST_F(SimulatedKillTest, WhileCompilersWorkToo) {
   compile_seconds = 4;
   for (const double at_s : {1.0, 3.0, 5.5, 9.0}) {
