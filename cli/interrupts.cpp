@@ -80,6 +80,7 @@ int end_interrupted(int signal, const std::vector<std::string>& draft_folders) {
   }
   remove_abandoned_again();
   if (signal != 0) {
+    fmt::print(stderr, "pascaline: aborted\n");
     std::signal(signal, SIG_DFL);
     std::raise(signal);
   }

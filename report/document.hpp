@@ -111,7 +111,7 @@ struct ReportProblem {
   bool best_is_default = false;
   std::optional<ReportSpeedup> speedup;
   bool decided = false;              ///< it has a winner, by finals or from the search
-  bool provisional = false;          ///< it is from the search's trials, as no time was left for finals
+  bool provisional = false;          ///< it is from the search's trials, without finals
   std::optional<double> confidence;  ///< nothing if it is undecided or the default has no time
   std::optional<double> gflops;
   std::optional<double> gbs;

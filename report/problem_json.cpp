@@ -249,7 +249,7 @@ const Fields<ReportProblem>& fields_of(const ReportProblem*) {
           .add("decided", &ReportProblem::decided,
                "It has a winner; else the fastest trial and the latest default stand for it.")
           .add("provisional", &ReportProblem::provisional,
-               "The winner is the best by the search's trials, as no time was left for finals.")
+               "The winner is the best by the search's trials, without finals.")
           .add(
               "confidence", &ReportProblem::confidence,
               "Probability that the best is not slower than the default; null if it is undecided or the default has no "

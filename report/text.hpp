@@ -26,7 +26,7 @@ namespace pascaline {
 
 /// Explains the word "provisional", once a listing.
 inline constexpr std::string_view kProvisionalMeaning =
-    "provisional: the best by the search's trials, as no time was left for finals; a longer sweep decides it";
+    "provisional: the best by the search's trials, without finals, which a longer sweep holds, or --resume";
 
 /// Number of code points, which is near enough to how wide a terminal shows it.
 [[nodiscard]] std::size_t display_width(std::string_view text);

@@ -95,7 +95,7 @@ TEST(SummaryTableTest, SaysWhatABaselineIsThatIsNotTheDefault) {
   EXPECT_EQ(lines[2],
             "* M=1 N=64: time of the usable configuration nearest to the default (timed_out: timed out): BLOCK=32");
   EXPECT_EQ(lines[3],
-            "provisional: the best by the search's trials, as no time was left for finals; a longer sweep decides it");
+            "provisional: the best by the search's trials, without finals, which a longer sweep holds, or --resume");
   EXPECT_TRUE(lines[4].starts_with("mean speedup over defaults: ")) << "it counts: " << lines[4];
 }
 

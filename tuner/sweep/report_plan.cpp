@@ -71,9 +71,8 @@ std::string time_text(const std::optional<double>& expected_s, const std::option
   std::string time = expected_s ? "about " + duration_text(*expected_s)
                                 : "duration unknown: no earlier sweep on this machine to estimate from";
   if (left_s) {
-    return limited && expected_s != left_s
-               ? time + fmt::format(", at most {}", duration_text(*left_s))
-               : fmt::format("{}, shared by expected speedup of the whole model", duration_text(*left_s));
+    return limited && expected_s != left_s ? time + fmt::format(", at most {}", duration_text(*left_s))
+                                           : duration_text(*left_s);
   }
   return time;
 }
