@@ -59,7 +59,7 @@ class MeasureClient final : public Lab {
   void send_finals();
   [[nodiscard]] std::optional<double> end_s(double leave_s, std::optional<double> allowed_s = std::nullopt) const;
 
-  // What the worker says: measure_client_answers.cpp.
+  // For what the worker says.
   void handle(const nlohmann::json& message, std::vector<MeasureEvent>& events);
   void read_worker(std::vector<MeasureEvent>& events);
   void enter_phase(const nlohmann::json& message);
