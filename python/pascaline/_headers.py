@@ -1,4 +1,4 @@
-"""Copies of the headers that a kernel's code includes from beside it or from given folders."""
+"""A kernel's code: copies of the headers that it includes from beside it or from given folders, parameters of functions."""
 
 import hashlib
 import os
@@ -40,3 +40,15 @@ def with_headers(source: str, folder: str, folders: Sequence[str], copies: Heade
         return names[file]
 
     return taken(source, folder)
+
+
+def split_parameters(text: str) -> list[str]:
+    """The parameters of a function, by the text between its parentheses; commas within <> separate template arguments."""
+    parts, depth = [""], 0
+    for character in text:
+        depth += (character == "<") - (character == ">")
+        if character == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return parts if text.strip() else []

@@ -536,7 +536,7 @@ def parameters_of(writer, text):
     for code in text:
         found = re.search(rf"__global__[^;{{}}]*?(?<!\w){re.escape(writer.name)}\s*\(([^)]*)\)", code)
         if found:
-            return len([part for part in found[1].split(",") if part.strip()])
+            return len(_headers.split_parameters(found[1]))
     writer.kernel["KernelName"].fail(f"the kernel's file has no __global__ function '{writer.name}'")
 
 

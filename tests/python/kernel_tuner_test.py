@@ -16,6 +16,7 @@ import pascaline
 from pascaline import kernel_tuner
 from pascaline.kernel_tuner import file_utils, util
 from pascaline.kernel_tuner._results import Trials
+from pascaline.kernel_tuner._signature import Signature
 from pascaline.kernel_tuner._space import Request, Space
 from pascaline.kernel_tuner.accuracy import AccuracyObserver, Tunable, TunablePrecision, error_metric_from_name
 from pascaline.kernel_tuner.integration import TuneResults
@@ -513,3 +514,9 @@ def test_arrays_are_copied_to_constant_memory(is_argument: bool) -> None:
     after = kernel_tuner.run_kernel("add", WEIGHTED, SIZE, given, {"block_size_x": 32, "use_constant": 1}, device="emulator",
                                     cmem_args={"weights": weights})
     np.testing.assert_allclose(after[0], answer[0], rtol=1e-6)
+
+
+def test_template_arguments_of_a_parameter_do_not_end_it() -> None:
+    signature = Signature("k", "template <int N> struct V {}; extern \"C\" __global__ void k(const V<4>* a, Pair<int, 4> *b, int n) {}")
+    assert [parameter.name for parameter in signature.parameters] == ["a", "b", "n"]
+    assert [parameter.is_written for parameter in signature.parameters] == [False, True, False]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .._errors import ArgumentError
+from .._headers import split_parameters
 
 
 class _Parameter:
@@ -30,7 +31,7 @@ class Signature:
         self._body = found.end()
         self.parameters: list[_Parameter] = []
         begin = found.start(1)
-        for text in found[1].split(",") if found[1].strip() else []:
+        for text in split_parameters(found[1]):
             self.parameters.append(_Parameter(text, begin))
             begin += len(text) + 1
 

@@ -126,7 +126,7 @@ void RaggedSweep::check_shape(const BoundSpace& bound) {
 void RaggedSweep::check_config(const BoundSpace& bound, ProblemData& data, const Config& config) {
   const CompileResult compiled = cache_.get(toolchain_, request(bound, config));
   ASSERT_TRUE(compiled.ok) << compiled.reason;
-  const Geometry geometry = bound.geometry(space_.launch, config);
+  const Geometry geometry = bound.geometry(space_.launches.front(), config);
   const Kernel kernel = device_.load(compiled.binary);
   const bool is_default = config == default_;
   if (const auto problem = exceeds_limits(kernel.resources(), geometry, plan_.limits)) {
