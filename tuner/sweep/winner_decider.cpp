@@ -229,7 +229,7 @@ void WinnerDecider::decide_without_finals(SweepTask& task) {
     return;
   }
   const auto is_decided = [&](const Store& store) { return decided_in_finals(store, task, search.best()); };
-  const bool compared_none = search.done() < 2 && !search.spent();
+  const bool compared_none = search.done() + search.reused().all < 2 && !search.spent();
   const bool reported = task.result.decided && task.result.winner == search.best();
   if (search.usable() == 0 || compared_none || reported || recorder_.persist(is_decided)) {
     return;
