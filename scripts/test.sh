@@ -103,8 +103,8 @@ say "Build (dev)"
 if $lean; then configure_options+=(-DCMAKE_UNITY_BUILD_BATCH_SIZE=60); fi
 if $asan; then
   build_preset dev unsanitized_tests || exit 1
-  # Two thirds of their time these wait.
-  jobs=$((2 * jobs)) run_tests dev -L 'slow|unsanitized|optimised' ${gpu_label:+-LE "$gpu_label"}
+  # Many of these wait most of their time.
+  jobs=$((3 * jobs / 2)) run_tests dev -L 'slow|unsanitized|optimised' ${gpu_label:+-LE "$gpu_label"}
 else
   build_preset dev || exit 1
   run_tests dev ${gpu_label:+-LE "$gpu_label"}
