@@ -52,6 +52,9 @@ TimedWork TrialRunner::Ready::work(Device& device) {
             }};
   }
   if (!kernels.empty()) {
+    // A driver may load code at its first launch, but not while it records.
+    launch_all(device, kernels, geometries, *arguments);
+    device.synchronize();
     graph = device.record([&] { launch_all(device, kernels, geometries, *arguments); });
   }
   return {[this, &device] { device.launch(graph); },
@@ -118,8 +121,10 @@ TrialRunner::Ready TrialRunner::make_ready(const Config& config, const Binary& b
     return {config, {}, {}, std::nullopt, site_->record(alternative)};
   }
   const auto load = [&]() -> Ready {
-    return {config, load_launches(*device_, binary), measured_.geometries(config),
-            LaunchArguments(*device_, measured_, config, data_->buffers())};
+    Ready ready{config, load_launches(*device_, binary), measured_.geometries(config),
+                LaunchArguments(*device_, measured_, config, data_->buffers())};
+    std::ignore = ready.arguments->copy_variables(*device_, ready.kernels);
+    return ready;
   };
   try {
     return load();

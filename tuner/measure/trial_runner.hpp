@@ -81,7 +81,7 @@ class TrialRunner {
     std::optional<LaunchArguments> arguments{};
     Graph graph{};  ///< of a site or a pipeline: its launches
 
-    /// It must stay where it is. A pipeline must have been launched before.
+    /// It must stay where it is. Launches a pipeline once.
     [[nodiscard]] TimedWork work(Device& device);
   };
   /// Loads a configuration for timing; throws what Device::load throws.

@@ -75,6 +75,7 @@ nlohmann::json softmax_problem(const nlohmann::json& reference, const Config& co
           {"values", values},
           {"reference", reference},
           {"reference_config", config.json()},
+          {"given", {{"inputs", nlohmann::json::array()}, {"answers", nlohmann::json::array()}}},
           {"seed", 1}};
 }
 Kind measure_kind() {
