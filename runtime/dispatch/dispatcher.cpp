@@ -244,7 +244,8 @@ Prepared Dispatcher::build_or_fall_back(const TunedKernel& kernel, const BoundSp
 }
 
 Prepared Dispatcher::build(const TunedKernel& kernel, const BoundSpace& space, Plan plan) {
-  if (kernel.space.arguments.size() > kMaxArguments) {
+  const auto too_many = [](const auto& arguments) { return arguments.size() > kMaxArguments; };
+  if (too_many(kernel.space.arguments) || std::ranges::any_of(kernel.space.launches, too_many, &Launch::arguments)) {
     throw Error(fmt::format("kernel '{}' has more than {} arguments", kernel.space.kernel, kMaxArguments));
   }
   Prepared prepared;

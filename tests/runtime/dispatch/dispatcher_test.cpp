@@ -5,6 +5,9 @@
 #include <array>
 #include <atomic>
 #include <thread>
+#include <tuple>
+
+#include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
 #include "runtime/device/device_failure.hpp"
@@ -44,6 +47,21 @@ class DispatcherTest : public ::testing::Test {
     return options;
   }
 };
+
+TEST_F(DispatcherTest, ALaunchOfMoreArgumentsThanItTakesIsRefused) {
+  nlohmann::json text = nlohmann::json::parse(scale_json());
+  nlohmann::json second = text["launch"];
+  second["arguments"] = std::vector<std::string>(Dispatcher::kMaxArguments + 1, "count");
+  text["launch"] = nlohmann::json::array({text["launch"], second});
+  write_bytes(folder_ / "scale.json", text.dump());
+  Dispatcher dispatcher(device_, options({}));
+  try {
+    std::ignore = dispatcher.prepare(scale_problem(5, 20));
+    ADD_FAILURE() << "prepared";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("more than 32 arguments"), std::string::npos) << error.what();
+  }
+}
 
 TEST_F(DispatcherTest, RunsTheWinnerOfTheDatabaseOnTheHost) {
   const auto host = open_device("emulator");
