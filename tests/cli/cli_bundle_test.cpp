@@ -210,10 +210,12 @@ TEST_F(CliBundleTest, CodeOfTemplatesHasTheCompilersNames) {
     write_bytes(folder_ / name, text.replace(text.find(from), from.size(), to));
   };
   replace("scale.json", R"("function": "scale")", R"("function": "app::scale<T>")");
+  replace("scale.json", R"("description": "width")", R"("description": "width", "example": 20)");
   replace("scale.cu", "extern \"C\" __global__ void scale(const T* x, T* y",
           "namespace app { template <typename E> __global__ void scale(const E* x, E* y");
   write_bytes(folder_ / "scale.cu", bytes_of(folder_ / "scale.cu") + "}\n");
-  ASSERT_EQ(make({"--untuned"}).exit_code, 0);
+  const ProgramResult on_host = make({"--untuned"});
+  ASSERT_EQ(on_host.exit_code, 0) << on_host.error;
   EXPECT_EQ(load_bundle(bundle_).kernels.at(0).codes.at(0).function, "");
   const ProgramResult result = make({"--untuned"}, "sm_61");
   if (result.exit_code != 0 && find_nvrtc().empty()) {
