@@ -292,7 +292,6 @@ const std::string& Toolchain::compiler() const noexcept { return impl_->compiler
 const std::string& Toolchain::version() const noexcept { return impl_->version; }
 const std::string& Toolchain::path() const noexcept { return impl_->path; }
 
-// A function that the check does not find is left to the compilation without it, which tells what there is instead.
 std::vector<CompileRequest> requests_of_functions(const CompileRequest& request) {
   std::vector<CompileRequest> requests{request};
   requests.front().then.clear();
@@ -305,6 +304,7 @@ std::vector<CompileRequest> requests_of_functions(const CompileRequest& request)
   return requests;
 }
 
+// A function that the check does not find is left to the compilation without it, which tells what there is instead.
 CompileResult Toolchain::compile(const CompileRequest& request) const {
   if (request.source == nullptr) {
     throw Error("cannot compile without a source");

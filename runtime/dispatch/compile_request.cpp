@@ -1,5 +1,7 @@
 #include "runtime/dispatch/compile_request.hpp"
 
+#include <span>
+
 namespace pascaline {
 namespace {
 
@@ -27,14 +29,14 @@ CompileRequest compile_request(const BoundSpace& bound, const Config& config, co
   request.options = bound.options(config);
   request.kind = kind;
   request.architecture = architecture;
-  for (const Launch& launch : bound.space().launches) {
-    request.then.push_back(launched_function(bound, launch, config));
-  }
-  LaunchedFunction& first = request.then.front();
+  const std::vector<Launch>& launches = bound.space().launches;
+  LaunchedFunction first = launched_function(bound, launches.front(), config);
   request.function = std::move(first.function);
   request.arguments = std::move(first.arguments);
   request.threads = first.threads;
-  request.then.erase(request.then.begin());
+  for (const Launch& launch : std::span(launches).subspan(1)) {
+    request.then.push_back(launched_function(bound, launch, config));
+  }
   return request;
 }
 

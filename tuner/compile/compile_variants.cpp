@@ -130,16 +130,14 @@ void compile_variants(const BoundSpace& bound, const VariantOptions& options, co
 CompileRequest reference_request_of(const Space& space, CompileRequest default_request) {
   if (space.reference.kernel) {
     using Role = LaunchedArgument::Role;
+    std::vector<LaunchedArgument> launched;
+    for (const CompileRequest& function : requests_of_functions(default_request)) {
+      launched.insert(launched.end(), function.arguments->begin(), function.arguments->end());
+    }
     std::vector<LaunchedArgument> arguments;
     for (const std::size_t index : space.reference.kernel->arguments) {
-      for (const CompileRequest& function : requests_of_functions(default_request)) {
-        const auto found = std::ranges::find(*function.arguments, space.arguments[index].name, &LaunchedArgument::name);
-        if (found != function.arguments->end()) {
-          arguments.push_back(*found);
-          break;
-        }
-      }
-      LaunchedArgument& argument = arguments.back();
+      LaunchedArgument& argument =
+          arguments.emplace_back(*std::ranges::find(launched, space.arguments[index].name, &LaunchedArgument::name));
       if (argument.role == Role::output) {
         argument = {argument.name, argument.role, ElementType::float64};
       }

@@ -4,6 +4,7 @@
 
 #include "core/error.hpp"
 #include "runtime/dispatch/planner.hpp"
+#include "tuner/measure/trial_setup.hpp"
 
 namespace pascaline {
 
@@ -51,8 +52,7 @@ void TargetVerdicts::settle(Compiled compiled) {
   const Space& space = bound_->space();
   const std::uint64_t id = compiled.id;
   const bool is_reference = id == kReference;
-  const std::span<const Launch> launches =
-      is_reference ? std::span(&*space.reference.kernel, 1) : std::span(space.launches);
+  const std::span<const Launch> launches = is_reference ? reference_launches(space) : std::span(space.launches);
   const Config config = is_reference ? untuned_config(*bound_) : configs_[id - 1];
   CompiledVariant& variant = variants_[id] = assess(*bound_, launches, config, std::move(compiled));
   variant.binary = {};  // only the verdict counts

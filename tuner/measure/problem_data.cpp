@@ -59,10 +59,6 @@ std::string text_of_reference(const Space& space, const Config& baseline) {
                                 : fmt::format("the reference, the kernel with {},", baseline.text());
 }
 
-std::span<const Launch> reference_launches(const Space& space) {
-  return space.reference.kernel ? std::span(&*space.reference.kernel, 1) : std::span(space.launches);
-}
-
 }  // namespace
 
 void require_reference_fits(const BoundSpace& space, const ReferenceRun& reference) {

@@ -47,6 +47,10 @@ Trial blank_trial(const BoundSpace& space, const Config& config, const Binary& b
   return trial;
 }
 
+std::span<const Launch> reference_launches(const Space& space) {
+  return space.reference.kernel ? std::span(&*space.reference.kernel, 1) : std::span(space.launches);
+}
+
 double least_occupancy(const BoundSpace& space, std::span<const Launch> launches, const Config& config,
                        const Binary& binary) {
   double least = 1;

@@ -13,6 +13,9 @@ namespace pascaline {
 /// binary says of itself. `started_unix_ms` is now.
 [[nodiscard]] Trial blank_trial(const BoundSpace& space, const Config& config, const Binary& binary);
 
+/// The launches of the reference: of the naive kernel, or the space's own where they are compared with the default.
+[[nodiscard]] std::span<const Launch> reference_launches(const Space& space);
+
 /// Why a kernel may not run with these resources on this device, or nothing.
 [[nodiscard]] std::optional<std::string> exceeds_limits(const Resources& resources, const Geometry& geometry,
                                                         const DeviceLimits& limits);
