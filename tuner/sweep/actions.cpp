@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <map>
 #include <numeric>
 
-#include "core/error.hpp"
 #include "core/space/shape_distance.hpp"
 #include "tuner/sweep/default_times.hpp"
 
@@ -71,15 +69,18 @@ void sort_by_value(std::vector<Action>& actions, std::optional<double> left_s) {
   });
 }
 
-// Threads of the default's launches; 0 where it cannot be launched.
+// Threads of the default's launches; 0 of one that cannot be launched. It is asked for at every step, so that no
+// configuration is built for it.
 double default_threads(const BoundSpace& bound) {
   double threads = 0;
-  try {
-    for (const Geometry& geometry : bound.geometries(bound.default_config())) {
-      threads += std::accumulate(geometry.grid.begin(), geometry.grid.end(), static_cast<double>(geometry.threads()),
-                                 std::multiplies<>());
+  for (const Launch& launch : bound.space().launches) {
+    double of_launch = 1;
+    for (std::size_t i = 0; i < launch.grid.size(); ++i) {
+      for (const Expression* size : {&launch.grid[i], &launch.block[i]}) {
+        of_launch *= static_cast<double>(std::max<std::int64_t>(0, size->try_evaluate(bound.base_slots()).value_or(0)));
+      }
     }
-  } catch (const Error&) {
+    threads += of_launch;
   }
   return threads;
 }
