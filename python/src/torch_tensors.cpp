@@ -60,7 +60,7 @@ const DlExchangeApi* exchange_of(const nb::object& tensor_class) {
 void set_note_change(Torch& torch, const nb::object& library) {
   nb::object function = nb::getattr(library.attr("_C"), "_increment_version", nb::none());
   const nb::tuple probe = nb::make_tuple(library.attr("empty")(0, nb::arg("device") = "cpu"));
-  const nb::object done = nb::steal(PyObject_CallOneArg(function.ptr(), probe.ptr()));
+  const nb::object done = nb::steal(PyObject_CallFunctionObjArgs(function.ptr(), probe.ptr(), nullptr));
   torch.notes_several = done.is_valid();
   if (!torch.notes_several) {
     PyErr_Clear();
@@ -95,7 +95,7 @@ const Torch* torch_library() {
 
 // A call of the method by itself: PyTorch exports nothing that tells it faster.
 bool has_negative_bit(const Torch& torch, nb::handle tensor) {
-  const nb::object found = nb::steal(PyObject_CallOneArg(torch.is_neg, tensor.ptr()));
+  const nb::object found = nb::steal(PyObject_CallFunctionObjArgs(torch.is_neg, tensor.ptr(), nullptr));
   if (!found.is_valid()) {
     throw nb::python_error();
   }
@@ -136,7 +136,7 @@ bool is_negated_torch_tensor(nb::handle object) { return has_negative_bit(*torch
 void note_torch_change(nb::handle tensor) {
   const Torch& torch = *torch_library();
   const nb::object given = torch.notes_several ? nb::object(nb::make_tuple(tensor)) : nb::borrow(tensor);
-  const nb::object done = nb::steal(PyObject_CallOneArg(torch.note_change, given.ptr()));
+  const nb::object done = nb::steal(PyObject_CallFunctionObjArgs(torch.note_change, given.ptr(), nullptr));
   if (!done.is_valid()) {
     throw nb::python_error();
   }
