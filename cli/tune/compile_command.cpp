@@ -21,6 +21,7 @@
 #include "core/util/shown_text.hpp"
 #include "runtime/device/sm61/kernel_code.hpp"
 #include "tuner/compile/compile_variants.hpp"
+#include "tuner/measure/trial_setup.hpp"
 
 namespace pascaline::cli {
 namespace {
@@ -97,7 +98,7 @@ json loops_json(const sm61::KernelCode& kernel) {
 }
 
 json to_json(const CompiledVariant& variant, int sm) {
-  const Resources& used = variant.binary.resources;
+  const Resources used = resources_of_launches(variant.binary);
   json out{{"status", name_of(variant.status)},
            {"config", variant.config.json()},
            {"compiler", variant.compiler.compiler},
@@ -140,7 +141,7 @@ std::string loop_columns(const CompiledVariant& variant, int sm) {
 
 // `compiler`: the column that says which one it was; empty where there is one.
 void print_row(const CompiledVariant& variant, int sm, const std::string& compiler) {
-  const Resources& used = variant.binary.resources;
+  const Resources used = resources_of_launches(variant.binary);
   if (variant.status == TrialStatus::ok) {
     fmt::print("{}{:<14} {:>4} {:>6} {:>6} {:>4}/{:<4} {:>5.0f}% {:>6} {:>5.0f}%{}  {}\n", compiler,
                name_of(variant.status), used.registers, used.static_shared_bytes, used.local_bytes, used.local_loads,
@@ -156,7 +157,7 @@ void print_row(const CompiledVariant& variant, int sm, const std::string& compil
 void count(Totals& totals, const CompiledVariant& variant) {
   ++totals.seen;
   totals.ok += variant.status == TrialStatus::ok ? 1 : 0;
-  const Resources& used = variant.binary.resources;
+  const Resources used = resources_of_launches(variant.binary);
   totals.spilling += used.local_loads + used.local_stores > 0 ? 1 : 0;
   totals.cached += variant.binary.from_cache ? 1 : 0;
   totals.compile_ms += variant.binary.compile_ms;
@@ -200,19 +201,20 @@ class EmittedFiles {
     }
     constexpr std::size_t kKernel = 60;
     constexpr std::size_t kDigits = 16;
-    const std::string file =
-        fmt::format("{}-{}.{}", options_.kernel.kernel.substr(0, kKernel), identity.hex().substr(0, kDigits),
-                    variant.binary.kind == BinaryKind::cubin ? "cubin" : "so");
-    write_file_atomically(folder_ / file, variant.binary.code);
-    const std::string line = json{
-        {"file", file},
-        {"problem", problem},
-        {"architecture", shown_architecture(options_.architecture)},
-        {"compiler", variant.compiler.compiler},
-        {"version", variant.compiler.version},
-        {"config",
-         variant.config.json()}}.dump();
-    changed_ = lines_.insert(line).second || changed_;
+    json line{{"problem", problem},
+              {"architecture", shown_architecture(options_.architecture)},
+              {"compiler", variant.compiler.compiler},
+              {"version", variant.compiler.version},
+              {"config", variant.config.json()}};
+    for (std::size_t i = 0; i <= variant.binary.then.size(); ++i) {
+      const std::string launch = i == 0 ? "" : fmt::format("-{}", i + 1);
+      const std::string file =
+          fmt::format("{}-{}{}.{}", options_.kernel.kernel.substr(0, kKernel), identity.hex().substr(0, kDigits),
+                      launch, variant.binary.kind == BinaryKind::cubin ? "cubin" : "so");
+      write_file_atomically(folder_ / file, variant.binary.of_launch(i).code);
+      (i == 0 ? line["file"] : line["then"].emplace_back()) = file;
+    }
+    changed_ = lines_.insert(line.dump()).second || changed_;
   }
 
   /// Writes the index, with what earlier runs left in the folder.

@@ -12,6 +12,7 @@
 #include "core/error.hpp"
 #include "core/util/paths.hpp"
 #include "tuner/compile/compile_variants.hpp"
+#include "tuner/measure/trial_setup.hpp"
 #include "tuner/static_model/ranking.hpp"
 
 namespace pascaline::cli {
@@ -32,7 +33,7 @@ void compile_best(const BoundSpace& bound, const RankCard& card, const RankComma
       bound, variants, configs,
       [&](const CompiledVariant& variant) {
         if (variant.status == TrialStatus::ok) {
-          const Resources& resources = variant.binary.resources;
+          const Resources resources = resources_of_launches(variant.binary);
           ranking.best.push_back({variant.config, estimate(bound, variant.config, card.rates, &resources), resources,
                                   estimate_from_code(variant.binary, bound, variant.config, card.rates, card.sm_rates),
                                   variant.compiler.text()});

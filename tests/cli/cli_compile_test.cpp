@@ -27,6 +27,20 @@ TEST_F(CliTest, CompileForTheEmulator) {
   }
 }
 
+TEST_F(CliTest, CompileEmitsTheCodeOfEveryLaunchOfAPipeline) {
+  const std::string examples = std::string(PASCALINE_TEST_SOURCES) + "/examples/kernels";
+  const std::string emitted = (folder_ / "objects").string();
+  const ProgramResult result = run({"compile", "--kernel", "dot_product", "--kernels", examples, "--spaces", examples,
+                                    "--arch", "emulator", "--limit", "1", "--emit", emitted});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  const std::vector<nlohmann::json> index = emitted_index();
+  ASSERT_EQ(index.size(), 1U);
+  ASSERT_EQ(index[0]["then"].size(), 1U);
+  for (const nlohmann::json& file : {index[0]["file"], index[0]["then"][0]}) {
+    EXPECT_GT(std::filesystem::file_size(folder_ / "objects" / file.get<std::string>()), 0U) << file;
+  }
+}
+
 TEST_F(CliTest, CompileEmitsConfigurationsOfAnyLength) {
   nlohmann::json json = toy_json({kRight});
   const std::string name(200, 'x');

@@ -23,6 +23,21 @@ std::string code_hash(const Binary& binary) {
 
 }  // namespace
 
+Resources resources_of_launches(const Binary& binary) {
+  Resources all = binary.resources;
+  for (const Binary& next : binary.then) {
+    for (auto most : {&Resources::registers, &Resources::static_shared_bytes, &Resources::constant_bytes,
+                      &Resources::local_bytes}) {
+      all.*most = std::max(all.*most, next.resources.*most);
+    }
+    for (auto counted :
+         {&Resources::local_loads, &Resources::local_stores, &Resources::instructions, &Resources::ffma}) {
+      all.*counted += next.resources.*counted;
+    }
+  }
+  return all;
+}
+
 Trial blank_trial(const BoundSpace& space, const Config& config, const Binary& binary) {
   Trial trial;
   trial.problem = space.problem();
@@ -33,14 +48,10 @@ Trial blank_trial(const BoundSpace& space, const Config& config, const Binary& b
           .count();
   trial.compile_ms = binary.compile_ms;
   if (!binary.code.empty()) {
-    trial.resources = binary.resources;
+    trial.resources = resources_of_launches(binary);
     trial.binary_hash = hash_hex(binary.code);
     trial.occupancy = least_occupancy(space, space.space().launches, config, binary);
     for (const Binary& next : binary.then) {
-      trial.resources.registers = std::max(trial.resources.registers, next.resources.registers);
-      trial.resources.static_shared_bytes =
-          std::max(trial.resources.static_shared_bytes, next.resources.static_shared_bytes);
-      trial.resources.local_bytes = std::max(trial.resources.local_bytes, next.resources.local_bytes);
       trial.binary_hash = hash_hex(trial.binary_hash + hash_hex(next.code));
     }
   }
