@@ -403,9 +403,10 @@ std::optional<std::string> BoundSpace::why_invalid(const Config& config) const {
     }
   }
   try {
-    for (const Geometry& geometry : geometries(config)) {
-      if (std::string problem = device_limit_problem(geometry, limits_); !problem.empty()) {
-        return problem;
+    for (const Launch& launch : space_->launches) {
+      const std::string problem = device_limit_problem(geometry(launch, config), limits_);
+      if (!problem.empty()) {
+        return space_->launches.size() == 1 ? problem : fmt::format("{}: {}", launch.function, problem);
       }
     }
     return std::nullopt;
