@@ -494,6 +494,12 @@ class SpaceReader {
           "configuration gives)");
     }
     space_.reference.kernel = read_launch(node.at("kernel"), space_);
+    for (std::size_t i = 0; i < space_.arguments.size(); ++i) {
+      if (space_.arguments[i].passed && is_output(space_.arguments[i]) &&
+          std::ranges::count(space_.reference.kernel->arguments, i) == 0) {
+        node.at("kernel").at("arguments").fail(fmt::format("the output '{}' is missing", space_.arguments[i].name));
+      }
+    }
     if (node.has("workspace")) {
       Argument& workspace = space_.reference.workspace.emplace();
       workspace.name = "workspace";

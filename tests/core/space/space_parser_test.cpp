@@ -588,7 +588,25 @@ TEST(SpaceParserTest, LaunchesOfAPipelineHaveArgumentsAndGeometriesOfTheirOwn) {
   text["launch"][1]["block"] = {2048};
   const Space too_large = Space::parse(text.dump(), "scale.json");
   const BoundSpace refused(too_large, bound.problem(), DeviceLimits());
-  EXPECT_TRUE(refused.why_invalid(too_large.general_default())) << "every launch must fit";
+  const std::string why = refused.why_invalid(too_large.general_default()).value_or("every launch fits");
+  EXPECT_TRUE(why.starts_with("again: ")) << why;
+}
+
+TEST(SpaceParserTest, AReferenceTakesEveryOutput) {
+  json text = small_space();
+  const json::const_iterator in = std::ranges::find_if(
+      text["arguments"], [](const json& argument) { return argument.value("access", "") == "in"; });
+  ASSERT_NE(in, text["arguments"].cend());
+  text["reference"] = {{"kernel", text["launch"]}};
+  text["reference"]["kernel"]["arguments"] = json::array({(*in)["name"]});
+  try {
+    (void)Space::parse(text.dump(), "scale.json");
+    ADD_FAILURE() << "parsed";
+  } catch (const SpaceError& error) {
+    const std::string message = error.what();
+    EXPECT_NE(message.find("/reference/kernel/arguments"), std::string::npos) << message;
+    EXPECT_NE(message.find("is missing"), std::string::npos) << message;
+  }
 }
 
 TEST(SpaceParserTest, DefinitionsStandInExpressionsAndAreNoMacros) {
