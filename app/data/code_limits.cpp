@@ -158,6 +158,9 @@ std::string CodeLimits::estimate(const LimitRequest& request, ReportLimit& limit
   if (kernel.source.hash != request.source_hash) {
     return "No estimate: the kernel's source has changed since it was measured.";
   }
+  if (kernel.space.launches.size() > 1) {
+    return "No estimate: it is a pipeline, whose time is not estimated from code.";
+  }
   const DeviceRates rates = rates_of(request, architecture);
   const BoundSpace bound(kernel.space, request.problem, rates.limits);
   if (!request.config) {

@@ -38,6 +38,9 @@ class EstimatePool {
   EstimatePool(const Space& space, const std::vector<Problem>& problems, const EstimateOptions& options,
                const std::function<void(std::size_t)>& told, const std::atomic<bool>& stop)
       : space_(&space), options_(&options), told_(&told), stop_(&stop), random_(options.variants.seed) {
+    if (space.launches.size() > 1) {
+      throw Error(fmt::format("kernel '{}' is a pipeline, whose time is not estimated from code", space.kernel));
+    }
     for (std::size_t problem = 0; problem < problems.size(); ++problem) {
       for (std::size_t card = 0; card < options.cards.size(); ++card) {
         cases_.push_back(
