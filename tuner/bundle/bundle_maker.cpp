@@ -120,11 +120,13 @@ class BundleMaker {
 
   [[nodiscard]] MadeBundle take() {
     std::vector<BundleKernel>& kernels = made_.bundle.kernels;
+    const bool only_pipelines = kernels.empty();
     std::erase_if(kernels, [](const BundleKernel& kernel) { return kernel.codes.empty() && kernel.winners.empty(); });
     const auto has_code = [](const BundleKernel& kernel) { return !kernel.codes.empty(); };
     if (!made_.stopped && std::none_of(kernels.begin(), kernels.end(), has_code)) {
-      throw Error(fmt::format("there is nothing to bundle{}; give winners (--db) or problems (--workload)",
-                              made_.warnings.empty() ? "" : ": " + made_.warnings.front()));
+      throw Error(fmt::format("there is nothing to bundle{}{}",
+                              made_.warnings.empty() ? "" : ": " + made_.warnings.front(),
+                              only_pipelines ? "" : "; give winners (--db) or problems (--workload)"));
     }
     return std::move(made_);
   }
