@@ -11,7 +11,7 @@
 #             compile the dev preset in larger groups, which takes less time the first time and more the next. All tests
 #             run, with less in them: under the sanitizers only those of what reads other programs' data, without three
 #             of the checks for undefined behaviour; without debug information, less optimised, emulated kernels, too;
-#             where tests do much the same many times, one part of $PASCALINE_TEST_SHARE (3)
+#             where tests do much the same many times, one part of $PASCALINE_TEST_SHARE (6)
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -47,7 +47,7 @@ scripts/setup.sh --dev --nvrtc-all
 source scripts/common.sh
 if $lean; then
   configure_options=(-DPASCALINE_LEAN=ON)
-  export PASCALINE_TEST_SHARE=${PASCALINE_TEST_SHARE:-3}
+  export PASCALINE_TEST_SHARE=${PASCALINE_TEST_SHARE:-6}
   # Compiling emulated kernels takes longer than running them.
   mkdir -p build/lean
   printf '#!/bin/sh\nexec g++ "$@" -Og\n' >build/lean/g++
