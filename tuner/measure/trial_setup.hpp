@@ -13,7 +13,7 @@ namespace pascaline {
 /// binary says of itself. `started_unix_ms` is now.
 [[nodiscard]] Trial blank_trial(const BoundSpace& space, const Config& config, const Binary& binary);
 
-/// Of one launch its own; of a pipeline the most bytes and registers of any launch, and the instructions of all.
+/// Registers and bytes are the maximum over the launches, instructions their sum.
 [[nodiscard]] Resources resources_of_launches(const Binary& binary);
 
 /// The launches of the reference: of the naive kernel, or the space's own where they are compared with the default.
