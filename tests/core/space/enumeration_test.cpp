@@ -8,6 +8,7 @@
 
 #include "core/util/paths.hpp"
 #include "tests/core/space/small_space.hpp"
+#include "tests/share.hpp"
 
 namespace pascaline {
 namespace {
@@ -197,7 +198,8 @@ TEST(EnumerationTest, MatmulLeavesThousandsOfConfigurations) {
       {{"M", "512"}, {"N", "2048"}, {"K", "2048"}},
       {{"M", "4096"}, {"N", "1024"}, {"K", "1536"}},
       {{"M", "127"}, {"N", "1001"}, {"K", "333"}}};
-  for (std::size_t i = 0; i < shapes.size(); ++i) {
+  const std::size_t count = testing::shared_part(shapes.size(), "shapes");
+  for (std::size_t i = 0; i < count; ++i) {
     for (const char* architecture : {"sm_61", "sm_62"}) {
       if (i > 0 && architecture != std::string("sm_61")) {
         continue;  // each takes seconds
