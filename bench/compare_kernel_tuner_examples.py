@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Runs scripts for Kernel Tuner twice, as they are and with the import changed to `pascaline.kernel_tuner`, and times the
-winners of both beside each other by Kernel Tuner and by Pascaline, compiled by the device's own compiler.
+winners of both beside each other by Kernel Tuner and by Pascaline, compiled for the device itself; $PASCALINE_NVRTC
+should name the version of CuPy's NVRTC.
 
   bench/compare_kernel_tuner_examples.py FOLDER [--scripts NAME.py ...] [--seconds 120] [--sample 400] [--json OUT]
 

@@ -206,11 +206,12 @@ class EmittedFiles {
               {"compiler", variant.compiler.compiler},
               {"version", variant.compiler.version},
               {"config", variant.config.json()}};
+    const std::string stem =
+        fmt::format("{}-{}", options_.kernel.kernel.substr(0, kKernel), identity.hex().substr(0, kDigits));
+    const char* const ending = variant.binary.kind == BinaryKind::cubin ? "cubin" : "so";
     for (std::size_t i = 0; i <= variant.binary.then.size(); ++i) {
-      const std::string launch = i == 0 ? "" : fmt::format("-{}", i + 1);
       const std::string file =
-          fmt::format("{}-{}{}.{}", options_.kernel.kernel.substr(0, kKernel), identity.hex().substr(0, kDigits),
-                      launch, variant.binary.kind == BinaryKind::cubin ? "cubin" : "so");
+          i == 0 ? fmt::format("{}.{}", stem, ending) : fmt::format("{}-{}.{}", stem, i + 1, ending);
       write_file_atomically(folder_ / file, variant.binary.of_launch(i).code);
       (i == 0 ? line["file"] : line["then"].emplace_back()) = file;
     }

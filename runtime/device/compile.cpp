@@ -304,7 +304,7 @@ std::vector<CompileRequest> requests_of_functions(const CompileRequest& request)
   return requests;
 }
 
-// A function that the check does not find is left to the compilation without it, which tells what there is instead.
+// A function that the check does not find is left to the compilation without it, which says what there is instead.
 CompileResult Toolchain::compile(const CompileRequest& request) const {
   if (request.source == nullptr) {
     throw Error("cannot compile without a source");
