@@ -71,6 +71,8 @@ struct CompileRequest {
   std::optional<std::vector<LaunchedArgument>> arguments{};
   /// Of a launched block; a function whose launch bounds are less does not compile. 0: any function does.
   std::int64_t threads = 0;
+  /// Where the emulated device's compiler keeps the headers that it has parsed; empty: nowhere.
+  std::filesystem::path parsed_headers{};
   std::vector<LaunchedFunction> then{};  ///< of a pipeline: its further functions, which a CubinCache compiles, too
 };
 

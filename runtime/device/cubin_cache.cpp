@@ -15,6 +15,7 @@
 #include <system_error>
 #include <utility>
 
+#include "core/device/emulator_name.hpp"
 #include "core/error.hpp"
 #include "core/util/descriptor.hpp"
 #include "core/util/draft_folder.hpp"
@@ -31,6 +32,8 @@ namespace fs = std::filesystem;
 constexpr std::string_view kMagic = "pascaline binary 2\n";
 constexpr std::string_view kMagicOfEveryVersion = "pascaline binary ";
 constexpr std::size_t kHashDigits = 32;
+constexpr const char* kParsedHeaders = "parsed_headers";
+constexpr std::string_view kHeadersKind = "parsed headers";
 
 constexpr std::array<int Resources::*, 8> kResourceMembers{
     &Resources::registers,   &Resources::static_shared_bytes, &Resources::constant_bytes, &Resources::local_bytes,
@@ -237,6 +240,39 @@ void require_own_folder(const fs::path& folder) {
   }
 }
 
+void set_size_and_use(CubinCacheEntry& entry, const struct ::stat& status) {
+  entry.bytes = static_cast<std::uint64_t>(status.st_size);
+  entry.used_unix_ms = status.st_mtim.tv_sec * std::int64_t{1000} + status.st_mtim.tv_nsec / 1'000'000;
+}
+
+void append_parsed_headers(std::vector<CubinCacheEntry>& found, const fs::path& folder) {
+  std::error_code error;
+  for (fs::recursive_directory_iterator file(folder / kParsedHeaders, error), end; !error && file != end;
+       file.increment(error)) {
+    struct ::stat status {};
+    if (file->path().extension() == ".gch" && ::lstat(file->path().c_str(), &status) == 0 && S_ISREG(status.st_mode)) {
+      CubinCacheEntry& entry = found.emplace_back();
+      entry.key = file->path().lexically_relative(folder).string();
+      entry.kind = kHeadersKind;
+      entry.target = kStoredEmulatorName;
+      set_size_and_use(entry, status);
+    }
+  }
+}
+
+// Nowhere if that cannot be: storing the kernel will say why.
+fs::path parsed_headers_in(const fs::path& folder) {
+  try {
+    for (const fs::path& made : {folder, folder / kParsedHeaders}) {
+      make_folder(made);
+      require_own_folder(made);
+    }
+    return folder / kParsedHeaders;
+  } catch (const Error&) {
+    return {};
+  }
+}
+
 void warn_once(const Error& error) {
   static std::atomic<bool> warned{false};
   if (!warned.exchange(true)) {
@@ -336,7 +372,9 @@ CompileResult CubinCache::get_one(const Toolchain& toolchain, const CompileReque
   if (std::optional<CompileResult> found = find(key)) {
     return std::move(*found);
   }
-  CompileResult result = toolchain.compile(request);
+  CompileRequest compiled = request;
+  compiled.parsed_headers = parsed_headers_in(folder_);
+  CompileResult result = toolchain.compile(compiled);
   if (result.crashed) {
     return result;
   }
@@ -367,16 +405,16 @@ std::vector<CubinCacheEntry> CubinCache::entries() const {
       }
       CubinCacheEntry& entry = found.emplace_back();
       entry.key = first + rest;
-      entry.bytes = static_cast<std::uint64_t>(status.st_size);
-      entry.used_unix_ms = status.st_mtim.tv_sec * std::int64_t{1000} + status.st_mtim.tv_nsec / 1'000'000;
+      set_size_and_use(entry, status);
       describe_entry(entry, bytes);
     }
   }
+  append_parsed_headers(found, folder_);
   return found;
 }
 
 bool CubinCache::remove(const CubinCacheEntry& entry) const {
-  const fs::path file = entry_file(folder_, entry.key);
+  const fs::path file = entry.kind == kHeadersKind ? folder_ / entry.key : entry_file(folder_, entry.key);
   const Descriptor folder(::open(file.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (folder.get() >= 0 && ::unlinkat(folder.get(), file.filename().c_str(), 0) == 0) {
     return true;

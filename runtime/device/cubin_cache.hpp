@@ -14,8 +14,8 @@ namespace pascaline {
 /// A file of the cache, as far as its beginning says.
 struct CubinCacheEntry {
   std::string key;
-  /// "cubin", "ptx", "shared object", "failed compilation", or "unreadable" (damaged, or of another version of the
-  /// program).
+  /// "cubin", "ptx", "shared object", "parsed headers" (of the emulated device's kernels), "failed compilation", or
+  /// "unreadable" (damaged, or of another version of the program).
   std::string kind;
   std::string target;  ///< as Binary::target; empty for the last two kinds
   std::uint64_t bytes = 0;

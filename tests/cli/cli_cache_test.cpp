@@ -32,38 +32,44 @@ class CliCacheTest : public CliTest {
                                      {.environment = {{"PASCALINE_CACHE_DIR", cache_.string()}}});
     ASSERT_EQ(result.exit_code, 0) << result.error;
   }
-  [[nodiscard]] std::vector<fs::path> files() const {
+  // Kernels, or, which only GCC makes, parsed headers.
+  [[nodiscard]] std::vector<fs::path> files(bool headers = false) const {
     std::vector<fs::path> found;
     for (const auto& entry : fs::recursive_directory_iterator(cache_)) {
-      if (entry.is_regular_file()) {
+      if (entry.is_regular_file() && (entry.path().extension() == ".gch") == headers) {
         found.push_back(entry.path());
       }
     }
     return found;
+  }
+  [[nodiscard]] std::uintmax_t bytes(bool headers = false) const {
+    std::uintmax_t sum = 0;
+    for (const fs::path& file : files(headers)) {
+      sum += fs::file_size(file);
+    }
+    return sum;
   }
 };
 
 TEST_F(CliCacheTest, ShowsWhatACompilationStored) {
   compile("32");
   compile("64");
-  std::uintmax_t bytes = 0;
-  for (const fs::path& file : files()) {
-    bytes += fs::file_size(file);
-  }
+  const std::size_t headers = files(true).size();
   const nlohmann::json document = this->document();
   EXPECT_EQ(document["folder"], cache_.string());
   EXPECT_EQ(document["exists"], true);
-  EXPECT_EQ(document["files"], 2);
-  EXPECT_EQ(document["bytes"], bytes);
-  ASSERT_EQ(document["kinds"].size(), 1U);
-  EXPECT_EQ(document["kinds"][0],
-            (nlohmann::json{{"kind", "shared object"}, {"target", "host"}, {"files", 2}, {"bytes", bytes}}));
+  EXPECT_EQ(document["files"], 2 + headers);
+  EXPECT_EQ(document["bytes"], bytes() + bytes(true));
+  ASSERT_EQ(document["kinds"].size(), 1 + headers);
+  EXPECT_EQ(document["kinds"].back(),
+            (nlohmann::json{{"kind", "shared object"}, {"target", "host"}, {"files", 2}, {"bytes", bytes()}}));
   EXPECT_LE(document["oldest_use_unix_ms"], document["newest_use_unix_ms"]);
 
   const ProgramResult text = on_cache();
   EXPECT_EQ(text.exit_code, 0);
-  for (const std::string& part : {cache_.string() + ": 2 files, ", std::string("shared object for host"),
-                                  std::string("last used: from 20"), std::string(" UTC\n")}) {
+  for (const std::string& part :
+       {fmt::format("{}: {} files, ", cache_.string(), 2 + headers), std::string("shared object for host"),
+        std::string("last used: from 20"), std::string(" UTC\n")}) {
     EXPECT_NE(text.out.find(part), std::string::npos) << part << " in " << text.out;
   }
   EXPECT_EQ(files().size(), 2U) << "showing removes nothing";
@@ -85,9 +91,11 @@ TEST_F(CliCacheTest, ClearsItsOwnFilesOnlyAndCompilesAgain) {
   const std::string unused = entry.parent_path().filename() == "00" ? "01" : "00";
   fs::create_directory_symlink(folder_ / "linked", cache_ / unused);
 
+  const std::size_t own = 1 + files(true).size();
   const ProgramResult cleared = on_cache({"--clear"});
   EXPECT_EQ(cleared.exit_code, 0) << cleared.error;
-  EXPECT_EQ(cleared.out.find("removed 1 file, "), 0U) << cleared.out;
+  EXPECT_EQ(cleared.out.find(fmt::format("removed {} file", own)), 0U) << cleared.out;
+  EXPECT_TRUE(files(true).empty());
   EXPECT_NE(cleared.out.find("; 0 files, 0 B left"), std::string::npos) << cleared.out;
   EXPECT_FALSE(fs::exists(entry));
   for (const fs::path& kept :
@@ -110,12 +118,13 @@ TEST_F(CliCacheTest, ClearsThoseThatWereNotUsedForSomeDays) {
   EXPECT_EQ(document({"--clear", "--older-than", "7"})["removed"], (nlohmann::json{{"files", 0}, {"bytes", 0}}));
   age(7 * 24 + 1);
   compile("32");  // which is a use
-  EXPECT_EQ(document({"--clear", "--older-than", "7"})["files"], 2);
+  const std::size_t headers = files(true).size();
+  EXPECT_EQ(document({"--clear", "--older-than", "7"})["files"], 2 + headers);
   age(7 * 24 + 1);
   const std::uintmax_t bytes = fs::file_size(old);
   const nlohmann::json cleared = document({"--clear", "--older-than", "7"});
   EXPECT_EQ(cleared["removed"], (nlohmann::json{{"files", 1}, {"bytes", bytes}}));
-  EXPECT_EQ(cleared["files"], 1);
+  EXPECT_EQ(cleared["files"], 1 + headers);
   EXPECT_FALSE(fs::exists(old));
 }
 

@@ -29,6 +29,7 @@
 #include "runtime/device/emulator/emulated_device.hpp"
 #include "runtime/device/emulator/emulated_device_info.hpp"
 #include "runtime/device/emulator/kernel_text.hpp"
+#include "runtime/device/emulator/parsed_headers.hpp"
 #include "runtime/device/emulator/sanitizer_hooks.hpp"
 #include "runtime/device/emulator/static_shared.hpp"
 #include "runtime/device/launch_rules.hpp"
@@ -46,23 +47,11 @@ constexpr std::chrono::minutes kCompileDeadline{5};
 // No contraction: a result depends on the source alone, not on whether this processor has fused multiply-add.
 // No strict aliasing: kernels read float arrays through float4 pointers. Unused kernels and their shared arrays
 // are dropped by the linker. An object with unique symbols could never be unloaded.
-constexpr const char* kFlags[] = {"-x",
-                                  "c++",
-                                  "-DPASCALINE_HOST_DEVICE=1",
-                                  "-nostdinc",
-                                  "-march=native",
-                                  "-fPIC",
-                                  "-shared",
-                                  "-fno-strict-aliasing",
-                                  "-ffp-contract=off",
-                                  "-fno-math-errno",
-                                  "-fvisibility=hidden",
-                                  "-ffunction-sections",
-                                  "-fdata-sections",
-                                  "-Wl,--gc-sections",
-                                  "-Wno-unknown-pragmas",
-                                  "-Wno-attributes",
-                                  "-fdiagnostics-color=never"};
+constexpr const char* kFlags[] = {
+    "-DPASCALINE_HOST_DEVICE=1", "-nostdinc",         "-march=native",        "-fPIC",
+    "-fno-strict-aliasing",      "-ffp-contract=off", "-fno-math-errno",      "-fvisibility=hidden",
+    "-ffunction-sections",       "-fdata-sections",   "-Wno-unknown-pragmas", "-Wno-attributes",
+    "-fdiagnostics-color=never"};
 constexpr const char* kFastFlags[] = {"-O2"};
 constexpr const char* kSanitizerFlags[] = {"-O1", "-g", "-fsanitize=address", "-fno-omit-frame-pointer",
                                            "-DPASCALINE_ADDRESS_SANITIZER=1"};
@@ -232,7 +221,8 @@ void refuse_cuda_headers(const SourceFolder& folder, const KernelSource& source,
 std::string unit_text(const CompileRequest& request, const fs::path& parent) {
   const KernelSource& source = *request.source;
   const std::vector<std::string> macros = macros_of(request);
-  std::string text = "#include <cuda_runtime.h>\n#include <pascaline/entry.h>\n";
+  std::string text = "#include <pascaline/unit.h>\n";
+  text += fmt::format("#define PASCALINE_BLOCK_THREADS {}\n", request.threads);
   text += define_lines(free_names()) + define_lines(macros) + constant_lines(macros, source);
   text += line_directive(parent / source.file.filename());
   text += rewrite_for_emulator(source.text, bounded_function(request));
@@ -257,9 +247,8 @@ fs::path write_unit(const SourceFolder& folder, const CompileRequest& request, c
   return unit;
 }
 
-std::vector<std::string> command_for(const HostCompiler& compiler, const CompileRequest& request,
-                                     const SourceFolder& folder, const std::vector<fs::path>& system,
-                                     const fs::path& unit, const fs::path& object) {
+// The compiler and its options, as far as they are those of any kernel.
+std::vector<std::string> command_start(const HostCompiler& compiler, const CompileRequest& request) {
   std::vector<std::string> command{compiler.program};
   command.insert(command.end(), std::begin(kFlags), std::end(kFlags));
   if (request.address_sanitizer) {
@@ -271,18 +260,28 @@ std::vector<std::string> command_for(const HostCompiler& compiler, const Compile
   for (const std::string& option : host_options(request.options)) {
     command.push_back(option);
   }
-  command.push_back(fmt::format("-DPASCALINE_BLOCK_THREADS={}", request.threads));
-  std::vector<fs::path> folders = own_headers();
-  folders.insert(folders.begin(), folder.hiding());
-  folders.insert(folders.end(), system.begin(), system.end());
+  return command;
+}
+
+void append_folders(std::vector<std::string>& command, const std::vector<fs::path>& folders) {
   for (const fs::path& searched : folders) {
     command.insert(command.end(), {"-isystem", searched.string()});
   }
-  for (const fs::path& searched : folder.searched()) {
-    command.insert(command.end(), {"-iquote", searched.string(), "-idirafter", searched.string()});
+}
+
+std::vector<std::string> command_for(std::vector<std::string> start, const SourceFolder& folder,
+                                     const std::vector<fs::path>& system, const ParsedHeaders& parsed,
+                                     const fs::path& unit, const fs::path& object) {
+  if (!parsed.folder().empty()) {
+    append_folders(start, {parsed.folder()});
   }
-  command.insert(command.end(), {unit.string(), "-o", object.string()});
-  return command;
+  append_folders(start, {folder.hiding()});
+  append_folders(start, system);
+  for (const fs::path& searched : folder.searched()) {
+    start.insert(start.end(), {"-iquote", searched.string(), "-idirafter", searched.string()});
+  }
+  start.insert(start.end(), {"-shared", "-Wl,--gc-sections", "-x", "c++", unit.string(), "-o", object.string()});
+  return start;
 }
 
 bool has_shared_variables(const KernelSource& source) {
@@ -472,8 +471,17 @@ CompileResult compile_for_emulator(const HostCompiler& compiler, const CompileRe
   folder.hide(macros, *request.source, searched);
   refuse_cuda_headers(folder, *request.source, system);
   const auto begin = std::chrono::steady_clock::now();
-  const ProcessResult run = run_process(command_for(compiler, request, folder, system, unit, object), kCompileDeadline,
-                                        compiler_environment(scratch), [] { return interruption().load(); });
+  const std::vector<std::string> start = command_start(compiler, request);
+  std::vector<std::string> of_headers = start;
+  append_folders(of_headers, searched);
+  const ParsedHeaders parsed(request.parsed_headers, compiler, of_headers);
+  const auto run_compiler = [&](const std::vector<std::string>& command) {
+    return run_process(command, kCompileDeadline, compiler_environment(scratch), [] { return interruption().load(); });
+  };
+  ProcessResult run = run_compiler(command_for(start, folder, searched, parsed, unit, object));
+  if (run.exit_code != 0 && !run.stopped && parsed.given_up_after(run.output)) {
+    run = run_compiler(command_for(start, folder, searched, parsed, unit, object));
+  }
   if (run.stopped) {
     throw StoppedError("interrupted while a kernel was compiled");
   }
@@ -521,6 +529,10 @@ CompileResult compile_for_emulator(const HostCompiler& compiler, const CompileRe
     return failed(fmt::format("{} has {} bytes of static shared memory, a block may have {}", request.function,
                               result.binary.resources.static_shared_bytes, most),
                   run.output);
+  }
+  if (!parsed.folder().empty() && !parsed.found()) {
+    parsed.make(data_folder("shim") / "pascaline" / "unit.h",
+                [&](const std::vector<std::string>& command) { return run_compiler(command).exit_code == 0; });
   }
   result.ok = true;
   return result;

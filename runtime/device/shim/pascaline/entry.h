@@ -54,15 +54,17 @@ constexpr int pascaline_first_bound(int threads, Rest...) {
   return threads;
 }
 
-/// Does not compile where the launch bounds of a kernel are less than the threads of its launches.
-template <int Bounds, int Threads = PASCALINE_BLOCK_THREADS>
+/// Does not compile where the launch bounds of a kernel are less than the threads of its launches, which the unit
+/// defines as PASCALINE_BLOCK_THREADS.
+template <int Bounds, int Threads>
 struct PascalineLaunchBounds {
   static_assert(Threads <= Bounds, "the block is larger than the launch bounds");
   static constexpr bool pascaline_allow = true;
 };
 
 #define PASCALINE_LAUNCH_BOUNDS(...) \
-  static_assert(::PascalineLaunchBounds<::pascaline_first_bound(__VA_ARGS__)>::pascaline_allow, "");
+  static_assert(                     \
+      ::PascalineLaunchBounds<::pascaline_first_bound(__VA_ARGS__), PASCALINE_BLOCK_THREADS>::pascaline_allow, "");
 
 /// Exports the kernel `function` of this translation unit.
 #define PASCALINE_HOST_KERNEL(function)                                                           \

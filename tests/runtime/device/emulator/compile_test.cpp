@@ -255,6 +255,60 @@ TEST(EmulatorCompile, AFoldersNameCannotBecomeCode) {
   EXPECT_TRUE(result.ok) << result.log;
 }
 
+// `-H` prints a line for each header that is read; one for a precompiled header begins with "!".
+TEST(EmulatorCompile, HeadersAreParsedOnceAndAgainWhereTheFileIsDamaged) {
+  if (compiler().name != "g++") {
+    GTEST_SKIP() << "only GCC's are precompiled, not those of " << compiler().name;
+  }
+  const TemporaryFolder folder;
+  const std::filesystem::path program = folder.path() / "compiler";
+  std::ofstream(program) << "#!/bin/sh\nexec '" << compiler().program << "' -H \"$@\"\n";
+  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  const HostCompiler loud{program.string(), "g++", compiler().version};
+  const KernelSource source = source_of_text(
+      "#include <cmath>\n#include <cuda_fp16.h>\n"
+      "extern \"C\" __global__ void k(float* out) { *out = std::sqrt(SIZE * __half2float(__float2half(2.0f))); }\n");
+  CompileRequest request;
+  request.source = &source;
+  request.function = "k";
+  request.defines = {"SIZE=8"};
+  request.kind = BinaryKind::host_object;
+  request.architecture = "host";
+  const auto precompiled = [](const CompileResult& result) {
+    return result.binary.log.starts_with("! ") || result.binary.log.find("\n! ") != std::string::npos;
+  };
+  const CompileResult nowhere = compile_for_emulator(loud, request);
+  request.parsed_headers = folder.path() / "parsed";
+  const CompileResult first = compile_for_emulator(loud, request);
+  const CompileResult second = compile_for_emulator(loud, request);
+  ASSERT_TRUE(nowhere.ok && first.ok && second.ok) << second.log;
+  EXPECT_FALSE(precompiled(nowhere) || precompiled(first));
+  EXPECT_TRUE(precompiled(second)) << second.binary.log;
+  EXPECT_EQ(second.binary.code, nowhere.binary.code);
+
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(request.parsed_headers)) {
+    if (entry.is_regular_file()) {
+      files.push_back(entry.path());
+    }
+  }
+  ASSERT_EQ(files.size(), 1U);
+  std::filesystem::resize_file(files.front(), std::filesystem::file_size(files.front()) / 2);
+  const CompileResult damaged = compile_for_emulator(loud, request);
+  ASSERT_TRUE(damaged.ok) << damaged.reason << "\n" << damaged.log;
+  EXPECT_FALSE(precompiled(damaged));
+  EXPECT_EQ(std::filesystem::file_size(files.front()), 0U) << "that it does not serve is not found out each time";
+  EXPECT_TRUE(compile_for_emulator(loud, request).ok);
+
+  // Files of another version of the headers are of no more use.
+  const std::filesystem::path old = request.parsed_headers / "0123456789abcdef";
+  std::filesystem::create_directories(old);
+  std::filesystem::remove(files.front());
+  EXPECT_TRUE(compile_for_emulator(loud, request).ok);
+  EXPECT_TRUE(precompiled(compile_for_emulator(loud, request)));
+  EXPECT_FALSE(std::filesystem::exists(old));
+}
+
 TEST(EmulatorCompile, TheShimHasAHash) { EXPECT_EQ(emulator_shim_hash().size(), 32U); }
 
 }  // namespace

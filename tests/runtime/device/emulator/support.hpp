@@ -41,6 +41,7 @@ inline CompileResult compile(const KernelSource& source, const std::string& func
   request.kind = BinaryKind::host_object;
   request.architecture = "host";
   request.address_sanitizer = sanitize;
+  request.parsed_headers = std::filesystem::path(PASCALINE_TEST_CACHE) / "parsed_headers";
   return compile_for_emulator(compiler(), request);
 }
 

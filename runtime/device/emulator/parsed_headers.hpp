@@ -1,0 +1,36 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "runtime/device/emulator/emulated_device.hpp"
+
+namespace pascaline {
+
+/// The headers that every unit for the emulated device begins with (pascaline/unit.h), precompiled by GCC: to parse
+/// them takes longer than to compile most kernels. On disk for each set of options. GCC reads the headers themselves
+/// where the file is empty, which says that it could not make or use it.
+class ParsedHeaders {
+ public:
+  /// Those below `kept_in`, which only the user can write, for commands that begin with `command`: the compiler and its
+  /// options, without the folders of one compilation. With an empty `kept_in`, or for Clang, none are made or used.
+  ParsedHeaders(std::filesystem::path kept_in, const HostCompiler& compiler, const std::vector<std::string>& command);
+
+  /// The folder to search first; empty if none are used.
+  [[nodiscard]] const std::filesystem::path& folder() const noexcept { return folder_; }
+  /// Whether the file is there.
+  [[nodiscard]] bool found() const;
+  /// Makes them of `header` by a command that `run` runs, true if it succeeded. Those of other versions of the headers
+  /// are removed.
+  void make(const std::filesystem::path& header, const std::function<bool(const std::vector<std::string>&)>& run) const;
+  /// For what GCC printed as it failed: if that is of a precompiled header, this one is emptied.
+  [[nodiscard]] bool given_up_after(const std::string& log) const;
+
+ private:
+  std::filesystem::path folder_;  // empty: none are used
+  std::vector<std::string> command_;
+};
+
+}  // namespace pascaline
