@@ -193,7 +193,7 @@ TEST_F(CliDocumentationTest, ReferenceHasEveryKeyAndColumnOfAReport) {
 TEST_F(CliDocumentationTest, GuidesAreShort) {
   std::size_t guides = 0;
   for (const auto& entry : fs::directory_iterator(PASCALINE_TEST_DOCS "/guides")) {
-    EXPECT_LE(entry.file_size(), 4096U) << entry.path();
+    EXPECT_LE(entry.file_size(), 8192U) << entry.path();
     ++guides;
   }
   EXPECT_GT(guides, 4U);
