@@ -202,11 +202,6 @@ void MeasureServer::problem(const json& message) {
     return refuse(error);
   } catch (const OutOfMemoryError& error) {
     return refuse(error);
-  } catch (const Error& error) {
-    if (!is_site(space_->kernel)) {
-      throw;
-    }
-    return refuse(error);  // no kernel, or no memory, for its operations
   }
   runner_->on_phase([this](std::string_view name) { phase(job_id_, name); });
   writer_.send({{"is", "prepared"}, {"busy_ms", ms_since(start)}, {"weak", runner_->weak_checks()}});

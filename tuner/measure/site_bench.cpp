@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/util/stop_check.hpp"
 #include "model/decoder/positions.hpp"
 #include "model/executor.hpp"
 #include "model/fusion/site_list.hpp"
@@ -18,6 +19,7 @@
 #include "model/linear_layers.hpp"
 #include "runtime/device/device_failure.hpp"
 #include "runtime/ops/block_choice.hpp"
+#include "tuner/measure/problem_data.hpp"
 
 namespace pascaline {
 namespace {
@@ -359,20 +361,27 @@ void SiteBench::prepare() {
   if (chains_) {
     return;
   }
-  auto tensors = std::make_unique<SiteTensors>(device_->memory(), drawing_, seed_);
-  auto chains = make_chains(dispatcher_, *tensors, site_);
-  tensors_ = std::move(tensors);
-  chains_ = std::move(chains);
+  const auto forget = [this] {
+    chains_.reset();
+    tensors_.reset();
+  };
   try {
+    tensors_ = std::make_unique<SiteTensors>(device_->memory(), drawing_, seed_);
+    chains_ = make_chains(dispatcher_, *tensors_, site_);
     if (const auto why = build(kSingle)) {
-      throw Error(fmt::format("{}: its operations by themselves: {}", site_.text(), why->second));
+      throw ReferenceError(fmt::format("{}: its operations by themselves: {}", site_.text(), why->second));
     }
     run(kSingle);
     tensors_->keep_results();
-  } catch (...) {
-    chains_.reset();
-    tensors_.reset();
+  } catch (const StoppedError&) {
+    forget();
     throw;
+  } catch (const Error& error) {
+    forget();
+    if (is_device_failure(error)) {
+      throw;
+    }
+    throw ReferenceError(error.what());
   }
 }
 

@@ -29,8 +29,8 @@ class SiteBench {
   SiteBench& operator=(const SiteBench&) = delete;
   ~SiteBench();
 
-  /// Tensors and what "single" makes of them, unless they are there. Throws Error if a kernel of "single" cannot be
-  /// built, OutOfMemoryError, and what the device throws.
+  /// Tensors and what "single" makes of them, unless they are there. Throws ReferenceError if "single" cannot be
+  /// computed, for want of memory or of a kernel, StoppedError, and what the device throws.
   void prepare();
   /// Compiles and loads what the alternative launches. Nothing, or why it is of no use: `rejected` where it does not
   /// fit the site, `compile_failed` where a kernel cannot be built.

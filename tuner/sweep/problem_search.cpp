@@ -7,7 +7,6 @@
 
 #include "core/error.hpp"
 #include "core/space/enumeration.hpp"
-#include "model/fusion/site_space.hpp"
 #include "runtime/dispatch/closest_valid.hpp"
 #include "tuner/measure/trial_setup.hpp"
 
@@ -20,13 +19,12 @@ constexpr double kCountedSpace = 100'000;
 constexpr int kMaxExpectedTrials = 1000;
 constexpr double kLaunchOverheadSeconds = 1e-3;
 
-// All alternatives of a site are tried and compared.
-int at_least_alternatives(const Space& space, int wanted) {
-  return is_site(space.kernel) ? std::max(wanted, static_cast<int>(space.parameters.front().values.size())) : wanted;
+int enough(const Tunable& tunable, int wanted) {
+  return tunable.compares_all() ? std::max(wanted, static_cast<int>(tunable.space->raw_size())) : wanted;
 }
 
-Proposals::Options proposal_options(const Space& space, const SweepOptions& options) {
-  const bool searches = options.search.searcher != kNoSearcher && !is_site(space.kernel);
+Proposals::Options proposal_options(const Tunable& tunable, const SweepOptions& options) {
+  const bool searches = options.search.searcher != kNoSearcher && !tunable.compares_all();
   return {searches ? options.search.searcher : "", options.search.seed, options.search.min_gain,
           !has_time_limit(options)};
 }
@@ -56,19 +54,19 @@ void HopelessRule::note_failure(const std::string& reason, int done) {
   }
 }
 
-ProblemSearch::ProblemSearch(const Space& space, SweepProblem wanted, const DeviceLimits& limits,
-                             const SweepOptions& options, const CompilerAxis* compilers)
+ProblemSearch::ProblemSearch(const Tunable& tunable, SweepProblem wanted, const DeviceLimits& limits,
+                             const SweepOptions& options)
     : options_(options),
-      compilers_(compilers != nullptr && compilers->several() ? compilers : nullptr),
+      compilers_(tunable.compilers->several() ? tunable.compilers : nullptr),
       wanted_(std::move(wanted)),
-      trials_(at_least_alternatives(
-          space, options.trials >= kUnlimitedTrials ? options.trials : wanted_.part.share_of(options.trials))),
-      bound_(space, wanted_.problem, limits),
+      trials_(
+          enough(tunable, options.trials >= kUnlimitedTrials ? options.trials : wanted_.part.share_of(options.trials))),
+      bound_(*tunable.space, wanted_.problem, limits),
       baseline_(bound_),
       table_(compilers_),
-      proposals_(bound_, part(), proposal_options(space, options)),
-      finalists_(at_least_alternatives(space, options.finalists), compilers_) {
-  if (space.raw_size() <= kCountedSpace) {
+      proposals_(bound_, part(), proposal_options(tunable, options)),
+      finalists_(enough(tunable, options.finalists), compilers_) {
+  if (tunable.space->raw_size() <= kCountedSpace) {
     count_valid();
   }
   // Finals compare with the default, which each part measures beside its own.
@@ -80,7 +78,11 @@ ProblemSearch::ProblemSearch(const Space& space, SweepProblem wanted, const Devi
   }
   proposals_.expect(std::min(trials_, kMaxExpectedTrials));
   begin_with_defaults();
-  begin_with_portfolio();
+  if (tunable.compares_all()) {
+    begin_with_all();
+  } else {
+    begin_with_portfolio();
+  }
 }
 
 // How many are valid; of a part's trials as many as there are for configurations of its own. Parts are not of one size,
@@ -112,18 +114,18 @@ void ProblemSearch::begin_with_defaults() {
   }
 }
 
+void ProblemSearch::begin_with_all() {
+  Enumerator(bound_).for_each([&](std::span<const std::uint16_t> indices) {
+    if (Config config = bound_.space().config_at(indices); config != baseline_.default_config()) {
+      proposals_.add(std::move(config));
+    }
+    return true;
+  });
+}
+
 // Then what is known to be good for some shape of the kernel, in place of a member that is not valid here the nearest
 // one that is.
 void ProblemSearch::begin_with_portfolio() {
-  if (is_site(bound_.space().kernel)) {
-    for (const Value& value : bound_.space().parameters.front().values) {
-      Config config({{kAlternativeParameter, value}});
-      if (config != baseline_.default_config()) {
-        proposals_.add(std::move(config));
-      }
-    }
-    return;
-  }
   for (const Config& member : bound_.space().portfolio_for(bound_.limits())) {
     const auto config = nearest_valid(bound_, member);
     if (config && in_part(bound_.space().indices_of(*config)) && !proposals_.lists(*config)) {

@@ -16,6 +16,7 @@
 #include "tuner/sweep/finalist_choice.hpp"
 #include "tuner/sweep/proposals.hpp"
 #include "tuner/sweep/sweep.hpp"
+#include "tuner/sweep/tunable.hpp"
 
 namespace pascaline {
 
@@ -65,11 +66,8 @@ class ProblemSearch {
     bool duplicate = false;
   };
 
-  /// `space` must outlive it. Throws Error if the problem does not fit the space.
-  /// `compilers`, which must outlive it: those that the space has among its parameters (CompilerAxis::searched);
-  /// nullptr for a space without.
-  ProblemSearch(const Space& space, SweepProblem wanted, const DeviceLimits& limits, const SweepOptions& options,
-                const CompilerAxis* compilers = nullptr);
+  /// `tunable` must outlive it. Throws Error if the problem does not fit its space.
+  ProblemSearch(const Tunable& tunable, SweepProblem wanted, const DeviceLimits& limits, const SweepOptions& options);
 
   /// Takes in what the database knows under the same key, and what was on the device when an earlier process ended.
   void recall(const std::vector<Store::Known>& known, const std::vector<Config>& left);
@@ -190,6 +188,7 @@ class ProblemSearch {
   [[nodiscard]] SearchedPart part() const;
   void count_valid();
   void begin_with_defaults();
+  void begin_with_all();
   void begin_with_portfolio();
   [[nodiscard]] std::size_t most_promising();
   [[nodiscard]] std::optional<CodeJudge::Verdict> cannot_win(const Candidate& candidate) const;

@@ -97,7 +97,7 @@ bool TaskFinals::misses_binaries() const {
 SweepTask::SweepTask(const Tunable& wanted_tunable, const SweepProblem& wanted, const DeviceLimits& limits,
                      const SweepOptions& options)
     : tunable(wanted_tunable),
-      search(*tunable.space, wanted, limits, options, tunable.compilers),
+      search(tunable, wanted, limits, options),
       rows{tunable, BoundSpace(*tunable.own_space, wanted.problem, limits)},
       state(wanted.between ? TaskStage::reserved : TaskStage::waiting),
       weight(wanted.count) {

@@ -8,6 +8,7 @@
 #include "core/error.hpp"
 #include "tests/tuner/toy_kernel.hpp"
 #include "tuner/sweep/code_judge.hpp"
+#include "tuner/sweep/tunable.hpp"
 
 namespace pascaline::testing {
 namespace {
@@ -18,12 +19,14 @@ class ProblemSearchTest : public ::testing::Test {
   Space space_ = Space::parse(toy_json({kRight, kNotANumber, kLastElementLeftOut}).dump(), "toy.json");
   SweepOptions options_;
   DeviceLimits limits_;
+  CompilerAxis compiler_{{{"nvrtc", "12.9", "/new"}}};
+  KernelTunable tunable_{space_, space_, compiler_, {}};
   std::int64_t next_id_ = 100;
 
   ProblemSearchTest() { options_.search.searcher = "exhaustive"; }
 
   [[nodiscard]] ProblemSearch search() const {
-    return {space_, {space_.problem({{"N", "1000"}}), 1, ""}, limits_, options_};
+    return {tunable_, {space_.problem({{"N", "1000"}}), 1, ""}, limits_, options_};
   }
   static Compiled compiled(const std::string& code) {
     Compiled out;
@@ -122,7 +125,7 @@ TEST_F(ProblemSearchTest, PartsOfASpaceShareNothingButTheDefault) {
     for (int part = 1; part <= 3; ++part) {
       SweepProblem wanted{space_.problem({{"N", "1000"}}), 1, ""};
       wanted.part = {part, 3};
-      ProblemSearch search(space_, wanted, limits_, options_);
+      ProblemSearch search(tunable_, wanted, limits_, options_);
       const std::set<std::string> own = all_proposals(search);
       EXPECT_TRUE(own.contains(standard));
       EXPECT_LT(own.size(), all.size());
@@ -140,7 +143,7 @@ TEST_F(ProblemSearchTest, APartHasItsShareOfTheTrials) {
   for (int part = 1; part <= 3; ++part) {
     SweepProblem wanted{space_.problem({{"N", "1000"}}), 1, ""};
     wanted.part = {part, 3};
-    ProblemSearch search(space_, wanted, limits_, options_);
+    ProblemSearch search(tunable_, wanted, limits_, options_);
     while (!search.spent() && search.may_try()) {
       (void)tell_next(search, 10);
       ++trials;
@@ -157,7 +160,7 @@ TEST_F(ProblemSearchTest, PartsOfUnequalSizeMakeAllTrialsTogether) {
     for (int part = 1; part <= 4; ++part) {
       SweepProblem wanted{space_.problem({{"N", "1000"}}), 1, ""};
       wanted.part = {part, 4};
-      ProblemSearch search(space_, wanted, limits_, options_);
+      ProblemSearch search(tunable_, wanted, limits_, options_);
       while (!search.spent() && search.may_try() && search.remaining() > 0) {
         tried.insert(tell_next(search, 10).text());
         ++trials;
@@ -200,9 +203,10 @@ class CompilerSearchTest : public ProblemSearchTest {
  protected:
   CompilerAxis compilers_{{{"nvrtc", "12.9", "/new"}, {"nvrtc", "11.8", "/old"}}};
   Space searched_ = compilers_.searched(space_);
+  KernelTunable by_several_{space_, searched_, compilers_, {}};
 
   [[nodiscard]] ProblemSearch search() const {
-    return {searched_, {searched_.problem({{"N", "1000"}}), 1, ""}, limits_, options_, &compilers_};
+    return {by_several_, {searched_.problem({{"N", "1000"}}), 1, ""}, limits_, options_};
   }
   [[nodiscard]] Config config(std::int64_t block, std::size_t compiler, Fault fault = kRight) const {
     return compilers_.with(toy_config(block, fault), compiler);
@@ -295,7 +299,8 @@ TEST_F(PortfolioSearchTest, OfSeveralCompilersTheFirstBuildsIt) {
   const CompilerAxis compilers{{{"nvrtc", "12.9", "/new"}, {"nvrtc", "11.8", "/old"}}};
   space_.portfolio.pop_back();  // as a file given in its place does
   const Space searched = compilers.searched(space_);
-  ProblemSearch search(searched, {searched.problem({{"N", "1000"}}), 1, ""}, limits_, options_, &compilers);
+  const KernelTunable tunable(space_, searched, compilers, {});
+  ProblemSearch search(tunable, {searched.problem({{"N", "1000"}}), 1, ""}, limits_, options_);
   EXPECT_EQ(search.propose(), compilers.with(toy_config(64), 0));
   EXPECT_EQ(search.propose(), compilers.with(toy_config(64), 1));
   EXPECT_EQ(search.propose(), compilers.with(toy_config(128, kNotANumber), 0));
@@ -438,12 +443,13 @@ TEST_F(ProblemSearchTest, EndsWhereLittleIsLeftToGain) {
   std::iota(values.begin(), values.end(), 0);
   large["parameters"].push_back({{"name", "PLAIN"}, {"values", values}, {"default", 0}});
   const Space space = Space::parse(large.dump(), "large.json");
+  const KernelTunable tunable(space, space, compiler_, {});
   options_.search.searcher = "auto";
   options_.trials = 1000;
   const auto trials_of = [&](double min_gain, bool limited) {
     options_.search.min_gain = min_gain;
     options_.budget_s = limited ? std::optional(3600.0) : std::nullopt;
-    ProblemSearch search(space, {space.problem({{"N", "1000"}}), 1, ""}, limits_, options_);
+    ProblemSearch search(tunable, {space.problem({{"N", "1000"}}), 1, ""}, limits_, options_);
     int trials = 0;
     while (const auto config = search.propose()) {
       EXPECT_FALSE(search.compiled(*config, compiled(config->text())));
