@@ -3,7 +3,6 @@
 #include <sys/stat.h>
 
 #include <system_error>
-#include <utility>
 
 #include "core/error.hpp"
 #include "core/util/draft_folder.hpp"
@@ -30,10 +29,11 @@ std::string hash_of(const HostCompiler& compiler, const std::vector<std::string>
 
 }  // namespace
 
-ParsedHeaders::ParsedHeaders(fs::path kept_in, const HostCompiler& compiler, const std::vector<std::string>& command)
+ParsedHeaders::ParsedHeaders(const fs::path& kept_in, const HostCompiler& compiler,
+                             const std::vector<std::string>& command)
     : command_(command) {
   if (!kept_in.empty() && compiler.name == "g++") {
-    folder_ = std::move(kept_in) / emulator_shim_hash() / hash_of(compiler, command);
+    folder_ = kept_in / emulator_shim_hash() / hash_of(compiler, command);
   }
 }
 

@@ -14,13 +14,14 @@ namespace pascaline {
 /// where the file is empty, which says that it could not make or use it.
 class ParsedHeaders {
  public:
-  /// Those below `kept_in`, which only the user can write, for commands that begin with `command`: the compiler and its
+  /// Looks below `kept_in`, which only the user can write, for commands that begin with `command`: the compiler and its
   /// options, without the folders of one compilation. With an empty `kept_in`, or for Clang, none are made or used.
-  ParsedHeaders(std::filesystem::path kept_in, const HostCompiler& compiler, const std::vector<std::string>& command);
+  ParsedHeaders(const std::filesystem::path& kept_in, const HostCompiler& compiler,
+                const std::vector<std::string>& command);
 
   /// The folder to search first; empty if none are used.
   [[nodiscard]] const std::filesystem::path& folder() const noexcept { return folder_; }
-  /// Whether the file is there.
+  /// True if the file is there.
   [[nodiscard]] bool found() const;
   /// Makes them of `header` by a command that `run` runs, true if it succeeded. Those of other versions of the headers
   /// are removed.
