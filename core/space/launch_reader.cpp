@@ -259,6 +259,62 @@ std::string read_symbol(const JsonNode& node, Access access) {
   return name;
 }
 
+constexpr bool is_integer_texel(ElementType type) {
+  return type == ElementType::int8 || type == ElementType::uint8 || type == ElementType::int16 ||
+         type == ElementType::uint16 || type == ElementType::int32 || type == ElementType::uint32;
+}
+
+void require_texels(const JsonNode& node, const Space& space, const Argument& argument) {
+  if (argument.access != Access::in) {
+    node.fail("a texture is only read: set 'access' to 'in'");
+  }
+  const std::size_t channels = argument.composite ? argument.composite->members.size() : 1;
+  const bool fits = !argument.composite || (argument.composite->is_vector && argument.composite->is_uniform() &&
+                                            (channels == 1 || channels == 2 || channels == 4));
+  const std::vector<ElementType> types = argument.composite && fits
+                                             ? std::vector<ElementType>{argument.composite->members.front().type}
+                                             : space.types_of(argument);
+  const bool readable = std::ranges::all_of(types, [](ElementType type) {
+    return is_integer_texel(type) || type == ElementType::float16 || type == ElementType::float32;
+  });
+  if (!fits || !readable) {
+    node.fail(
+        "a texture cannot hold this type: use float32, float16, an integer of up to 32 bits, or a vector of 1, 2 or 4 "
+        "of "
+        "these");
+  }
+  const bool small = std::ranges::all_of(types, [](ElementType type) {
+    return is_integer_texel(type) && type != ElementType::int32 && type != ElementType::uint32;
+  });
+  if (argument.texture->unit_values && !small) {
+    node.at("read").fail("'normalized' is for integers of 8 and 16 bits: leave 'read' out");
+  }
+  if (argument.texture->interpolates && !argument.texture->unit_values &&
+      std::ranges::any_of(types, is_integer_texel)) {
+    node.at("filter").fail(
+        "'linear' is for floating-point numbers: use 'point', or \"read\": \"normalized\" for integers of 8 and 16 "
+        "bits");
+  }
+}
+
+void read_texture(const JsonNode& node, const Space& space, Argument& argument) {
+  node.only_keys({"filter", "address", "coordinates", "read"});
+  TextureUse& texture = argument.texture.emplace();
+  for (const char* key : {"filter", "address", "coordinates"}) {
+    if (node.has(key) && !argument.columns) {
+      node.at(key).fail("is for tex2D: give the buffer 'columns', or leave this key out");
+    }
+  }
+  const auto is = [&](const char* key, std::string_view usual, std::string_view other) {
+    return node.has(key) && read_choice<bool>(node.at(key), {{usual, false}, {other, true}});
+  };
+  texture.interpolates = is("filter", "point", "linear");
+  texture.zero_outside = is("address", "clamp", "border");
+  texture.unit_coordinates = is("coordinates", "elements", "normalized");
+  texture.unit_values = is("read", "elements", "normalized");
+  require_texels(node, space, argument);
+}
+
 void read_comparison(const JsonNode& node, Argument& argument) {
   for (const char* key : {"compare", "mask"}) {
     if (node.has(key) && !is_output(argument)) {
@@ -275,7 +331,7 @@ void read_comparison(const JsonNode& node, Argument& argument) {
 
 Argument read_argument(const JsonNode& node, const Space& space) {
   node.only_keys({"name", "buffer", "scalar", "access", "extent", "columns", "value", "fill", "low", "high", "members",
-                  "symbol", "argument", "compare", "mask"});
+                  "symbol", "argument", "texture", "compare", "mask"});
   Argument argument;
   argument.name = node.at("name").name();
   if (!is_identifier(argument.name)) {
@@ -310,11 +366,17 @@ Argument read_argument(const JsonNode& node, const Space& space) {
     } else if (node.has("argument")) {
       node.at("argument").fail("is for buffers with a 'symbol'");
     }
+    if (node.has("texture")) {
+      if (!argument.symbol.empty()) {
+        node.at("texture").fail("a buffer cannot have both 'texture' and 'symbol': leave one out");
+      }
+      read_texture(node.at("texture"), space, argument);
+    }
     read_comparison(node, argument);
     return argument;
   }
-  for (const char* key :
-       {"access", "extent", "columns", "fill", "low", "high", "members", "symbol", "argument", "compare", "mask"}) {
+  for (const char* key : {"access", "extent", "columns", "fill", "low", "high", "members", "symbol", "argument",
+                          "texture", "compare", "mask"}) {
     if (node.has(key)) {
       node.at(key).fail("a scalar has 'value' only");
     }

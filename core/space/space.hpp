@@ -72,6 +72,15 @@ enum class Fill : std::uint8_t { none, zero, uniform, normal, ramp, row_ramp, co
 /// How an output is compared with what it must be: element by element, sorted, or by the sum of its elements.
 enum class Comparison : std::uint8_t { each, any_order, sum };
 
+/// How a kernel reads an input buffer through a texture object: with `tex1Dfetch`, or with `tex2D` where the buffer is
+/// a matrix.
+struct TextureUse {
+  bool interpolates = false;      ///< tex2D gives a mean of the four nearest elements by their distance
+  bool zero_outside = false;      ///< tex2D gives 0 outside, not the nearest element
+  bool unit_coordinates = false;  ///< tex2D's coordinates are from 0 to 1
+  bool unit_values = false;       ///< integers are read as floats: from 0 to 1, signed ones from -1
+};
+
 /// One argument of the launched functions, in the order of their parameters where there is one function, or a variable
 /// of the kernel's file that a launch needs.
 struct Argument {
@@ -82,6 +91,7 @@ struct Argument {
   Access access = Access::in;               ///< buffers
   std::string symbol;                       ///< of a buffer: the variable of the file that it is copied to; else empty
   bool passed = true;                       ///< the function has a parameter for it
+  std::optional<TextureUse> texture;        ///< of a buffer: the parameter is a texture object over it, not its address
   Expression value;                         ///< buffer: extent in elements; scalar: its value
   std::optional<Expression> columns;        ///< of a buffer that is a matrix, which formats of matrices must be
   Fill fill = Fill::none;

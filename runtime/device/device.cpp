@@ -44,6 +44,18 @@ void Kernel::swap(Kernel& other) noexcept {
   std::swap(resources_, other.resources_);
 }
 
+Texture::~Texture() {
+  if (device_ != nullptr) {
+    device_->release_texture(handle_);
+  }
+}
+
+void Texture::swap(Texture& other) noexcept {
+  std::swap(device_, other.device_);
+  std::swap(handle_, other.handle_);
+  std::swap(object_, other.object_);
+}
+
 Graph::~Graph() {
   if (device_ != nullptr) {
     device_->release_graph(handle_);
@@ -53,6 +65,10 @@ Graph::~Graph() {
 void Graph::swap(Graph& other) noexcept {
   std::swap(device_, other.device_);
   std::swap(handle_, other.handle_);
+}
+
+Texture Device::make_texture(DeviceSpan /*memory*/, const TextureLayout& /*layout*/) {
+  throw Error(fmt::format("{} does not support textures: use cuda:N or emulator", info().id));
 }
 
 double Device::largest_error(const Buffer& /*values*/, ElementType type, const Buffer& /*expected*/,

@@ -45,6 +45,15 @@ struct Sensors {
   std::optional<double> sm_clock_limit_mhz{};     ///< the highest that the card has
 };
 
+/// The elements that a texture object reads, and how.
+struct TextureLayout {
+  TextureUse use;
+  ElementType type = ElementType::float32;  ///< of a number, of which an element has `channels`
+  int channels = 1;
+  std::size_t width = 0;   ///< elements of a row
+  std::size_t height = 0;  ///< rows; 0: one row, which tex1Dfetch reads
+};
+
 /// A device that runs kernels: `cuda:N` or `emulator`. One thread uses a Device at a time; launches are ordered.
 class Device {
  public:
@@ -93,6 +102,9 @@ class Device {
   [[nodiscard]] virtual std::optional<DeviceSpan> variable(const Kernel& /*kernel*/, const std::string& /*name*/) {
     return std::nullopt;
   }
+  /// A texture object over `memory`, which begins at a multiple of 512 bytes. Throws CudaError or EmulatorError if the
+  /// device refuses it.
+  [[nodiscard]] virtual Texture make_texture(DeviceSpan memory, const TextureLayout& layout);
   /// Starts the kernel; `arguments[i]` points to the i-th argument's value, as for cuLaunchKernel. Does not wait.
   /// Throws CudaError or EmulatorError if the launch is refused.
   virtual void launch(const Kernel& kernel, const Geometry& geometry, std::span<void* const> arguments) = 0;
@@ -136,6 +148,7 @@ class Device {
  protected:
   friend class Buffer;
   friend class Kernel;
+  friend class Texture;
   friend class Graph;
   friend class StreamScope;
   // As StreamScope's members say; null: the device's own stream.
@@ -147,6 +160,7 @@ class Device {
   virtual void end_shared() {}
   virtual void release_buffer(void* base) noexcept = 0;
   virtual void release_kernel(void* module) noexcept = 0;
+  virtual void release_texture(void* /*handle*/) noexcept {}
   virtual void release_graph(void* handle) noexcept = 0;
 };
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 
 #include "core/binary.hpp"
@@ -65,6 +66,30 @@ class Kernel {
   void* module_ = nullptr;
   void* function_ = nullptr;
   Resources resources_;
+};
+
+/// A texture object over memory of a device, which must outlive it. Move-only; frees itself.
+class Texture {
+ public:
+  Texture() = default;
+  Texture(Device* device, void* handle, std::uint64_t object) noexcept
+      : device_(device), handle_(handle), object_(object) {}
+  Texture(Texture&& other) noexcept { swap(other); }
+  Texture& operator=(Texture&& other) noexcept {
+    Texture(std::move(other)).swap(*this);
+    return *this;
+  }
+  Texture(const Texture&) = delete;
+  Texture& operator=(const Texture&) = delete;
+  ~Texture();
+
+  [[nodiscard]] std::uint64_t object() const noexcept { return object_; }  ///< a kernel's cudaTextureObject_t
+  void swap(Texture& other) noexcept;
+
+ private:
+  Device* device_ = nullptr;
+  void* handle_ = nullptr;  // the device's own
+  std::uint64_t object_ = 0;
 };
 
 /// Launches that were recorded once, to be started together. Move-only; frees itself.

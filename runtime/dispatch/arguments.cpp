@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/argument_error.hpp"
 #include "core/elements.hpp"
 #include "core/error.hpp"
 
@@ -104,6 +105,49 @@ void store(const BoundSpace& space, const Config& config, const Argument& scalar
   }
 }
 
+// Limits of textures on sm_61: elements of a row, rows, elements without rows, and the unit of a row's bytes.
+constexpr std::size_t kMaxTextureWidth = 131'072;
+constexpr std::size_t kMaxTextureHeight = 65'000;
+constexpr std::size_t kMaxTextureElements = std::size_t{1} << 27U;
+constexpr std::size_t kTextureRowBytes = 32;
+constexpr std::size_t kMaxTextureRowBytes = 2'097'120;
+
+TextureLayout texture_layout(const BoundSpace& space, const Config& config, const Argument& argument) {
+  const auto refuse = [&](const std::string& why) {
+    throw ArgumentError(fmt::format("texture '{}' of {}: {}", argument.name, space.problem().text(), why));
+  };
+  TextureLayout layout;
+  layout.use = *argument.texture;
+  layout.type = argument.composite ? argument.composite->members.front().type : space.type_of(argument);
+  layout.channels = argument.composite ? static_cast<int>(argument.composite->members.size()) : 1;
+  const auto channels = static_cast<std::size_t>(layout.channels);
+  const std::size_t elements = static_cast<std::size_t>(space.value(argument, config)) / channels;
+  layout.width = elements;
+  if (!argument.columns) {
+    if (elements > kMaxTextureElements) {
+      refuse(fmt::format("{} elements; without 'columns' there are at most {}: make the problem smaller", elements,
+                         kMaxTextureElements));
+    }
+    return layout;
+  }
+  layout.width = static_cast<std::size_t>(space.columns(argument, config)) / channels;
+  layout.height = elements / layout.width;
+  if (layout.width > kMaxTextureWidth || layout.height > kMaxTextureHeight) {
+    refuse(fmt::format("{} rows of {} elements; there are at most {} rows of {}: make the problem smaller",
+                       layout.height, layout.width, kMaxTextureHeight, kMaxTextureWidth));
+  }
+  const std::size_t row = layout.width * size_of(layout.type) * channels;
+  if (row > kMaxTextureRowBytes) {
+    refuse(fmt::format("a row has {} bytes; there are at most {}: make the problem smaller", row, kMaxTextureRowBytes));
+  }
+  if (row % kTextureRowBytes != 0) {
+    refuse(
+        fmt::format("a row has {} bytes, not a multiple of {}: round 'columns' up, for float32 to round_up(WIDTH, 8)",
+                    row, kTextureRowBytes));
+  }
+  return layout;
+}
+
 void* named_pointer(std::span<const NamedPointer> buffers, const Argument& argument, const std::string& kernel) {
   const auto at = std::find_if(buffers.begin(), buffers.end(),
                                [&](const NamedPointer& buffer) { return buffer.name == argument.name; });
@@ -191,6 +235,13 @@ LaunchArguments::LaunchArguments(Device& device, const BoundSpace& space, const 
       data = pool != nullptr ? nullptr : named_pointer(buffers, argument, space.space().kernel);
     }
     data = bytes == 0 ? nullptr : data;
+    if (argument.texture) {
+      const Texture& texture = textures_.emplace_back(
+          bytes == 0 ? Texture() : device.make_texture({data, bytes}, texture_layout(space, config, argument)));
+      const std::uint64_t object = texture.object();
+      std::memcpy(values_[i].data(), &object, sizeof object);
+      continue;
+    }
     std::memcpy(values_[i].data(), &data, sizeof data);
   }
   launches_.resize(launches.size());

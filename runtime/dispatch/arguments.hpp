@@ -58,15 +58,16 @@ class LaunchArguments {
   /// Of a kernel without arguments.
   LaunchArguments() = default;
   /// Every buffer that is not scratch must be in `buffers`, and nothing else; a buffer without elements becomes a
-  /// null pointer. Scratch is allocated on `device` and, where the space says so, zeroed. Throws Error for a missing
-  /// or unknown name and for a scalar that its element type cannot hold; CudaError or EmulatorError for memory.
+  /// null pointer. Scratch is allocated on `device` and, where the space says so, zeroed; textures are made. Throws
+  /// Error for a missing or unknown name and for a scalar that its element type cannot hold; ArgumentError for a
+  /// texture that no GPU reads; CudaError or EmulatorError for memory.
   LaunchArguments(Device& device, const BoundSpace& space, const Config& config, std::span<const NamedPointer> buffers);
   /// The same of other launches than the space's own.
   LaunchArguments(Device& device, const BoundSpace& space, const Config& config, std::span<const NamedPointer> buffers,
                   std::span<const Launch> launches);
 
   /// The same with the addresses of non-scratch buffers left null, to be given at each launch (`gather`). Scratch
-  /// without a fill comes from `pool`, which must outlive the launches.
+  /// without a fill comes from `pool`, which must outlive the launches. The space must have no texture.
   LaunchArguments(Device& device, const BoundSpace& space, const Config& config, ScratchPool& pool);
 
   /// For `Device::launch`: the address of each argument's value, of the launch with that number.
@@ -114,6 +115,7 @@ class LaunchArguments {
   std::vector<Passed> launches_ = std::vector<Passed>(1);
   std::size_t buffer_count_ = 0;
   std::vector<Variable> variables_;
+  std::vector<Texture> textures_;
   std::vector<Scratch> scratch_;
   std::vector<void*> pooled_;
 };

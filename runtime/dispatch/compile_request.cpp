@@ -10,6 +10,10 @@ LaunchedFunction launched_function(const BoundSpace& bound, const Launch& launch
   for (const std::size_t index : launch.arguments) {
     const Argument& argument = bound.space().arguments[index];
     using Role = LaunchedArgument::Role;
+    if (argument.texture) {
+      arguments.push_back({argument.name, Role::scalar, ElementType::uint64});
+      continue;
+    }
     const Role role = argument.kind == ArgumentKind::scalar ? Role::scalar
                       : argument.access == Access::scratch  ? Role::scratch
                       : is_output(argument)                 ? Role::output

@@ -64,6 +64,21 @@ void require_fits(const Kernel& kernel, const Geometry& geometry, const DeviceLi
   throw EmulatorError(message, error.code());
 }
 
+// Throws for kernels that cannot be launched with any configuration.
+void require_launchable(const Space& space) {
+  const auto too_many = [](const auto& arguments) { return arguments.size() > Dispatcher::kMaxArguments; };
+  if (too_many(space.arguments) || std::ranges::any_of(space.launches, too_many, &Launch::arguments)) {
+    throw Error(fmt::format("kernel '{}' has more than {} arguments", space.kernel, Dispatcher::kMaxArguments));
+  }
+  const auto texture =
+      std::ranges::find_if(space.arguments, [](const Argument& argument) { return argument.texture.has_value(); });
+  if (texture != space.arguments.end()) {
+    throw Error(fmt::format(
+        "kernel '{}' reads '{}' as a texture; the dispatcher cannot launch such kernels: pass a plain buffer",
+        space.kernel, texture->name));
+  }
+}
+
 }  // namespace
 
 Dispatcher::Dispatcher(Device& device, const DispatcherOptions& options, DeviceMemory* memory)
@@ -201,6 +216,7 @@ ThermalReport Dispatcher::thermal() const {
 }
 
 Prepared Dispatcher::build_or_fall_back(const TunedKernel& kernel, const BoundSpace& space) {
+  require_launchable(kernel.space);
   std::vector<Config> failed;
   std::string reasons;
   bool only_lacks_code = true;  // of a bundle
@@ -244,10 +260,6 @@ Prepared Dispatcher::build_or_fall_back(const TunedKernel& kernel, const BoundSp
 }
 
 Prepared Dispatcher::build(const TunedKernel& kernel, const BoundSpace& space, Plan plan) {
-  const auto too_many = [](const auto& arguments) { return arguments.size() > kMaxArguments; };
-  if (too_many(kernel.space.arguments) || std::ranges::any_of(kernel.space.launches, too_many, &Launch::arguments)) {
-    throw Error(fmt::format("kernel '{}' has more than {} arguments", kernel.space.kernel, kMaxArguments));
-  }
   Prepared prepared;
   require_scratch_fits(space, plan.config, device_->info());
   prepared.geometries = space.geometries(plan.config);

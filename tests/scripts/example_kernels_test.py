@@ -14,6 +14,7 @@ except ImportError:
 FOLDER = pathlib.Path(__file__).resolve().parents[2] / "examples/kernels"
 # A shape, a part of the kernel, and what to write there that is wrong.
 KERNELS = {
+    "bicubic_resize": ("HEIGHT=37,WIDTH=53,OUT_HEIGHT=41,OUT_WIDTH=29", "width - 1", "width"),
     "bilateral_filter": ("HEIGHT=37,WIDTH=53", "-spatial * distance", "-1.01f * spatial * distance"),
     "bitonic_rows": ("ROWS=5,WIDTH=333", "int size = 2;", "int size = 4;"),
     "dot_product": ("N=10007", "i < count", "i + 1 < count"),

@@ -120,13 +120,13 @@ class BundleMaker {
 
   [[nodiscard]] MadeBundle take() {
     std::vector<BundleKernel>& kernels = made_.bundle.kernels;
-    const bool only_pipelines = kernels.empty();
+    const bool nothing_fits = kernels.empty();
     std::erase_if(kernels, [](const BundleKernel& kernel) { return kernel.codes.empty() && kernel.winners.empty(); });
     const auto has_code = [](const BundleKernel& kernel) { return !kernel.codes.empty(); };
     if (!made_.stopped && std::none_of(kernels.begin(), kernels.end(), has_code)) {
       throw Error(fmt::format("there is nothing to bundle{}{}",
                               made_.warnings.empty() ? "" : ": " + made_.warnings.front(),
-                              only_pipelines ? "" : "; give winners (--db) or problems (--workload)"));
+                              nothing_fits ? "" : "; give winners (--db) or problems (--workload)"));
     }
     return std::move(made_);
   }
@@ -235,6 +235,11 @@ class BundleMaker {
   void plan_kernel(const TunedKernel& kernel, const std::vector<Problem>& problems) {
     if (kernel.space.launches.size() > 1) {
       warn(fmt::format("kernel '{}' is left out: a bundle has no pipelines", kernel.space.kernel));
+      return;
+    }
+    if (std::ranges::any_of(kernel.space.arguments,
+                            [](const Argument& argument) { return argument.texture.has_value(); })) {
+      warn(fmt::format("kernel '{}' is left out: bundles cannot hold kernels with textures", kernel.space.kernel));
       return;
     }
     PlannedCodes planned = plan_codes(kernel, here_, target_.limits, problems, !options_.listed_only);

@@ -24,7 +24,7 @@ def require_cuda(lang: Any) -> None:
 def require_no_textures(texmem_args: Any) -> None:
     if texmem_args:
         raise ArgumentError("texmem_args: texture references cannot be set, and CUDA 12 has none; pass the array as an argument, and read "
-                            "it with __ldg")
+                            "it with __ldg, or write a search space with a texture object")
 
 
 def goals_of(objective: Any, higher: Any, objectives: Any) -> list[tuple[str, bool]]:

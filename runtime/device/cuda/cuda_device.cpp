@@ -14,6 +14,7 @@
 #include "runtime/device/cuda/cuda_memory.hpp"
 #include "runtime/device/cuda/cuda_module.hpp"
 #include "runtime/device/cuda/cuda_query.hpp"
+#include "runtime/device/cuda/cuda_texture.hpp"
 #include "runtime/device/cuda/cuda_timing.hpp"
 #include "runtime/device/cuda/nvml.hpp"
 #include "runtime/device/cuda/registry.hpp"
@@ -52,6 +53,7 @@ class CudaDevice final : public Device {
                                      const ElementLimits& limits) override;
   [[nodiscard]] Kernel load(const Binary& binary) override;
   [[nodiscard]] std::optional<DeviceSpan> variable(const Kernel& kernel, const std::string& name) override;
+  [[nodiscard]] Texture make_texture(DeviceSpan memory, const TextureLayout& layout) override;
   void launch(const Kernel& kernel, const Geometry& geometry, std::span<void* const> arguments) override;
   [[nodiscard]] Graph record(const std::function<void()>& work) override;
   bool update(Graph& graph, const std::function<void()>& work) override;
@@ -75,6 +77,7 @@ class CudaDevice final : public Device {
   void end_shared() override { borrowed_.end_shared(); }
   void release_buffer(void* base) noexcept override;
   void release_kernel(void* module) noexcept override;
+  void release_texture(void* handle) noexcept override;
   void release_graph(void* handle) noexcept override;
 
  private:
@@ -106,6 +109,7 @@ class CudaDevice final : public Device {
   std::unique_ptr<ComparisonAid> comparison_;
   Registry<CuAddress> buffers_;
   Registry<CuModule> modules_;
+  Registry<std::uint64_t> textures_;
   Registry<CuGraphExec> graphs_;
 };
 
@@ -276,6 +280,16 @@ std::optional<DeviceSpan> CudaDevice::variable(const Kernel& kernel, const std::
   return DeviceSpan{reinterpret_cast<void*>(address), bytes};
 }
 
+Texture CudaDevice::make_texture(DeviceSpan memory, const TextureLayout& layout) {
+  check_not_recording("make a texture");
+  context_.make_current();
+  const CuTextureMemory described = texture_memory(memory, layout);
+  const CuTextureReading reading = texture_reading(layout);
+  std::uint64_t object = 0;
+  context_.driver()(context_.driver().texture_create, &object, &described, &reading, nullptr);
+  return {this, textures_.add(object), object};
+}
+
 void CudaDevice::check_launch(const Kernel& kernel, const Geometry& geometry) const {
   if (modules_.find(kernel.module()) == nullptr) {
     throw CudaError(fmt::format("cannot launch a kernel that {} does not hold (loaded before a reset, or on another "
@@ -409,6 +423,9 @@ void CudaDevice::drop_everything() noexcept {
     for (const auto& [number, graph] : graphs_.live()) {
       driver.graph_exec_destroy.address(graph);
     }
+    for (const auto& [number, object] : textures_.live()) {
+      driver.texture_destroy.address(object);
+    }
     for (const auto& [number, address] : buffers_.live()) {
       driver.free.address(address);
     }
@@ -421,6 +438,7 @@ void CudaDevice::drop_everything() noexcept {
   buffers_.clear();
   modules_.clear();
   graphs_.clear();
+  textures_.clear();
   memory_.drop_everything();
   borrowed_.drop();
   timing_.reset();
@@ -449,6 +467,10 @@ void CudaDevice::release(Registry<Handle>& registry, void* number, const Free& f
 void CudaDevice::release_buffer(void* base) noexcept { release(buffers_, base, context_.driver().free); }
 
 void CudaDevice::release_kernel(void* module) noexcept { release(modules_, module, context_.driver().module_unload); }
+
+void CudaDevice::release_texture(void* handle) noexcept {
+  release(textures_, handle, context_.driver().texture_destroy);
+}
 
 void CudaDevice::release_graph(void* handle) noexcept {
   release(graphs_, handle, context_.driver().graph_exec_destroy);

@@ -87,8 +87,8 @@ DriverApi::DriverApi() : library_(open_driver()) {
                 memory_unmap, memory_access, module_load, module_unload, module_function, module_global,
                 function_attribute, launch, stream_create, stream_destroy, stream_synchronize, stream_wait, synchronize,
                 capture_begin, capture_end, is_capturing, graph_instantiate, graph_launch, graph_update,
-                graph_exec_destroy, graph_destroy, event_create, event_destroy, event_record, event_query,
-                event_synchronize, event_elapsed);
+                graph_exec_destroy, graph_destroy, texture_create, texture_destroy, event_create, event_destroy,
+                event_record, event_query, event_synchronize, event_elapsed);
     try_resolve(library_, allocate_ordered);
     try_resolve(library_, free_ordered);
     try_resolve(library_, capture_info);

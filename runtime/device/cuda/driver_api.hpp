@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -86,6 +87,33 @@ enum CuJitOption : int {
   kCuJitErrorLog = 5,
   kCuJitErrorLogBytes = 6,
 };
+
+/// CUDA_RESOURCE_DESC of memory that a texture reads: one row of elements (2) or rows of them (3).
+struct CuTextureMemory {
+  int kind = 2;
+  CuAddress address = 0;
+  int format = 0;  ///< CUarray_format
+  unsigned channels = 0;
+  std::size_t bytes_or_width = 0;
+  std::size_t height = 0;
+  std::size_t row_bytes = 0;
+  std::array<int, 22> reserved{};
+  unsigned flags = 0;
+};
+static_assert(sizeof(CuTextureMemory) == 144);
+
+/// CUDA_TEXTURE_DESC.
+struct CuTextureReading {
+  std::array<int, 3> address_modes{};
+  int filter_mode = 0;
+  unsigned flags = 0;
+  unsigned anisotropy = 0;
+  int mipmap_filter = 0;
+  std::array<float, 3> mipmap_levels{};
+  std::array<float, 4> border{};
+  std::array<int, 12> reserved{};
+};
+static_assert(sizeof(CuTextureReading) == 104);
 
 inline constexpr CuResult kCuInvalidValue = 1;
 inline constexpr CuResult kCuOutOfMemory = 2;
@@ -181,6 +209,9 @@ class DriverApi {
   DriverFunction<CuGraphExec, CuGraph, CuGraphNode*, int*> graph_update{"cuGraphExecUpdate"};
   DriverFunction<CuGraphExec> graph_exec_destroy{"cuGraphExecDestroy"};
   DriverFunction<CuGraph> graph_destroy{"cuGraphDestroy"};
+  DriverFunction<std::uint64_t*, const CuTextureMemory*, const CuTextureReading*, const void*> texture_create{
+      "cuTexObjectCreate"};
+  DriverFunction<std::uint64_t> texture_destroy{"cuTexObjectDestroy"};
   DriverFunction<CuEvent*, unsigned> event_create{"cuEventCreate"};
   DriverFunction<CuEvent> event_destroy{"cuEventDestroy_v2"};
   DriverFunction<CuEvent, CuStream> event_record{"cuEventRecord"};

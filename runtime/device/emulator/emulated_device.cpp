@@ -55,6 +55,45 @@ std::optional<std::string> refusal(const DeviceLimits& limits, const Geometry& g
   return std::nullopt;
 }
 
+pascaline_host::Texel texel_of(ElementType type) {
+  using pascaline_host::Texel;
+  switch (type) {
+    case ElementType::int8:
+      return Texel::int8;
+    case ElementType::uint8:
+      return Texel::uint8;
+    case ElementType::int16:
+      return Texel::int16;
+    case ElementType::uint16:
+      return Texel::uint16;
+    case ElementType::int32:
+      return Texel::int32;
+    case ElementType::uint32:
+      return Texel::uint32;
+    case ElementType::float16:
+      return Texel::float16;
+    case ElementType::float32:
+      return Texel::float32;
+    default:
+      throw EmulatorError(fmt::format(
+          "a texture cannot have elements of {}: use float32, float16 or integers of up to 32 bits", name_of(type)));
+  }
+}
+
+std::unique_ptr<pascaline_host::TextureView> texture_view(DeviceSpan memory, const TextureLayout& layout) {
+  return std::make_unique<pascaline_host::TextureView>(pascaline_host::TextureView{
+      .texels = static_cast<const char*>(memory.data),
+      .width = static_cast<long long>(layout.width),
+      .height = static_cast<long long>(layout.height),
+      .texel = texel_of(layout.type),
+      .channels = layout.channels,
+      .interpolates = layout.use.interpolates,
+      .zero_outside = layout.use.zero_outside,
+      .unit_coordinates = layout.use.unit_coordinates,
+      .unit_values = layout.use.unit_values,
+  });
+}
+
 // A chain of dependent multiplications and additions, about 200 us at 3 GHz.
 double time_arithmetic_us() {
   using Clock = std::chrono::steady_clock;
@@ -149,6 +188,12 @@ class EmulatedDevice final : public Device {
     return Kernel(this, module.release(), const_cast<void*>(entry), binary.resources);
   }
 
+  [[nodiscard]] Texture make_texture(DeviceSpan memory, const TextureLayout& layout) override {
+    state_.check_not_recording("make a texture");
+    auto* view = texture_view(memory, layout).release();
+    return {this, view, reinterpret_cast<std::uint64_t>(view)};
+  }
+
   void launch(const Kernel& kernel, const Geometry& geometry, std::span<void* const> arguments) override {
     state_.check_usable("launch");
     const auto& module = *static_cast<const EmulatedModule*>(kernel.module());
@@ -239,6 +284,7 @@ class EmulatedDevice final : public Device {
  protected:
   void release_buffer(void* base) noexcept override { std::free(base); }
   void release_kernel(void* module) noexcept override { delete static_cast<EmulatedModule*>(module); }
+  void release_texture(void* handle) noexcept override { delete static_cast<pascaline_host::TextureView*>(handle); }
   void release_graph(void* handle) noexcept override { delete static_cast<EmulatedGraph*>(handle); }
 
  private:

@@ -11,6 +11,7 @@
 #include "pascaline/language.h"
 #include "pascaline/math.h"
 #include "pascaline/sync.h"
+#include "pascaline/textures.h"
 #include "pascaline/vectors.h"
 
 // The newest that compiles for sm_61 without a warning.

@@ -407,6 +407,43 @@ const BadSpace kBadSpaces[] = {
      "give the name of a variable"},
     {"variable that is a scalar", [](json& s) { at(s, "/arguments/2/symbol") = "table"; }, "/arguments/2/symbol",
      "a scalar has 'value' only"},
+    {"texture that is written", [](json& s) { at(s, "/arguments/1/texture") = json::object(); }, "/arguments/1/texture",
+     "a texture is only read"},
+    {"texture of pairs of doubles",
+     [](json& s) {
+       at(s, "/arguments/0").update({{"buffer", "double2"}, {"texture", json::object()}});
+     },
+     "/arguments/0/texture", "or a vector of 1, 2 or 4"},
+    {"texture of three",
+     [](json& s) {
+       at(s, "/arguments/0").update({{"buffer", "float3"}, {"texture", json::object()}});
+     },
+     "/arguments/0/texture", "or a vector of 1, 2 or 4"},
+    {"address without columns",
+     [](json& s) {
+       at(s, "/arguments/0").update({{"buffer", "float32"}, {"texture", {{"address", "border"}}}});
+     },
+     "/arguments/0/texture/address", "give the buffer 'columns'"},
+    {"unknown address mode",
+     [](json& s) {
+       at(s, "/arguments/0").update({{"buffer", "float32"}, {"columns", "N"}, {"texture", {{"address", "wrap"}}}});
+     },
+     "/arguments/0/texture/address", "clamp"},
+    {"interpolated integers",
+     [](json& s) {
+       at(s, "/arguments/0").update({{"buffer", "int8"}, {"columns", "N"}, {"texture", {{"filter", "linear"}}}});
+     },
+     "/arguments/0/texture/filter", "use 'point'"},
+    {"normalized floats",
+     [](json& s) {
+       at(s, "/arguments/0").update({{"buffer", "float32"}, {"texture", {{"read", "normalized"}}}});
+     },
+     "/arguments/0/texture/read", "leave 'read' out"},
+    {"texture that is a variable, too",
+     [](json& s) {
+       at(s, "/arguments/0").update({{"buffer", "float32"}, {"symbol", "t"}, {"texture", json::object()}});
+     },
+     "/arguments/0/texture", "cannot have both"},
     {"missing tolerance", [](json& s) { at(s, "/tolerance").erase("float16"); }, "/tolerance", "no entry for float16"},
     {"default breaks a constraint",
      [](json& s) {

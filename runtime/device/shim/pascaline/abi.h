@@ -4,7 +4,7 @@
 namespace pascaline_host {
 
 /// Changes whenever a struct below does; an object of another version is not run.
-constexpr unsigned kAbiVersion = 2;
+constexpr unsigned kAbiVersion = 3;
 
 /// Three coordinates: CUDA's uint3.
 struct Index3 {
@@ -42,6 +42,21 @@ struct Services {
   /// Lanes of the warp that wait at this very `site`.
   unsigned (*active_mask)(ThreadView*, const void* site);
   void (*fail)(ThreadView*, const char* message);
+};
+
+enum class Texel : unsigned { int8, uint8, int16, uint16, int32, uint32, float16, float32 };
+
+/// The address of one is a texture object.
+struct TextureView {
+  const char* texels;
+  long long width;   ///< elements of a row
+  long long height;  ///< rows; 0: one row, which tex1Dfetch reads
+  Texel texel;       ///< of a number, of which an element has `channels`
+  int channels;
+  bool interpolates;
+  bool zero_outside;
+  bool unit_coordinates;
+  bool unit_values;  ///< integers are read as floats from 0 to 1, signed ones from -1
 };
 
 /// The one symbol a compiled kernel exports, `pascaline_host_kernel`.

@@ -10,6 +10,7 @@
 #include "runtime/formats/draw.hpp"
 #include "tests/core/space/small_space.hpp"
 #include "tests/runtime/device/cuda/gpu_fixture.hpp"
+#include "tests/runtime/device/texture_cases.hpp"
 #include "tests/runtime/recording.hpp"
 
 namespace pascaline::testing {
@@ -55,6 +56,10 @@ TEST_F(CudaDeviceTest, BytesComeBackAsSent) {
     EXPECT_THROW(device_->upload(buffer, more), CudaError);
     EXPECT_THROW(device_->download(more, buffer), CudaError);
   }
+}
+
+TEST_F(CudaDeviceTest, TexturesReadBuffers) {
+  expect_textures(*device_, [&](const std::string& function) { return load(kTextureKernels, function); });
 }
 
 TEST_F(CudaDeviceTest, GuardsTellOfWritesOnEitherSideAndAreRepaired) {
