@@ -6,8 +6,8 @@ which it only reads blocks: those are drawn. What comes out is written as a GGUF
 GGUFWriter, and as folders. `compare_models` gives both the same prompt, of text and an image, and compares the logits
 after each of its tokens, and those of the tokens that each then chooses greedily. It does so twice:
 
-- as stored: a folder of the same bytes, blocks and all. Products with blocks round their activations, in both alike. F16,
-  and Q5_K, which no folder holds, are kept in float16.
+- as stored: a folder of the same bytes, blocks and all. Products with blocks round their activations, in both alike. F16
+  is kept in float16.
 - in float32: a folder of what gguf.quants.dequantize makes of the file's bytes, in float32, both with --weights float32.
 
   bench/compare_gguf.py --device cpu                                      # 17 GB of disk and 9 GB of memory at most
@@ -40,10 +40,11 @@ import gguf_models as models  # noqa: E402
 import make_projector_fixture as fixture  # noqa: E402
 
 KIND = gguf.GGMLQuantizationType
-TYPES = ("F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q4_K", "Q5_K", "Q6_K")
+TYPES = ("F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q4_K", "Q5_K", "Q6_K")
 DRAWN = (KIND.Q4_K, KIND.Q5_K, KIND.Q6_K)
 NUMBERS = {KIND.F32: ("F32", 4), KIND.F16: ("F16", 2), KIND.BF16: ("BF16", 2)}
-FORMATS = {KIND.Q8_0: "q8_0", KIND.Q4_0: "q4_0", KIND.Q4_1: "q4_1", KIND.Q4_K: "q4_k", KIND.Q6_K: "q6_k"}
+FORMATS = {KIND.Q8_0: "q8_0", KIND.Q4_0: "q4_0", KIND.Q4_1: "q4_1", KIND.Q5_0: "q5_0", KIND.Q5_1: "q5_1",
+           KIND.Q4_K: "q4_k", KIND.Q5_K: "q5_k", KIND.Q6_K: "q6_k"}
 SEED = 22
 PIECE = 1 << 21  # values that are made at once
 # Of words that the tokenizer of the tests has and of others, so that it is a few hundred tokens.
@@ -194,8 +195,7 @@ def comparisons_of(kind, which):
     if kind in FORMATS:
         kept = [Comparison("as stored", None, False)]
     else:
-        kept = {KIND.F16: [Comparison("in float16", "float16", False)],
-                KIND.Q5_K: [Comparison("in float16", "float16", True)]}.get(kind, [])
+        kept = [Comparison("in float16", "float16", False)] if kind == KIND.F16 else []
     return [comparison for comparison in [*kept, IN_FLOAT32]
             if which == "both" or (comparison is IN_FLOAT32) == (which == "float32") or not kept]
 

@@ -147,11 +147,13 @@ double LlamaBenchResult::mean() const { return mean_of(tokens_per_s()); }
 double LlamaBenchResult::deviation() const { return deviation_of(tokens_per_s()); }
 
 std::string gguf_file_type_name(std::int64_t file_type) {
-  constexpr std::array<std::pair<std::int64_t, std::string_view>, 11> kNames{{{0, "F32"},
+  constexpr std::array<std::pair<std::int64_t, std::string_view>, 13> kNames{{{0, "F32"},
                                                                               {1, "F16"},
                                                                               {2, "Q4_0"},
                                                                               {3, "Q4_1"},
                                                                               {7, "Q8_0"},
+                                                                              {8, "Q5_0"},
+                                                                              {9, "Q5_1"},
                                                                               {14, "Q4_K_S"},
                                                                               {15, "Q4_K_M"},
                                                                               {16, "Q5_K_S"},

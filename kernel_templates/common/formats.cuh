@@ -17,6 +17,8 @@ struct q4_0;
 struct q4_1;
 struct q4_k;
 struct q5_0;
+struct q5_1;
+struct q5_k;
 struct q6_k;
 struct int8_row;
 struct int4_g128;
@@ -315,47 +317,92 @@ struct Packed<q6_k> {
   }
 };
 
-template <>
-struct Packed<q5_0> {
-  static constexpr int kColumns = 64;
-  static constexpr int kChunkBytes = 2 * kUnitStep + 12 * kPackedRows;
+// Values of five bits. The low four are nibbles; a word for each block of a row holds the upper bits: byte i those of
+// values i, 4 + i, 8 + i, … 28 + i. These words begin UPPER bytes into a chunk. OFFSET is subtracted from each value.
+template <int COLUMNS, int CHUNK_BYTES, int UPPER, int OFFSET>
+struct PackedFives {
+  static constexpr int kColumns = COLUMNS;
+  static constexpr int kChunkBytes = CHUNK_BYTES;
   static constexpr int kTailBytes = 0;
   static constexpr int kScales = 1;
-  static constexpr bool kHasMin = false;
+  static constexpr int kHeaderBlocks = COLUMNS / 32;
   static constexpr bool kUpperInPlace = false;
-  static constexpr bool kTwoLevels = false;
-  static constexpr int kHeaderBlocks = 2;
   struct Values {
-    Words4 low;         // as four-bit values
-    unsigned int high;  // byte i has the upper bit of values i, 4 + i, 8 + i, … 28 + i
-  };
-  struct Header {
-    unsigned int scales;
+    Words4 low;
+    unsigned int high;
   };
   static __device__ __forceinline__ void load(Values& values, const unsigned char* group, int lane,
                                               unsigned int block) {
-    const unsigned char* chunk = group + block / 2 * kChunkBytes;
-    const unsigned int inside = block % 2;
+    const unsigned char* chunk = chunk_of(group, block);
+    const unsigned int inside = block % kHeaderBlocks;
     values.low = load_vector<4>(reinterpret_cast<const int*>(chunk + inside * kUnitStep + lane * 16));
-    values.high = read_as<unsigned int>(chunk + 2 * kUnitStep + inside * (4 * kPackedRows) + lane * 4);
+    values.high = read_as<unsigned int>(chunk + UPPER + inside * (4 * kPackedRows) + lane * 4);
   }
   static __device__ __forceinline__ void unpack(int (&words)[8], const Values& values) {
     unpack_nibbles<0>(words, values.low);
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const unsigned int high = (i < 4 ? values.high << (4 - i % 4) : values.high >> (i % 4)) & 0x10101010u;
+      const unsigned int value = static_cast<unsigned int>(words[i]) | high;
       // 0x70 + q stays within its byte; with the upper bit turned it is q - 16.
-      words[i] = static_cast<int>(((static_cast<unsigned int>(words[i]) | high) + 0x70707070u) ^ 0x80808080u);
+      words[i] = static_cast<int>(OFFSET == 16 ? (value + 0x70707070u) ^ 0x80808080u : value);
     }
   }
+  static __device__ __forceinline__ const unsigned char* chunk_of(const unsigned char* group, unsigned int block) {
+    return group + block / kHeaderBlocks * kChunkBytes;
+  }
+};
+
+template <>
+struct Packed<q5_0> : PackedFives<64, 2 * kUnitStep + 12 * kPackedRows, 2 * kUnitStep, 16> {
+  static constexpr bool kHasMin = false;
+  static constexpr bool kTwoLevels = false;
+  struct Header {
+    unsigned int scales;
+  };
   static __device__ __forceinline__ void load_header(Header& header, const unsigned char* group, int lane,
                                                      unsigned int block) {
-    header.scales = read_as<unsigned int>(group + block / 2 * kChunkBytes + 2 * kUnitStep + 8 * kPackedRows + lane * 4);
+    header.scales = read_as<unsigned int>(chunk_of(group, block) + 2 * kUnitStep + 8 * kPackedRows + lane * 4);
   }
   static __device__ __forceinline__ BlockScales scales(const Header& header, unsigned int block) {
     const float scale = half_bits(header.scales >> (block % 2 * 16));
     return {{scale, scale}, 0.0f};
   }
+};
+
+template <>
+struct Packed<q5_1> : PackedFives<64, 2 * kUnitStep + 16 * kPackedRows, 2 * kUnitStep, 0> {
+  static constexpr bool kHasMin = true;
+  static constexpr bool kTwoLevels = false;
+  using Header = Packed<q4_1>::Header;
+  static __device__ __forceinline__ void load_header(Header& header, const unsigned char* group, int lane,
+                                                     unsigned int block) {
+    const unsigned char* headers = chunk_of(group, block) + 2 * kUnitStep + 8 * kPackedRows;
+    header.pairs = load_vector<2>(reinterpret_cast<const int*>(headers + lane * 8));
+  }
+  static __device__ __forceinline__ BlockScales scales(const Header& header, unsigned int block) {
+    return Packed<q4_1>::scales(header, block);
+  }
+};
+
+// Has the headers of q4_k.
+template <>
+struct Packed<q5_k> : PackedFives<256, 9 * kUnitStep + 32 * kPackedRows, 9 * kUnitStep, 0> {
+  static constexpr bool kHasMin = true;
+  static constexpr bool kTwoLevels = true;
+  using Header = Packed<q4_k>::Header;
+  static __device__ __forceinline__ void load_header(Header& header, const unsigned char* group, int lane,
+                                                     unsigned int block) {
+    const unsigned char* headers = chunk_of(group, block) + 8 * kUnitStep;
+    header.words = load_vector<4>(reinterpret_cast<const int*>(headers + lane * 16));
+  }
+  static __device__ __forceinline__ BlockScales scales(const Header& header, unsigned int block) {
+    return Packed<q4_k>::scales(header, block);
+  }
+  static __device__ __forceinline__ BlockScales steps(const Header& header, unsigned int block) {
+    return Packed<q4_k>::steps(header, block);
+  }
+  static __device__ __forceinline__ BlockUnits units(const Header& header) { return Packed<q4_k>::units(header); }
 };
 
 // The same for every format: steps are the scales, and units 1, where there are no two levels.
@@ -451,6 +498,14 @@ __device__ constexpr bool is_packed<q4_k>() {
 }
 template <>
 __device__ constexpr bool is_packed<q5_0>() {
+  return true;
+}
+template <>
+__device__ constexpr bool is_packed<q5_1>() {
+  return true;
+}
+template <>
+__device__ constexpr bool is_packed<q5_k>() {
   return true;
 }
 template <>

@@ -268,7 +268,6 @@ Checkpoint Checkpoint::open_gguf(const ModelLocation& model, const ModelConfig& 
     checkpoint.has_formats_ = checkpoint.has_formats_ || weight.format;
     checkpoint.formats_.push_back(weight.format);
     checkpoint.orders_.push_back(weight.order);
-    checkpoint.codings_.push_back(weight.coding);
   }
   for (const StoredTensor& tensor : checkpoint.gguf_tensors_) {
     checkpoint.stored_.push_back(&tensor);

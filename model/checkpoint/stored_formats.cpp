@@ -12,7 +12,6 @@
 #include "model/checkpoint/convert.hpp"
 #include "model/checkpoint/model_error.hpp"
 #include "runtime/formats/packed_matrix.hpp"
-#include "runtime/formats/q5_k.hpp"
 
 namespace pascaline {
 namespace {
@@ -66,10 +65,6 @@ void read_row_values(const StoredMatrix& matrix, std::int64_t row, std::vector<s
   };
   if (matrix.coding == RowCoding::fp8) {
     read_fp8_row({matrix.parts.codes->bytes, matrix.parts.scales}, row, values);
-    return;
-  }
-  if (matrix.coding == RowCoding::q5_k) {
-    dequantize_q5_k(stored_row(q5_k_bytes(values.size())), values);
     return;
   }
   const std::size_t row_bytes = file_row_bytes(matrix.format.type, matrix.columns);

@@ -75,7 +75,6 @@ struct RowOrder {
 /// How the bytes of a stored row are to be read: in a format of matrices, or as one that no matrix is kept in.
 enum class RowCoding : std::uint8_t {
   format,
-  q5_k,
   fp8,  ///< codes whose scales stand in another tensor
   awq   ///< int4_g128 out of three tensors, transposed
 };

@@ -108,26 +108,45 @@ struct PackedForm<ElementType::q4_1> : PackedNibbleForm<2> {
   }
 };
 
-template <>
-struct PackedForm<ElementType::q5_0> : PackedNibbleForm<2> {
-  static constexpr std::int64_t kUpper = 2 * kUnitStep;  ///< upper bits: 4 bytes of each row for a block
-  static constexpr std::int64_t kScales = kUpper + 8 * kPackedRows;
-  static constexpr std::int64_t kChunkBytes = kScales + 4 * kPackedRows;
+/// Lower four bits as nibbles; the upper ones in 4 bytes of each row for a block, from `upper_at` on.
+template <std::int64_t blocks, std::int64_t upper_at>
+struct PackedFiveForm : PackedNibbleForm<blocks> {
+  static constexpr std::int64_t kUpperEnd = upper_at + blocks * 4 * kPackedRows;
 
+  static const std::byte* upper_of(const std::byte* chunk, std::int64_t row, std::int64_t block) noexcept {
+    return chunk + upper_at + 4 * (kPackedRows * block + row);
+  }
   static std::uint32_t upper(const std::byte* chunk, std::int64_t row, std::int64_t block) noexcept {
     std::uint32_t bits = 0;
-    std::memcpy(&bits, chunk + kUpper + 4 * (kPackedRows * block + row), sizeof bits);
+    std::memcpy(&bits, upper_of(chunk, row, block), sizeof bits);
     return bits;
   }
   static void integers(const std::byte* chunk, std::int64_t row, std::int64_t block, std::int8_t* to) noexcept {
-    PackedNibbleForm<2>::integers(chunk, row, block, to);
+    PackedNibbleForm<blocks>::integers(chunk, row, block, to);
     const std::uint32_t bits = upper(chunk, row, block);
     for (std::int64_t i = 0; i < kBlock; ++i) {
       to[i] = static_cast<std::int8_t>(to[i] | static_cast<int>((bits >> (i % 4 * 8 + i / 4) & 1U) << 4U));
     }
   }
+};
+
+template <>
+struct PackedForm<ElementType::q5_0> : PackedFiveForm<2, 2 * kUnitStep> {
+  static constexpr std::int64_t kScales = kUpperEnd;
+  static constexpr std::int64_t kChunkBytes = kScales + 4 * kPackedRows;
   static BlockScale scale(const std::byte* chunk, std::int64_t row, std::int64_t block) noexcept {
     return {half_in(chunk + kScales + 4 * row + 2 * block), 0, 16};
+  }
+};
+
+template <>
+struct PackedForm<ElementType::q5_1> : PackedFiveForm<2, 2 * kUnitStep> {
+  static constexpr std::int64_t kPairs = kUpperEnd;
+  static constexpr std::int64_t kChunkBytes = kPairs + 8 * kPackedRows;
+  static constexpr bool kHasMin = true;
+  static BlockScale scale(const std::byte* chunk, std::int64_t row, std::int64_t block) noexcept {
+    const std::byte* pair = chunk + kPairs + 8 * row + 4 * block;
+    return {half_in(pair), -half_in(pair + 2)};
   }
 };
 
@@ -152,6 +171,15 @@ struct PackedForm<ElementType::int4_g128> : PackedNibbleForm<4> {
   static BlockScale scale(const std::byte* chunk, std::int64_t row, std::int64_t /*block*/) noexcept {
     const std::byte* header = chunk + kHeaders + 4 * row;
     return {half_in(header), 0, std::to_integer<std::int32_t>(header[2])};
+  }
+};
+
+template <>
+struct PackedForm<ElementType::q5_k> : PackedFiveForm<8, 9 * kUnitStep> {
+  static constexpr std::int64_t kChunkBytes = kUpperEnd;
+  static constexpr bool kHasMin = true;
+  static BlockScale scale(const std::byte* chunk, std::int64_t row, std::int64_t block) noexcept {
+    return PackedForm<ElementType::q4_k>::scale(chunk, row, block);
   }
 };
 

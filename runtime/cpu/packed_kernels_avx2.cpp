@@ -218,19 +218,11 @@ struct Lanes<PackedForm<ElementType::q4_0>> : NibbleLanes {
   }
 };
 
-template <>
-struct Lanes<PackedForm<ElementType::q5_0>> {
-  using Form = PackedForm<ElementType::q5_0>;
-  using Header = WordHeader;
-  PASCALINE_PACKED_INLINE static Header header(const std::byte* chunk, std::int64_t row) {
-    return word_header(chunk + Form::kScales + 4 * row);
-  }
-  PASCALINE_PACKED_INLINE static LaneScales scales(const Header& header, std::int64_t block) {
-    return {block == 0 ? header.scales.low : header.scales.high, _mm256_setzero_ps()};
-  }
+template <typename Form>
+struct FiveLanes {
   PASCALINE_PACKED_INLINE static LaneIntegers integers(const std::byte* chunk, std::int64_t row, std::int64_t block) {
     LaneIntegers result = NibbleLanes::integers(chunk, row, block);
-    const __m256i upper = to_lanes(load_32(chunk + Form::kUpper + 4 * (kPackedRows * block + row)));
+    const __m256i upper = to_lanes(load_32(Form::upper_of(chunk, row, block)));
     for (int w = 0; w < kWords; ++w) {
       const __m256i shifted = w < 4 ? _mm256_slli_epi32(upper, 4 - w) : _mm256_srli_epi32(upper, w - 4);
       result.word[w] = _mm256_or_si256(result.word[w], _mm256_and_si256(shifted, _mm256_set1_epi8(0x10)));
@@ -246,9 +238,8 @@ struct Lanes<PackedForm<ElementType::q5_0>> {
     of_row[1] = _mm_or_si128(of_row[1], _mm_and_si128(_mm_srlv_epi32(upper, _mm_setr_epi32(0, 1, 2, 3)), bit));
   }
   // Eight products of at most 31 · 127 fit 16 bits.
-  PASCALINE_PACKED_INLINE static __m256i sums(const LaneIntegers& of, const Header& /*header*/, std::int64_t /*block*/,
-                                              const BlockActivations& with) {
-    __m256i sum = _mm256_madd_epi16(with.halves, _mm256_set1_epi16(-16));
+  PASCALINE_PACKED_INLINE static __m256i unsigned_sums(const LaneIntegers& of, const BlockActivations& with) {
+    __m256i sum = _mm256_setzero_si256();
     for (int first = 0; first < kWords; first += 4) {
       __m256i part = _mm256_maddubs_epi16(of.word[first], with.four(first));
       for (int w = first + 1; w < first + 4; ++w) {
@@ -258,28 +249,69 @@ struct Lanes<PackedForm<ElementType::q5_0>> {
     }
     return sum;
   }
+  template <typename Header>
+  PASCALINE_PACKED_INLINE static __m256i sums(const LaneIntegers& of, const Header& /*header*/, std::int64_t /*block*/,
+                                              const BlockActivations& with) {
+    return unsigned_sums(of, with);
+  }
 };
+
+template <>
+struct Lanes<PackedForm<ElementType::q5_0>> : FiveLanes<PackedForm<ElementType::q5_0>> {
+  using Form = PackedForm<ElementType::q5_0>;
+  using Header = WordHeader;
+  PASCALINE_PACKED_INLINE static Header header(const std::byte* chunk, std::int64_t row) {
+    return word_header(chunk + Form::kScales + 4 * row);
+  }
+  PASCALINE_PACKED_INLINE static LaneScales scales(const Header& header, std::int64_t block) {
+    return {block == 0 ? header.scales.low : header.scales.high, _mm256_setzero_ps()};
+  }
+  PASCALINE_PACKED_INLINE static __m256i sums(const LaneIntegers& of, const Header& /*header*/, std::int64_t /*block*/,
+                                              const BlockActivations& with) {
+    return _mm256_sub_epi32(unsigned_sums(of, with), _mm256_madd_epi16(with.halves, _mm256_set1_epi16(16)));
+  }
+};
+
+// Two blocks of a row, each with a scale and a minimum.
+struct PairHeader {
+  FloatPairs block[2];
+};
+PASCALINE_PACKED_INLINE PairHeader pair_header(const std::byte* words) {
+  const __m256 low = _mm256_castsi256_ps(load_32(words));
+  const __m256 high = _mm256_castsi256_ps(load_32(words + 32));
+  // The shuffles leave rows in the order 0 1 4 5 2 3 6 7.
+  const __m256i order = _mm256_setr_epi32(0, 4, 2, 6, 1, 5, 3, 7);
+  const __m256i first = _mm256_castps_si256(_mm256_shuffle_ps(low, high, 0x88));
+  const __m256i second = _mm256_castps_si256(_mm256_shuffle_ps(low, high, 0xDD));
+  return {{widen_pairs(_mm256_permutevar8x32_epi32(first, order)),
+           widen_pairs(_mm256_permutevar8x32_epi32(second, order))}};
+}
+PASCALINE_PACKED_INLINE LaneScales pair_scales(const PairHeader& header, std::int64_t block) {
+  const FloatPairs& pair = header.block[block];
+  return {pair.low, _mm256_xor_ps(pair.high, _mm256_set1_ps(-0.0F))};
+}
 
 template <>
 struct Lanes<PackedForm<ElementType::q4_1>> : NibbleLanes {
   using Form = PackedForm<ElementType::q4_1>;
-  struct Header {
-    FloatPairs block[2];
-  };
+  using Header = PairHeader;
   PASCALINE_PACKED_INLINE static Header header(const std::byte* chunk, std::int64_t row) {
-    const std::byte* words = chunk + Form::kHeaders + 8 * row;
-    const __m256 low = _mm256_castsi256_ps(load_32(words));
-    const __m256 high = _mm256_castsi256_ps(load_32(words + 32));
-    // Of rows 0 1 4 5 2 3 6 7.
-    const __m256i order = _mm256_setr_epi32(0, 4, 2, 6, 1, 5, 3, 7);
-    const __m256i first = _mm256_castps_si256(_mm256_shuffle_ps(low, high, 0x88));
-    const __m256i second = _mm256_castps_si256(_mm256_shuffle_ps(low, high, 0xDD));
-    return {{widen_pairs(_mm256_permutevar8x32_epi32(first, order)),
-             widen_pairs(_mm256_permutevar8x32_epi32(second, order))}};
+    return pair_header(chunk + Form::kHeaders + 8 * row);
   }
   PASCALINE_PACKED_INLINE static LaneScales scales(const Header& header, std::int64_t block) {
-    const FloatPairs& pair = header.block[block];
-    return {pair.low, _mm256_xor_ps(pair.high, _mm256_set1_ps(-0.0F))};
+    return pair_scales(header, block);
+  }
+};
+
+template <>
+struct Lanes<PackedForm<ElementType::q5_1>> : FiveLanes<PackedForm<ElementType::q5_1>> {
+  using Form = PackedForm<ElementType::q5_1>;
+  using Header = PairHeader;
+  PASCALINE_PACKED_INLINE static Header header(const std::byte* chunk, std::int64_t row) {
+    return pair_header(chunk + Form::kPairs + 8 * row);
+  }
+  PASCALINE_PACKED_INLINE static LaneScales scales(const Header& header, std::int64_t block) {
+    return pair_scales(header, block);
   }
 };
 
@@ -310,6 +342,17 @@ struct Lanes<PackedForm<ElementType::q4_k>> : NibbleLanes {
     }
     return {_mm256_mul_ps(header.both.low, _mm256_cvtepi32_ps(scale)),
             _mm256_mul_ps(header.both.high, _mm256_cvtepi32_ps(min))};
+  }
+};
+
+template <>
+struct Lanes<PackedForm<ElementType::q5_k>> : FiveLanes<PackedForm<ElementType::q5_k>> {
+  using Header = Lanes<PackedForm<ElementType::q4_k>>::Header;
+  PASCALINE_PACKED_INLINE static Header header(const std::byte* chunk, std::int64_t row) {
+    return Lanes<PackedForm<ElementType::q4_k>>::header(chunk, row);
+  }
+  PASCALINE_PACKED_INLINE static LaneScales scales(const Header& header, std::int64_t block) {
+    return Lanes<PackedForm<ElementType::q4_k>>::scales(header, block);
   }
 };
 

@@ -36,16 +36,33 @@ void widen_block(const Block<ElementType::q4_1>& block, float* values) {
   }
 }
 
+// Value i of a short block with five bits.
+template <typename FiveBits>
+int five_bits_of(const FiveBits& block, std::size_t i) {
+  const unsigned low = (static_cast<unsigned>(block.quants[i % 16]) >> (i / 16 * 4)) & 0x0FU;
+  const unsigned high = (static_cast<unsigned>(block.high[i / 8]) >> (i % 8)) & 1U;
+  return static_cast<int>(low | high << 4U);
+}
+
 void widen_block(const Block<ElementType::q5_0>& block, float* values) {
   const float scale = block.scale.value();
   for (std::size_t i = 0; i < kShort; ++i) {
-    const unsigned low = (static_cast<unsigned>(block.quants[i % 16]) >> (i / 16 * 4)) & 0x0FU;
-    const unsigned high = (static_cast<unsigned>(block.high[i / 8]) >> (i % 8)) & 1U;
-    values[i] = scale * static_cast<float>(static_cast<int>(low | high << 4U) - 16);
+    values[i] = scale * static_cast<float>(five_bits_of(block, i) - 16);
   }
 }
 
-void widen_block(const Block<ElementType::q4_k>& block, float* values) {
+void widen_block(const Block<ElementType::q5_1>& block, float* values) {
+  const float scale = block.scale.value();
+  const float min = block.min.value();
+  for (std::size_t i = 0; i < kShort; ++i) {
+    values[i] = scale * static_cast<float>(five_bits_of(block, i)) + min;
+  }
+}
+
+// Widens a block whose eight parts have scales and minima; `quant` gives the integer of value `i` of a part, from its
+// four lower bits.
+template <typename InParts, typename Quant>
+void widen_parts(const InParts& block, float* values, const Quant& quant) {
   const float scale = block.scale.value();
   const float min_scale = block.min_scale.value();
   const Parts parts = unpack_parts(block.parts);
@@ -55,9 +72,20 @@ void widen_block(const Block<ElementType::q4_k>& block, float* values) {
     const std::uint8_t* quants = block.quants.data() + part / 2 * 32;
     const unsigned shift = part % 2 == 0 ? 0U : 4U;
     for (std::size_t i = 0; i < 32; ++i) {
-      values[part * 32 + i] = factor * static_cast<float>((quants[i] >> shift) & 0x0FU) - min;
+      const unsigned low = (static_cast<unsigned>(quants[i]) >> shift) & 0x0FU;
+      values[part * 32 + i] = factor * static_cast<float>(quant(low, part, i)) - min;
     }
   }
+}
+
+void widen_block(const Block<ElementType::q4_k>& block, float* values) {
+  widen_parts(block, values, [](unsigned low, std::size_t /*part*/, std::size_t /*i*/) { return low; });
+}
+
+void widen_block(const Block<ElementType::q5_k>& block, float* values) {
+  widen_parts(block, values, [&](unsigned low, std::size_t part, std::size_t i) {
+    return low | (static_cast<unsigned>(block.high[i]) >> part & 1U) << 4U;
+  });
 }
 
 void widen_block(const Block<ElementType::q6_k>& block, float* values) {

@@ -120,8 +120,9 @@ void search_symmetric(const float* values, float low, float high, const Stored& 
   }
 }
 
-/// `value ≈ scale · q + min`, q from 0 to 15.
+/// `value ≈ scale · q + min`, q from 0 to `most`.
 struct Affine {
+  float most = 15;
   float scale = 0;
   float min = 0;
   double error = std::numeric_limits<double>::infinity();
@@ -140,9 +141,9 @@ void consider(const float* values, float scale, float min, Affine& best) noexcep
   if (!std::isfinite(scale) || !std::isfinite(min)) {
     return;
   }
-  Affine tried{scale, min, 0, {}};
+  Affine tried{best.most, scale, min, 0, {}};
   for (std::size_t i = 0; i < kShort; ++i) {
-    tried.quants[i] = scale == 0 ? 0.0F : clamped_round((values[i] - min) / scale, 0, 15);
+    tried.quants[i] = scale == 0 ? 0.0F : clamped_round((values[i] - min) / scale, 0, best.most);
   }
   tried.error = error_of(values, tried);
   if (tried.error < best.error) {
@@ -175,7 +176,7 @@ void search_affine(const float* values, const Scale& scale, const Min& min, Affi
   const float range = *most - *least;
   const auto consider_range = [&](float low, float high) {
     const float held = min(low);
-    consider(values, scale((high - held) / 15), held, best);
+    consider(values, scale((high - held) / best.most), held, best);
   };
   for (int shrink = -1; shrink <= 5; ++shrink) {
     const float cut = range * 0.02F * static_cast<float>(shrink);
@@ -259,48 +260,75 @@ Fault fill(const float* values, Block<ElementType::q4_0>& block) {
   return std::nullopt;
 }
 
-Fault fill(const float* values, Block<ElementType::q5_0>& block) {
-  const auto best = best_symmetric(values, 16);
-  if (!best) {
-    return kScaleTooLarge;
-  }
-  block = {};
-  block.scale = Half::of(best->scale);
+// Packs values of five bits: the lower four as pack_halves does.
+template <typename FiveBits>
+void pack_fives(const std::array<float, kShort>& quants, float shift, FiveBits& block) {
+  block.high = {};
+  block.quants = {};
   for (std::size_t i = 0; i < kShort; ++i) {
-    const auto quant = static_cast<unsigned>(best->quants[i] + 16);
+    const auto quant = static_cast<unsigned>(quants[i] + shift);
     std::uint8_t& low = block.quants[i % 16];
     std::uint8_t& high = block.high[i / 8];
     low = static_cast<std::uint8_t>(low | (quant & 0x0FU) << (i / 16 * 4));
     high = static_cast<std::uint8_t>(high | quant >> 4U << (i % 8));
   }
+}
+
+Fault fill(const float* values, Block<ElementType::q5_0>& block) {
+  const auto best = best_symmetric(values, 16);
+  if (!best) {
+    return kScaleTooLarge;
+  }
+  block.scale = Half::of(best->scale);
+  pack_fives(best->quants, 16, block);
   return std::nullopt;
 }
 
-Fault fill(const float* values, Block<ElementType::q4_1>& block) {
-  const auto [least, most] = std::minmax_element(values, values + kShort);
-  const float exact = (*most - *least) / 15;
-  if (!(exact <= kMaxHalf) || std::fabs(*least) > kMaxHalf || std::fabs(*most) > kMaxHalf) {
-    return kScaleTooLarge;
+// Integers from 0 to `most`: as ggml's reference gives them, or better ones. Nothing where no scale holds them.
+std::optional<Affine> best_affine(const float* values, float most) {
+  const auto [low, high] = std::minmax_element(values, values + kShort);
+  const float exact = (*high - *low) / most;
+  if (!(exact <= kMaxHalf) || std::fabs(*low) > kMaxHalf || std::fabs(*high) > kMaxHalf) {
+    return std::nullopt;
   }
-  Affine best{as_stored(exact), as_stored(*least), 0, {}};
+  Affine best{most, as_stored(exact), as_stored(*low), 0, {}};
   const float inverse = exact == 0 ? 0.0F : 1 / exact;
   if (std::isfinite(inverse)) {
     for (std::size_t i = 0; i < kShort; ++i) {
-      best.quants[i] = std::clamp(std::trunc((values[i] - *least) * inverse + 0.5F), 0.0F, 15.0F);
+      best.quants[i] = std::clamp(std::trunc((values[i] - *low) * inverse + 0.5F), 0.0F, most);
     }
   }
   best.error = error_of(values, best);
   search_affine(values, as_stored, as_stored, best);
-  block.scale = Half::of(best.scale);
-  block.min = Half::of(best.min);
-  pack_halves(best.quants, 0, block.quants);
+  return best;
+}
+
+Fault fill(const float* values, Block<ElementType::q4_1>& block) {
+  const auto best = best_affine(values, 15);
+  if (!best) {
+    return kScaleTooLarge;
+  }
+  block.scale = Half::of(best->scale);
+  block.min = Half::of(best->min);
+  pack_halves(best->quants, 0, block.quants);
+  return std::nullopt;
+}
+
+Fault fill(const float* values, Block<ElementType::q5_1>& block) {
+  const auto best = best_affine(values, 31);
+  if (!best) {
+    return kScaleTooLarge;
+  }
+  block.scale = Half::of(best->scale);
+  block.min = Half::of(best->min);
+  pack_fives(best->quants, 0, block);
   return std::nullopt;
 }
 
 // Scales and minima of six bits around the nearest ones are tried, as each is judged by its own part's error.
-void choose_part(const float* values, float scale, float min_scale, std::uint8_t& part_scale, std::uint8_t& part_min,
-                 std::array<float, kShort>& quants) {
-  Affine best;
+void choose_part(const float* values, float most, float scale, float min_scale, std::uint8_t& part_scale,
+                 std::uint8_t& part_min, std::array<float, kShort>& quants) {
+  Affine best{.most = most};
   const int middle_scale = part_scale;
   const int middle_min = part_min;
   for (int s = std::max(0, middle_scale - 1); s <= std::min(63, middle_scale + 1); ++s) {
@@ -316,15 +344,18 @@ void choose_part(const float* values, float scale, float min_scale, std::uint8_t
   quants = best.quants;
 }
 
-Fault fill(const float* values, Block<ElementType::q4_k>& block) {
-  if (std::fabs(largest_of({values, kLong})) > kMaxHalf * 63 * 15) {
+// Fills a block of eight parts with scales and minima. `put` takes the integer of value `i` of a part, from 0 to
+// `most`.
+template <typename InParts, typename Put>
+Fault fill_parts(const float* values, float most, InParts& block, const Put& put) {
+  if (std::fabs(largest_of({values, kLong})) > kMaxHalf * 63 * most) {
     return kScaleTooLarge;
   }
   std::array<Affine, kParts> lines{};
   float most_scale = 0;
   float most_min = 0;
   for (std::size_t part = 0; part < kParts; ++part) {
-    Affine best;
+    Affine best{.most = most};
     // A part's minimum is subtracted and not negative: values that are all positive have the minimum 0.
     search_affine(
         values + part * kShort, [](float scale) { return std::max(scale, 0.0F); },
@@ -341,7 +372,6 @@ Fault fill(const float* values, Block<ElementType::q4_k>& block) {
   const float scale = block.scale.value();
   const float min_scale = block.min_scale.value();
   Parts parts{};
-  block.quants = {};
   for (std::size_t part = 0; part < kParts; ++part) {
     const auto six_bits = [](float value, float unit) {
       return static_cast<std::uint8_t>(unit > 0 ? clamped_round(value / unit, 0, 63) : 0.0F);
@@ -349,15 +379,34 @@ Fault fill(const float* values, Block<ElementType::q4_k>& block) {
     parts.scales[part] = six_bits(lines[part].scale, scale);
     parts.mins[part] = six_bits(-lines[part].min, min_scale);
     std::array<float, kShort> quants{};
-    choose_part(values + part * kShort, scale, min_scale, parts.scales[part], parts.mins[part], quants);
+    choose_part(values + part * kShort, most, scale, min_scale, parts.scales[part], parts.mins[part], quants);
     for (std::size_t i = 0; i < kShort; ++i) {
-      const auto quant = static_cast<unsigned>(quants[i]);
-      std::uint8_t& byte = block.quants[part / 2 * 32 + i];
-      byte = static_cast<std::uint8_t>(byte | quant << (part % 2 == 0 ? 0U : 4U));
+      put(part, i, static_cast<unsigned>(quants[i]));
     }
   }
   block.parts = pack_parts(parts);
   return std::nullopt;
+}
+
+// The lower four bits of value `i` of a part.
+void put_low(std::array<std::uint8_t, kLong / 2>& quants, std::size_t part, std::size_t i, unsigned quant) {
+  std::uint8_t& byte = quants[part / 2 * 32 + i];
+  byte = static_cast<std::uint8_t>(byte | (quant & 0x0FU) << (part % 2 == 0 ? 0U : 4U));
+}
+
+Fault fill(const float* values, Block<ElementType::q4_k>& block) {
+  block.quants = {};
+  return fill_parts(values, 15, block,
+                    [&](std::size_t part, std::size_t i, unsigned quant) { put_low(block.quants, part, i, quant); });
+}
+
+Fault fill(const float* values, Block<ElementType::q5_k>& block) {
+  block.high = {};
+  block.quants = {};
+  return fill_parts(values, 31, block, [&](std::size_t part, std::size_t i, unsigned quant) {
+    put_low(block.quants, part, i, quant);
+    block.high[i] = static_cast<std::uint8_t>(block.high[i] | quant >> 4U << part);
+  });
 }
 
 Fault fill(const float* values, Block<ElementType::q6_k>& block) {

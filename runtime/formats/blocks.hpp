@@ -61,11 +61,26 @@ struct Block<ElementType::q5_0> {
   std::array<std::uint8_t, kShort / 2> quants;  // lower 4 bits, as q4_0
 };
 template <>
+struct Block<ElementType::q5_1> {
+  Half scale;
+  Half min;
+  std::array<std::uint8_t, kShort / 8> high;    // as q5_0
+  std::array<std::uint8_t, kShort / 2> quants;  // as q5_0
+};
+template <>
 struct Block<ElementType::q4_k> {
   Half scale;                                  // of the parts' scales
   Half min_scale;                              // of the parts' minima
   std::array<std::uint8_t, 12> parts;          // scales and minima of 6 bits, see unpack_parts
   std::array<std::uint8_t, kLong / 2> quants;  // of two parts in turn: the first in low halves, the second in high ones
+};
+template <>
+struct Block<ElementType::q5_k> {
+  Half scale;                                  // as q4_k
+  Half min_scale;                              // as q4_k
+  std::array<std::uint8_t, 12> parts;          // as q4_k
+  std::array<std::uint8_t, kLong / 8> high;    // bit p of byte i: the upper bit of value i of part p
+  std::array<std::uint8_t, kLong / 2> quants;  // lower 4 bits, as q4_k
 };
 template <>
 struct Block<ElementType::q6_k> {

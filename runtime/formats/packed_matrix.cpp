@@ -90,6 +90,17 @@ struct Packing {
   void single_bits(std::size_t in_group, std::size_t in_row) const {
     convert_word(row + in_row, group + in_group, pack_bits);
   }
+  // Upper bits of eight parts of 32 values: in the row, bit p of byte i is that of value i of part p.
+  void bits_of_parts(const std::array<std::size_t, 8>& in_group, std::size_t in_row) const {
+    for (std::size_t part = 0; part < in_group.size(); ++part) {
+      std::uint32_t bits = 0;
+      for (std::size_t i = 0; i < 32; ++i) {
+        bits |= (std::to_integer<std::uint32_t>(row[in_row + i]) >> part & 1U) << i;
+      }
+      bits = pack_bits(bits);
+      std::memcpy(group + in_group[part], &bits, sizeof bits);
+    }
+  }
   // Upper two bits of 128 values: in the row, value l of part r is in byte l; in the group a part has 8 bytes.
   void upper_bits(const std::array<std::size_t, 4>& in_group, std::size_t in_row) const {
     for (std::size_t part = 0; part < 4; ++part) {
@@ -116,6 +127,17 @@ struct Unpacking {
   }
   void single_bits(std::size_t in_group, std::size_t in_row) const {
     convert_word(group + in_group, row + in_row, unpack_bits);
+  }
+  void bits_of_parts(const std::array<std::size_t, 8>& in_group, std::size_t in_row) const {
+    std::memset(row + in_row, 0, 32);
+    for (std::size_t part = 0; part < in_group.size(); ++part) {
+      std::uint32_t bits = 0;
+      std::memcpy(&bits, group + in_group[part], sizeof bits);
+      bits = unpack_bits(bits);
+      for (std::size_t i = 0; i < 32; ++i) {
+        row[in_row + i] |= static_cast<std::byte>((bits >> i & 1U) << part);
+      }
+    }
   }
   void upper_bits(const std::array<std::size_t, 4>& in_group, std::size_t in_row) const {
     for (std::size_t lane = 0; lane < 4; ++lane) {
@@ -183,6 +205,32 @@ struct BlockMove<ElementType::q5_0> {
     mover.move(at.unit(at.block), at.row + 6, kUnit);
     mover.single_bits(at.header(2, 4, 4 * at.block), at.row + 2);
     mover.move(at.header(2, 4, 8) + 2 * at.block, at.row, 2);
+  }
+};
+
+template <>
+struct BlockMove<ElementType::q5_1> {
+  template <typename Mover>
+  static void run(const Mover& mover, const BlockPlace& at) {
+    mover.move(at.unit(at.block), at.row + 8, kUnit);
+    mover.single_bits(at.header(2, 4, 4 * at.block), at.row + 4);
+    mover.move(at.header(2, 8, 8) + 4 * at.block, at.row, 4);
+  }
+};
+
+template <>
+struct BlockMove<ElementType::q5_k> {
+  template <typename Mover>
+  static void run(const Mover& mover, const BlockPlace& at) {
+    for (std::size_t pair = 0; pair < 4; ++pair) {
+      mover.parts(at.unit(2 * pair), at.unit(2 * pair + 1), at.row + 48 + 32 * pair);
+    }
+    mover.move(at.unit(8), at.row, 16);
+    std::array<std::size_t, 8> high{};
+    for (std::size_t part = 0; part < high.size(); ++part) {
+      high[part] = at.header(9, 4, 4 * part);
+    }
+    mover.bits_of_parts(high, at.row + 16);
   }
 };
 
@@ -283,6 +331,11 @@ struct PieceMover {
     note(high, kUnit);
   }
   void single_bits(std::size_t in_group, std::size_t /*in_row*/) const { note(in_group, sizeof(std::uint32_t)); }
+  void bits_of_parts(const std::array<std::size_t, 8>& in_group, std::size_t /*in_row*/) const {
+    for (const std::size_t at : in_group) {
+      note(at, sizeof(std::uint32_t));
+    }
+  }
   void upper_bits(const std::array<std::size_t, 4>& in_group, std::size_t /*in_row*/) const {
     for (const std::size_t at : in_group) {
       note(at, 8);
@@ -302,6 +355,7 @@ struct ScaleMover {
   }
   void parts(std::size_t /*low*/, std::size_t /*high*/, std::size_t /*in_row*/) const {}
   void single_bits(std::size_t /*in_group*/, std::size_t /*in_row*/) const {}
+  void bits_of_parts(const std::array<std::size_t, 8>& /*in_group*/, std::size_t /*in_row*/) const {}
   void upper_bits(const std::array<std::size_t, 4>& /*in_group*/, std::size_t /*in_row*/) const {}
 };
 

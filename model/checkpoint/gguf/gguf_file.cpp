@@ -29,7 +29,7 @@ GgufBlock gguf_block_of(GgufType type) noexcept {
     const FormatTraits& traits = kElementTypes[static_cast<std::size_t>(*format)];
     return {traits.block.values, traits.block.bytes};
   }
-  return type == GgufType::Q5_K ? GgufBlock{256, 176} : type == GgufType::F32 ? GgufBlock{1, 4} : GgufBlock{1, 2};
+  return type == GgufType::F32 ? GgufBlock{1, 4} : GgufBlock{1, 2};
 }
 
 GgufContent content_of(const MappedFile& file) { return parse_gguf(file.bytes(), file.path().string()); }
@@ -46,7 +46,7 @@ std::int64_t block_values(GgufType type) noexcept { return static_cast<std::int6
 std::int64_t block_bytes(GgufType type) noexcept { return static_cast<std::int64_t>(gguf_block_of(type).bytes); }
 
 std::vector<GgufType> read_gguf_types() {
-  std::vector<GgufType> types{GgufType::F32, GgufType::F16, GgufType::BF16, GgufType::Q5_K};
+  std::vector<GgufType> types{GgufType::F32, GgufType::F16, GgufType::BF16};
   for (const FormatTraits& format : packed_formats()) {
     if (format.gguf.type != 0) {
       types.push_back(static_cast<GgufType>(format.gguf.type));

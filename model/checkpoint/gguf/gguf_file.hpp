@@ -17,17 +17,7 @@
 namespace pascaline {
 
 /// Types of tensors with ggml's numbers; of blocks of formats of matrices also FormatTraits::gguf has them.
-enum class GgufType : std::uint32_t {
-  F32 = 0,
-  F16 = 1,
-  Q4_0 = 2,
-  Q4_1 = 3,
-  Q8_0 = 8,
-  Q4_K = 12,
-  Q5_K = 13,
-  Q6_K = 14,
-  BF16 = 30
-};
+enum class GgufType : std::uint32_t { F32 = 0, F16 = 1, Q4_0 = 2, Q4_1 = 3, Q8_0 = 8, Q4_K = 12, Q6_K = 14, BF16 = 30 };
 
 /// ggml's name of the type (`Q4_K`), empty if the number has none; of a type that is read values of a block (1 of
 /// numbers), and a block's size in bytes.

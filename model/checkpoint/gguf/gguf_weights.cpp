@@ -53,11 +53,7 @@ GgufWeight weight_of(const GgufTensor& tensor, const TensorSpec& spec) {
   const std::int64_t rows = spec.shape.front();
   weight.tensor.type = StoredType::U8;
   weight.tensor.shape = {rows, static_cast<std::int64_t>(tensor.bytes.size()) / rows};
-  if (const auto format = format_of(tensor.type)) {
-    weight.format = StoredFormat{*format, {}};
-  } else {
-    weight.coding = RowCoding::q5_k;
-  }
+  weight.format = StoredFormat{format_of(tensor.type).value(), {}};
   return weight;
 }
 

@@ -19,7 +19,6 @@ struct GgufWeight {
   StoredTensor tensor;                 ///< blocks as U8: a row of bytes for each row of the matrix
   std::vector<std::byte> bytes;        ///< those of the tensor, if they are not in the file as they are
   std::optional<StoredFormat> format;  ///< of blocks that matrices are kept in
-  RowCoding coding = RowCoding::format;
   RowOrder order;
 };
 

@@ -72,7 +72,7 @@ std::vector<TensorSpec> specs_by_frame(const std::vector<TensorSpec>& specs) {
 GgufWeight join_patches(const GgufFile& file, const TensorSpec& spec, std::span<GgufWeight> frames) {
   std::vector<std::span<const std::byte>> bytes;
   for (const GgufWeight& frame : frames) {
-    if (frame.tensor.type != frames.front().tensor.type || frame.format || frame.coding != RowCoding::format) {
+    if (frame.tensor.type != frames.front().tensor.type || frame.format) {
       throw ModelError(fmt::format("{}: tensor {}: it must be of numbers, of the same type as {}", file.path().string(),
                                    quoted_name(frame.tensor.name), frames.front().tensor.name));
     }

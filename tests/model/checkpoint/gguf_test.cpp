@@ -10,8 +10,8 @@
 #include "model/checkpoint/gguf/gguf_file.hpp"
 #include "model/checkpoint/gguf/gguf_weights.hpp"
 #include "model/checkpoint/weight_source.hpp"
+#include "runtime/formats/block_format.hpp"
 #include "runtime/formats/packed_matrix.hpp"
-#include "runtime/formats/q5_k.hpp"
 #include "tests/model/checkpoint/gguf_builder.hpp"
 #include "tests/model/checkpoint/model_fixture.hpp"
 #include "tests/runtime/formats/all_formats.hpp"
@@ -105,10 +105,10 @@ TEST(GgufTest, TensorsThatAreNotWithinTheFileAreRefused) {
   PASCALINE_EXPECT_SAYS(tensor([](auto& f) { f.describe("b", 0, {8}, 8); }), "not a multiple of the alignment 32");
   PASCALINE_EXPECT_SAYS(tensor([](auto& f) { f.describe("a", 0, {8}, 32); }), "tensor 'a': it is there twice");
   PASCALINE_EXPECT_SAYS(tensor([](auto& f) { f.describe("b", 10, {256}, 32); }),
-                        "tensor 'b': its type Q2_K is not read, only F32, F16, BF16, Q5_K, Q8_0, Q6_K, ");
+                        "tensor 'b': its type Q2_K is not read, only F32, F16, BF16, Q8_0, Q6_K, Q5_K, Q5_1, ");
   PASCALINE_EXPECT_SAYS(tensor([](auto& f) { f.describe("b", 10, {256}, 32); }),
                         "; take the model's file in Q8_0, Q4_0 or F16");
-  PASCALINE_EXPECT_SAYS(tensor([](auto& f) { f.describe("b", 7, {576}, 32); }), "its type Q5_1 is not read");
+  PASCALINE_EXPECT_SAYS(tensor([](auto& f) { f.describe("b", 9, {576}, 32); }), "its type Q8_1 is not read");
   const std::array<std::pair<std::uint32_t, const char*>, 5> newer{
       {{34, "TQ1_0"}, {35, "TQ2_0"}, {39, "MXFP4"}, {40, "NVFP4"}, {41, "Q1_0"}}};
   for (const auto& [number, name] : newer) {
@@ -140,7 +140,7 @@ TEST(GgufTest, FiveBitsAreThoseOfTheReference) {
     block.push_back(static_cast<std::byte>(std::stoi(hex.substr(i, 2), nullptr, 16)));
   }
   std::vector<float> values(256);
-  dequantize_q5_k(block, values);
+  dequantize(ElementType::q5_k, block, values);
   const std::array<std::pair<std::size_t, float>, 11> expected{{{0, 0x1.8f72p-1F},
                                                                 {1, 0x1.eba0p+2F},
                                                                 {31, 0x1.75d7p+2F},
