@@ -78,7 +78,7 @@ struct Qkv : Both {
   static constexpr bool kWholeSteps = WHOLE_STEPS != 0;
   static constexpr bool kNormed = true;
 };
-// HEADS·HEAD_DIM is a multiple of 16, the least head.
+// HEADS·HEAD_DIM is a multiple of 8, the least head.
 struct Back : Both {
   using Weight = BACK;
   static constexpr int kWarpsK = BACK_WARPS_K;

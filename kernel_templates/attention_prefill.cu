@@ -8,10 +8,10 @@
 // rows segment_starts[s] … segment_starts[s+1]-1. Queries that see nothing give zeros.
 // FLOPs: 4·HEADS·HEAD_DIM for each pair that the mask lets through. Bytes: q, out, and k and v with their scales, once.
 // Requires: q, k, v and out aligned to 16 bytes; segment_starts ascending from 0 to QUERIES; CAUSAL or SEGMENTS > 1,
-// not both; KEYS == QUERIES if SEGMENTS > 1. Where gridDim.z > 1: `partials` of BLOCK_Q·(HEAD_DIM + 2) floats a block,
-// and `counters` of one int for each x and y of the grid, zero before the first launch (each launch leaves them zero).
-// Launch: grid (HEADS, ceil(QUERIES / BLOCK_Q) + SEGMENTS - 1, splits), block BLOCK_Q / THREAD_Q · ROW_LANES. Later
-// tiles, longest under a causal mask, come first.
+// not both; KEYS == QUERIES if SEGMENTS > 1. Where gridDim.z > 1: `partials` of BLOCK_Q·(D + 2) floats a block, D
+// being HEAD_DIM rounded up to whole lanes (kRowV), and `counters` of one int for each x and y of the grid, zero before
+// the first launch (each launch leaves them zero). Launch: grid (HEADS, ceil(QUERIES / BLOCK_Q) + SEGMENTS - 1,
+// splits), block BLOCK_Q / THREAD_Q · ROW_LANES. Later tiles, longest under a causal mask, come first.
 //
 // A tile that sees many keys is cut into ranges of about KEYS_PER_SPLIT, a block each and up to gridDim.z; the block
 // that arrives last combines what they give in the order of the ranges.

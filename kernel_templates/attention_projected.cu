@@ -49,7 +49,7 @@ struct Constants {
 };
 using Token = TokenAttention<Constants>;
 
-// HEADS·HEAD_DIM is a multiple of 16, the least head.
+// HEADS·HEAD_DIM is a multiple of 8, the least head.
 struct Projection {
   using Weight = WEIGHT;
   static constexpr bool kPacked = PACKED_WEIGHT != 0;

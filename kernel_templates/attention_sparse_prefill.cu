@@ -13,10 +13,10 @@
 //   is negative or lies behind its queries. Queries that see nothing give zeros.
 // FLOPs: 4·HEADS·HEAD_DIM for each pair that the mask lets through. Bytes: q, out, and k and v with their scales, once.
 // Requires: pointers aligned to 16 bytes; KEYS ≥ QUERIES; BLOCK a power of two from 16 to 128, with LISTS a multiple of
-// BLOCK_Q; with STRIDE, SINKS a multiple of BLOCK. Where gridDim.z > 1: `partials` of BLOCK_Q·(HEAD_DIM + 2) floats a
-// block, and `counters` of one int for each x and y of the grid, zero before the first launch (each launch leaves them
-// zero).
-// Launch: grid (HEADS, ceil(QUERIES / BLOCK_Q), splits), block BLOCK_Q / THREAD_Q · ROW_LANES.
+// BLOCK_Q; with STRIDE, SINKS a multiple of BLOCK. Where gridDim.z > 1: `partials` of BLOCK_Q·(D + 2) floats a
+// block, D being HEAD_DIM rounded up to whole lanes (kRowV), and `counters` of one int for each x and y of the grid,
+// zero before the first launch (each launch leaves them zero). Launch: grid (HEADS, ceil(QUERIES / BLOCK_Q), splits),
+// block BLOCK_Q / THREAD_Q · ROW_LANES.
 //
 // Tiles are computed as in attention_prefill. The rows of a tile's keys lie in shared memory, where they are worked out
 // a tile ahead.

@@ -9,7 +9,7 @@
 // Launch: grid (KV_HEADS, NEW / BLOCK + 1), block THREADS.
 //
 // Neighbouring threads have neighbouring columns. Where a block has more threads than a head columns, they share the
-// rows, and add up in their order what each has.
+// rows, and add up in their order what each has; threads that are left over are idle.
 
 #include "common/types.cuh"
 
@@ -19,7 +19,6 @@ constexpr int kShares = kThreads > kHeadSize ? kThreads / kHeadSize : 1;  // of 
 constexpr int kStep = kThreads > kHeadSize ? kHeadSize : kThreads;        // columns at a time
 constexpr bool kScaled = sizeof(CACHE) == 1;
 
-static_assert(kThreads % kHeadSize == 0 || kHeadSize % kThreads == 0, "threads share columns evenly");
 static_assert(kUnroll >= 1, "a count");
 
 }  // namespace

@@ -22,7 +22,6 @@ constexpr int kShares = kThreads > kHeadSize ? kThreads / kHeadSize : 1;  // of 
 constexpr int kStep = kThreads > kHeadSize ? kHeadSize : kThreads;        // columns at a time
 
 static_assert(kThreads % 32 == 0, "whole warps");
-static_assert(kThreads % kHeadSize == 0 || kHeadSize % kThreads == 0, "threads share columns evenly");
 static_assert(kKeyBlocks >= 1 && kUnroll >= 1, "counts");
 
 // Leaves the mean of `count` heads of q in `mean`; head i is `index_of(i)` heads behind the first of q.

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 
 #include "core/error.hpp"
 #include "model/checkpoint/families/model_family.hpp"
@@ -14,7 +13,7 @@ namespace pascaline {
 namespace {
 
 constexpr std::int64_t kMaxContext = std::int64_t{1} << 24;
-constexpr std::int64_t kSmallestHead = 16;
+constexpr std::int64_t kHeadStep = 8;
 constexpr std::int64_t kLargestHead = 256;
 
 bool is_cached(ElementType type) noexcept {
@@ -24,8 +23,7 @@ bool is_cached(ElementType type) noexcept {
 }  // namespace
 
 std::int64_t padded_head_dim(const VisionConfig& config) noexcept {
-  const auto head_dim = static_cast<std::uint64_t>(config.head_dim());
-  return std::max(kSmallestHead, static_cast<std::int64_t>(std::bit_ceil(head_dim)));
+  return (config.head_dim() + kHeadStep - 1) / kHeadStep * kHeadStep;
 }
 
 const VisionConfig& vision_of(const ModelConfig& config) {
@@ -67,13 +65,13 @@ std::string_view key_name(const ModelLocation& model, std::string_view in_folder
 
 void check_supported(const ModelConfig& config, const ModelLocation& model) {
   const std::int64_t head_dim = config.text.head_dim;
-  if (head_dim < kSmallestHead || head_dim > kLargestHead ||
-      !std::has_single_bit(static_cast<std::uint64_t>(head_dim))) {
+  if (head_dim < 1 || head_dim > kLargestHead || head_dim % kHeadStep != 0) {
     const KeyPlace place =
         key_place(model.path, "head_dim", "attention.key_length, or embedding_length / attention.head_count");
     throw Error(
-        fmt::format("{}: the decoder's heads have {} elements ({}); attention is there for 16, 32, 64, 128 and 256",
-                    place.file, head_dim, place.key));
+        fmt::format("{}: the decoder's heads have {} elements ({}); attention supports multiples of {} up to {}: take "
+                    "another model",
+                    place.file, head_dim, place.key, kHeadStep, kLargestHead));
   }
   if (config.vision && config.vision->head_dim() > kLargestHead) {
     const KeyPlace place = key_place(model.projector.empty() ? model.path : model.projector, "hidden_size / num_heads",

@@ -51,20 +51,38 @@ struct DecodeAttention {
   static constexpr int kKeysPerStep = kWarps * kKeysPerWarp;  // of a block
   static constexpr int kChunk = kBatch * kKeysPerStep;        // keys a block has under way
   static constexpr int kMaxSplits = 128;                      // of the grid
-  static constexpr int kPart = kHeadSize / kLanes;            // columns of a lane
-  static constexpr int kLoads = kPart / kVector;              // of a lane, for its part of a row
+  static constexpr int kLoads =
+      (kHeadSize + kLanes * kVector - 1) / (kLanes * kVector);  // vectors that a lane loads of a row
+  static constexpr int kPart = kLoads * kVector;                // columns of a lane, padding included
 
-  static_assert(32 % kLanes == 0 && kHeadSize % (kLanes * kVector) == 0, "lanes share a row in whole vectors");
+  static_assert(32 % kLanes == 0 && kHeadSize % kVector == 0, "lanes share a row in whole vectors");
   static_assert(kBatch >= 1, "keys of a lane");
+
+  // Where value i of a lane's part lies in a row, counted from the lane's first.
+  static constexpr __device__ __forceinline__ int column_of(int i) {
+    return i / kVector * (kLanes * kVector) + i % kVector;
+  }
+
+  static __device__ __forceinline__ int first_column() { return static_cast<int>(threadIdx.x) % kLanes * kVector; }
+
+  // True if value i of a lane's part lies within the row. Where the lanes cannot share a row evenly, some lack the last
+  // vector; its values count as 0.
+  static __device__ __forceinline__ bool in_row(int i) {
+    return kPart * kLanes == kHeadSize || i < kPart - kVector || first_column() + column_of(i) < kHeadSize;
+  }
 
   // A lane's part of a row: kLoads vectors, kLanes vectors apart; with the row's scale if the cache has scales.
   struct Part {
     Vector<Cache, kVector> vectors[kLoads];
     float scale;
 
+    // `row` begins with the lane's first column.
     __device__ __forceinline__ void load(const Cache* row) {
 #pragma unroll
       for (int i = 0; i < kLoads; ++i) {
+        if (!in_row(i * kVector)) {
+          continue;
+        }
         if constexpr (kAligned) {
           vectors[i] = load_vector<kVector>(row + i * kLanes * kVector);
         } else {
@@ -87,23 +105,20 @@ struct DecodeAttention {
     }
   };
 
-  // Where value i of a lane's part lies in a row, counted from the lane's first.
-  static constexpr __device__ __forceinline__ int column_of(int i) {
-    return i / kVector * (kLanes * kVector) + i % kVector;
-  }
-
   // A lane's part of the queries, scaled so that scores are in units of log2.
   template <typename Storage>
   static __device__ __forceinline__ void load_queries(float (&query)[kGroup][kPart], const Storage* __restrict__ q) {
     constexpr int kMost = 16 / static_cast<int>(sizeof(Storage));
     constexpr int kWidth = kVector < kMost ? kVector : kMost;
-    const int column = static_cast<int>(threadIdx.x) % kLanes * kVector;
     const float scale = kLog2E / sqrtf(static_cast<float>(kHeadSize));
 #pragma unroll
     for (int h = 0; h < kGroup; ++h) {
 #pragma unroll
       for (int i = 0; i < kPart; i += kWidth) {
-        const auto values = load_vector<kWidth>(q + h * kHeadSize + column + column_of(i));
+        Vector<Storage, kWidth> values = {};
+        if (in_row(i)) {
+          values = load_vector<kWidth>(q + h * kHeadSize + first_column() + column_of(i));
+        }
 #pragma unroll
         for (int e = 0; e < kWidth; ++e) {
           query[h][i + e] = to_float(values.element[e]) * scale;
@@ -327,13 +342,13 @@ struct DecodeAttention {
   static __device__ __forceinline__ void attend_row(Head (&heads)[kGroup], const float (&query)[kGroup][kPart],
                                                     const float* key, const float* value) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
-    const int column = lane % kLanes * kVector;
+    const int column = first_column();
 #pragma unroll
     for (int h = 0; h < kGroup; ++h) {
       float dot = 0.0f;
 #pragma unroll
       for (int i = 0; i < kPart; ++i) {
-        dot += query[h][i] * key[column + column_of(i)];
+        dot += in_row(i) ? query[h][i] * key[column + column_of(i)] : 0.0f;
       }
       dot = lanes_reduce<Sum, kPtx, kLanes, 1>(dot);
       const float score = lane < kLanes ? dot : no_score();
@@ -342,7 +357,7 @@ struct DecodeAttention {
       heads[h].softmax.sum += weight;
 #pragma unroll
       for (int i = 0; i < kPart; ++i) {
-        heads[h].sum[i] += weight * value[column + column_of(i)];
+        heads[h].sum[i] += in_row(i) ? weight * value[column + column_of(i)] : 0.0f;
       }
     }
   }
@@ -356,7 +371,6 @@ struct DecodeAttention {
                                                       [[maybe_unused]] const float* value) {
     const int warp = static_cast<int>(threadIdx.x) / 32;
     const int lane = static_cast<int>(threadIdx.x) % 32;
-    const int column = lane % kLanes * kVector;
     Head heads[kGroup];
     // The next keys are on their way while these values are taken in, the next values during the next scores.
 #pragma unroll 1
@@ -379,7 +393,9 @@ struct DecodeAttention {
       if (lane < kLanes) {
 #pragma unroll
         for (int i = 0; i < kPart; ++i) {
-          work.sums[warp][h * kHeadSize + column + column_of(i)] = heads[h].sum[i];
+          if (in_row(i)) {
+            work.sums[warp][h * kHeadSize + first_column() + column_of(i)] = heads[h].sum[i];
+          }
         }
       }
       if (lane == 0) {

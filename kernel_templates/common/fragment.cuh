@@ -4,18 +4,23 @@
 
 #include "vector.cuh"
 
-// Reads a thread's values of one shared row: COUNT floats in chunks CHUNK wide, STRIDE apart; value i of a chunk lies
-// at i ^ SWAPPED_BY.
-template <int CHUNK, int STRIDE, int SWAPPED_BY = 0, int COUNT>
-__device__ __forceinline__ void load_fragment(float (&fragment)[COUNT], const float* shared) {
+// Reads a thread's values of one shared row into fragment[FIRST…]: COUNT floats in chunks CHUNK wide, STRIDE apart;
+// value i of a chunk lies at i ^ SWAPPED_BY.
+template <int CHUNK, int STRIDE, int SWAPPED_BY, int FIRST, int COUNT, int ALL>
+__device__ __forceinline__ void load_fragment(float (&fragment)[ALL], const float* shared) {
+  static_assert(COUNT % CHUNK == 0, "whole chunks");
 #pragma unroll
   for (int c = 0; c < COUNT / CHUNK; ++c) {
     const auto chunk = load_vector<CHUNK>(shared + c * STRIDE);
 #pragma unroll
     for (int i = 0; i < CHUNK; ++i) {
-      fragment[c * CHUNK + (i ^ SWAPPED_BY)] = chunk.element[i];
+      fragment[FIRST + c * CHUNK + (i ^ SWAPPED_BY)] = chunk.element[i];
     }
   }
+}
+template <int CHUNK, int STRIDE, int COUNT>
+__device__ __forceinline__ void load_fragment(float (&fragment)[COUNT], const float* shared) {
+  load_fragment<CHUNK, STRIDE, 0, 0, COUNT>(fragment, shared);
 }
 
 // The orders that a depth's M x N multiply-adds may have; which registers the compiler takes depends on it. 0: along
@@ -34,17 +39,20 @@ struct Walk {
   static __device__ __forceinline__ constexpr int column(int step) { return kColumns ? line(step) : along(step); }
 };
 
-// Where a thread's values of the next depth begin in shared memory.
+// Where a thread's values of the next depth begin in shared memory; `tail`: where the last columns of the right side
+// do.
 struct Sides {
   const float* left;
   const float* right;
+  const float* tail = nullptr;
 };
 
 // A thread's part of a product: M rows of the left side in chunks M_STRIDE apart, N columns of the right side in chunks
 // N_STRIDE apart. Rows of shared memory, a depth each, are LEFT_ROW and RIGHT_ROW floats long. ORDERING is Walk's. In
-// chunks of the right side, column j lies at j ^ N_SWAP.
+// chunks of the right side, column j lies at j ^ N_SWAP. The last TAIL columns are in chunks of TAIL_CHUNK, TAIL_STRIDE
+// apart, from Sides::tail on.
 template <int M, int M_CHUNK, int M_STRIDE, int LEFT_ROW, int N, int N_CHUNK, int N_STRIDE, int RIGHT_ROW, int ORDERING,
-          int N_SWAP = 0>
+          int N_SWAP = 0, int TAIL = 0, int TAIL_CHUNK = 1, int TAIL_STRIDE = 1>
 struct Product {
   struct Fragment {
     float a[M];
@@ -52,7 +60,10 @@ struct Product {
 
     __device__ __forceinline__ void load(Sides sides, int depth) {
       load_fragment<M_CHUNK, M_STRIDE>(a, sides.left + depth * LEFT_ROW);
-      load_fragment<N_CHUNK, N_STRIDE, N_SWAP>(b, sides.right + depth * RIGHT_ROW);
+      load_fragment<N_CHUNK, N_STRIDE, N_SWAP, 0, N - TAIL>(b, sides.right + depth * RIGHT_ROW);
+      if constexpr (TAIL > 0) {
+        load_fragment<TAIL_CHUNK, TAIL_STRIDE, 0, N - TAIL, TAIL>(b, sides.tail + depth * RIGHT_ROW);
+      }
     }
     __device__ __forceinline__ void multiply(float (&sum)[M][N]) const {
       using Order = Walk<ORDERING, M, N>;

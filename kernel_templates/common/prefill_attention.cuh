@@ -35,11 +35,17 @@ struct PrefillAttention {
 
   static constexpr int kThreads = kBlockQ / kThreadQ * kLanes;
   static constexpr int kThreadK = kBlockK / kLanes;
-  static constexpr int kThreadD = kHeadSize / kLanes;
   static constexpr int kGroups = 32 / kLanes;  // of lanes, in a warp
   static constexpr int kChunkQ = kChunkOf<kThreadQ>;
   static constexpr int kChunkK = kChunkOf<kThreadK>;
-  static constexpr int kChunkD = kChunkOf<kThreadD>;
+  // Columns of out: all lanes get as many chunks of four, then smaller chunks of the rest. The small chunks of the last
+  // lanes may lie beyond the head.
+  static constexpr int kWideD = kHeadSize / (4 * kLanes) * 4;
+  static constexpr int kTailD = (kHeadSize - kWideD * kLanes + kLanes - 1) / kLanes;
+  static constexpr int kThreadD = kWideD + kTailD;
+  static constexpr int kTailChunkD = kChunkOf<kTailD>;
+  static constexpr int kChunkD = kWideD > 0 ? 4 : kTailChunkD;
+  static constexpr bool kMixedD = kWideD > 0 && kTailD > 0;
   static constexpr int kSlicesD = kHeadSize / kSliceD;
   static constexpr int kSlicesK = kBlockK / kSliceK;
 
@@ -48,13 +54,14 @@ struct PrefillAttention {
   static constexpr int kRowK = kBlockK + 4;
   static constexpr int kStageQ = kSliceD * kRowQ;
   static constexpr int kStageK = kSliceD * kRowK;
-  static constexpr int kStageV = kSliceK * kHeadSize;
+  static constexpr int kRowV = kThreadD * kLanes;
+  static constexpr int kStageV = kSliceK * kRowV;
   static constexpr int kStages = 2 * (kStageQ + kStageK);
   static constexpr int kWeights = kBlockK * kRowQ;
 
   static_assert(kLanes <= 16 && kBlockQ % (kGroups * kThreadQ) == 0,
                 "whole warps, of two groups or more, share queries");
-  static_assert(kBlockK % kLanes == 0 && kHeadSize % kLanes == 0, "lanes share keys and columns evenly");
+  static_assert(kBlockK % kLanes == 0, "lanes share keys evenly");
   static_assert(kHeadSize % kSliceD == 0 && kBlockK % kSliceK == 0, "whole slices");
   static_assert(kSliceD % kVector == 0 && kHeadSize % kVector == 0 && kVector % 4 == 0,
                 "rows of slices are whole vectors");
@@ -68,8 +75,8 @@ struct PrefillAttention {
   static constexpr int kOrder = kThreadQ <= COLUMNS ? 2 : 1;
   using ProductQk = Product<kThreadQ, kChunkQ, kGroups * kChunkQ, kRowQ, kThreadK, kChunkK, kLanes * kChunkK, kRowK,
                             kOrder<kThreadK>>;
-  using ProductPv = Product<kThreadQ, kChunkQ, kGroups * kChunkQ, kRowQ, kThreadD, kChunkD, kLanes * kChunkD, kHeadSize,
-                            kOrder<kThreadD>>;
+  using ProductPv = Product<kThreadQ, kChunkQ, kGroups * kChunkQ, kRowQ, kThreadD, kChunkD, kLanes * kChunkD, kRowV,
+                            kOrder<kThreadD>, 0, kMixedD ? kTailD : 0, kTailChunkD, kLanes * kTailChunkD>;
 
   // Where a thread's values lie in the block's tile. Neighbouring lanes have different queries, so that half a warp
   // reads few words of each operand at once.
@@ -88,6 +95,9 @@ struct PrefillAttention {
     __device__ __forceinline__ int key_of(int j) const {
       return lane * kChunkK + j / kChunkK * (kLanes * kChunkK) + j % kChunkK;
     }
+    // A lane's first column of out in chunks of kChunkD, and in the smaller ones after them.
+    __device__ __forceinline__ int wide_column() const { return lane * kChunkD; }
+    __device__ __forceinline__ int tail_column() const { return kWideD * kLanes + lane * kTailChunkD; }
   };
 
   // Over the lanes that share their queries.
@@ -227,15 +237,28 @@ struct PrefillAttention {
       const float normaliser = state[i].normaliser();
       if (place.row_of(i) < rows) {
 #pragma unroll
-        for (int j = 0; j < kThreadD; j += kChunkD) {
-          Vector<Storage, kChunkD> values;
+        for (int j = 0; j < (kMixedD ? kWideD : kThreadD); j += kChunkD) {
+          store_columns<kChunkD>(out + place.row_of(i) * stride, place.wide_column() + j * kLanes, &sum[i][j],
+                                 normaliser);
+        }
 #pragma unroll
-          for (int e = 0; e < kChunkD; ++e) {
-            values.element[e] = from_float<Storage>(sum[i][j + e] * normaliser);
-          }
-          store_vector(out + place.row_of(i) * stride + place.lane * kChunkD + j * kLanes, values);
+        for (int j = 0; kMixedD && j < kTailD; j += kTailChunkD) {
+          store_columns<kTailChunkD>(out + place.row_of(i) * stride, place.tail_column() + j * kLanes,
+                                     &sum[i][kWideD + j], normaliser);
         }
       }
+    }
+  }
+
+  template <int CHUNK>
+  static __device__ __forceinline__ void store_columns(Storage* row, int column, const float* sum, float normaliser) {
+    Vector<Storage, CHUNK> values;
+#pragma unroll
+    for (int e = 0; e < CHUNK; ++e) {
+      values.element[e] = from_float<Storage>(sum[e] * normaliser);
+    }
+    if (kRowV == kHeadSize || column < kHeadSize) {
+      store_vector(row + column, values);
     }
   }
 
@@ -261,7 +284,9 @@ struct PrefillAttention {
       return Sides{shared_q + stage * kStageQ + place.row, shared + stage * kStageK + place.lane * kChunkK};
     };
     const auto sides_pv = [&](int slice, int stage) {
-      return Sides{shared + slice * (kSliceK * kRowQ) + place.row, shared_v + stage * kStageV + place.lane * kChunkD};
+      const float* values = shared_v + stage * kStageV;
+      return Sides{shared + slice * (kSliceK * kRowQ) + place.row, values + place.wide_column(),
+                   values + place.tail_column()};
     };
     const auto load_qk = [&] {
       slice_k.load();
@@ -296,7 +321,7 @@ struct PrefillAttention {
           if (more) {
             store_qk(stage ^ 1);
           } else {
-            slice_v.store(shared_v);
+            slice_v.template store<kRowV>(shared_v);
             if constexpr (kScaled) {
               tile_scales.store(shared_scales);
             }
@@ -324,7 +349,7 @@ struct PrefillAttention {
         }
         product_pv.template multiply<kSliceK>(sum, sides_pv(slice, stage), more, [&] {
           if (more) {
-            slice_v.store(shared_v + (stage ^ 1) * kStageV);
+            slice_v.template store<kRowV>(shared_v + (stage ^ 1) * kStageV);
           } else {
             __syncthreads();  // until all warps have read their weights
             store_qk(0);

@@ -12,13 +12,15 @@ constexpr int kChunkOf = COUNT % 4 == 0   ? 4
                                           : 1;
 
 // One of THREADS threads' share of slices of ROWS x COLUMNS elements of a matrix, read WIDTH elements at a time; with
-// ALIGNED, as vectors. Rows beyond the matrix read its last one, so that loading checks nothing.
+// ALIGNED, as vectors. Rows beyond the matrix read its last one, so that loading checks nothing. Threads beyond the
+// last whole row of vectors load values that are not used.
 template <typename T, int THREADS, int ROWS, int COLUMNS, int WIDTH, bool ALIGNED>
 struct Slice {
   static constexpr int kVectorsPerRow = COLUMNS / WIDTH;
-  static constexpr int kRowStep = THREADS / kVectorsPerRow;  // between a thread's loads
+  static constexpr int kRowStep = THREADS / kVectorsPerRow;  // between a thread's loads, which lie in the same columns
+  static constexpr int kUsed = kRowStep * kVectorsPerRow;    // threads with vectors of use
   static constexpr int kLoads = (ROWS + kRowStep - 1) / kRowStep;
-  static_assert(THREADS % kVectorsPerRow == 0, "a thread's loads lie in the same columns");
+  static_assert(COLUMNS % WIDTH == 0 && kRowStep >= 1, "a row is whole vectors, at most one for each thread");
 
   const T* matrix;  // this thread's column of row 0
   int stride;       // of the matrix, in elements
@@ -34,7 +36,8 @@ struct Slice {
 
   // False for threads beyond a slice of fewer vectors than threads.
   __device__ __forceinline__ static bool has(int load) {
-    return ROWS % kRowStep == 0 || row() + load * kRowStep < ROWS;
+    return (kUsed == THREADS || static_cast<int>(threadIdx.x) < kUsed) &&
+           (ROWS % kRowStep == 0 || row() + load * kRowStep < ROWS);
   }
 
   // The next slice begins at `first_row`, in the matrix' first column.
@@ -91,7 +94,8 @@ struct Slice {
     }
   }
 
-  // As ROWS rows of COLUMNS floats.
+  // As ROWS rows, ROW floats apart, of which COLUMNS are written.
+  template <int ROW>
   __device__ __forceinline__ void store(float* shared) const {
 #pragma unroll
     for (int i = 0; i < kLoads; ++i) {
@@ -101,7 +105,7 @@ struct Slice {
         for (int e = 0; e < WIDTH; e += 4) {
           const Vector<float, 4> part{
               {values.element[e], values.element[e + 1], values.element[e + 2], values.element[e + 3]}};
-          store_vector(shared + (row() + i * kRowStep) * COLUMNS + column() + e, part);
+          store_vector(shared + (row() + i * kRowStep) * ROW + column() + e, part);
         }
       }
     }
@@ -112,12 +116,13 @@ struct Slice {
 // the buffer is a constant.
 template <int SLICES, typename Body>
 __device__ __forceinline__ void for_each_slice(Body body) {
-  constexpr int kPair = SLICES % 2 == 0 ? 2 : 1;
+  constexpr int kPaired = SLICES / 2 * 2;
 #pragma unroll 1
-  for (int slice = 0; slice < SLICES; slice += kPair) {
-    body(slice, kPair == 2 ? 0 : slice % 2, kPair == 2 || slice + 1 < SLICES);
-    if constexpr (kPair == 2) {
-      body(slice + 1, 1, slice + 2 < SLICES);
-    }
+  for (int slice = 0; slice < kPaired; slice += 2) {
+    body(slice, 0, true);
+    body(slice + 1, 1, slice + 2 < SLICES);
+  }
+  if constexpr (kPaired < SLICES) {
+    body(SLICES - 1, 0, false);
   }
 }

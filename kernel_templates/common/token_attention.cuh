@@ -34,7 +34,7 @@ struct TokenAttention {
   static constexpr int kHeadSize = Attention::kHeadSize;
   static constexpr bool kScaled = Attention::kScaled;
   static constexpr int kHalf = kHeadSize / 2;
-  static constexpr int kSlots = kHalf < 32 ? 1 : kHalf / 32;  // of a lane
+  static constexpr int kSlots = kHalf <= 32 ? 1 : kHalf <= 64 ? 2 : 4;  // of a lane
   static constexpr bool kNormed = C::kNormed;
   using Pairs = RotaryPart<kHalf, 32 * kSlots, kSlots>;
 
@@ -198,13 +198,13 @@ struct TokenAttention {
     __syncthreads();
 
     float query[kGroup][Attention::kPart];
-    const int column = static_cast<int>(threadIdx.x) % Attention::kLanes * Attention::kVector;
     const float scale = kLog2E / sqrtf(static_cast<float>(kHeadSize));
 #pragma unroll
     for (int h = 0; h < kGroup; ++h) {
 #pragma unroll
       for (int i = 0; i < Attention::kPart; ++i) {
-        query[h][i] = heads.rows[h][column + Attention::column_of(i)] * scale;
+        query[h][i] =
+            Attention::in_row(i) ? heads.rows[h][Attention::first_column() + Attention::column_of(i)] * scale : 0.0f;
       }
     }
     Attention::attend_range(work, query, walk, range.begin, range.end, takes_new_row ? heads.key() : nullptr,

@@ -1,15 +1,13 @@
 #include "runtime/ops/attention.hpp"
 
-#include <bit>
-
 #include "runtime/formats/int8_activations.hpp"
 #include "runtime/ops/attention_checks.hpp"
 
 namespace pascaline::ops {
 namespace {
 
-constexpr std::int64_t kMinHeadDim = 16;
 constexpr std::int64_t kMaxHeadDim = 256;
+constexpr std::int64_t kHeadDimStep = 8;
 
 Heads heads_of(const AttentionPrefill& given) {
   return {{"HEADS", given.q.shape[1]}, {"KV_HEADS", given.k.shape[1]}, {"HEAD_DIM", given.q.shape[2]}};
@@ -51,8 +49,8 @@ void check_heads(const Checks& check, const Heads& of) {
   check.require(of.heads.value % of.kv_heads.value == 0,
                 "HEADS is not a multiple of KV_HEADS; every head of keys serves as many heads of queries");
   const std::int64_t head_dim = of.head_dim.value;
-  check.require(head_dim >= kMinHeadDim && head_dim <= kMaxHeadDim && std::has_single_bit(std::uint64_t(head_dim)),
-                "HEAD_DIM must be 16, 32, 64, 128 or 256");
+  check.require(head_dim >= 1 && head_dim <= kMaxHeadDim && head_dim % kHeadDimStep == 0,
+                "HEAD_DIM must be a multiple of 8 from 8 to 256");
 }
 
 void check_decoded(const Checks& check, Operand out, Operand scales, ElementType type, const Heads& of) {

@@ -5,7 +5,7 @@
 namespace pascaline::ops {
 
 /// `out = softmax(q · kᵀ / √HEAD_DIM + mask) · v` for each head; query head h reads key head h / (HEADS / KV_HEADS).
-/// HEAD_DIM is a power of two from 16 to 256, HEADS a multiple of KV_HEADS. q, k and v may have rows farther apart than
+/// HEAD_DIM is a multiple of 8 from 8 to 256, HEADS a multiple of KV_HEADS. q, k and v may have rows farther apart than
 /// they are long (parts of a projection), those of k and v equally far. Keys and values in int8 count times their
 /// scales (docs/formats.md). Queries that see no key give zeros. Without queries there is nothing to do; without keys
 /// nothing is defined, which is an error.

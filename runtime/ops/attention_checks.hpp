@@ -12,7 +12,7 @@ struct Heads {
   Extent head_dim;
 };
 
-/// Each is at least 1, HEADS a multiple of KV_HEADS, HEAD_DIM a power of two from 16 to 256.
+/// Each is at least 1, HEADS a multiple of KV_HEADS, HEAD_DIM a multiple of 8 from 8 to 256.
 void check_heads(const Checks& check, const Heads& of);
 /// The result of attention of one query a head: [HEADS, HEAD_DIM] of `type`, or int8 with scales for each 32 columns.
 void check_decoded(const Checks& check, Operand out, Operand scales, ElementType type, const Heads& of);

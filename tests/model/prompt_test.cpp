@@ -136,11 +136,11 @@ TEST_F(PromptTest, PatchesMustBeCutAsTheConfigurationSays) {
 
 TEST_F(PromptTest, ModelsThatNothingCanRunAreRefused) {
   nlohmann::json config = nlohmann::json::parse(read_file(folder_ / "config.json"));
-  config["text_config"]["head_dim"] = 24;
-  config["text_config"]["rope_scaling"]["mrope_section"] = {4, 4, 4};
+  config["text_config"]["head_dim"] = 20;
+  config["text_config"]["rope_scaling"]["mrope_section"] = {4, 3, 3};
   write_bytes(folder_ / "config.json", config.dump());
   const std::string text = message_of([&] { (void)model(); });
-  EXPECT_NE(text.find("24 elements (head_dim)"), std::string::npos) << text;
+  EXPECT_NE(text.find("20 elements (head_dim)"), std::string::npos) << text;
 }
 
 TEST_F(PromptTest, DatabaseOfOtherDevicesSaysSo) {

@@ -179,7 +179,7 @@ TEST_F(WeightFormatsTest, AHeadOfItsOwnIsQuantizedToo) {
 }
 
 TEST_F(WeightFormatsTest, PaddedHeadsAreQuantizedWithTheirZeros) {
-  config_ = golden_model_c().config;
+  config_.vision->hidden = 40;  // two heads of 20 elements, padded to 24
   expect_all_quantized(ElementType::q4_0);
 }
 
@@ -192,7 +192,7 @@ TEST_F(WeightFormatsTest, GroupsMayBeBroughtInParts) {
 TEST_F(WeightFormatsTest, Float16xIsChosenForEachMatrix) { expect_all_float16x(); }
 
 TEST_F(WeightFormatsTest, Float16xOfPaddedHeadsHasTheirZeros) {
-  config_ = golden_model_c().config;
+  config_.vision->hidden = 40;
   expect_all_float16x();
 }
 
@@ -246,7 +246,7 @@ TEST_F(WeightFormatsTest, LogitsAreCloseToThoseInFull) {
       const double error = error_of(recipe);
       RecordProperty(std::string(name), std::to_string(error));
       const bool is_coarse = name.find('4') != std::string_view::npos;
-      EXPECT_LT(error, is_coarse ? 0.3 : name == "q6_k" || name == "q5_0" ? 0.1 : 0.03) << name;
+      EXPECT_LT(error, is_coarse ? 0.3 : name == "q6_k" || name.starts_with("q5_") ? 0.1 : 0.03) << name;
       EXPECT_GT(error, 1e-4) << name << ": weights were not rounded";
     }
   }

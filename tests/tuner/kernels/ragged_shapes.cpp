@@ -82,8 +82,13 @@ Sizes quantize(RaggedShapes& draw) {
           {"BY_ROW", draw.below(2)}};
 }
 
+// Half of the draws are any multiple of 8, half usual sizes.
+std::int64_t head_size(RaggedShapes& draw) {
+  return draw.below(2) == 0 ? 8 * (1 + draw.below(draw.pick({10, 32}))) : draw.pick({16, 32, 64});
+}
+
 Sizes attention(RaggedShapes& draw, std::int64_t& q_row, std::int64_t& kv_row) {
-  const std::int64_t head_dim = draw.pick({16, 32, 64});
+  const std::int64_t head_dim = head_size(draw);
   const std::int64_t kv_heads = draw.pick({1, 2, 3});
   const std::int64_t heads = kv_heads * draw.pick({1, 2, 3});
   q_row = heads * head_dim;
@@ -165,7 +170,7 @@ struct RowsInBlocks {
 Sizes pool_blocks(RaggedShapes& draw) {
   const RowsInBlocks rows(draw);
   return {{"KV_HEADS", draw.pick({1, 2, 3})},
-          {"HEAD_DIM", draw.pick({16, 64, 256})},
+          {"HEAD_DIM", head_size(draw)},
           {"KEYS", rows.keys},
           {"NEW", rows.last},
           {"BLOCK", rows.block}};
@@ -176,7 +181,7 @@ Sizes score_blocks(RaggedShapes& draw) {
   const std::int64_t kv_heads = draw.pick({1, 2, 3});
   return {{"HEADS", kv_heads * draw.pick({1, 2, 3})},
           {"KV_HEADS", kv_heads},
-          {"HEAD_DIM", draw.pick({16, 64, 256})},
+          {"HEAD_DIM", head_size(draw)},
           {"QUERIES", rows.last},
           {"KEYS", rows.keys},
           {"BLOCK", rows.block}};
@@ -217,7 +222,7 @@ Sizes attention_projected(RaggedShapes& draw) {
 // all that is compiled in were drawn freely.
 Sizes attention_layer(RaggedShapes& draw) {
   const std::int64_t group = draw.pick({1, 2, 2, 3});
-  const std::int64_t head_dim = group == 2 ? draw.pick({16, 64}) : 32;
+  const std::int64_t head_dim = group == 2 ? draw.pick({16, 64, 72}) : draw.pick({32, 40});
   const std::int64_t kv_heads = draw.pick({1, 2, 3});
   return {{"HEADS", kv_heads * group},
           {"KV_HEADS", kv_heads},
@@ -258,7 +263,7 @@ Sizes softmax(RaggedShapes& draw) { return {{"ROWS", draw.size(40)}, {"WIDTH", d
 Sizes qk_norm_rope(RaggedShapes& draw) {
   const std::int64_t heads = draw.pick({1, 2, 3, 4});
   const std::int64_t kv_heads = draw.pick({1, 2});
-  const std::int64_t head_dim = draw.pick({18, 32});
+  const std::int64_t head_dim = draw.pick({18, 24, 32, 72});
   const std::int64_t parts = draw.below(2) * draw.below(4);
   const std::int64_t row = (heads + 2 * kv_heads) * head_dim;
   return {{"TOKENS", draw.size(40)},
@@ -277,7 +282,7 @@ Sizes qk_norm_rope(RaggedShapes& draw) {
 
 Sizes rope_vision(RaggedShapes& draw) {
   const std::int64_t heads = draw.pick({1, 2, 3, 4});
-  const std::int64_t head_dim = draw.pick({12, 32});
+  const std::int64_t head_dim = draw.pick({12, 32, 40, 72});
   return {{"PATCHES", draw.size(40)},
           {"HEADS", heads},
           {"HEAD_DIM", head_dim},
