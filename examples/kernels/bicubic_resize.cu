@@ -10,8 +10,8 @@
 
 namespace {
 
-// The position among `from` elements of element `i` of `to`. Each step is rounded by itself, so that all kernels get
-// the same.
+// The position among `from` elements of element `i` of `to`. Explicit rounding gives the same in all
+// kernels.
 __device__ __forceinline__ float place_of(int i, int from, int to) {
   return __fmaf_rn(static_cast<float>(i) + 0.5f, __fdiv_rn(static_cast<float>(from), static_cast<float>(to)), -0.5f);
 }

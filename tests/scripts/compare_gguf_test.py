@@ -78,7 +78,7 @@ class CompareGgufTest(unittest.TestCase):
         code, text, rows = self.compare()
         self.assertEqual(code, 0, text)
         self.assertEqual([row["kind"] for row in rows if row["comparison"] == "in float32"], list(compare_gguf.TYPES))
-        self.assertEqual(len(rows), 16)
+        self.assertEqual(len(rows), 20)
         for row in rows:
             self.assertEqual([part["relative_l2"] for part in row["result"]["parts"]], [0, 0], row["kind"])
 
