@@ -189,6 +189,8 @@ int cuGraphLaunch() { return 801; }
 int cuGraphExecUpdate() { return 801; }
 int cuGraphExecDestroy() { return 801; }
 int cuGraphDestroy() { return 801; }
+int cuTexObjectCreate() { return 801; }
+int cuTexObjectDestroy() { return 801; }
 int cuEventCreate(void** event, unsigned) { return make(event); }
 int cuEventDestroy_v2(void*) { return kOk; }
 int cuEventRecord(void* event, void* stream) {
