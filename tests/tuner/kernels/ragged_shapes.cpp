@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <span>
 
 #include "core/error.hpp"
 
@@ -431,11 +432,15 @@ std::int64_t RaggedShapes::size(std::int64_t most) {
   return std::clamp<std::int64_t>(size, 1, most);
 }
 
-Problem RaggedShapes::problem(const Space& space, const RaggedKernel& kernel, const DeviceLimits& limits) {
+Problem RaggedShapes::problem(const Space& space, const RaggedKernel& kernel, const DeviceLimits& limits,
+                              const Problem* like) {
   const auto known = draws().find(space.kernel);
   for (int attempt = 0; attempt < 10'000; ++attempt) {
     Problem problem{space.kernel, known != draws().end() ? known->second(*this) : sizes_of(space), {}};
-    for (const TypeVariable& variable : space.types) {
+    if (like != nullptr) {
+      problem.types = like->types;
+    }
+    for (const TypeVariable& variable : std::span(space.types).subspan(problem.types.size())) {
       const auto count = static_cast<std::int64_t>(variable.allowed.size());
       ElementType type = variable.allowed[static_cast<std::size_t>(below(count))];
       if (problem.types.empty()) {

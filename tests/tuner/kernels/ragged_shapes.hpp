@@ -43,8 +43,9 @@ class RaggedShapes {
   std::int64_t below(std::int64_t count);
 
   /// A shape of a kernel, of a few hundred thousand elements at most, with its types, of which those not given are
-  /// drawn. One that the space's default configuration is valid for.
-  Problem problem(const Space& space, const RaggedKernel& kernel, const DeviceLimits& limits);
+  /// drawn, or are those of `like`. One that the space's default configuration is valid for.
+  Problem problem(const Space& space, const RaggedKernel& kernel, const DeviceLimits& limits,
+                  const Problem* like = nullptr);
   /// A valid configuration, or nothing if none was found soon.
   std::optional<Config> config(const BoundSpace& space);
 

@@ -88,8 +88,16 @@ void RaggedSweep::run() {
   for (int shape = 0; shape < limits_.shapes; ++shape) {
     for (int attempt = 0;; ++attempt) {
       ASSERT_LT(attempt, 20000) << "no further shape shares the code that was compiled";
-      const BoundSpace bound(space_, draw_.problem(space_, kernel_, plan_.limits), plan_.limits);
+      // Where no more code is to be compiled, shapes of other types would only be drawn in vain.
+      const bool is_full = default_variants_.size() >= limits_.default_variants;
+      const auto one = is_full ? static_cast<std::size_t>(draw_.below(std::ssize(compiled_))) : 0;
+      const Problem problem = draw_.problem(space_, kernel_, plan_.limits, is_full ? &compiled_.at(one) : nullptr);
+      const BoundSpace bound(space_, problem, plan_.limits);
+      const std::size_t before = default_variants_.size();
       if (admits(bound, default_)) {
+        if (default_variants_.size() > before) {
+          compiled_.push_back(problem);
+        }
         SCOPED_TRACE(bound.problem().text());
         ASSERT_NO_FATAL_FAILURE(check_shape(bound));
         break;

@@ -59,6 +59,7 @@ class RaggedSweep {
   RaggedShapes draw_;
   Config default_;
   std::vector<Config> drawn_;
+  std::vector<Problem> compiled_;  ///< shapes that the default was compiled for first
   std::set<std::string> default_variants_;
   std::set<std::string> drawn_variants_;
   int default_runs_ = 0;
