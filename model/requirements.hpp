@@ -8,7 +8,7 @@
 
 namespace pascaline {
 
-/// Elements of a vision head as operations take it: the next multiple of 8, as attention has kernels for no others.
+/// Elements of a vision head, padded to the next multiple of 8, as attention requires.
 [[nodiscard]] std::int64_t padded_head_dim(const VisionConfig& config) noexcept;
 
 /// What sets apart a model that reads images; throws Error that says so of one that only reads text.

@@ -75,10 +75,10 @@ enum class Comparison : std::uint8_t { each, any_order, sum };
 /// How a kernel reads an input buffer through a texture object: with `tex1Dfetch`, or with `tex2D` where the buffer is
 /// a matrix.
 struct TextureUse {
-  bool interpolates = false;      ///< tex2D gives a mean of the four nearest elements by their distance
+  bool interpolates = false;      ///< tex2D averages the four nearest elements, weighted by distance
   bool zero_outside = false;      ///< tex2D gives 0 outside, not the nearest element
   bool unit_coordinates = false;  ///< tex2D's coordinates are from 0 to 1
-  bool unit_values = false;       ///< integers are read as floats: from 0 to 1, signed ones from -1
+  bool unit_values = false;       ///< integers are read as floats: from 0 to 1, signed ones from -1 to 1
 };
 
 /// One argument of the launched functions, in the order of their parameters where there is one function, or a variable

@@ -20,11 +20,11 @@ struct QuantizeSettings {
 
 /// Writes a checkpoint to a new safetensors file, matrices as the recipe says, in their file form with notes of their
 /// formats (docs/formats.md), everything else as it is stored. A matrix of the vision tower whose rows will have zeros
-/// put between their values, as its heads are no multiple of 8, stays as it is, with a note; it is quantized when it is
-/// loaded. Memory is bounded whatever the model's size. False if `goes_on` ended it: the file is then of no use, as it
-/// is after an exception. Throws Error as WeightRecipe does for recipes that do not fit the model, ModelError naming
-/// tensor and row of a value that its format cannot hold, and for a checkpoint that has formats already; and as
-/// SafetensorsStream.
+/// put between their values, because the size of its heads is not a multiple of 8, stays as it is, with a note; it is
+/// quantized when it is loaded. Memory is bounded whatever the model's size. False if `goes_on` ended it: the file is
+/// then of no use, as it is after an exception. Throws Error as WeightRecipe does for recipes that do not fit the
+/// model, ModelError naming tensor and row of a value that its format cannot hold, and for a checkpoint that has
+/// formats already; and as SafetensorsStream.
 [[nodiscard]] bool write_quantized(const Checkpoint& checkpoint, const ModelConfig& config, const WeightRecipe& recipe,
                                    const std::filesystem::path& file, const QuantizeSettings& settings = {});
 

@@ -30,7 +30,7 @@ struct ImageFeatures {
   std::vector<TensorView> deepstack;  ///< likewise, for layer 0, 1, …
 };
 
-/// The vision tower. Heads whose size is no multiple of 8 are filled up with zeros, as `device_weights` brings them.
+/// The vision tower. Heads whose size is not a multiple of 8 are padded with zeros by `device_weights`.
 class VisionTower {
  public:
   /// All references must outlive it. Parts that `stream` has are used from there; it may be null.

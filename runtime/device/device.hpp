@@ -48,7 +48,7 @@ struct Sensors {
 /// The elements that a texture object reads, and how.
 struct TextureLayout {
   TextureUse use;
-  ElementType type = ElementType::float32;  ///< of a number, of which an element has `channels`
+  ElementType type = ElementType::float32;  ///< of one channel of an element
   int channels = 1;
   std::size_t width = 0;   ///< elements of a row
   std::size_t height = 0;  ///< rows; 0: one row, which tex1Dfetch reads

@@ -68,7 +68,7 @@ class Kernel {
   Resources resources_;
 };
 
-/// A texture object over memory of a device, which must outlive it. Move-only; frees itself.
+/// A texture object over memory of a device; both must outlive it. Move-only; frees itself.
 class Texture {
  public:
   Texture() = default;

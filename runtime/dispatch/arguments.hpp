@@ -58,7 +58,7 @@ class LaunchArguments {
   /// Of a kernel without arguments.
   LaunchArguments() = default;
   /// Every buffer that is not scratch must be in `buffers`, and nothing else; a buffer without elements becomes a
-  /// null pointer. Scratch is allocated on `device` and, where the space says so, zeroed; textures are made. Throws
+  /// null pointer. Scratch is allocated on `device` and, where the space says so, zeroed; textures are created. Throws
   /// Error for a missing or unknown name and for a scalar that its element type cannot hold; ArgumentError for a
   /// texture that no GPU reads; CudaError or EmulatorError for memory.
   LaunchArguments(Device& device, const BoundSpace& space, const Config& config, std::span<const NamedPointer> buffers);

@@ -14,7 +14,7 @@ namespace pascaline::blocks {
 
 inline constexpr std::size_t kShort = 32;   // values of a short block
 inline constexpr std::size_t kLong = 256;   // of a long one
-inline constexpr std::size_t kParts = 8;    // parts of 32 values in a block of q4_k
+inline constexpr std::size_t kParts = 8;    // parts of 32 values in a block of q4_k or q5_k
 inline constexpr std::size_t kGroups = 16;  // groups of 16 values in a block of q6_k
 
 /// A float16 at any address.
@@ -98,7 +98,7 @@ struct Block<ElementType::int4_g128> {
   std::uint8_t unused;
 };
 
-/// Scales and minima of the eight parts of a q4_k block, from 0 to 63.
+/// Scales and minima of the eight parts of a q4_k or q5_k block, from 0 to 63.
 struct Parts {
   std::array<std::uint8_t, kParts> scales;
   std::array<std::uint8_t, kParts> mins;

@@ -88,7 +88,7 @@ enum CuJitOption : int {
   kCuJitErrorLogBytes = 6,
 };
 
-/// CUDA_RESOURCE_DESC of memory that a texture reads: one row of elements (2) or rows of them (3).
+/// CUDA_RESOURCE_DESC of linear (kind 2) or pitched 2D (kind 3) memory that a texture reads.
 struct CuTextureMemory {
   int kind = 2;
   CuAddress address = 0;

@@ -9,13 +9,13 @@
 
 namespace pascaline {
 
-/// The headers that every unit for the emulated device begins with (pascaline/unit.h), precompiled by GCC: to parse
-/// them takes longer than to compile most kernels. On disk for each set of options. GCC reads the headers themselves
-/// where the file is empty, which says that it could not make or use it.
+/// The headers that every unit for the emulated device begins with (pascaline/unit.h), precompiled by GCC: parsing them
+/// takes longer than compiling most kernels. There is one file for each set of options. An empty file says that GCC
+/// could not make or use it, and has GCC read the headers.
 class ParsedHeaders {
  public:
   /// Looks below `kept_in`, which only the user can write, for commands that begin with `command`: the compiler and its
-  /// options, without the folders of one compilation. With an empty `kept_in`, or for Clang, none are made or used.
+  /// options, without the folders of one compilation. An empty `kept_in`, or Clang, disables this.
   ParsedHeaders(const std::filesystem::path& kept_in, const HostCompiler& compiler,
                 const std::vector<std::string>& command);
 
@@ -23,10 +23,10 @@ class ParsedHeaders {
   [[nodiscard]] const std::filesystem::path& folder() const noexcept { return folder_; }
   /// True if the file is there.
   [[nodiscard]] bool found() const;
-  /// Makes them of `header` by a command that `run` runs, true if it succeeded. Those of other versions of the headers
-  /// are removed.
+  /// Makes them of `header` by a command that `run` runs; it returns whether that succeeded. Those of other versions of
+  /// the headers are removed.
   void make(const std::filesystem::path& header, const std::function<bool(const std::vector<std::string>&)>& run) const;
-  /// For what GCC printed as it failed: if that is of a precompiled header, this one is emptied.
+  /// Empties the file if GCC, which failed and printed this, blames it; returns true then.
   [[nodiscard]] bool given_up_after(const std::string& log) const;
 
  private:

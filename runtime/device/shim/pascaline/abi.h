@@ -46,17 +46,17 @@ struct Services {
 
 enum class Texel : unsigned { int8, uint8, int16, uint16, int32, uint32, float16, float32 };
 
-/// The address of one is a texture object.
+/// A texture object is the address of one.
 struct TextureView {
   const char* texels;
   long long width;   ///< elements of a row
   long long height;  ///< rows; 0: one row, which tex1Dfetch reads
-  Texel texel;       ///< of a number, of which an element has `channels`
+  Texel texel;       ///< of one channel of an element
   int channels;
   bool interpolates;
   bool zero_outside;
   bool unit_coordinates;
-  bool unit_values;  ///< integers are read as floats from 0 to 1, signed ones from -1
+  bool unit_values;  ///< integers are read as floats from 0 to 1, signed ones from -1 to 1
 };
 
 /// The one symbol a compiled kernel exports, `pascaline_host_kernel`.
