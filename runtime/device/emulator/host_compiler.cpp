@@ -530,10 +530,13 @@ CompileResult compile_for_emulator(const HostCompiler& compiler, const CompileRe
                               result.binary.resources.static_shared_bytes, most),
                   run.output);
   }
-  if (!parsed.folder().empty() && !parsed.found()) {
-    parsed.make(data_folder("shim") / "pascaline" / "unit.h",
-                [&](const std::vector<std::string>& command) { return run_compiler(command).exit_code == 0; });
-  }
+  parsed.make(data_folder("shim") / "pascaline" / "unit.h", [&](const std::vector<std::string>& command) {
+    const ProcessResult made = run_compiler(command);
+    if (made.stopped) {
+      throw StoppedError("interrupted while headers were compiled");
+    }
+    return made.exit_code == 0;
+  });
   result.ok = true;
   return result;
 }

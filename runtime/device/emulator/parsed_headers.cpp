@@ -44,6 +44,9 @@ bool ParsedHeaders::found() const {
 
 void ParsedHeaders::make(const fs::path& header,
                          const std::function<bool(const std::vector<std::string>&)>& run) const {
+  if (folder_.empty() || found()) {
+    return;
+  }
   std::error_code error;
   const fs::path version = folder_.parent_path();
   for (fs::directory_iterator entry(version.parent_path(), error), end; !error && entry != end;

@@ -21,15 +21,15 @@ class ParsedHeaders {
 
   /// The folder to search first; empty if none are used.
   [[nodiscard]] const std::filesystem::path& folder() const noexcept { return folder_; }
-  /// True if the file is there.
-  [[nodiscard]] bool found() const;
-  /// Makes them of `header` by a command that `run` runs; it returns whether that succeeded. Those of other versions of
-  /// the headers are removed.
+  /// Makes them of `header`, unless they are there, by a command that `run` runs; it returns whether that succeeded.
+  /// Nothing is made where it throws an Error. Those of other versions of the headers are removed.
   void make(const std::filesystem::path& header, const std::function<bool(const std::vector<std::string>&)>& run) const;
   /// Empties the file if GCC, which failed and printed this, blames it; returns true then.
   [[nodiscard]] bool given_up_after(const std::string& log) const;
 
  private:
+  [[nodiscard]] bool found() const;
+
   std::filesystem::path folder_;  // empty: none are used
   std::vector<std::string> command_;
 };
