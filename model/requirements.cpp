@@ -7,14 +7,13 @@
 #include "core/error.hpp"
 #include "model/checkpoint/families/model_family.hpp"
 #include "model/checkpoint/gguf/gguf_file.hpp"
+#include "runtime/ops/attention.hpp"
 #include "runtime/ops/sample_host.hpp"
 
 namespace pascaline {
 namespace {
 
 constexpr std::int64_t kMaxContext = std::int64_t{1} << 24;
-constexpr std::int64_t kHeadStep = 8;
-constexpr std::int64_t kLargestHead = 256;
 
 bool is_cached(ElementType type) noexcept {
   return type == ElementType::float32 || type == ElementType::float16 || type == ElementType::int8;
@@ -23,7 +22,7 @@ bool is_cached(ElementType type) noexcept {
 }  // namespace
 
 std::int64_t padded_head_dim(const VisionConfig& config) noexcept {
-  return (config.head_dim() + kHeadStep - 1) / kHeadStep * kHeadStep;
+  return (config.head_dim() + ops::kHeadDimStep - 1) / ops::kHeadDimStep * ops::kHeadDimStep;
 }
 
 const VisionConfig& vision_of(const ModelConfig& config) {
@@ -65,19 +64,19 @@ std::string_view key_name(const ModelLocation& model, std::string_view in_folder
 
 void check_supported(const ModelConfig& config, const ModelLocation& model) {
   const std::int64_t head_dim = config.text.head_dim;
-  if (head_dim < 1 || head_dim > kLargestHead || head_dim % kHeadStep != 0) {
+  if (head_dim < 1 || head_dim > ops::kMaxHeadDim || head_dim % ops::kHeadDimStep != 0) {
     const KeyPlace place =
         key_place(model.path, "head_dim", "attention.key_length, or embedding_length / attention.head_count");
     throw Error(
         fmt::format("{}: the decoder's heads have {} elements ({}); attention supports multiples of {} up to {}: take "
                     "another model",
-                    place.file, head_dim, place.key, kHeadStep, kLargestHead));
+                    place.file, head_dim, place.key, ops::kHeadDimStep, ops::kMaxHeadDim));
   }
-  if (config.vision && config.vision->head_dim() > kLargestHead) {
+  if (config.vision && config.vision->head_dim() > ops::kMaxHeadDim) {
     const KeyPlace place = key_place(model.projector.empty() ? model.path : model.projector, "hidden_size / num_heads",
                                      "clip.vision.embedding_length / clip.vision.attention.head_count");
     throw Error(fmt::format("{}: the vision tower's heads have {} elements ({}); attention is there for up to {}",
-                            place.file, config.vision->head_dim(), place.key, kLargestHead));
+                            place.file, config.vision->head_dim(), place.key, ops::kMaxHeadDim));
   }
   if (config.text.vocab > ops::kMaxVocabulary) {
     const KeyPlace place = key_place(model.path, "vocab_size", "rows of token_embd.weight");

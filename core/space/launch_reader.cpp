@@ -280,12 +280,10 @@ void require_texels(const JsonNode& node, const Space& space, const Argument& ar
   if (!fits || !readable) {
     node.fail(
         "a texture cannot hold this type: use float32, float16, an integer of up to 32 bits, or a vector of 1, 2 or 4 "
-        "of "
-        "these");
+        "of these");
   }
-  const bool small = std::ranges::all_of(types, [](ElementType type) {
-    return is_integer_texel(type) && type != ElementType::int32 && type != ElementType::uint32;
-  });
+  const bool small =
+      std::ranges::all_of(types, [](ElementType type) { return is_integer_texel(type) && size_of(type) <= 2; });
   if (argument.texture->unit_values && !small) {
     node.at("read").fail("'normalized' is for integers of 8 and 16 bits: leave 'read' out");
   }

@@ -6,9 +6,6 @@
 namespace pascaline::ops {
 namespace {
 
-constexpr std::int64_t kMaxHeadDim = 256;
-constexpr std::int64_t kHeadDimStep = 8;
-
 Heads heads_of(const AttentionPrefill& given) {
   return {{"HEADS", given.q.shape[1]}, {"KV_HEADS", given.k.shape[1]}, {"HEAD_DIM", given.q.shape[2]}};
 }

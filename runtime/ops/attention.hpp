@@ -4,6 +4,10 @@
 
 namespace pascaline::ops {
 
+/// Heads have a multiple of so many elements, up to so many.
+inline constexpr std::int64_t kHeadDimStep = 8;
+inline constexpr std::int64_t kMaxHeadDim = 256;
+
 /// `out = softmax(q · kᵀ / √HEAD_DIM + mask) · v` for each head; query head h reads key head h / (HEADS / KV_HEADS).
 /// HEAD_DIM is a multiple of 8 from 8 to 256, HEADS a multiple of KV_HEADS. q, k and v may have rows farther apart than
 /// they are long (parts of a projection), those of k and v equally far. Keys and values in int8 count times their
