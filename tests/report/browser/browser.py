@@ -45,7 +45,8 @@ def start_browser():
         options.add_argument("--no-sandbox")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     browser = webdriver.Chrome(service=Service(DRIVER), options=options)
-    browser.set_page_load_timeout(60)
+    browser.set_page_load_timeout(300)
+    browser.set_script_timeout(300)
     return browser
 
 
@@ -121,10 +122,16 @@ class BrowserTest(unittest.TestCase):
             own |= more
         return sum(used.get(process, 0) for process in own)
 
+    def processor_s_of(self, act):
+        """Seconds of a processor that the browser uses while `act` runs."""
+        before_s = self.processor_s()
+        act()
+        return self.processor_s() - before_s
+
     def script(self, script, *arguments):
         return self.browser.execute_script(script, *arguments)
 
-    def wait(self, condition, seconds=30):
+    def wait(self, condition, seconds=300):
         """Until the condition holds; an element that is replaced while it is looked at is looked for again."""
         return WebDriverWait(self.browser, seconds, poll_frequency=0.05,
                              ignored_exceptions=[StaleElementReferenceException]).until(lambda _: condition())

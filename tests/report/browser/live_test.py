@@ -81,7 +81,7 @@ class LiveTest(BrowserTest):
             for problem in document["contexts"][0]["kernels"][0]["problems"]:
                 problem["trials"] = 7777
         self.changed(grow)
-        self.wait(lambda: set(self.column("problems", "trials")) == {"7777"}, 15)
+        self.wait(lambda: set(self.column("problems", "trials")) == {"7777"})
         self.assertEqual(len(before), len(self.column("problems", "trials")))
         self.assertEqual(self.sort_button("problems", "speedup").find_element(By.XPATH, "..").get_attribute("aria-sort"), "descending")
         self.assertEqual(self.script("return document.activeElement.value"), "M=8")
@@ -103,13 +103,13 @@ class LiveTest(BrowserTest):
                         problem["id"] = number
                         number += 1
         self.changed(move)
-        self.wait(lambda: "#/problem/103" in self.browser.current_url, 15)
+        self.wait(lambda: "#/problem/103" in self.browser.current_url)
         self.assertEqual(self.one("h1").text, heading)
         self.assertEqual(self.texts(".compared thead th"), chosen)
 
     def test_an_unchanged_document_is_not_sent_again(self):
         self.load("#/overview")
-        self.wait(lambda: len(self.server.asked) >= 3, 20)
+        self.wait(lambda: len(self.server.asked) >= 3)
         self.assertIsNone(self.server.asked[0])
         self.assertIsNotNone(self.server.asked[1])
         self.assertEqual(self.server.asked[1], self.server.asked[2])
@@ -117,11 +117,11 @@ class LiveTest(BrowserTest):
     def test_says_so_when_the_server_is_gone_and_when_it_is_back(self):
         self.load("#/failures")
         self.server.stop()
-        self.wait(lambda: "The server does not answer" in self.one("#live-state").text, 20)
+        self.wait(lambda: "The server does not answer" in self.one("#live-state").text)
         self.assertIn("Failures", self.one("h1").text)
         again = Server(self.server.document, self.server.port)
         self.server = again
-        self.wait(lambda: "live" in self.one("#live-state").text, 20)
+        self.wait(lambda: "live" in self.one("#live-state").text)
         refused = [entry for entry in self.complaints() if "ERR_CONNECTION_REFUSED" not in entry["message"]]
         self.assertEqual(refused, [])
 

@@ -106,14 +106,15 @@ class LargeTest(BrowserTest):
     def test_large_document_loads_quickly(self):
         page = self.write(sample_document.large(12), "large.html")
         self.assertGreater(page.stat().st_size, 12_000_000)
-        before_s = self.processor_s()
-        self.open("#/kernels/kernel_0", page)
+        # A slow or busy machine needs longer to parse the document, too.
+        opening_s = self.processor_s_of(lambda: self.open("#/kernels/kernel_0", page))
         self.wait(lambda: self.all("table.problems tbody tr"))
-        self.assertLess(self.processor_s() - before_s, 3)
-        before_s = self.processor_s()
-        self.go("#/problem/3")
-        self.wait(lambda: self.all("table.compared"))
-        self.assertLess(self.processor_s() - before_s, 1)
+        parsing_s = self.processor_s_of(lambda: self.script("""
+            const text = document.getElementById('report-document').textContent;
+            for (let i = 0; i < 10; ++i) JSON.parse(text);""")) / 10
+        following_s = self.processor_s_of(lambda: (self.go("#/problem/3"), self.wait(lambda: self.all("table.compared"))))
+        self.assertLess(opening_s, 25 * parsing_s)
+        self.assertLess(following_s, 10 * parsing_s)
 
 
 if __name__ == "__main__":

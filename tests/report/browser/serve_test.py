@@ -71,7 +71,7 @@ class ServeTest(BrowserTest):
         self.assertEqual(self.alive(address), [True])
         process.kill()
         process.wait()
-        self.wait(lambda: self.alive(address) == [False], 20)
+        self.wait(lambda: self.alive(address) == [False])
         self.assertEqual(self.end(serve), 0)
 
     def test_while_the_database_is_locked_the_last_report_is_given(self):
@@ -120,12 +120,12 @@ class ServeTest(BrowserTest):
         self.assertGreaterEqual(before[0], 2)
         sweep = self.sweep(60)
         try:
-            self.wait(lambda: self.trials()[0] > before[0], 60)
+            self.wait(lambda: self.trials()[0] > before[0])
             self.assertIn("live", self.one("#live-state").text)
         finally:
             self.end(sweep)
         self.assertEqual(self.end(serve), 0)
-        self.wait(lambda: "The server does not answer" in self.one("#live-state").text, 20)
+        self.wait(lambda: "The server does not answer" in self.one("#live-state").text)
         self.browser.get("about:blank")  # it would ask the server again
         self.assertEqual([e for e in self.complaints() if "ERR_CONNECTION_REFUSED" not in e["message"]], [])
 
