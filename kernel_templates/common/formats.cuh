@@ -20,6 +20,7 @@ struct q5_0;
 struct q5_1;
 struct q5_k;
 struct q6_k;
+struct iq4_nl;
 struct int8_row;
 struct int4_g128;
 
@@ -260,6 +261,51 @@ struct Packed<int4_g128> : PackedNibbles<128, 4 * kUnitStep + 4 * kPackedRows, 0
   }
 };
 
+// Sixteen bytes, the first in the lowest bits.
+template <unsigned int W0, unsigned int W1, unsigned int W2, unsigned int W3>
+struct ByteTable {
+  // The bytes that the four indices in the lower half of `indices` name. A permutation chooses among eight bytes by
+  // three bits; `thirds` has two bits 01 where an index has its fourth, over the numbers 0 to 3.
+  static __device__ __forceinline__ unsigned int look_up(unsigned int indices, unsigned int thirds) {
+    return __byte_perm(__byte_perm(W0, W1, indices), __byte_perm(W2, W3, indices), thirds);
+  }
+};
+
+// Indices of four bits into a table of integers.
+template <int COLUMNS, int CHUNK_BYTES, typename TABLE>
+struct PackedIndices : PackedNibbles<COLUMNS, CHUNK_BYTES, 0> {
+  using Values = typename PackedNibbles<COLUMNS, CHUNK_BYTES, 0>::Values;
+  static constexpr bool kHasMin = false;
+  static constexpr bool kUpperInPlace = false;
+  static __device__ __forceinline__ void unpack(int (&words)[8], const Values& values) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const unsigned int indices = static_cast<unsigned int>(values.unit.element[i]);
+      const unsigned int thirds = (indices >> 1 & 0x44444444u) | 0x32103210u;
+      const unsigned int first = TABLE::look_up(indices, thirds);
+      const unsigned int second = TABLE::look_up(indices >> 16, thirds >> 16);
+      words[i] = static_cast<int>(__byte_perm(first, second, 0x6420u));
+      words[4 + i] = static_cast<int>(__byte_perm(first, second, 0x7531u));
+    }
+  }
+};
+
+// -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113
+using NormalTable = ByteTable<0xBFAD9881u, 0xF6EADDCFu, 0x26190D01u, 0x71594535u>;
+
+template <>
+struct Packed<iq4_nl> : PackedIndices<64, 2 * kUnitStep + 4 * kPackedRows, NormalTable> {
+  static constexpr bool kTwoLevels = false;
+  using Header = Packed<q4_0>::Header;
+  static __device__ __forceinline__ void load_header(Header& header, const unsigned char* group, int lane,
+                                                     unsigned int block) {
+    Packed<q4_0>::load_header(header, group, lane, block);
+  }
+  static __device__ __forceinline__ BlockScales scales(const Header& header, unsigned int block) {
+    return Packed<q4_0>::scales(header, block);
+  }
+};
+
 template <>
 struct Packed<q6_k> {
   static constexpr int kColumns = 256;
@@ -475,50 +521,18 @@ __device__ __forceinline__ float packed_value(const unsigned char* group, long l
   return (scale * q - scales.min) * row_scale<FORMAT>(group, group_bytes, lane);
 }
 
-// Whether a type is a format of matrices.
+// Whether a type is a packed format: Packed has it.
+template <typename T, int COLUMNS = Packed<T>::kColumns>
+__device__ constexpr bool has_packed(int) {
+  return true;
+}
 template <typename T>
-__device__ constexpr bool is_packed() {
+__device__ constexpr bool has_packed(...) {
   return false;
 }
-template <>
-__device__ constexpr bool is_packed<q8_0>() {
-  return true;
-}
-template <>
-__device__ constexpr bool is_packed<q4_0>() {
-  return true;
-}
-template <>
-__device__ constexpr bool is_packed<q4_1>() {
-  return true;
-}
-template <>
-__device__ constexpr bool is_packed<q4_k>() {
-  return true;
-}
-template <>
-__device__ constexpr bool is_packed<q5_0>() {
-  return true;
-}
-template <>
-__device__ constexpr bool is_packed<q5_1>() {
-  return true;
-}
-template <>
-__device__ constexpr bool is_packed<q5_k>() {
-  return true;
-}
-template <>
-__device__ constexpr bool is_packed<q6_k>() {
-  return true;
-}
-template <>
-__device__ constexpr bool is_packed<int8_row>() {
-  return true;
-}
-template <>
-__device__ constexpr bool is_packed<int4_g128>() {
-  return true;
+template <typename T>
+__device__ constexpr bool is_packed() {
+  return has_packed<T>(0);
 }
 
 #ifdef PASCALINE_REFERENCE

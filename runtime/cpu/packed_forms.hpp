@@ -98,6 +98,27 @@ struct PackedForm<ElementType::q4_0> : PackedNibbleForm<2> {
   }
 };
 
+/// Indices of four bits into a table of integers.
+template <std::int64_t blocks, const std::array<std::int8_t, 16>& table>
+struct PackedIndexForm : PackedNibbleForm<blocks> {
+  static constexpr const std::array<std::int8_t, 16>& kTable = table;
+
+  static void integers(const std::byte* chunk, std::int64_t row, std::int64_t block, std::int8_t* to) noexcept {
+    PackedNibbleForm<blocks>::integers(chunk, row, block, to);
+    for (std::int64_t i = 0; i < kBlock; ++i) {
+      to[i] = table[static_cast<std::size_t>(to[i])];
+    }
+  }
+};
+
+template <>
+struct PackedForm<ElementType::iq4_nl> : PackedIndexForm<2, blocks::kNormalTable> {
+  static constexpr std::int64_t kChunkBytes = kHeaders + 4 * kPackedRows;
+  static BlockScale scale(const std::byte* chunk, std::int64_t row, std::int64_t block) noexcept {
+    return {half_in(chunk + kHeaders + 4 * row + 2 * block)};
+  }
+};
+
 template <>
 struct PackedForm<ElementType::q4_1> : PackedNibbleForm<2> {
   static constexpr std::int64_t kChunkBytes = kHeaders + 8 * kPackedRows;

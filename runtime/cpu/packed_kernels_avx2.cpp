@@ -218,6 +218,43 @@ struct Lanes<PackedForm<ElementType::q4_0>> : NibbleLanes {
   }
 };
 
+// Indices of four bits into a table, whose integers are as those of ByteLanes.
+template <typename Form>
+struct IndexLanes {
+  PASCALINE_PACKED_INLINE static __m128i table() { return load_16(Form::kTable.data()); }
+  PASCALINE_PACKED_INLINE static LaneIntegers integers(const std::byte* chunk, std::int64_t row, std::int64_t block) {
+    const __m256i both = _mm256_broadcastsi128_si256(table());
+    LaneIntegers result = NibbleLanes::integers(chunk, row, block);
+    for (__m256i& word : result.word) {
+      word = _mm256_shuffle_epi8(both, word);
+    }
+    return result;
+  }
+  PASCALINE_PACKED_INLINE static void halves(const std::byte* chunk, std::int64_t row, std::int64_t block,
+                                             __m128i (&of_row)[2]) {
+    NibbleLanes::halves(chunk, row, block, of_row);
+    of_row[0] = _mm_shuffle_epi8(table(), of_row[0]);
+    of_row[1] = _mm_shuffle_epi8(table(), of_row[1]);
+  }
+  template <typename Header>
+  PASCALINE_PACKED_INLINE static __m256i sums(const LaneIntegers& of, const Header& header, std::int64_t block,
+                                              const BlockActivations& with) {
+    return ByteLanes::sums(of, header, block, with);
+  }
+};
+
+template <>
+struct Lanes<PackedForm<ElementType::iq4_nl>> : IndexLanes<PackedForm<ElementType::iq4_nl>> {
+  using Form = PackedForm<ElementType::iq4_nl>;
+  using Header = WordHeader;
+  PASCALINE_PACKED_INLINE static Header header(const std::byte* chunk, std::int64_t row) {
+    return word_header(chunk + Form::kHeaders + 4 * row);
+  }
+  PASCALINE_PACKED_INLINE static LaneScales scales(const Header& header, std::int64_t block) {
+    return {block == 0 ? header.scales.low : header.scales.high, _mm256_setzero_ps()};
+  }
+};
+
 template <typename Form>
 struct FiveLanes {
   PASCALINE_PACKED_INLINE static LaneIntegers integers(const std::byte* chunk, std::int64_t row, std::int64_t block) {

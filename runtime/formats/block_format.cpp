@@ -36,6 +36,14 @@ void widen_block(const Block<ElementType::q4_1>& block, float* values) {
   }
 }
 
+void widen_block(const Block<ElementType::iq4_nl>& block, float* values) {
+  const float scale = block.scale.value();
+  for (std::size_t i = 0; i < kShort / 2; ++i) {
+    values[i] = scale * static_cast<float>(kNormalTable[block.quants[i] & 0x0FU]);
+    values[kShort / 2 + i] = scale * static_cast<float>(kNormalTable[block.quants[i] >> 4U]);
+  }
+}
+
 // Value i of a short block with five bits.
 template <typename FiveBits>
 int five_bits_of(const FiveBits& block, std::size_t i) {

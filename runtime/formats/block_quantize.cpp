@@ -284,6 +284,95 @@ Fault fill(const float* values, Block<ElementType::q5_0>& block) {
   return std::nullopt;
 }
 
+/// `value ≈ scale · table[index]`.
+struct Indexed {
+  float scale = 0;
+  double error = std::numeric_limits<double>::infinity();
+  std::array<float, kShort> quants{};  // the table's integers
+  std::array<int, kShort> indices{};
+};
+
+/// A table's integers in rising order, and the middles between neighbours.
+struct Levels {
+  std::array<float, 16> integers{};
+  std::array<float, 15> middles{};
+};
+[[nodiscard]] constexpr Levels levels_of(const std::array<std::int8_t, 16>& table) noexcept {
+  Levels levels;
+  for (std::size_t i = 0; i < 16; ++i) {
+    levels.integers[i] = table[i];
+  }
+  for (std::size_t i = 0; i < 15; ++i) {
+    levels.middles[i] = (levels.integers[i] + levels.integers[i + 1]) / 2;
+  }
+  return levels;
+}
+constexpr Levels kNormalLevels = levels_of(kNormalTable);
+
+/// Takes the scale, as it is, if it is better than `best`.
+void consider(const float* values, float scale, const Levels& levels, Indexed& best) noexcept {
+  if (!std::isfinite(scale)) {
+    return;
+  }
+  Indexed tried;
+  tried.scale = scale;
+  std::array<float, kShort> wanted{};
+  for (std::size_t i = 0; i < kShort; ++i) {
+    wanted[i] = scale == 0 ? 0.0F : values[i] / scale;
+  }
+  for (const float middle : levels.middles) {
+    for (std::size_t i = 0; i < kShort; ++i) {
+      tried.indices[i] += wanted[i] > middle ? 1 : 0;
+    }
+  }
+  for (std::size_t i = 0; i < kShort; ++i) {
+    tried.quants[i] = levels.integers[static_cast<std::size_t>(tried.indices[i])];
+  }
+  tried.error = error_of(values, scale, tried.quants);
+  if (tried.error < best.error) {
+    best = tried;
+  }
+}
+
+/// As search_symmetric: the value of largest magnitude is put on, and a little beyond, the ends of the table.
+template <typename Stored>
+void search_indexed(const float* values, const Levels& levels, const Stored& stored, Indexed& best) {
+  const float largest = largest_of({values, kShort});
+  if (largest == 0) {
+    consider(values, 0.0F, levels, best);
+    return;
+  }
+  for (int step = -8; step <= 12; ++step) {
+    const float shift = 2.0F * static_cast<float>(step);
+    consider(values, stored(largest / (levels.integers.front() - shift)), levels, best);
+    consider(values, stored(largest / (levels.integers.back() + shift)), levels, best);
+  }
+  for (int i = 0; i < 4; ++i) {
+    const double before = best.error;
+    consider(values, stored(least_squares_scale(values, 0, best.quants)), levels, best);
+    if (!(best.error < before)) {
+      break;
+    }
+  }
+}
+
+void pack_indices(const std::array<int, kShort>& indices, std::uint8_t* to) {
+  for (std::size_t i = 0; i < kShort / 2; ++i) {
+    to[i] = static_cast<std::uint8_t>(indices[i] | indices[kShort / 2 + i] << 4);
+  }
+}
+
+Fault fill(const float* values, Block<ElementType::iq4_nl>& block) {
+  if (std::fabs(largest_of({values, kShort})) / 113 > kMaxHalf) {
+    return kScaleTooLarge;
+  }
+  Indexed best;
+  search_indexed(values, kNormalLevels, as_stored, best);
+  block.scale = Half::of(best.scale);
+  pack_indices(best.indices, block.quants.data());
+  return std::nullopt;
+}
+
 // Integers from 0 to `most`: as ggml's reference gives them, or better ones. Nothing where no scale holds them.
 std::optional<Affine> best_affine(const float* values, float most) {
   const auto [low, high] = std::minmax_element(values, values + kShort);

@@ -17,6 +17,10 @@ inline constexpr std::size_t kLong = 256;   // of a long one
 inline constexpr std::size_t kParts = 8;    // parts of 32 values in a block of q4_k or q5_k
 inline constexpr std::size_t kGroups = 16;  // groups of 16 values in a block of q6_k
 
+/// The integers that indices of four bits name, in rising order.
+inline constexpr std::array<std::int8_t, 16> kNormalTable = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                                             1,    13,   25,  38,  53,  69,  89,  113};
+
 /// A float16 at any address.
 struct Half {
   std::array<std::uint8_t, 2> bytes;
@@ -53,6 +57,11 @@ struct Block<ElementType::q4_1> {
   Half scale;
   Half min;
   std::array<std::uint8_t, kShort / 2> quants;  // as q4_0
+};
+template <>
+struct Block<ElementType::iq4_nl> {
+  Half scale;
+  std::array<std::uint8_t, kShort / 2> quants;  // indices into kNormalTable, as q4_0
 };
 template <>
 struct Block<ElementType::q5_0> {

@@ -190,6 +190,9 @@ struct BlockMove<ElementType::q4_0> {
 };
 
 template <>
+struct BlockMove<ElementType::iq4_nl> : BlockMove<ElementType::q4_0> {};
+
+template <>
 struct BlockMove<ElementType::q4_1> {
   template <typename Mover>
   static void run(const Mover& mover, const BlockPlace& at) {
