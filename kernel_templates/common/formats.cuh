@@ -21,6 +21,7 @@ struct q5_1;
 struct q5_k;
 struct q6_k;
 struct iq4_nl;
+struct iq4_xs;
 struct int8_row;
 struct int4_g128;
 
@@ -303,6 +304,30 @@ struct Packed<iq4_nl> : PackedIndices<64, 2 * kUnitStep + 4 * kPackedRows, Norma
   }
   static __device__ __forceinline__ BlockScales scales(const Header& header, unsigned int block) {
     return Packed<q4_0>::scales(header, block);
+  }
+};
+
+template <>
+struct Packed<iq4_xs> : PackedIndices<256, 8 * kUnitStep + 8 * kPackedRows, NormalTable> {
+  static constexpr bool kTwoLevels = true;
+  struct Header {
+    Words2 words;  // a half, two upper bits of each block's scale, four lower bits of each
+  };
+  static __device__ __forceinline__ void load_header(Header& header, const unsigned char* group, int lane,
+                                                     unsigned int block) {
+    header.words = load_vector<2>(reinterpret_cast<const int*>(headers(group, block) + lane * 8));
+  }
+  static __device__ __forceinline__ BlockScales scales(const Header& header, unsigned int block) {
+    return absolute(steps(header, block), units(header));
+  }
+  static __device__ __forceinline__ BlockScales steps(const Header& header, unsigned int block) {
+    const unsigned int low = static_cast<unsigned int>(header.words.element[1]) >> (block % 8 * 4) & 0x0fu;
+    const unsigned int high = static_cast<unsigned int>(header.words.element[0]) >> (16 + block % 8 * 2) & 0x03u;
+    const float scale = static_cast<float>(static_cast<int>(low | high << 4) - 32);
+    return {{scale, scale}, 0.0f};
+  }
+  static __device__ __forceinline__ BlockUnits units(const Header& header) {
+    return {half_bits(static_cast<unsigned int>(header.words.element[0]) & 0xffffu), 0.0f};
   }
 };
 

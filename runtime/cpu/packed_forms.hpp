@@ -120,6 +120,16 @@ struct PackedForm<ElementType::iq4_nl> : PackedIndexForm<2, blocks::kNormalTable
 };
 
 template <>
+struct PackedForm<ElementType::iq4_xs> : PackedIndexForm<8, blocks::kNormalTable> {
+  static constexpr std::int64_t kChunkBytes = kHeaders + 8 * kPackedRows;
+  static BlockScale scale(const std::byte* chunk, std::int64_t row, std::int64_t block) noexcept {
+    blocks::Block<ElementType::iq4_xs> of;
+    std::memcpy(&of, chunk + kHeaders + 8 * row, 8);
+    return {of.scale.value() * static_cast<float>(blocks::part_scale_of(of, static_cast<std::size_t>(block)))};
+  }
+};
+
+template <>
 struct PackedForm<ElementType::q4_1> : PackedNibbleForm<2> {
   static constexpr std::int64_t kChunkBytes = kHeaders + 8 * kPackedRows;
   static constexpr bool kHasMin = true;

@@ -309,24 +309,54 @@ struct Lanes<PackedForm<ElementType::q5_0>> : FiveLanes<PackedForm<ElementType::
   }
 };
 
-// Two blocks of a row, each with a scale and a minimum.
-struct PairHeader {
-  FloatPairs block[2];
+// The two words of each of eight rows.
+struct LanePairs {
+  __m256i word[2];
 };
-PASCALINE_PACKED_INLINE PairHeader pair_header(const std::byte* words) {
+PASCALINE_PACKED_INLINE LanePairs lane_pairs(const std::byte* words) {
   const __m256 low = _mm256_castsi256_ps(load_32(words));
   const __m256 high = _mm256_castsi256_ps(load_32(words + 32));
   // The shuffles leave rows in the order 0 1 4 5 2 3 6 7.
   const __m256i order = _mm256_setr_epi32(0, 4, 2, 6, 1, 5, 3, 7);
   const __m256i first = _mm256_castps_si256(_mm256_shuffle_ps(low, high, 0x88));
   const __m256i second = _mm256_castps_si256(_mm256_shuffle_ps(low, high, 0xDD));
-  return {{widen_pairs(_mm256_permutevar8x32_epi32(first, order)),
-           widen_pairs(_mm256_permutevar8x32_epi32(second, order))}};
+  return {{_mm256_permutevar8x32_epi32(first, order), _mm256_permutevar8x32_epi32(second, order)}};
+}
+
+// Two blocks of a row, each with a scale and a minimum.
+struct PairHeader {
+  FloatPairs block[2];
+};
+PASCALINE_PACKED_INLINE PairHeader pair_header(const std::byte* words) {
+  const LanePairs pairs = lane_pairs(words);
+  return {{widen_pairs(pairs.word[0]), widen_pairs(pairs.word[1])}};
 }
 PASCALINE_PACKED_INLINE LaneScales pair_scales(const PairHeader& header, std::int64_t block) {
   const FloatPairs& pair = header.block[block];
   return {pair.low, _mm256_xor_ps(pair.high, _mm256_set1_ps(-0.0F))};
 }
+
+template <>
+struct Lanes<PackedForm<ElementType::iq4_xs>> : IndexLanes<PackedForm<ElementType::iq4_xs>> {
+  using Form = PackedForm<ElementType::iq4_xs>;
+  struct Header {
+    __m256 scale;
+    LanePairs words;
+  };
+  PASCALINE_PACKED_INLINE static Header header(const std::byte* chunk, std::int64_t row) {
+    const LanePairs words = lane_pairs(chunk + Form::kHeaders + 8 * row);
+    return {widen_pairs(words.word[0]).low, words};
+  }
+  PASCALINE_PACKED_INLINE static LaneScales scales(const Header& header, std::int64_t block) {
+    const __m256i low = _mm256_srl_epi32(header.words.word[1], _mm_cvtsi32_si128(static_cast<int>(4 * block)));
+    // Their place is four bits higher than that of the lower ones.
+    const __m256i high = _mm256_srl_epi32(header.words.word[0], _mm_cvtsi32_si128(static_cast<int>(12 + 2 * block)));
+    const __m256i factor = _mm256_or_si256(_mm256_and_si256(low, _mm256_set1_epi32(0x0F)),
+                                           _mm256_and_si256(high, _mm256_set1_epi32(0x30)));
+    const __m256 number = _mm256_cvtepi32_ps(_mm256_sub_epi32(factor, _mm256_set1_epi32(32)));
+    return {_mm256_mul_ps(header.scale, number), _mm256_setzero_ps()};
+  }
+};
 
 template <>
 struct Lanes<PackedForm<ElementType::q4_1>> : NibbleLanes {

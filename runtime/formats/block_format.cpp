@@ -36,11 +36,22 @@ void widen_block(const Block<ElementType::q4_1>& block, float* values) {
   }
 }
 
-void widen_block(const Block<ElementType::iq4_nl>& block, float* values) {
-  const float scale = block.scale.value();
+void widen_indices(const std::uint8_t* quants, float scale, float* values) {
   for (std::size_t i = 0; i < kShort / 2; ++i) {
-    values[i] = scale * static_cast<float>(kNormalTable[block.quants[i] & 0x0FU]);
-    values[kShort / 2 + i] = scale * static_cast<float>(kNormalTable[block.quants[i] >> 4U]);
+    values[i] = scale * static_cast<float>(kNormalTable[quants[i] & 0x0FU]);
+    values[kShort / 2 + i] = scale * static_cast<float>(kNormalTable[quants[i] >> 4U]);
+  }
+}
+
+void widen_block(const Block<ElementType::iq4_nl>& block, float* values) {
+  widen_indices(block.quants.data(), block.scale.value(), values);
+}
+
+void widen_block(const Block<ElementType::iq4_xs>& block, float* values) {
+  const float scale = block.scale.value();
+  for (std::size_t part = 0; part < kParts; ++part) {
+    widen_indices(block.quants.data() + part * kShort / 2, scale * static_cast<float>(part_scale_of(block, part)),
+                  values + part * kShort);
   }
 }
 

@@ -373,6 +373,44 @@ Fault fill(const float* values, Block<ElementType::iq4_nl>& block) {
   return std::nullopt;
 }
 
+Fault fill(const float* values, Block<ElementType::iq4_xs>& block) {
+  if (std::fabs(largest_of({values, kLong})) > kMaxHalf * 31 * 113) {
+    return kScaleTooLarge;
+  }
+  std::array<float, kParts> scales{};
+  for (std::size_t part = 0; part < kParts; ++part) {
+    Indexed best;
+    search_indexed(
+        values + part * kShort, kNormalLevels, [](float scale) { return scale; }, best);
+    scales[part] = best.scale;
+  }
+  const float exact = largest_of(scales) / -32;
+  if (!(std::fabs(exact) <= kMaxHalf)) {
+    return kScaleTooLarge;
+  }
+  block = {};
+  block.scale = Half::of(exact);
+  const float scale = block.scale.value();
+  for (std::size_t part = 0; part < kParts; ++part) {
+    const float middle = scale == 0 ? 0.0F : clamped_round(scales[part] / scale, -32, 31);
+    Indexed best;
+    unsigned chosen = 32;
+    for (float s = std::max(-32.0F, middle - 1); s <= std::min(31.0F, middle + 1); s += 1) {
+      const double before = best.error;
+      consider(values + part * kShort, scale * s, kNormalLevels, best);
+      if (best.error < before) {
+        chosen = static_cast<unsigned>(s + 32);
+      }
+    }
+    std::uint8_t& low = block.low[part / 2];
+    std::uint8_t& high = block.high[part / 4];
+    low = static_cast<std::uint8_t>(low | (chosen & 0x0FU) << (part % 2 * 4));
+    high = static_cast<std::uint8_t>(high | chosen >> 4U << (part % 4 * 2));
+    pack_indices(best.indices, block.quants.data() + part * kShort / 2);
+  }
+  return std::nullopt;
+}
+
 // Integers from 0 to `most`: as ggml's reference gives them, or better ones. Nothing where no scale holds them.
 std::optional<Affine> best_affine(const float* values, float most) {
   const auto [low, high] = std::minmax_element(values, values + kShort);

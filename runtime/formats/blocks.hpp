@@ -64,6 +64,13 @@ struct Block<ElementType::iq4_nl> {
   std::array<std::uint8_t, kShort / 2> quants;  // indices into kNormalTable, as q4_0
 };
 template <>
+struct Block<ElementType::iq4_xs> {
+  Half scale;                                  // of the parts' scales
+  std::array<std::uint8_t, kParts / 4> high;   // upper 2 bits of these: of part p from bit 2p on
+  std::array<std::uint8_t, kParts / 2> low;    // lower 4 bits of these: of part p from bit 4p on
+  std::array<std::uint8_t, kLong / 2> quants;  // 16 bytes of each part, as iq4_nl
+};
+template <>
 struct Block<ElementType::q5_0> {
   Half scale;
   std::array<std::uint8_t, kShort / 8> high;    // the upper bit of value i is bit i
@@ -106,6 +113,13 @@ struct Block<ElementType::int4_g128> {
   std::uint8_t zero;
   std::uint8_t unused;
 };
+
+/// The scale of a part, from -32 to 31.
+[[nodiscard]] inline int part_scale_of(const Block<ElementType::iq4_xs>& block, std::size_t part) noexcept {
+  const unsigned low = static_cast<unsigned>(block.low[part / 2]) >> (part % 2 * 4) & 0x0FU;
+  const unsigned high = static_cast<unsigned>(block.high[part / 4]) >> (part % 4 * 2) & 0x03U;
+  return static_cast<int>(low | high << 4U) - 32;
+}
 
 /// Scales and minima of the eight parts of a q4_k or q5_k block, from 0 to 63.
 struct Parts {

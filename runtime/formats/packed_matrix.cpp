@@ -193,6 +193,17 @@ template <>
 struct BlockMove<ElementType::iq4_nl> : BlockMove<ElementType::q4_0> {};
 
 template <>
+struct BlockMove<ElementType::iq4_xs> {
+  template <typename Mover>
+  static void run(const Mover& mover, const BlockPlace& at) {
+    for (std::size_t part = 0; part < blocks::kParts; ++part) {
+      mover.move(at.unit(part), at.row + 8 + kUnit * part, kUnit);
+    }
+    mover.move(at.header(8, 8), at.row, 8);
+  }
+};
+
+template <>
 struct BlockMove<ElementType::q4_1> {
   template <typename Mover>
   static void run(const Mover& mover, const BlockPlace& at) {
