@@ -39,6 +39,7 @@ enum class ElementType : std::uint8_t {
   q4_1,
   q4_0,
   int4_g128,
+  mxfp4,
 };
 
 /// How a matrix lies in memory: `head_bytes` that the matrix has once, then its groups: `group_rows` rows together, in
@@ -66,12 +67,14 @@ struct MatrixLayout {
 /// Describes an element type, and a format of matrices but for the arithmetic of its blocks (`blocks::Block` in files,
 /// `Packed` on a device, `cpu::PackedForm` on the processor).
 struct FormatTraits {
-  /// A block of a row in a file, with its float16 scales. int8_row has blocks of one value and a scale after the row.
+  /// A block of a row in a file, with its scales, float16 but for `exponent_reach`. int8_row has blocks of one value
+  /// and a scale after the row.
   struct Block {
     std::size_t values = 0;
     std::size_t bytes = 0;
     std::size_t scales_at = 0;      ///< byte of the first scale; others follow it
     std::array<double, 2> reach{};  ///< of each scale there is: about the largest value of a block over it
+    double exponent_reach = 0;      ///< the same of a scale that is a power of two in one byte
     [[nodiscard]] constexpr std::size_t scales() const noexcept {
       return static_cast<std::size_t>(reach[0] != 0) + static_cast<std::size_t>(reach[1] != 0);
     }
@@ -138,6 +141,7 @@ inline constexpr auto kElementTypes = [] {
       {q4_1, "q4_1", 4, layouts::packed(64, 2, 8), {32, 20, 0, {7.5, -1}}, {3, 3}, {"q4_1", q8_0}},
       {q4_0, "q4_0", 4, layouts::packed(64, 2, 4), {32, 18, 0, {8}}, {2, 2}, {"q4_0", q8_0}},
       {int4_g128, "int4_g128", 4, layouts::packed(128, 4, 4), {128, 68, 64, {8}}, {}, {"int4", q8_0}},
+      {mxfp4, "mxfp4", 4, layouts::packed(64, 2, 2), {32, 17, 0, {}, 12}, {39, 38}, {"mxfp4", q8_0}},
   });
 }();
 

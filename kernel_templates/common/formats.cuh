@@ -24,6 +24,7 @@ struct iq4_nl;
 struct iq4_xs;
 struct int8_row;
 struct int4_g128;
+struct mxfp4;
 
 constexpr int kPackedRows = 32;              // rows together
 constexpr int kUnitStep = 16 * kPackedRows;  // bytes from one unit of 16 bytes of a row to its next
@@ -328,6 +329,27 @@ struct Packed<iq4_xs> : PackedIndices<256, 8 * kUnitStep + 8 * kPackedRows, Norm
   }
   static __device__ __forceinline__ BlockUnits units(const Header& header) {
     return {half_bits(static_cast<unsigned int>(header.words.element[0]) & 0xffffu), 0.0f};
+  }
+};
+
+// 0, 1, 2, 3, 4, 6, 8, 12 and the same with a sign: twice the numbers of OCP's E2M1.
+using FloatTable = ByteTable<0x03020100u, 0x0C080604u, 0xFDFEFF00u, 0xF4F8FAFCu>;
+
+template <>
+struct Packed<mxfp4> : PackedIndices<64, 2 * kUnitStep + 2 * kPackedRows, FloatTable> {
+  static constexpr bool kTwoLevels = false;
+  struct Header {
+    unsigned int exponents;  // of two blocks
+  };
+  static __device__ __forceinline__ void load_header(Header& header, const unsigned char* group, int lane,
+                                                     unsigned int block) {
+    header.exponents = read_as<unsigned short>(headers(group, block) + lane * 2);
+  }
+  static __device__ __forceinline__ BlockScales scales(const Header& header, unsigned int block) {
+    const unsigned int exponent = header.exponents >> (block % 2 * 8) & 0xffu;
+    // Half of 2^(exponent - 127), which is subnormal below 2.
+    const float scale = __uint_as_float(exponent < 2 ? 0x00200000u << exponent : (exponent - 1) << 23);
+    return {{scale, scale}, 0.0f};
   }
 };
 

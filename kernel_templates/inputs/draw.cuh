@@ -46,7 +46,7 @@ struct Values {
 struct Piece {
   int at;        // byte of the chunk, for the group's first row
   int row_step;  // from one row to the next
-  int bytes;     // 16, 8, 4 or 2
+  int bytes;     // 16, 8, 4, 2 or 1
   int place;     // number in the chunk of the block, or column, that it begins with
 };
 
@@ -69,6 +69,7 @@ struct Packed {
   int scale_row_step;
   int scale_block_step;
   double largest[2];    // of each scale
+  int most_exponent;    // of a scale that is a power of two in one byte; -1: none
   int kept_bits;        // of the 16 bits after the scales, where they may not all be random; else -1
   double largest_tail;  // of the float32 scale that each row has at the end of its group, 0: none
 };
@@ -259,14 +260,21 @@ PASCALINE_EVERYWHERE void put_piece(unsigned char* to, int bytes, int valid, Wor
       *reinterpret_cast<Word*>(to + at) = word;
     } else if (bytes == 4) {
       *reinterpret_cast<unsigned int*>(to) = static_cast<unsigned int>(word);
-    } else {
+    } else if (bytes == 2) {
       *reinterpret_cast<unsigned short*>(to) = static_cast<unsigned short>(word);
+    } else {
+      *to = static_cast<unsigned char>(word);
     }
   }
 }
 
 template <typename Narrow>
 PASCALINE_EVERYWHERE void put_scales(const Packed& of, unsigned char* at, Word state) {
+  if (of.most_exponent != -1) {
+    const int exponent = of.most_exponent - static_cast<int>(splitmix(state) >> 62);
+    *at = static_cast<unsigned char>(exponent < 0 ? 0 : exponent);
+    return;
+  }
   unsigned short* const scales = reinterpret_cast<unsigned short*>(at);
   for (int i = 0; i < of.scales; ++i) {
     scales[i] = Narrow::float16_bits(static_cast<float>(of.largest[i] * share(state + static_cast<Word>(i) * kGolden)));
@@ -292,7 +300,8 @@ PASCALINE_EVERYWHERE void put_chunk(const Packed& of, unsigned char* group, Word
               state + static_cast<Word>(16 * i) * kGolden);
   }
   constexpr Word kScaleWords = Word{1} << 32;  // after those of all pieces
-  for (int block = 0; of.scales > 0 && block < of.places_per_chunk && block < places; ++block) {
+  const bool has_scales = of.scales > 0 || of.most_exponent != -1;
+  for (int block = 0; has_scales && block < of.places_per_chunk && block < places; ++block) {
     put_scales<Narrow>(of, to + of.scale_at + in_group * of.scale_row_step + block * of.scale_block_step,
                        state + (kScaleWords + 2 * static_cast<Word>(block)) * kGolden);
   }

@@ -120,6 +120,14 @@ struct PackedForm<ElementType::iq4_nl> : PackedIndexForm<2, blocks::kNormalTable
 };
 
 template <>
+struct PackedForm<ElementType::mxfp4> : PackedIndexForm<2, blocks::kFloatTable> {
+  static constexpr std::int64_t kChunkBytes = kHeaders + 2 * kPackedRows;
+  static BlockScale scale(const std::byte* chunk, std::int64_t row, std::int64_t block) noexcept {
+    return {blocks::scale_of_exponent(std::to_integer<std::uint8_t>(chunk[kHeaders + 2 * row + block]))};
+  }
+};
+
+template <>
 struct PackedForm<ElementType::iq4_xs> : PackedIndexForm<8, blocks::kNormalTable> {
   static constexpr std::int64_t kChunkBytes = kHeaders + 8 * kPackedRows;
   static BlockScale scale(const std::byte* chunk, std::int64_t row, std::int64_t block) noexcept {

@@ -337,6 +337,25 @@ PASCALINE_PACKED_INLINE LaneScales pair_scales(const PairHeader& header, std::in
 }
 
 template <>
+struct Lanes<PackedForm<ElementType::mxfp4>> : IndexLanes<PackedForm<ElementType::mxfp4>> {
+  using Form = PackedForm<ElementType::mxfp4>;
+  struct Header {
+    __m256i exponents;  // of two blocks
+  };
+  PASCALINE_PACKED_INLINE static Header header(const std::byte* chunk, std::int64_t row) {
+    return {to_lanes(_mm256_cvtepu16_epi32(load_16(chunk + Form::kHeaders + 2 * row)))};
+  }
+  PASCALINE_PACKED_INLINE static LaneScales scales(const Header& header, std::int64_t block) {
+    const __m256i words = block == 0 ? header.exponents : _mm256_srli_epi32(header.exponents, 8);
+    const __m256i exponent = _mm256_and_si256(words, _mm256_set1_epi32(0xFF));
+    const __m256i normal = _mm256_slli_epi32(_mm256_sub_epi32(exponent, _mm256_set1_epi32(1)), 23);
+    const __m256i subnormal = _mm256_sllv_epi32(_mm256_set1_epi32(0x00200000), exponent);
+    const __m256i large = _mm256_cmpgt_epi32(exponent, _mm256_set1_epi32(1));
+    return {_mm256_castsi256_ps(_mm256_blendv_epi8(subnormal, normal, large)), _mm256_setzero_ps()};
+  }
+};
+
+template <>
 struct Lanes<PackedForm<ElementType::iq4_xs>> : IndexLanes<PackedForm<ElementType::iq4_xs>> {
   using Form = PackedForm<ElementType::iq4_xs>;
   struct Header {

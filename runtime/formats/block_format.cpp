@@ -36,22 +36,26 @@ void widen_block(const Block<ElementType::q4_1>& block, float* values) {
   }
 }
 
-void widen_indices(const std::uint8_t* quants, float scale, float* values) {
+void widen_indices(const std::uint8_t* quants, float scale, const std::array<std::int8_t, 16>& table, float* values) {
   for (std::size_t i = 0; i < kShort / 2; ++i) {
-    values[i] = scale * static_cast<float>(kNormalTable[quants[i] & 0x0FU]);
-    values[kShort / 2 + i] = scale * static_cast<float>(kNormalTable[quants[i] >> 4U]);
+    values[i] = scale * static_cast<float>(table[quants[i] & 0x0FU]);
+    values[kShort / 2 + i] = scale * static_cast<float>(table[quants[i] >> 4U]);
   }
 }
 
 void widen_block(const Block<ElementType::iq4_nl>& block, float* values) {
-  widen_indices(block.quants.data(), block.scale.value(), values);
+  widen_indices(block.quants.data(), block.scale.value(), kNormalTable, values);
+}
+
+void widen_block(const Block<ElementType::mxfp4>& block, float* values) {
+  widen_indices(block.quants.data(), scale_of_exponent(block.exponent), kFloatTable, values);
 }
 
 void widen_block(const Block<ElementType::iq4_xs>& block, float* values) {
   const float scale = block.scale.value();
   for (std::size_t part = 0; part < kParts; ++part) {
     widen_indices(block.quants.data() + part * kShort / 2, scale * static_cast<float>(part_scale_of(block, part)),
-                  values + part * kShort);
+                  kNormalTable, values + part * kShort);
   }
 }
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "runtime/formats/block_format.hpp"
 #include "runtime/formats/blocks.hpp"
@@ -292,22 +293,30 @@ struct Indexed {
   std::array<int, kShort> indices{};
 };
 
-/// A table's integers in rising order, and the middles between neighbours.
+/// A table's integers in rising order, the middles between neighbours, and the indices that name them.
 struct Levels {
   std::array<float, 16> integers{};
   std::array<float, 15> middles{};
+  std::array<int, 16> indices{};
 };
-[[nodiscard]] constexpr Levels levels_of(const std::array<std::int8_t, 16>& table) noexcept {
+[[nodiscard]] Levels levels_of(const std::array<std::int8_t, 16>& table) noexcept {
   Levels levels;
-  for (std::size_t i = 0; i < 16; ++i) {
-    levels.integers[i] = table[i];
-  }
-  for (std::size_t i = 0; i < 15; ++i) {
+  std::iota(levels.indices.begin(), levels.indices.end(), 0);
+  const auto integer = [&](int index) { return table[static_cast<std::size_t>(index)]; };
+  // Of two equal integers the one of the lower index is last, and so the one that is taken.
+  std::sort(levels.indices.begin(), levels.indices.end(),
+            [&](int a, int b) { return integer(a) != integer(b) ? integer(a) < integer(b) : a > b; });
+  std::transform(levels.indices.begin(), levels.indices.end(), levels.integers.begin(), integer);
+  for (std::size_t i = 0; i < levels.middles.size(); ++i) {
     levels.middles[i] = (levels.integers[i] + levels.integers[i + 1]) / 2;
+    if (i > 0 && levels.integers[i] == levels.integers[i + 1]) {
+      levels.middles[i] = levels.middles[i - 1];
+    }
   }
   return levels;
 }
-constexpr Levels kNormalLevels = levels_of(kNormalTable);
+const Levels kNormalLevels = levels_of(kNormalTable);
+const Levels kFloatLevels = levels_of(kFloatTable);
 
 /// Takes the scale, as it is, if it is better than `best`.
 void consider(const float* values, float scale, const Levels& levels, Indexed& best) noexcept {
@@ -326,7 +335,9 @@ void consider(const float* values, float scale, const Levels& levels, Indexed& b
     }
   }
   for (std::size_t i = 0; i < kShort; ++i) {
-    tried.quants[i] = levels.integers[static_cast<std::size_t>(tried.indices[i])];
+    const auto level = static_cast<std::size_t>(tried.indices[i]);
+    tried.quants[i] = levels.integers[level];
+    tried.indices[i] = levels.indices[level];
   }
   tried.error = error_of(values, scale, tried.quants);
   if (tried.error < best.error) {
@@ -369,6 +380,25 @@ Fault fill(const float* values, Block<ElementType::iq4_nl>& block) {
   Indexed best;
   search_indexed(values, kNormalLevels, as_stored, best);
   block.scale = Half::of(best.scale);
+  pack_indices(best.indices, block.quants.data());
+  return std::nullopt;
+}
+
+Fault fill(const float* values, Block<ElementType::mxfp4>& block) {
+  const float largest = std::fabs(largest_of({values, kShort}));
+  // With the middle one of three the largest value is 8 to 16 times the scale, as ggml's reference has it.
+  const int middle = largest == 0 ? 0 : std::max(std::ilogb(largest) - 3 + 128, 0);
+  if (middle > kMostExponent) {
+    return "needs a scale beyond 2^64";
+  }
+  Indexed best;
+  for (int exponent = std::max(middle - 1, 0); exponent <= std::min(middle + 1, int{kMostExponent}); ++exponent) {
+    const double before = best.error;
+    consider(values, scale_of_exponent(static_cast<std::uint8_t>(exponent)), kFloatLevels, best);
+    if (best.error < before) {
+      block.exponent = static_cast<std::uint8_t>(exponent);
+    }
+  }
   pack_indices(best.indices, block.quants.data());
   return std::nullopt;
 }

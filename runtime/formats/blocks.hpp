@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -17,9 +18,12 @@ inline constexpr std::size_t kLong = 256;   // of a long one
 inline constexpr std::size_t kParts = 8;    // parts of 32 values in a block of q4_k or q5_k
 inline constexpr std::size_t kGroups = 16;  // groups of 16 values in a block of q6_k
 
-/// The integers that indices of four bits name, in rising order.
+/// The integers that indices of four bits name: in rising order.
 inline constexpr std::array<std::int8_t, 16> kNormalTable = {-127, -104, -83, -65, -49, -35, -22, -10,
                                                              1,    13,   25,  38,  53,  69,  89,  113};
+
+/// Those of OCP's E2M1, twice their numbers: the upper half has signs.
+inline constexpr std::array<std::int8_t, 16> kFloatTable = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
 /// A float16 at any address.
 struct Half {
@@ -71,6 +75,11 @@ struct Block<ElementType::iq4_xs> {
   std::array<std::uint8_t, kLong / 2> quants;  // 16 bytes of each part, as iq4_nl
 };
 template <>
+struct Block<ElementType::mxfp4> {
+  std::uint8_t exponent;                        // of the scale, see scale_of_exponent
+  std::array<std::uint8_t, kShort / 2> quants;  // indices into kFloatTable, as q4_0
+};
+template <>
 struct Block<ElementType::q5_0> {
   Half scale;
   std::array<std::uint8_t, kShort / 8> high;    // the upper bit of value i is bit i
@@ -113,6 +122,13 @@ struct Block<ElementType::int4_g128> {
   std::uint8_t zero;
   std::uint8_t unused;
 };
+
+/// What OCP's E8M0 stands for, halved as the integers of kFloatTable are doubled: 2^(exponent - 128).
+[[nodiscard]] inline float scale_of_exponent(std::uint8_t exponent) noexcept {
+  return std::ldexp(1.0F, exponent - 128);
+}
+/// Blocks with a larger one are refused: what they are multiplied by may be as large.
+inline constexpr std::uint8_t kMostExponent = 192;
 
 /// The scale of a part, from -32 to 31.
 [[nodiscard]] inline int part_scale_of(const Block<ElementType::iq4_xs>& block, std::size_t part) noexcept {

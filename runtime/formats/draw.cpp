@@ -9,6 +9,7 @@
 #include "core/error.hpp"
 #include "core/util/worker_pool.hpp"
 #include "kernel_templates/inputs/draw.cuh"
+#include "runtime/formats/blocks.hpp"
 #include "runtime/formats/float16x.hpp"
 #include "runtime/formats/packed_matrix.hpp"
 
@@ -88,7 +89,13 @@ drawing::Packed packed_of(const DrawnMatrix& of) {
     packed.piece[packed.pieces++] = {static_cast<int>(piece.at), static_cast<int>(piece.row_step),
                                      static_cast<int>(piece.bytes), static_cast<int>(piece.place)};
   }
-  packed.scales = static_cast<int>(where.scales.bytes / sizeof(std::uint16_t));
+  packed.scales = static_cast<int>(traits.block.scales());
+  packed.most_exponent = -1;
+  if (traits.block.exponent_reach > 0) {
+    packed.most_exponent =
+        largest > 0 ? std::clamp(std::ilogb(largest / traits.block.exponent_reach) + 128, 0, int{blocks::kMostExponent})
+                    : 0;
+  }
   packed.scale_at = static_cast<int>(where.scales.at);
   packed.scale_row_step = static_cast<int>(where.scales.row_step);
   packed.scale_block_step = static_cast<int>(where.scale_block_step);

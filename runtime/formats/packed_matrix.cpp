@@ -204,6 +204,15 @@ struct BlockMove<ElementType::iq4_xs> {
 };
 
 template <>
+struct BlockMove<ElementType::mxfp4> {
+  template <typename Mover>
+  static void run(const Mover& mover, const BlockPlace& at) {
+    mover.move(at.unit(at.block), at.row + 1, kUnit);
+    mover.move(at.header(2, 2) + at.block, at.row, 1);
+  }
+};
+
+template <>
 struct BlockMove<ElementType::q4_1> {
   template <typename Mover>
   static void run(const Mover& mover, const BlockPlace& at) {
@@ -510,10 +519,11 @@ PackedPieces packed_pieces(ElementType format) {
   for (std::size_t i = 0; i < next.size(); ++i) {
     found.pieces[i].row_step = next[i].at - found.pieces[i].at;
   }
-  const std::size_t scales = format == ElementType::int8_row ? 0 : file_block_of(format).scales();
-  if (scales > 0) {
+  const FormatTraits::Block block = file_block_of(format);
+  const std::size_t scale_bytes = block.exponent_reach > 0 ? 1 : block.scales() * sizeof(std::uint16_t);
+  if (scale_bytes > 0) {
     const std::size_t at = scales_of(format, 0, 0);
-    found.scales = {at, scales_of(format, 0, 1) - at, scales * sizeof(std::uint16_t), 0};
+    found.scales = {at, scales_of(format, 0, 1) - at, scale_bytes, 0};
     found.scale_block_step = scales_of(format, 1, 0) - at;
   }
   return found;

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "runtime/formats/blocks.hpp"
+
 namespace pascaline {
 namespace {
 
@@ -37,6 +39,9 @@ std::optional<UnfitBlock> check_row(ElementType format, std::span<const std::byt
       if (!is_finite_half(bytes + block.scales_at + 2 * scale)) {
         return UnfitBlock{i * block.values, kNotFinite};
       }
+    }
+    if (block.exponent_reach > 0 && bytes[block.scales_at] > std::byte{blocks::kMostExponent}) {
+      return UnfitBlock{i * block.values, "has a scale beyond 2^64"};
     }
     if (format == ElementType::int4_g128 && (bytes[66] > std::byte{15} || bytes[67] != std::byte{0})) {
       return UnfitBlock{i * block.values, "has a zero point beyond 15"};

@@ -65,7 +65,10 @@ PackedMatrix filled_matrix(ElementType type, std::int64_t rows, std::int64_t col
                            std::uint16_t half) {
   std::vector<std::byte> row(file_row_bytes(type, columns), fill);
   const FormatTraits::Block& block = traits_of(type).block;
-  for (std::size_t at = 0; at < row.size() && block.scales() > 0; at += block.bytes) {
+  for (std::size_t at = 0; at < row.size() && type != ElementType::int8_row; at += block.bytes) {
+    if (block.exponent_reach > 0) {
+      row[at + block.scales_at] = static_cast<std::byte>(128 + std::ilogb(float_from_half(half)));
+    }
     for (std::size_t i = 0; i < block.scales(); ++i) {
       std::memcpy(row.data() + at + block.scales_at + 2 * i, &half, sizeof half);
     }

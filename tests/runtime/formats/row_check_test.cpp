@@ -37,7 +37,7 @@ TEST(RowCheckTest, ARowIsBadWhereItsValuesAreNotFinite) {
     std::size_t bad_rows = 0;
     for (std::size_t at = 0; at + 1 < good.size(); ++at) {
       std::vector<std::byte> row = good;
-      row[at] = std::byte{0x80};
+      row[at] = std::byte{0xFE};
       row[at + 1] = std::byte{0x7F};
       std::vector<float> values(kColumns);
       dequantize_row(format, row, values);
