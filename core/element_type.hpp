@@ -40,6 +40,7 @@ enum class ElementType : std::uint8_t {
   q4_0,
   int4_g128,
   mxfp4,
+  q3_k,
 };
 
 /// How a matrix lies in memory: `head_bytes` that the matrix has once, then its groups: `group_rows` rows together, in
@@ -142,6 +143,7 @@ inline constexpr auto kElementTypes = [] {
       {q4_0, "q4_0", 4, layouts::packed(64, 2, 4), {32, 18, 0, {8}}, {2, 2}, {"q4_0", q8_0}},
       {int4_g128, "int4_g128", 4, layouts::packed(128, 4, 4), {128, 68, 64, {8}}, {}, {"int4", q8_0}},
       {mxfp4, "mxfp4", 4, layouts::packed(64, 2, 2), {32, 17, 0, {}, 12}, {39, 38}, {"mxfp4", q8_0}},
+      {q3_k, "q3_k", 3, layouts::packed(256, 7, 0), {256, 110, 108, {32 * 4}}, {11, 12}, {"q3_k", q6_k}},
   });
 }();
 

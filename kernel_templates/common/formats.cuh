@@ -13,6 +13,7 @@
 #include "vector.cuh"
 
 struct q8_0;
+struct q3_k;
 struct q4_0;
 struct q4_1;
 struct q4_k;
@@ -407,6 +408,64 @@ struct Packed<q6_k> {
     const float first = static_cast<float>(static_cast<signed char>(word));
     const float second = static_cast<float>(static_cast<signed char>(word >> 8));
     return {{first, second}, 0.0f};
+  }
+};
+
+template <>
+struct Packed<q3_k> {
+  static constexpr int kColumns = 256;
+  static constexpr int kChunkBytes = 7 * kUnitStep;
+  static constexpr int kTailBytes = 0;
+  static constexpr int kScales = 2;
+  static constexpr bool kHasMin = false;
+  static constexpr bool kUpperInPlace = false;
+  static constexpr bool kTwoLevels = true;
+  static constexpr int kHeaderBlocks = 8;
+  struct Values {
+    Words2 low;         // byte i has the lower two bits of values i, 8 + i, 16 + i and 24 + i
+    unsigned int high;  // as that of PackedFives
+  };
+  struct Header {
+    Words4 words;  // sixteen scales of six bits in twelve bytes, then a half
+  };
+  static __device__ __forceinline__ void load(Values& values, const unsigned char* group, int lane,
+                                              unsigned int block) {
+    const unsigned char* row = group + block / 8 * kChunkBytes + lane * 16;
+    const unsigned int inside = block % 8;
+    values.low = load_vector<2>(reinterpret_cast<const int*>(row + inside / 2 * kUnitStep + inside % 2 * 8));
+    values.high = read_as<unsigned int>(row + (4 + inside / 4) * kUnitStep + inside % 4 * 4);
+  }
+  static __device__ __forceinline__ void unpack(int (&words)[8], const Values& values) {
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      const unsigned int low = static_cast<unsigned int>(values.low.element[i % 2]) >> (i / 2 * 2) & 0x03030303u;
+      const unsigned int high = (i < 2 ? values.high << (2 - i % 2) : values.high >> (i - 2) % 8) & 0x04040404u;
+      // 0x7c + q stays within its byte; with the upper bit turned it is q - 4.
+      words[i] = static_cast<int>(((low | high) + 0x7c7c7c7cu) ^ 0x80808080u);
+    }
+  }
+  static __device__ __forceinline__ void load_header(Header& header, const unsigned char* group, int lane,
+                                                     unsigned int block) {
+    const unsigned char* chunk = group + block / 8 * kChunkBytes;
+    header.words = load_vector<4>(reinterpret_cast<const int*>(chunk + 6 * kUnitStep + lane * 16));
+  }
+  static __device__ __forceinline__ BlockScales scales(const Header& header, unsigned int block) {
+    return absolute(steps(header, block), units(header));
+  }
+  static __device__ __forceinline__ BlockUnits units(const Header& header) {
+    return {half_bits(static_cast<unsigned int>(header.words.element[3]) & 0xffffu), 0.0f};
+  }
+  static __device__ __forceinline__ BlockScales steps(const Header& header, unsigned int block) {
+    // Four scales in a word, so that blocks share the work. An index known only at run time would need local memory.
+    const unsigned int inside = block % 8;
+    const unsigned int low =
+        static_cast<unsigned int>(inside % 4 < 2 ? header.words.element[0] : header.words.element[1]);
+    const unsigned int high = static_cast<unsigned int>(header.words.element[2]);
+    const unsigned int four = (low >> (inside / 4 * 4) & 0x0f0f0f0fu) | (high >> (inside / 2 * 2) & 0x03030303u) << 4;
+    const unsigned int both = four >> (inside % 2 * 16);
+    return {{static_cast<float>(static_cast<int>(both & 0xffu) - 32),
+             static_cast<float>(static_cast<int>(both >> 8 & 0xffu) - 32)},
+            0.0f};
   }
 };
 

@@ -247,4 +247,39 @@ struct PackedForm<ElementType::q6_k> {
   }
 };
 
+template <>
+struct PackedForm<ElementType::q3_k> {
+  static constexpr std::int64_t kBlocks = 8;
+  static constexpr std::int64_t kUpper = 4 * kUnitStep;  ///< upper bits: 4 bytes for a block of a row
+  static constexpr std::int64_t kHeaders = 6 * kUnitStep;
+  static constexpr std::int64_t kChunkBytes = 7 * kUnitStep;
+  static constexpr bool kHasMin = false;
+  static constexpr bool kByRow = false;
+
+  /// Lower two bits of a block: byte i those of values i, 8 + i, 16 + i and 24 + i.
+  static const std::byte* lower_of(const std::byte* chunk, std::int64_t row, std::int64_t block) noexcept {
+    return chunk + block / 2 * kUnitStep + row * kUnitBytes + block % 2 * 8;
+  }
+  static const std::byte* upper_of(const std::byte* chunk, std::int64_t row, std::int64_t block) noexcept {
+    return chunk + kUpper + block / 4 * kUnitStep + row * kUnitBytes + block % 4 * 4;
+  }
+  static void integers(const std::byte* chunk, std::int64_t row, std::int64_t block, std::int8_t* to) noexcept {
+    const std::byte* lower = lower_of(chunk, row, block);
+    const std::byte* upper = upper_of(chunk, row, block);
+    for (std::int64_t i = 0; i < kBlock; ++i) {
+      const unsigned low = std::to_integer<unsigned>(lower[i % 8]) >> (2 * (i / 8)) & 3U;
+      const unsigned high = std::to_integer<unsigned>(upper[i % 4]) >> (i / 4) & 1U;
+      to[i] = static_cast<std::int8_t>(low | high << 2U);
+    }
+  }
+  static BlockScale scale(const std::byte* chunk, std::int64_t row, std::int64_t block) noexcept {
+    const std::byte* header = chunk + kHeaders + row * kUnitBytes;
+    std::array<std::uint8_t, 12> packed{};
+    std::memcpy(packed.data(), header, packed.size());
+    const auto scales = blocks::unpack_scales(packed);
+    const auto first = static_cast<std::size_t>(2 * block);
+    return {half_in(header + 12), 0, 4, {scales[first], scales[first + 1]}};
+  }
+};
+
 }  // namespace pascaline::cpu

@@ -463,8 +463,36 @@ struct Lanes<PackedForm<ElementType::int4_g128>> : NibbleLanes {
   }
 };
 
+// Integers from 0 to 63 less an offset of so many bits, of which sixteen have a factor. `Derived::factors` gives the
+// two of a block in 16 bits each, by row.
+template <typename Derived, int offset_bits>
+struct FactorLanes {
+  // Four products of at most 63 · 127 fit 16 bits.
+  PASCALINE_PACKED_INLINE static __m256i half_sums(const LaneIntegers& of, int first, const BlockActivations& with,
+                                                   __m256i factors) {
+    __m256i pairs[2];
+    for (int p = 0; p < 2; ++p) {
+      const int w = first + 2 * p;
+      pairs[p] = _mm256_madd_epi16(_mm256_add_epi16(_mm256_maddubs_epi16(of.word[w], with.four(w)),
+                                                    _mm256_maddubs_epi16(of.word[w + 1], with.four(w + 1))),
+                                   factors);
+    }
+    return _mm256_add_epi32(pairs[0], pairs[1]);
+  }
+  template <typename Header>
+  PASCALINE_PACKED_INLINE static __m256i sums(const LaneIntegers& of, const Header& header, std::int64_t block,
+                                              const BlockActivations& with) {
+    const __m256i both = Derived::factors(header, block);
+    const __m256i low = _mm256_and_si256(both, _mm256_set1_epi32(0xFFFF));
+    const __m256i high = _mm256_srli_epi32(both, 16);
+    const __m256i sum = _mm256_add_epi32(half_sums(of, 0, with, _mm256_or_si256(low, _mm256_slli_epi32(both, 16))),
+                                         half_sums(of, 4, with, _mm256_or_si256(_mm256_slli_epi32(high, 16), high)));
+    return _mm256_sub_epi32(sum, _mm256_madd_epi16(_mm256_slli_epi16(both, offset_bits), with.halves));
+  }
+};
+
 template <>
-struct Lanes<PackedForm<ElementType::q6_k>> {
+struct Lanes<PackedForm<ElementType::q6_k>> : FactorLanes<Lanes<PackedForm<ElementType::q6_k>>, 5> {
   using Form = PackedForm<ElementType::q6_k>;
   struct Header {
     __m256 scale;
@@ -513,26 +541,60 @@ struct Lanes<PackedForm<ElementType::q6_k>> {
                                           _mm256_slli_epi32(_mm256_srli_epi32(bytes, 8), 24));
     return _mm256_srai_epi16(upper, 8);
   }
-  // Four products of at most 63 · 127 fit 16 bits.
-  PASCALINE_PACKED_INLINE static __m256i half_sums(const LaneIntegers& of, int first, const BlockActivations& with,
-                                                   __m256i factors) {
-    __m256i pairs[2];
-    for (int p = 0; p < 2; ++p) {
-      const int w = first + 2 * p;
-      pairs[p] = _mm256_madd_epi16(_mm256_add_epi16(_mm256_maddubs_epi16(of.word[w], with.four(w)),
-                                                    _mm256_maddubs_epi16(of.word[w + 1], with.four(w + 1))),
-                                   factors);
-    }
-    return _mm256_add_epi32(pairs[0], pairs[1]);
+};
+
+template <>
+struct Lanes<PackedForm<ElementType::q3_k>> : FactorLanes<Lanes<PackedForm<ElementType::q3_k>>, 2> {
+  using Form = PackedForm<ElementType::q3_k>;
+  struct Header {
+    __m256 scale;
+    LaneWords words;
+  };
+  PASCALINE_PACKED_INLINE static Header header(const std::byte* chunk, std::int64_t row) {
+    const LaneWords words = lane_words(chunk + Form::kHeaders + row * kUnitBytes);
+    return {widen_pairs(words.word[3]).low, words};
   }
-  PASCALINE_PACKED_INLINE static __m256i sums(const LaneIntegers& of, const Header& header, std::int64_t block,
-                                              const BlockActivations& with) {
-    const __m256i both = factors(header, block);
-    const __m256i low = _mm256_and_si256(both, _mm256_set1_epi32(0xFFFF));
-    const __m256i high = _mm256_srli_epi32(both, 16);
-    const __m256i sum = _mm256_add_epi32(half_sums(of, 0, with, _mm256_or_si256(low, _mm256_slli_epi32(both, 16))),
-                                         half_sums(of, 4, with, _mm256_or_si256(_mm256_slli_epi32(high, 16), high)));
-    return _mm256_sub_epi32(sum, _mm256_madd_epi16(_mm256_slli_epi16(both, 5), with.halves));
+  PASCALINE_PACKED_INLINE static LaneScales scales(const Header& header, std::int64_t /*block*/) {
+    return {header.scale, _mm256_setzero_ps()};
+  }
+  PASCALINE_PACKED_INLINE static LaneIntegers integers(const std::byte* chunk, std::int64_t row, std::int64_t block) {
+    const LaneWords lower = lane_words(chunk + block / 2 * kUnitStep + row * kUnitBytes);
+    const LaneWords upper = lane_words(chunk + Form::kUpper + block / 4 * kUnitStep + row * kUnitBytes);
+    const __m256i high = upper.word[block % 4];
+    LaneIntegers result;
+    for (int w = 0; w < kWords; ++w) {
+      const __m256i low = _mm256_srli_epi32(lower.word[block % 2 * 2 + w % 2], w / 2 * 2);
+      const __m256i shifted = w < 2 ? _mm256_slli_epi32(high, 2 - w) : _mm256_srli_epi32(high, w - 2);
+      result.word[w] = _mm256_or_si256(_mm256_and_si256(low, _mm256_set1_epi8(0x03)),
+                                       _mm256_and_si256(shifted, _mm256_set1_epi8(0x04)));
+    }
+    return result;
+  }
+  PASCALINE_PACKED_INLINE static void halves(const std::byte* chunk, std::int64_t row, std::int64_t block,
+                                             __m128i (&of_row)[2]) {
+    std::int64_t lower = 0;
+    std::int32_t upper = 0;
+    std::memcpy(&lower, Form::lower_of(chunk, row, block), sizeof lower);
+    std::memcpy(&upper, Form::upper_of(chunk, row, block), sizeof upper);
+    const __m256i low = _mm256_srlv_epi64(_mm256_set1_epi64x(lower), _mm256_setr_epi64x(0, 2, 4, 6));
+    const __m256i wide = _mm256_set1_epi32(upper);
+    const __m256i left = _mm256_sllv_epi32(wide, _mm256_setr_epi32(2, 1, 0, 0, 0, 0, 0, 0));
+    const __m256i high = _mm256_srlv_epi32(left, _mm256_setr_epi32(0, 0, 0, 1, 2, 3, 4, 5));
+    const __m256i all =
+        _mm256_or_si256(_mm256_and_si256(low, _mm256_set1_epi8(0x03)), _mm256_and_si256(high, _mm256_set1_epi8(0x04)));
+    of_row[0] = _mm256_castsi256_si128(all);
+    of_row[1] = _mm256_extracti128_si256(all, 1);
+  }
+  PASCALINE_PACKED_INLINE static __m256i factors(const Header& header, std::int64_t block) {
+    const __m128i low_shift = _mm_cvtsi32_si128(static_cast<int>(block / 4 * 4 + block % 2 * 16));
+    const __m128i high_shift = _mm_cvtsi32_si128(static_cast<int>(block / 2 * 2 + block % 2 * 16));
+    const __m256i low =
+        _mm256_and_si256(_mm256_srl_epi32(header.words.word[block % 4 / 2], low_shift), _mm256_set1_epi8(0x0F));
+    const __m256i high = _mm256_and_si256(_mm256_srl_epi32(header.words.word[2], high_shift), _mm256_set1_epi8(0x03));
+    const __m256i bytes = _mm256_or_si256(low, _mm256_slli_epi32(high, 4));
+    const __m256i both = _mm256_or_si256(_mm256_and_si256(bytes, _mm256_set1_epi32(0xFF)),
+                                         _mm256_and_si256(_mm256_slli_epi32(bytes, 8), _mm256_set1_epi32(0xFF0000)));
+    return _mm256_sub_epi16(both, _mm256_set1_epi16(32));
   }
 };
 

@@ -111,6 +111,17 @@ void widen_block(const Block<ElementType::q5_k>& block, float* values) {
   });
 }
 
+void widen_block(const Block<ElementType::q3_k>& block, float* values) {
+  const float scale = block.scale.value();
+  const std::array<std::int8_t, kGroups> scales = unpack_scales(block.scales);
+  for (std::size_t i = 0; i < kLong; ++i) {
+    const SixBits bits = six_bits_of(i);
+    const unsigned low = (static_cast<unsigned>(block.low[bits.high_byte]) >> bits.high_shift) & 0x03U;
+    const unsigned high = (static_cast<unsigned>(block.high[i % 32]) >> (i / 32)) & 1U;
+    values[i] = scale * static_cast<float>(scales[i / 16]) * static_cast<float>(static_cast<int>(low | high << 2U) - 4);
+  }
+}
+
 void widen_block(const Block<ElementType::q6_k>& block, float* values) {
   const float scale = block.scale.value();
   for (std::size_t i = 0; i < kLong; ++i) {

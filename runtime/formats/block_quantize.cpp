@@ -566,46 +566,74 @@ Fault fill(const float* values, Block<ElementType::q5_k>& block) {
   });
 }
 
-Fault fill(const float* values, Block<ElementType::q6_k>& block) {
+// Finds the scale of sixteen groups' scales, which are whole multiples of it from -steps to steps - 1: `step` takes
+// that of a group, `put` the integer of value `i`, from 0 to 2 · half - 1. Nothing where no scale holds them.
+template <typename Step, typename Put>
+std::optional<Half> fill_groups(const float* values, float half, float steps, const Step& step, const Put& put) {
   constexpr std::size_t kGroup = kLong / kGroups;
-  if (std::fabs(largest_of({values, kLong})) > kMaxHalf * 128 * 32) {
-    return kScaleTooLarge;
+  if (std::fabs(largest_of({values, kLong})) > kMaxHalf * steps * half) {
+    return std::nullopt;
   }
   std::array<float, kGroups> scales{};
-  float largest = 0;
   for (std::size_t group = 0; group < kGroups; ++group) {
     Symmetric<kGroup> best;
     search_symmetric(
-        values + group * kGroup, -32, 31, [](float scale) { return scale; }, best);
+        values + group * kGroup, -half, half - 1, [](float scale) { return scale; }, best);
     scales[group] = best.scale;
-    largest = std::fabs(best.scale) > std::fabs(largest) ? best.scale : largest;
   }
-  if (!(std::fabs(largest) / 128 <= kMaxHalf)) {
-    return kScaleTooLarge;
+  const float exact = largest_of(scales) / -steps;
+  if (!(std::fabs(exact) <= kMaxHalf)) {
+    return std::nullopt;
   }
-  block = {};
-  block.scale = Half::of(largest / -128);
-  const float scale = block.scale.value();
+  const Half unit = Half::of(exact);
+  const float scale = unit.value();
   for (std::size_t group = 0; group < kGroups; ++group) {
-    const float middle = scale == 0 ? 0.0F : clamped_round(scales[group] / scale, -128, 127);
+    const float middle = scale == 0 ? 0.0F : clamped_round(scales[group] / scale, -steps, steps - 1);
     Symmetric<kGroup> best;
-    for (float s = std::max(-128.0F, middle - 1); s <= std::min(127.0F, middle + 1); s += 1) {
+    for (float s = std::max(-steps, middle - 1); s <= std::min(steps - 1, middle + 1); s += 1) {
       const double before = best.error;
-      consider(values + group * kGroup, scale * s, -32, 31, best);
+      consider(values + group * kGroup, scale * s, -half, half - 1, best);
       if (best.error < before) {
-        block.scales[group] = static_cast<std::int8_t>(s);
+        step(group, static_cast<std::int8_t>(s));
       }
     }
     for (std::size_t i = 0; i < kGroup; ++i) {
-      const SixBits bits = six_bits_of(group * kGroup + i);
-      const auto quant = static_cast<unsigned>(best.quants[i] + 32);
-      std::uint8_t& low = block.low[bits.low_byte];
-      std::uint8_t& high = block.high[bits.high_byte];
-      low = static_cast<std::uint8_t>(low | (quant & 0x0FU) << bits.low_shift);
-      high = static_cast<std::uint8_t>(high | quant >> 4U << bits.high_shift);
+      put(group * kGroup + i, static_cast<unsigned>(best.quants[i] + half));
     }
   }
-  return std::nullopt;
+  return unit;
+}
+
+Fault fill(const float* values, Block<ElementType::q6_k>& block) {
+  block = {};
+  const auto scale = fill_groups(
+      values, 32, 128, [&](std::size_t group, std::int8_t step) { block.scales[group] = step; },
+      [&](std::size_t i, unsigned quant) {
+        const SixBits bits = six_bits_of(i);
+        std::uint8_t& low = block.low[bits.low_byte];
+        std::uint8_t& high = block.high[bits.high_byte];
+        low = static_cast<std::uint8_t>(low | (quant & 0x0FU) << bits.low_shift);
+        high = static_cast<std::uint8_t>(high | quant >> 4U << bits.high_shift);
+      });
+  block.scale = scale.value_or(Half{});
+  return scale ? Fault() : kScaleTooLarge;
+}
+
+Fault fill(const float* values, Block<ElementType::q3_k>& block) {
+  block = {};
+  std::array<std::int8_t, kGroups> steps{};
+  const auto scale = fill_groups(
+      values, 4, 32, [&](std::size_t group, std::int8_t step) { steps[group] = step; },
+      [&](std::size_t i, unsigned quant) {
+        const SixBits bits = six_bits_of(i);
+        std::uint8_t& low = block.low[bits.high_byte];
+        std::uint8_t& high = block.high[i % 32];
+        low = static_cast<std::uint8_t>(low | (quant & 3U) << bits.high_shift);
+        high = static_cast<std::uint8_t>(high | quant >> 2U << (i / 32));
+      });
+  block.scale = scale.value_or(Half{});
+  block.scales = pack_scales(steps);
+  return scale ? Fault() : kScaleTooLarge;
 }
 
 Fault fill(const float* values, Block<ElementType::int4_g128>& block) {

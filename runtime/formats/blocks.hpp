@@ -16,7 +16,7 @@ namespace pascaline::blocks {
 inline constexpr std::size_t kShort = 32;   // values of a short block
 inline constexpr std::size_t kLong = 256;   // of a long one
 inline constexpr std::size_t kParts = 8;    // parts of 32 values in a block of q4_k or q5_k
-inline constexpr std::size_t kGroups = 16;  // groups of 16 values in a block of q6_k
+inline constexpr std::size_t kGroups = 16;  // groups of 16 values in a block of q6_k or q3_k
 
 /// The integers that indices of four bits name: in rising order.
 inline constexpr std::array<std::int8_t, 16> kNormalTable = {-127, -104, -83, -65, -49, -35, -22, -10,
@@ -93,6 +93,13 @@ struct Block<ElementType::q5_1> {
   std::array<std::uint8_t, kShort / 2> quants;  // as q5_0
 };
 template <>
+struct Block<ElementType::q3_k> {
+  std::array<std::uint8_t, kLong / 8> high;  // as q5_k
+  std::array<std::uint8_t, kLong / 4> low;   // lower 2 bits, as the upper ones of q6_k
+  std::array<std::uint8_t, 12> scales;       // of groups of 16 values, see unpack_scales
+  Half scale;                                // of the scales
+};
+template <>
 struct Block<ElementType::q4_k> {
   Half scale;                                  // of the parts' scales
   Half min_scale;                              // of the parts' minima
@@ -135,6 +142,27 @@ inline constexpr std::uint8_t kMostExponent = 192;
   const unsigned low = static_cast<unsigned>(block.low[part / 2]) >> (part % 2 * 4) & 0x0FU;
   const unsigned high = static_cast<unsigned>(block.high[part / 4]) >> (part % 4 * 2) & 0x03U;
   return static_cast<int>(low | high << 4U) - 32;
+}
+
+/// Sixteen scales from -32 to 31: four bits of each, those of group i and 8 + i in a byte, then the upper two.
+[[nodiscard]] inline std::array<std::int8_t, kGroups> unpack_scales(
+    const std::array<std::uint8_t, 12>& packed) noexcept {
+  std::array<std::int8_t, kGroups> scales{};
+  for (std::size_t i = 0; i < kGroups; ++i) {
+    const unsigned low = static_cast<unsigned>(packed[i % 8]) >> (i / 8 * 4) & 0x0FU;
+    const unsigned high = static_cast<unsigned>(packed[8 + i % 4]) >> (i / 4 * 2) & 0x03U;
+    scales[i] = static_cast<std::int8_t>(static_cast<int>(low | high << 4U) - 32);
+  }
+  return scales;
+}
+[[nodiscard]] inline std::array<std::uint8_t, 12> pack_scales(const std::array<std::int8_t, kGroups>& scales) noexcept {
+  std::array<std::uint8_t, 12> packed{};
+  for (std::size_t i = 0; i < kGroups; ++i) {
+    const auto bits = static_cast<unsigned>(scales[i] + 32);
+    packed[i % 8] = static_cast<std::uint8_t>(packed[i % 8] | (bits & 0x0FU) << (i / 8 * 4));
+    packed[8 + i % 4] = static_cast<std::uint8_t>(packed[8 + i % 4] | bits >> 4U << (i / 4 * 2));
+  }
+  return packed;
 }
 
 /// Scales and minima of the eight parts of a q4_k or q5_k block, from 0 to 63.

@@ -269,6 +269,25 @@ struct BlockMove<ElementType::q4_k> {
 };
 
 template <>
+struct BlockMove<ElementType::q3_k> {
+  template <typename Mover>
+  static void run(const Mover& mover, const BlockPlace& at) {
+    std::array<std::size_t, 8> high{};
+    for (std::size_t part = 0; part < high.size(); ++part) {
+      high[part] = at.unit(4 + part / 4) + part % 4 * 4;
+    }
+    mover.bits_of_parts(high, at.row);
+    for (std::size_t half = 0; half < 2; ++half) {
+      const std::size_t low = at.unit(2 * half);
+      mover.upper_bits({low, low + 8, low + kStep, low + kStep + 8}, at.row + 32 + 32 * half);
+    }
+    mover.move(at.unit(6), at.row + 96, 8);
+    mover.move(at.unit(6) + 8, at.row + 104, 4);
+    mover.move(at.unit(6) + 12, at.row + 108, 2);
+  }
+};
+
+template <>
 struct BlockMove<ElementType::q6_k> {
   template <typename Mover>
   static void run(const Mover& mover, const BlockPlace& at) {
