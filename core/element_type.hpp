@@ -41,6 +41,7 @@ enum class ElementType : std::uint8_t {
   int4_g128,
   mxfp4,
   q3_k,
+  q2_k,
 };
 
 /// How a matrix lies in memory: `head_bytes` that the matrix has once, then its groups: `group_rows` rows together, in
@@ -144,6 +145,7 @@ inline constexpr auto kElementTypes = [] {
       {int4_g128, "int4_g128", 4, layouts::packed(128, 4, 4), {128, 68, 64, {8}}, {}, {"int4", q8_0}},
       {mxfp4, "mxfp4", 4, layouts::packed(64, 2, 2), {32, 17, 0, {}, 12}, {39, 38}, {"mxfp4", q8_0}},
       {q3_k, "q3_k", 3, layouts::packed(256, 7, 0), {256, 110, 108, {32 * 4}}, {11, 12}, {"q3_k", q6_k}},
+      {q2_k, "q2_k", 2, layouts::packed(256, 5, 4), {256, 84, 80, {1.5 * 15, 15}}, {10, 10}, {"q2_k", q6_k}},
   });
 }();
 

@@ -1,6 +1,6 @@
 // C[M,N] = epilogue(A[M,K] · B[N,K]ᵀ) of quantized operands: int8 activations and a weight in a format of matrices, by
-// dp4a. Integers are summed exactly within a block of 32 values (16 for q6_k; a whole row for int8_row) and folded into
-// float32 sums with the scales of both.
+// dp4a. Integers are summed exactly within a block of 32 values (16 for q6_k, q3_k and q2_k; a whole row for int8_row)
+// and folded into float32 sums with the scales of both.
 //
 // A[M,K] is int8, row-major; the value of an element is scales_a · q, with a scale for each row and block of 32
 // columns, scales_a[K / 32, M], or with int8_row a scale for each row, scales_a[M]. B is packed (common/formats.cuh).
@@ -42,6 +42,7 @@ constexpr int kBlocks = kBlockK / 32;  // of a slice
 constexpr int kFoldWords =
     Form::kScales == 1 ? 8 : 4;  // of a row that are summed as integers, where blocks have scales
 constexpr int kFolds = kBlockK / (4 * kFoldWords);
+constexpr int kMinima = Form::kHasMin && Form::kScales == 2 ? 2 : 1;  // of a block, where there are any
 
 // Units of 16 bytes of a slice in shared memory: those of the same depth side by side. Columns lie in CHUNK runs, each
 // a little behind a multiple of eight units, so that writing neighbouring columns meets different banks, too.
@@ -108,10 +109,11 @@ struct ScalePair {
 struct Stage {
   Words4 a[2 * kBlocks][kUnitsM];
   Words4 b[kDepthsB][kUnitsN];
-  // Of a row and block of A: the scale, and its product with the sum of the integers, which a minimum is multiplied by.
-  ScalePair scales_a[kRowScales ? 1 : kBlocks][kRowScales ? 1 : kBlockM];
-  // Of a column and block of B: the scale, and the minimum or the scale of the upper 16 values.
-  ScalePair scales_b[kRowScales ? 1 : kBlocks][kRowScales ? 1 : kUnitsN];
+  // Of a row and block of A (or half of one, where there are two minima): the scale, and its product with the sum of
+  // the integers, which a minimum is multiplied by.
+  ScalePair scales_a[kRowScales ? 1 : kMinima * kBlocks][kRowScales ? 1 : kBlockM];
+  // Of a column and block of B, or half of one: the scale, and the minimum or else the scale of the upper 16 values.
+  ScalePair scales_b[kRowScales ? 1 : kMinima * kBlocks][kRowScales ? 1 : kUnitsN];
 };
 
 // A thread's share of the blocks of A's slices, of 32 values each.
@@ -163,14 +165,17 @@ struct OperandA {
         stage.a[2 * block][row] = units[i][0];
         stage.a[2 * block + 1][row] = units[i][1];
         if constexpr (!kRowScales) {
-          int sum = 0;
-          if constexpr (Form::kHasMin) {
 #pragma unroll
-            for (int w = 0; w < 8; ++w) {
-              sum = dot4(units[i][w / 4].element[w % 4], 0x01010101, sum);
+          for (int part = 0; part < kMinima; ++part) {
+            int sum = 0;
+            if constexpr (Form::kHasMin) {
+#pragma unroll
+              for (int w = part * 4; w < 8 - 4 * (kMinima - 1 - part); ++w) {
+                sum = dot4(units[i][w / 4].element[w % 4], 0x01010101, sum);
+              }
             }
+            stage.scales_a[kMinima * block + part][row] = {scale[i], -scale[i] * static_cast<float>(sum)};
           }
-          stage.scales_a[block][row] = {scale[i], -scale[i] * static_cast<float>(sum)};
         }
       }
     }
@@ -226,7 +231,10 @@ struct OperandB {
         store_values<kUnpackLate>(stage, values[i], block, unit);
         if constexpr (!kRowScales) {
           const BlockScales scales = Form::scales(header[i], next_block[i] - kBlocks);
-          stage.scales_b[block][unit] = {scales.scale[0], Form::kHasMin ? scales.min : scales.scale[1]};
+          stage.scales_b[kMinima * block][unit] = {scales.scale[0], Form::kHasMin ? scales.min : scales.scale[1]};
+          if constexpr (kMinima == 2) {
+            stage.scales_b[kMinima * block + 1][unit] = {scales.scale[1], scales.upper_min};
+          }
         }
       }
     }
@@ -339,7 +347,7 @@ __device__ __forceinline__ void multiply_fold(Total (&sum)[kThreadM * kChunksN][
       }
     }
     if constexpr (!kRowScales) {
-      scales_a[i] = stage.scales_a[fold * kFoldWords / 8][place.row_of(i)];
+      scales_a[i] = stage.scales_a[fold * kFoldWords * kMinima / 8][place.row_of(i)];
     }
   }
 #pragma unroll
@@ -352,8 +360,8 @@ __device__ __forceinline__ void multiply_fold(Total (&sum)[kThreadM * kChunksN][
       const int unit = unit_of_column(place.column) + j % kChunk * kRunN + j / kChunk * kLanesN;
       load_fold<kUnpackLate, Form>(b[g], stage, unit, fold);
       if constexpr (!kRowScales) {
-        const ScalePair loaded = stage.scales_b[fold * kFoldWords / 8][unit];
-        const float scale = Form::kScales == 2 && fold % 2 == 1 ? loaded.second : loaded.first;
+        const ScalePair loaded = stage.scales_b[fold * kFoldWords * kMinima / 8][unit];
+        const float scale = Form::kScales == 2 && kMinima == 1 && fold % 2 == 1 ? loaded.second : loaded.first;
         scales_b[g] = {scale, -kFloatOffset * scale, loaded.second};
       }
     }

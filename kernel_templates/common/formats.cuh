@@ -5,14 +5,16 @@
 //
 // Packed<FORMAT> reads blocks of 32 values of a row as integers, and their scales:
 //   value = scale[i / (32 / kScales)] · q - min
-// (one scale for 32 values, or two for 16 each; `min` only if kHasMin). kHeaderBlocks blocks share a header. Where
-// kTwoLevels, scales and minima are integers times numbers that the blocks of a header share: `steps` and `units`. Only
-// the remainder of `block` by kHeaderBlocks counts there; what the compiler knows of it need not be computed.
+// (one scale for 32 values, or two for 16 each, and as many minima if kHasMin). kHeaderBlocks blocks share a header.
+// Where kTwoLevels, scales and minima are integers times numbers that the blocks of a header share: `steps` and
+// `units`. Only the remainder of `block` by kHeaderBlocks counts there; what the compiler knows of it need not be
+// computed.
 
 #include "types.cuh"
 #include "vector.cuh"
 
 struct q8_0;
+struct q2_k;
 struct q3_k;
 struct q4_0;
 struct q4_1;
@@ -71,7 +73,16 @@ __device__ __forceinline__ void unpack_nibbles_in_place(int (&words)[8], const W
 struct BlockScales {
   float scale[2];
   float min;
+  float upper_min = 0.0f;  // of the upper 16 values, with kHasMin and two scales
 };
+
+// The word that has the two bytes of that block of eight. Chosen by comparisons: an index known only at run time would
+// put the words into local memory.
+__device__ __forceinline__ int word_of_block(const Words4& words, unsigned int block) {
+  const int lower = block % 4 < 2 ? words.element[0] : words.element[1];
+  const int upper = block % 4 < 2 ? words.element[2] : words.element[3];
+  return block % 8 < 4 ? lower : upper;
+}
 
 // What scales and minima of all blocks of a header are multiplied by.
 struct BlockUnits {
@@ -80,7 +91,8 @@ struct BlockUnits {
 };
 
 __device__ __forceinline__ BlockScales absolute(const BlockScales& steps, const BlockUnits& units) {
-  return {{steps.scale[0] * units.scale, steps.scale[1] * units.scale}, steps.min * units.min};
+  return {
+      {steps.scale[0] * units.scale, steps.scale[1] * units.scale}, steps.min * units.min, steps.upper_min * units.min};
 }
 
 template <typename FORMAT>
@@ -400,14 +412,59 @@ struct Packed<q6_k> {
   }
   static __device__ __forceinline__ BlockUnits units(const Header& header) { return {header.scale, 0.0f}; }
   static __device__ __forceinline__ BlockScales steps(const Header& header, unsigned int block) {
-    // Chosen by comparisons: an index known only at run time would put the words into local memory.
-    const int* words = header.scales.element;
-    const int lower = block % 4 < 2 ? words[0] : words[1];
-    const int upper = block % 4 < 2 ? words[2] : words[3];
-    const int word = (block % 8 < 4 ? lower : upper) >> (block % 2 * 16);
+    const int word = word_of_block(header.scales, block) >> (block % 2 * 16);
     const float first = static_cast<float>(static_cast<signed char>(word));
     const float second = static_cast<float>(static_cast<signed char>(word >> 8));
     return {{first, second}, 0.0f};
+  }
+};
+
+template <>
+struct Packed<q2_k> {
+  static constexpr int kColumns = 256;
+  static constexpr int kChunkBytes = 5 * kUnitStep + 4 * kPackedRows;
+  static constexpr int kTailBytes = 0;
+  static constexpr int kScales = 2;
+  static constexpr bool kHasMin = true;
+  static constexpr bool kUpperInPlace = false;
+  static constexpr bool kTwoLevels = true;
+  static constexpr int kHeaderBlocks = 8;
+  struct Values {
+    Words2 words;  // byte i has values i, 8 + i, 16 + i and 24 + i
+  };
+  struct Header {
+    Words4 scales;       // a byte for 16 values: four bits of a scale, four of a minimum
+    unsigned int units;  // two halves
+  };
+  static __device__ __forceinline__ void load(Values& values, const unsigned char* group, int lane,
+                                              unsigned int block) {
+    const unsigned char* row = group + block / 8 * kChunkBytes + lane * 16;
+    const unsigned int inside = block % 8;
+    values.words = load_vector<2>(reinterpret_cast<const int*>(row + inside / 2 * kUnitStep + inside % 2 * 8));
+  }
+  static __device__ __forceinline__ void unpack(int (&words)[8], const Values& values) {
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      words[i] = values.words.element[i % 2] >> (i / 2 * 2) & 0x03030303;
+    }
+  }
+  static __device__ __forceinline__ void load_header(Header& header, const unsigned char* group, int lane,
+                                                     unsigned int block) {
+    const unsigned char* chunk = group + block / 8 * kChunkBytes;
+    header.scales = load_vector<4>(reinterpret_cast<const int*>(chunk + 4 * kUnitStep + lane * 16));
+    header.units = read_as<unsigned int>(chunk + 5 * kUnitStep + lane * 4);
+  }
+  static __device__ __forceinline__ BlockScales scales(const Header& header, unsigned int block) {
+    return absolute(steps(header, block), units(header));
+  }
+  static __device__ __forceinline__ BlockUnits units(const Header& header) {
+    return {half_bits(header.units & 0xffffu), half_bits(header.units >> 16)};
+  }
+  static __device__ __forceinline__ BlockScales steps(const Header& header, unsigned int block) {
+    const unsigned int word = static_cast<unsigned int>(word_of_block(header.scales, block)) >> (block % 2 * 16);
+    return {{static_cast<float>(word & 0x0fu), static_cast<float>(word >> 8 & 0x0fu)},
+            static_cast<float>(word >> 4 & 0x0fu),
+            static_cast<float>(word >> 12 & 0x0fu)};
   }
 };
 
@@ -623,8 +680,9 @@ __device__ __forceinline__ float packed_value(const unsigned char* group, long l
     word = column % 32 / 4 == w ? words[w] : word;  // an index known only at run time would need local memory
   }
   const float q = static_cast<float>(static_cast<signed char>(word >> (column % 4 * 8)));
-  const float scale = Form::kScales == 2 && column % 32 >= 16 ? scales.scale[1] : scales.scale[0];
-  return (scale * q - scales.min) * row_scale<FORMAT>(group, group_bytes, lane);
+  const bool upper = Form::kScales == 2 && column % 32 >= 16;
+  const float scale = upper ? scales.scale[1] : scales.scale[0];
+  return (scale * q - (upper ? scales.upper_min : scales.min)) * row_scale<FORMAT>(group, group_bytes, lane);
 }
 
 // Whether a type is a packed format: Packed has it.
@@ -657,7 +715,8 @@ __device__ double block_product(const unsigned char* group, int lane, unsigned i
   double sum = 0.0;
   for (int i = 0; i < 32; ++i) {
     const int q = static_cast<signed char>(words[i / 4] >> (i % 4 * 8));
-    const double value = static_cast<double>(scales.scale[Form::kScales == 2 ? i / 16 : 0]) * q - scales.min;
+    const bool upper = Form::kScales == 2 && i >= 16;
+    const double value = static_cast<double>(scales.scale[upper ? 1 : 0]) * q - (upper ? scales.upper_min : scales.min);
     sum += value * static_cast<double>(other(i));
   }
   return sum;

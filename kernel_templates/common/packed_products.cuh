@@ -15,7 +15,8 @@
 #include "vector.cuh"
 #include "words.cuh"
 
-// Of a block of 32 activations: their scale, and its product with the sum of the integers.
+// Of a block of 32 activations: their scale, and its product with the sum of the integers; where minima are of 16
+// values, the sums of the lower and the upper integers in the bits of `sum`.
 struct ScalePair {
   float scale;
   float sum;
@@ -49,6 +50,7 @@ struct PackedProducts {
   static constexpr bool kRowFirst = C::kRowFirst;
 
   static constexpr bool kRowScales = Form::kScales == 0;
+  static constexpr bool kHalfMinima = Form::kHasMin && Form::kScales == 2;
   static constexpr bool kUpperInPlace = kDp4a && Form::kUpperInPlace;
   static constexpr int kThreads = 32 * kWarps;
   static constexpr int kLaneRows = kPackedRows / kLanesK;  // of the weight that a warp has
@@ -108,6 +110,12 @@ struct PackedProducts {
       }
     }
   };
+
+  // What is kept of a block of activations, of which the integers of both halves have these sums.
+  static __device__ __forceinline__ ScalePair pair_of(float scale, int lower, int upper) {
+    return {scale,
+            kHalfMinima ? __int_as_float((upper << 16) | (lower & 0xffff)) : scale * static_cast<float>(lower + upper)};
+  }
 
   // The sum of the products of a row's block and the activations' as a float, for the first or the second 16 values or
   // all.
@@ -175,7 +183,12 @@ struct PackedProducts {
           }
           // Floats have the scale of the activations in them.
           scaled[m] = kDp4a ? fmaf(sum, of_a.scale, scaled[m]) : scaled[m] + sum;
-          if constexpr (Form::kHasMin) {
+          if constexpr (kHalfMinima) {
+            const int sums_of_a = __float_as_int(of_a.sum);
+            const float lower = static_cast<float>(static_cast<short>(sums_of_a));
+            const float upper = static_cast<float>(sums_of_a >> 16);
+            minima[m] = fmaf(fmaf(of_row.upper_min, upper, of_row.min * lower), of_a.scale, minima[m]);
+          } else if constexpr (Form::kHasMin) {
             minima[m] = fmaf(of_row.min, of_a.sum, minima[m]);
           }
         }
@@ -263,7 +276,8 @@ struct PackedProducts {
       scale = int8_scale(largest_of_lanes<8>(largest));
     }
     const int word = to_int8_word(value, scale.inverse);
-    const int sum = Form::kHasMin ? sum_of_lanes<8>(dot4(word, 0x01010101, 0)) : 0;
+    const int lower = Form::kHasMin ? sum_of_lanes<4>(dot4(word, 0x01010101, 0)) : 0;
+    const int upper = Form::kHasMin ? __shfl_xor_sync(0xffffffffu, lower, 4) : 0;
     if (!keeps) {
       return;
     }
@@ -278,7 +292,7 @@ struct PackedProducts {
       store_vector(reinterpret_cast<float*>(segment.units(row)) + at, floats);
     }
     if (threadIdx.x % 8 == 0) {
-      segment.scales(row)[at / 32] = {scale.scale, scale.scale * static_cast<float>(sum)};
+      segment.scales(row)[at / 32] = pair_of(scale.scale, lower, upper);
     }
   }
 
@@ -527,16 +541,17 @@ struct PackedActivations<P, int8> {
     }
     segment.units(row)[unit] = turned;
     if constexpr (!kRowScales) {
-      int sum = 0;
+      int lower = 0;
+      int upper = 0;
       if constexpr (Form::kHasMin) {
 #pragma unroll
         for (int w = 0; w < 4; ++w) {
-          sum = dot4(words.element[w], 0x01010101, sum);
+          lower = dot4(words.element[w], 0x01010101, lower);
         }
-        sum = sum_of_lanes<2>(sum);
+        upper = __shfl_xor_sync(0xffffffffu, lower, 1);
       }
       if (unit % 2 == 0) {
-        segment.scales(row)[unit / 2] = {scale, scale * static_cast<float>(sum)};
+        segment.scales(row)[unit / 2] = P::pair_of(scale, lower, upper);
       }
     }
   }

@@ -20,12 +20,13 @@ inline constexpr std::int64_t kUnitStep = kPackedRows * kUnitBytes;  ///< from o
 inline constexpr std::int64_t kBlock = 32;                           ///< columns of a block
 
 /// What a block's integers are multiplied with: value i of it is
-/// `(scale · factors[i / 16]) · (integer - offset) - min`.
+/// `(scale · factors[i / 16]) · (integer - offset) - min · min_factors[i / 16]`.
 struct BlockScale {
   float scale = 1;
   float min = 0;
   std::int32_t offset = 0;
   std::array<std::int32_t, 2> factors{1, 1};
+  std::array<std::int32_t, 2> min_factors{1, 1};
 };
 
 inline float half_in(const std::byte* from) noexcept {
@@ -279,6 +280,38 @@ struct PackedForm<ElementType::q3_k> {
     const auto scales = blocks::unpack_scales(packed);
     const auto first = static_cast<std::size_t>(2 * block);
     return {half_in(header + 12), 0, 4, {scales[first], scales[first + 1]}};
+  }
+};
+
+template <>
+struct PackedForm<ElementType::q2_k> {
+  static constexpr std::int64_t kBlocks = 8;
+  static constexpr std::int64_t kHeaders = 4 * kUnitStep;
+  static constexpr std::int64_t kScales = 5 * kUnitStep;
+  static constexpr std::int64_t kChunkBytes = kScales + 4 * kPackedRows;
+  static constexpr bool kHasMin = true;
+  static constexpr bool kByRow = false;
+
+  /// Byte i has values i, 8 + i, 16 + i and 24 + i of the block.
+  static const std::byte* values_of(const std::byte* chunk, std::int64_t row, std::int64_t block) noexcept {
+    return PackedForm<ElementType::q3_k>::lower_of(chunk, row, block);
+  }
+  static void integers(const std::byte* chunk, std::int64_t row, std::int64_t block, std::int8_t* to) noexcept {
+    const std::byte* values = values_of(chunk, row, block);
+    for (std::int64_t i = 0; i < kBlock; ++i) {
+      to[i] = static_cast<std::int8_t>(std::to_integer<unsigned>(values[i % 8]) >> (2 * (i / 8)) & 3U);
+    }
+  }
+  static BlockScale scale(const std::byte* chunk, std::int64_t row, std::int64_t block) noexcept {
+    const std::byte* factors = chunk + kHeaders + row * kUnitBytes + 2 * block;
+    const std::byte* units = chunk + kScales + 4 * row;
+    const auto lower = [](std::byte both) { return std::to_integer<std::int32_t>(both & std::byte{0x0F}); };
+    const auto upper = [](std::byte both) { return std::to_integer<std::int32_t>(both >> 4); };
+    return {half_in(units),
+            half_in(units + 2),
+            0,
+            {lower(factors[0]), lower(factors[1])},
+            {upper(factors[0]), upper(factors[1])}};
   }
 };
 

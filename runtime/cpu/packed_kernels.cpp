@@ -97,7 +97,9 @@ struct PlainDot {
             floats[at] += static_cast<float>(sum) * scale.scale * activations.scales[j * blocks + block];
           }
           if constexpr (Form::kHasMin) {
-            floats[at] -= scale.min * activations.sums[j * blocks + block];
+            const std::int16_t* halves = activations.halves + 2 * (j * blocks + block);
+            const std::int32_t sum_of_min = scale.min_factors[0] * halves[0] + scale.min_factors[1] * halves[1];
+            floats[at] -= scale.min * (activations.scales[j * blocks + block] * static_cast<float>(sum_of_min));
           }
         }
       }
@@ -121,7 +123,8 @@ struct PlainWiden {
                                scale.scale * static_cast<float>(scale.factors[1])};
       for (std::int64_t i = 0; i < std::min(kBlock, width - first); ++i) {
         const float product = scales[i / 16] * static_cast<float>(integers[i] - scale.offset);
-        to[first + i] = (product - scale.min) * row_scale;
+        const float min = scale.min * static_cast<float>(scale.min_factors[static_cast<std::size_t>(i / 16)]);
+        to[first + i] = (product - min) * row_scale;
       }
     }
   }

@@ -463,9 +463,9 @@ struct Lanes<PackedForm<ElementType::int4_g128>> : NibbleLanes {
   }
 };
 
-// Integers from 0 to 63 less an offset of so many bits, of which sixteen have a factor. `Derived::factors` gives the
-// two of a block in 16 bits each, by row.
-template <typename Derived, int offset_bits>
+// Integers from 0 to 63 less an offset, 0 or a power of two, of which sixteen have a factor. `Derived::factors` gives
+// the two of a block in 16 bits each, by row.
+template <typename Derived, int offset>
 struct FactorLanes {
   // Four products of at most 63 · 127 fit 16 bits.
   PASCALINE_PACKED_INLINE static __m256i half_sums(const LaneIntegers& of, int first, const BlockActivations& with,
@@ -487,12 +487,16 @@ struct FactorLanes {
     const __m256i high = _mm256_srli_epi32(both, 16);
     const __m256i sum = _mm256_add_epi32(half_sums(of, 0, with, _mm256_or_si256(low, _mm256_slli_epi32(both, 16))),
                                          half_sums(of, 4, with, _mm256_or_si256(_mm256_slli_epi32(high, 16), high)));
-    return _mm256_sub_epi32(sum, _mm256_madd_epi16(_mm256_slli_epi16(both, offset_bits), with.halves));
+    if constexpr (offset == 0) {
+      return sum;
+    }
+    const __m256i less = _mm256_mullo_epi16(both, _mm256_set1_epi16(offset));
+    return _mm256_sub_epi32(sum, _mm256_madd_epi16(less, with.halves));
   }
 };
 
 template <>
-struct Lanes<PackedForm<ElementType::q6_k>> : FactorLanes<Lanes<PackedForm<ElementType::q6_k>>, 5> {
+struct Lanes<PackedForm<ElementType::q6_k>> : FactorLanes<Lanes<PackedForm<ElementType::q6_k>>, 32> {
   using Form = PackedForm<ElementType::q6_k>;
   struct Header {
     __m256 scale;
@@ -544,7 +548,7 @@ struct Lanes<PackedForm<ElementType::q6_k>> : FactorLanes<Lanes<PackedForm<Eleme
 };
 
 template <>
-struct Lanes<PackedForm<ElementType::q3_k>> : FactorLanes<Lanes<PackedForm<ElementType::q3_k>>, 2> {
+struct Lanes<PackedForm<ElementType::q3_k>> : FactorLanes<Lanes<PackedForm<ElementType::q3_k>>, 4> {
   using Form = PackedForm<ElementType::q3_k>;
   struct Header {
     __m256 scale;
@@ -598,6 +602,54 @@ struct Lanes<PackedForm<ElementType::q3_k>> : FactorLanes<Lanes<PackedForm<Eleme
   }
 };
 
+template <>
+struct Lanes<PackedForm<ElementType::q2_k>> : FactorLanes<Lanes<PackedForm<ElementType::q2_k>>, 0> {
+  using Form = PackedForm<ElementType::q2_k>;
+  struct Header {
+    FloatPairs both;
+    LaneWords words;
+  };
+  PASCALINE_PACKED_INLINE static Header header(const std::byte* chunk, std::int64_t row) {
+    return {widen_pairs(to_lanes(load_32(chunk + Form::kScales + 4 * row))),
+            lane_words(chunk + Form::kHeaders + row * kUnitBytes)};
+  }
+  PASCALINE_PACKED_INLINE static LaneScales scales(const Header& header, std::int64_t /*block*/) {
+    return {header.both.low, header.both.high};
+  }
+  PASCALINE_PACKED_INLINE static LaneIntegers integers(const std::byte* chunk, std::int64_t row, std::int64_t block) {
+    const LaneWords words = lane_words(chunk + block / 2 * kUnitStep + row * kUnitBytes);
+    LaneIntegers result;
+    for (int w = 0; w < kWords; ++w) {
+      result.word[w] =
+          _mm256_and_si256(_mm256_srli_epi32(words.word[block % 2 * 2 + w % 2], w / 2 * 2), _mm256_set1_epi8(0x03));
+    }
+    return result;
+  }
+  PASCALINE_PACKED_INLINE static void halves(const std::byte* chunk, std::int64_t row, std::int64_t block,
+                                             __m128i (&of_row)[2]) {
+    std::int64_t values = 0;
+    std::memcpy(&values, Form::values_of(chunk, row, block), sizeof values);
+    const __m256i all = _mm256_and_si256(_mm256_srlv_epi64(_mm256_set1_epi64x(values), _mm256_setr_epi64x(0, 2, 4, 6)),
+                                         _mm256_set1_epi8(0x03));
+    of_row[0] = _mm256_castsi256_si128(all);
+    of_row[1] = _mm256_extracti128_si256(all, 1);
+  }
+  // Four bits of two bytes, of the first in the lower 16 bits.
+  PASCALINE_PACKED_INLINE static __m256i four_bits(const Header& header, std::int64_t block, int from) {
+    const __m128i shift = _mm_cvtsi32_si128(static_cast<int>(block % 2 * 16) + from);
+    const __m256i bytes = _mm256_srl_epi32(header.words.word[block / 2], shift);
+    return _mm256_or_si256(_mm256_and_si256(bytes, _mm256_set1_epi32(0x0F)),
+                           _mm256_and_si256(_mm256_slli_epi32(bytes, 8), _mm256_set1_epi32(0x0F0000)));
+  }
+  PASCALINE_PACKED_INLINE static __m256i factors(const Header& header, std::int64_t block) {
+    return four_bits(header, block, 0);
+  }
+  PASCALINE_PACKED_INLINE static __m256i min_sums(const Header& header, std::int64_t block,
+                                                  const BlockActivations& with) {
+    return _mm256_madd_epi16(four_bits(header, block, 4), with.halves);
+  }
+};
+
 // Sums of a group's rows, kept by eight in the order of the lanes.
 struct GroupSums {
   alignas(32) float floats[kMaxActivations][kPackedRows];
@@ -622,7 +674,11 @@ PASCALINE_PACKED_AVX2 void dot_floats(const std::byte* group, const Int8Rows& ac
           __m256 sum = _mm256_load_ps(sums.floats[j] + row);
           sum = _mm256_add_ps(
               sum, _mm256_mul_ps(_mm256_mul_ps(exact, scales.scale), _mm256_set1_ps(activations.scales[at])));
-          if constexpr (Form::kHasMin) {
+          if constexpr (requires { Lanes<Form>::min_sums(header, block, with); }) {
+            const __m256 of_min = _mm256_cvtepi32_ps(Lanes<Form>::min_sums(header, block, with));
+            const __m256 scaled = _mm256_mul_ps(_mm256_set1_ps(activations.scales[at]), of_min);
+            sum = _mm256_sub_ps(sum, _mm256_mul_ps(scales.min, scaled));
+          } else if constexpr (Form::kHasMin) {
             sum = _mm256_sub_ps(sum, _mm256_mul_ps(scales.min, _mm256_set1_ps(activations.sums[at])));
           }
           _mm256_store_ps(sums.floats[j] + row, sum);
@@ -737,11 +793,11 @@ struct Avx2Widen {
     const __m128i less = _mm_set1_epi8(static_cast<char>(scale.offset));
     halves[0] = _mm_sub_epi8(halves[0], less);
     halves[1] = _mm_sub_epi8(halves[1], less);
-    const __m256 min = _mm256_set1_ps(scale.min);
     const __m256 of_row = _mm256_set1_ps(row_scale);
     for (int half = 0; half < 2; ++half) {
-      const __m256 factor =
-          _mm256_set1_ps(scale.scale * static_cast<float>(scale.factors[static_cast<std::size_t>(half)]));
+      const auto at = static_cast<std::size_t>(half);
+      const __m256 factor = _mm256_set1_ps(scale.scale * static_cast<float>(scale.factors[at]));
+      const __m256 min = _mm256_set1_ps(scale.min * static_cast<float>(scale.min_factors[at]));
       _mm256_storeu_ps(to + 16 * half, value(halves[half], factor, min, of_row));
       _mm256_storeu_ps(to + 16 * half + 8, value(_mm_srli_si128(halves[half], 8), factor, min, of_row));
     }

@@ -111,6 +111,18 @@ void widen_block(const Block<ElementType::q5_k>& block, float* values) {
   });
 }
 
+void widen_block(const Block<ElementType::q2_k>& block, float* values) {
+  const float scale = block.scale.value();
+  const float min_scale = block.min_scale.value();
+  for (std::size_t i = 0; i < kLong; ++i) {
+    const SixBits bits = six_bits_of(i);
+    const std::uint8_t of_group = block.scales[i / 16];
+    const float factor = scale * static_cast<float>(of_group & 0x0FU);
+    const float min = min_scale * static_cast<float>(of_group >> 4U);
+    values[i] = factor * static_cast<float>(block.quants[bits.high_byte] >> bits.high_shift & 3U) - min;
+  }
+}
+
 void widen_block(const Block<ElementType::q3_k>& block, float* values) {
   const float scale = block.scale.value();
   const std::array<std::int8_t, kGroups> scales = unpack_scales(block.scales);

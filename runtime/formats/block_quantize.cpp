@@ -122,28 +122,31 @@ void search_symmetric(const float* values, float low, float high, const Stored& 
 }
 
 /// `value ≈ scale · q + min`, q from 0 to `most`.
+template <std::size_t kCount>
 struct Affine {
   float most = 15;
   float scale = 0;
   float min = 0;
   double error = std::numeric_limits<double>::infinity();
-  std::array<float, kShort> quants{};
+  std::array<float, kCount> quants{};
 };
 
-[[nodiscard]] double error_of(const float* values, const Affine& tried) noexcept {
+template <std::size_t kCount>
+[[nodiscard]] double error_of(const float* values, const Affine<kCount>& tried) noexcept {
   SquareSum error;
-  for (std::size_t i = 0; i < kShort; ++i) {
+  for (std::size_t i = 0; i < kCount; ++i) {
     error.add(i, values[i], tried.scale * tried.quants[i] + tried.min);
   }
   return error.total();
 }
 
-void consider(const float* values, float scale, float min, Affine& best) noexcept {
+template <std::size_t kCount>
+void consider(const float* values, float scale, float min, Affine<kCount>& best) noexcept {
   if (!std::isfinite(scale) || !std::isfinite(min)) {
     return;
   }
-  Affine tried{best.most, scale, min, 0, {}};
-  for (std::size_t i = 0; i < kShort; ++i) {
+  Affine<kCount> tried{best.most, scale, min, 0, {}};
+  for (std::size_t i = 0; i < kCount; ++i) {
     tried.quants[i] = scale == 0 ? 0.0F : clamped_round((values[i] - min) / scale, 0, best.most);
   }
   tried.error = error_of(values, tried);
@@ -153,27 +156,28 @@ void consider(const float* values, float scale, float min, Affine& best) noexcep
 }
 
 /// The minimum of the line through the integers found that has the least squared error; the mean if all are one.
-[[nodiscard]] float least_squares_min(const float* values, const std::array<float, kShort>& quants) noexcept {
+template <std::size_t kCount>
+[[nodiscard]] float least_squares_min(const float* values, const std::array<float, kCount>& quants) noexcept {
   double q = 0;
   double qq = 0;
   double x = 0;
   double qx = 0;
-  for (std::size_t i = 0; i < kShort; ++i) {
+  for (std::size_t i = 0; i < kCount; ++i) {
     q += static_cast<double>(quants[i]);
     qq += static_cast<double>(quants[i]) * static_cast<double>(quants[i]);
     x += static_cast<double>(values[i]);
     qx += static_cast<double>(quants[i]) * static_cast<double>(values[i]);
   }
-  constexpr auto kCount = static_cast<double>(kShort);
-  const double spread = kCount * qq - q * q;
-  const double scale = spread > 0 ? (kCount * qx - q * x) / spread : 0;
-  return static_cast<float>((x - scale * q) / kCount);
+  constexpr auto kOfAll = static_cast<double>(kCount);
+  const double spread = kOfAll * qq - q * q;
+  const double scale = spread > 0 ? (kOfAll * qx - q * x) / spread : 0;
+  return static_cast<float>((x - scale * q) / kOfAll);
 }
 
 /// `scale` and `min` round numbers to what the block can hold; a scale is chosen for the minimum that it can.
-template <typename Scale, typename Min>
-void search_affine(const float* values, const Scale& scale, const Min& min, Affine& best) {
-  const auto [least, most] = std::minmax_element(values, values + kShort);
+template <std::size_t kCount, typename Scale, typename Min>
+void search_affine(const float* values, const Scale& scale, const Min& min, Affine<kCount>& best) {
+  const auto [least, most] = std::minmax_element(values, values + kCount);
   const float range = *most - *least;
   const auto consider_range = [&](float low, float high) {
     const float held = min(low);
@@ -442,13 +446,13 @@ Fault fill(const float* values, Block<ElementType::iq4_xs>& block) {
 }
 
 // Integers from 0 to `most`: as ggml's reference gives them, or better ones. Nothing where no scale holds them.
-std::optional<Affine> best_affine(const float* values, float most) {
+std::optional<Affine<kShort>> best_affine(const float* values, float most) {
   const auto [low, high] = std::minmax_element(values, values + kShort);
   const float exact = (*high - *low) / most;
   if (!(exact <= kMaxHalf) || std::fabs(*low) > kMaxHalf || std::fabs(*high) > kMaxHalf) {
     return std::nullopt;
   }
-  Affine best{most, as_stored(exact), as_stored(*low), 0, {}};
+  Affine<kShort> best{most, as_stored(exact), as_stored(*low), 0, {}};
   const float inverse = exact == 0 ? 0.0F : 1 / exact;
   if (std::isfinite(inverse)) {
     for (std::size_t i = 0; i < kShort; ++i) {
@@ -482,14 +486,15 @@ Fault fill(const float* values, Block<ElementType::q5_1>& block) {
   return std::nullopt;
 }
 
-// Scales and minima of six bits around the nearest ones are tried, as each is judged by its own part's error.
-void choose_part(const float* values, float most, float scale, float min_scale, std::uint8_t& part_scale,
-                 std::uint8_t& part_min, std::array<float, kShort>& quants) {
-  Affine best{.most = most};
+// Scales and minima in whole steps, from 0 to `steps`, around the nearest ones are tried, as each is judged by its own
+// part's error.
+template <std::size_t kCount>
+void choose_part(const float* values, int steps, float scale, float min_scale, std::uint8_t& part_scale,
+                 std::uint8_t& part_min, Affine<kCount>& best) {
   const int middle_scale = part_scale;
   const int middle_min = part_min;
-  for (int s = std::max(0, middle_scale - 1); s <= std::min(63, middle_scale + 1); ++s) {
-    for (int m = std::max(0, middle_min - 1); m <= std::min(63, middle_min + 1); ++m) {
+  for (int s = std::max(0, middle_scale - 1); s <= std::min(steps, middle_scale + 1); ++s) {
+    for (int m = std::max(0, middle_min - 1); m <= std::min(steps, middle_min + 1); ++m) {
       const double before = best.error;
       consider(values, scale * static_cast<float>(s), -(min_scale * static_cast<float>(m)), best);
       if (best.error < before) {
@@ -498,50 +503,50 @@ void choose_part(const float* values, float most, float scale, float min_scale, 
       }
     }
   }
-  quants = best.quants;
 }
 
-// Fills a block of eight parts with scales and minima. `put` takes the integer of value `i` of a part, from 0 to
-// `most`.
-template <typename InParts, typename Put>
-Fault fill_parts(const float* values, float most, InParts& block, const Put& put) {
-  if (std::fabs(largest_of({values, kLong})) > kMaxHalf * 63 * most) {
+// Fills a block of parts of kCount values with scales and minima, which are whole steps from 0 to `steps`. `put` takes
+// the integer of value `i` of a part, from 0 to `most`.
+template <std::size_t kCount, typename InParts, typename Put>
+Fault fill_parts(const float* values, float most, int steps, InParts& block,
+                 std::array<std::uint8_t, kLong / kCount>& scales, std::array<std::uint8_t, kLong / kCount>& mins,
+                 const Put& put) {
+  const auto all_steps = static_cast<float>(steps);
+  if (std::fabs(largest_of({values, kLong})) > kMaxHalf * all_steps * most) {
     return kScaleTooLarge;
   }
-  std::array<Affine, kParts> lines{};
+  std::array<Affine<kCount>, kLong / kCount> lines{};
   float most_scale = 0;
   float most_min = 0;
-  for (std::size_t part = 0; part < kParts; ++part) {
-    Affine best{.most = most};
+  for (std::size_t part = 0; part < lines.size(); ++part) {
+    Affine<kCount> best{.most = most};
     // A part's minimum is subtracted and not negative: values that are all positive have the minimum 0.
     search_affine(
-        values + part * kShort, [](float scale) { return std::max(scale, 0.0F); },
+        values + part * kCount, [](float scale) { return std::max(scale, 0.0F); },
         [](float min) { return std::min(min, 0.0F); }, best);
     lines[part] = best;
     most_scale = std::max(most_scale, best.scale);
     most_min = std::max(most_min, -best.min);
   }
-  if (!(most_scale / 63 <= kMaxHalf) || !(most_min / 63 <= kMaxHalf)) {
+  if (!(most_scale / all_steps <= kMaxHalf) || !(most_min / all_steps <= kMaxHalf)) {
     return kScaleTooLarge;
   }
-  block.scale = Half::of(most_scale / 63);
-  block.min_scale = Half::of(most_min / 63);
+  block.scale = Half::of(most_scale / all_steps);
+  block.min_scale = Half::of(most_min / all_steps);
   const float scale = block.scale.value();
   const float min_scale = block.min_scale.value();
-  Parts parts{};
-  for (std::size_t part = 0; part < kParts; ++part) {
-    const auto six_bits = [](float value, float unit) {
-      return static_cast<std::uint8_t>(unit > 0 ? clamped_round(value / unit, 0, 63) : 0.0F);
+  for (std::size_t part = 0; part < lines.size(); ++part) {
+    const auto whole = [&](float value, float unit) {
+      return static_cast<std::uint8_t>(unit > 0 ? clamped_round(value / unit, 0, all_steps) : 0.0F);
     };
-    parts.scales[part] = six_bits(lines[part].scale, scale);
-    parts.mins[part] = six_bits(-lines[part].min, min_scale);
-    std::array<float, kShort> quants{};
-    choose_part(values + part * kShort, most, scale, min_scale, parts.scales[part], parts.mins[part], quants);
-    for (std::size_t i = 0; i < kShort; ++i) {
-      put(part, i, static_cast<unsigned>(quants[i]));
+    scales[part] = whole(lines[part].scale, scale);
+    mins[part] = whole(-lines[part].min, min_scale);
+    Affine<kCount> best{.most = most};
+    choose_part(values + part * kCount, steps, scale, min_scale, scales[part], mins[part], best);
+    for (std::size_t i = 0; i < kCount; ++i) {
+      put(part, i, static_cast<unsigned>(best.quants[i]));
     }
   }
-  block.parts = pack_parts(parts);
   return std::nullopt;
 }
 
@@ -552,18 +557,40 @@ void put_low(std::array<std::uint8_t, kLong / 2>& quants, std::size_t part, std:
 }
 
 Fault fill(const float* values, Block<ElementType::q4_k>& block) {
-  block.quants = {};
-  return fill_parts(values, 15, block,
-                    [&](std::size_t part, std::size_t i, unsigned quant) { put_low(block.quants, part, i, quant); });
+  block = {};
+  Parts parts{};
+  const Fault fault = fill_parts<kShort>(
+      values, 15, 63, block, parts.scales, parts.mins,
+      [&](std::size_t part, std::size_t i, unsigned quant) { put_low(block.quants, part, i, quant); });
+  block.parts = pack_parts(parts);
+  return fault;
 }
 
 Fault fill(const float* values, Block<ElementType::q5_k>& block) {
-  block.high = {};
-  block.quants = {};
-  return fill_parts(values, 31, block, [&](std::size_t part, std::size_t i, unsigned quant) {
-    put_low(block.quants, part, i, quant);
-    block.high[i] = static_cast<std::uint8_t>(block.high[i] | quant >> 4U << part);
-  });
+  block = {};
+  Parts parts{};
+  const Fault fault = fill_parts<kShort>(
+      values, 31, 63, block, parts.scales, parts.mins, [&](std::size_t part, std::size_t i, unsigned quant) {
+        put_low(block.quants, part, i, quant);
+        block.high[i] = static_cast<std::uint8_t>(block.high[i] | quant >> 4U << part);
+      });
+  block.parts = pack_parts(parts);
+  return fault;
+}
+
+Fault fill(const float* values, Block<ElementType::q2_k>& block) {
+  block = {};
+  std::array<std::uint8_t, kGroups> mins{};
+  const Fault fault = fill_parts<kLong / kGroups>(values, 3, 15, block, block.scales, mins,
+                                                  [&](std::size_t group, std::size_t i, unsigned quant) {
+                                                    const SixBits bits = six_bits_of(group * kLong / kGroups + i);
+                                                    std::uint8_t& byte = block.quants[bits.high_byte];
+                                                    byte = static_cast<std::uint8_t>(byte | quant << bits.high_shift);
+                                                  });
+  for (std::size_t group = 0; group < kGroups; ++group) {
+    block.scales[group] = static_cast<std::uint8_t>(block.scales[group] | mins[group] << 4U);
+  }
+  return fault;
 }
 
 // Finds the scale of sixteen groups' scales, which are whole multiples of it from -steps to steps - 1: `step` takes

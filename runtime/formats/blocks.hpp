@@ -16,7 +16,7 @@ namespace pascaline::blocks {
 inline constexpr std::size_t kShort = 32;   // values of a short block
 inline constexpr std::size_t kLong = 256;   // of a long one
 inline constexpr std::size_t kParts = 8;    // parts of 32 values in a block of q4_k or q5_k
-inline constexpr std::size_t kGroups = 16;  // groups of 16 values in a block of q6_k or q3_k
+inline constexpr std::size_t kGroups = 16;  // groups of 16 values in a block of q6_k, q3_k or q2_k
 
 /// The integers that indices of four bits name: in rising order.
 inline constexpr std::array<std::int8_t, 16> kNormalTable = {-127, -104, -83, -65, -49, -35, -22, -10,
@@ -91,6 +91,13 @@ struct Block<ElementType::q5_1> {
   Half min;
   std::array<std::uint8_t, kShort / 8> high;    // as q5_0
   std::array<std::uint8_t, kShort / 2> quants;  // as q5_0
+};
+template <>
+struct Block<ElementType::q2_k> {
+  std::array<std::uint8_t, kGroups> scales;    // of groups of 16 values: four bits of a scale, four of a minimum
+  std::array<std::uint8_t, kLong / 4> quants;  // as the upper 2 bits of q6_k
+  Half scale;                                  // of the scales
+  Half min_scale;                              // of the minima
 };
 template <>
 struct Block<ElementType::q3_k> {

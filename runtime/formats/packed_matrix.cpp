@@ -269,6 +269,19 @@ struct BlockMove<ElementType::q4_k> {
 };
 
 template <>
+struct BlockMove<ElementType::q2_k> {
+  template <typename Mover>
+  static void run(const Mover& mover, const BlockPlace& at) {
+    for (std::size_t half = 0; half < 2; ++half) {
+      const std::size_t low = at.unit(2 * half);
+      mover.upper_bits({low, low + 8, low + kStep, low + kStep + 8}, at.row + 16 + 32 * half);
+    }
+    mover.move(at.unit(4), at.row, 16);
+    mover.move(at.header(5, 4), at.row + 80, 4);
+  }
+};
+
+template <>
 struct BlockMove<ElementType::q3_k> {
   template <typename Mover>
   static void run(const Mover& mover, const BlockPlace& at) {
