@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
+#include <vector>
 
 namespace pascaline::testing {
 
@@ -21,6 +22,18 @@ inline std::size_t shared_part(std::size_t whole, const char* what) {
     std::printf("a share of the test: %zu of %zu %s (PASCALINE_TEST_SHARE)\n", part, whole, what);
   }
   return part;
+}
+
+/// The elements that a share of the test takes, evenly spaced, beginning with number `turn`; `what` names them in its
+/// message.
+template <typename T>
+std::vector<T> share_of(const std::vector<T>& all, const char* what, std::size_t turn = 0) {
+  const std::size_t part = shared_part(all.size(), what);
+  std::vector<T> taken;
+  for (std::size_t i = 0; i < part; ++i) {
+    taken.push_back(all[(turn + i * all.size() / part) % all.size()]);
+  }
+  return taken;
 }
 
 }  // namespace pascaline::testing

@@ -16,6 +16,7 @@
 #include "runtime/memory/unbacked_memory.hpp"
 #include "tests/model/golden.hpp"
 #include "tests/runtime/formats/all_formats.hpp"
+#include "tests/share.hpp"
 
 namespace pascaline::testing {
 namespace {
@@ -305,7 +306,7 @@ TEST_F(RoundedRowsTest, ATowerWithOneQuantizedLayerHasRoomForItsRows) {
 TEST_F(RoundedRowsTest, AnyNumberOfRowsGivesTheSame) { expect_the_same_everywhere(ElementType::q4_k, {1, 2, 5, 8, 9}); }
 
 TEST_F(RoundedRowsTest, EveryFormatGivesTheSame) {
-  for (const ElementType type : kPackedTypes) {
+  for (const ElementType type : share_of<ElementType>({kPackedTypes.begin(), kPackedTypes.end()}, "formats", 2)) {
     expect_the_same_everywhere(type, {1});
   }
 }

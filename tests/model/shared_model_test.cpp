@@ -11,6 +11,7 @@
 #include "runtime/memory/pool.hpp"
 #include "tests/model/golden_run.hpp"
 #include "tests/runtime/memory/manual_memory.hpp"
+#include "tests/share.hpp"
 
 namespace pascaline::testing {
 namespace {
@@ -41,7 +42,7 @@ TEST_F(SharedModelTest, LogitsAreThoseOfOnePlaceWhereverTheLayersAre) {
   const auto whole = made({});
   EXPECT_TRUE(whole->model->plan().residency.all_on_device());
   const auto expected = logits_of(*whole->model);
-  for (const SharedCase& each : shared_cases(config_.text.layers)) {
+  for (const SharedCase& each : share_of(shared_cases(config_.text.layers), "places", 1)) {
     const auto where = made(each.options);
     const ModelResidency& residency = where->model->plan().residency;
     EXPECT_EQ(residency.count(Residency::device), static_cast<std::size_t>(*each.options.gpu_layers));
@@ -73,7 +74,7 @@ TEST_F(SharedModelTest, ALimitIsKeptByMovingLayers) {
   const auto expected = logits_of(*whole->model);
   const MemoryLayout all = whole->model->plan();
   std::size_t last = 5;
-  for (const double share : {0.8, 0.5, 0.3}) {
+  for (const double share : share_of<double>({0.8, 0.5, 0.3}, "limits", 1)) {
     const auto limit = static_cast<std::uint64_t>(share * static_cast<double>(all.device_bytes));
     for (const Offload offload : {Offload::processor, Offload::stream, Offload::automatic}) {
       ResidencyOptions residency;
@@ -105,7 +106,7 @@ TEST_F(SharedModelTest, UntiedHeadsAndFloat16) {
   options_.weights = options_.cache = ElementType::float16;
   const auto whole = made({});
   const auto expected = logits_of(*whole->model);
-  for (const SharedCase& each : shared_cases(config_.text.layers)) {
+  for (const SharedCase& each : share_of(shared_cases(config_.text.layers), "places", 1)) {
     expect_alike(logits_of(*made(each.options)->model), expected, each.name, 2e-3F);
   }
 }

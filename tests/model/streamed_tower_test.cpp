@@ -6,6 +6,7 @@
 
 #include "model/tensor_memory.hpp"
 #include "tests/model/shared_model.hpp"
+#include "tests/share.hpp"
 
 namespace pascaline::testing {
 namespace {
@@ -64,7 +65,7 @@ class StreamedTowerTest : public SharedModelTest {
 TEST_F(StreamedTowerTest, FeaturesAndLogitsAreExactlyThoseOfTheTowerOnTheDevice) {
   config_.vision->depth = 3;
   config_.vision->deepstack_indexes = {0, 2};
-  for (const char* type : {"float32", "q8_0", "q4_k"}) {
+  for (const char* type : share_of<const char*>({"q8_0", "float32", "q4_k"}, "types")) {
     options_.weights = std::string(type) == "q4_k" ? WeightRecipe(ElementType::q4_k) : WeightRecipe::named(type);
     const auto whole = made({});
     const auto features = features_of(*whole->model);

@@ -8,6 +8,7 @@
 #include "core/util/paths.hpp"
 #include "runtime/ops/matmul.hpp"
 #include "tests/runtime/ops/cpu_problem.hpp"
+#include "tests/share.hpp"
 #include "tests/tuner/kernels/ragged_shapes.hpp"
 
 namespace pascaline::testing {
@@ -57,16 +58,17 @@ TEST_P(EveryOperationTest, AgreesWithTheReferenceAtRaggedShapes) {
   const std::uint64_t seed = std::stoull(hash_hex(kernel + storage).substr(0, 15), nullptr, 16);
   RaggedShapes draw(seed);
   // Most shapes share the reference's code with others, as long as such are drawn: it is compiled.
-  constexpr std::size_t kReferences = 3;
+  const std::size_t most_references = shared_part(3, "references");
+  const std::size_t shapes = shared_part(16, "shapes");
   constexpr int kDraws = 400;
   std::set<std::vector<std::string>> references;
   int draws = 0;
-  for (std::uint64_t shape = 1; shape <= 16;) {
+  for (std::uint64_t shape = 1; shape <= shapes;) {
     const DeviceLimits limits = *limits_of_architecture("sm_61");
     const Problem problem = draw.problem(space, {kernel, *element_type_from(storage)}, limits);
     const BoundSpace bound(space, problem, limits);
     const std::vector<std::string> defines = bound.defines(bound.default_config());
-    const bool known = references.size() < kReferences || references.contains(defines) || ++draws > kDraws;
+    const bool known = references.size() < most_references || references.contains(defines) || ++draws > kDraws;
     if (is_taken(problem) && known) {
       references.insert(defines);
       draws = 0;

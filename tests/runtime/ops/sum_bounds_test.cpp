@@ -16,6 +16,7 @@
 #include "core/util/paths.hpp"
 #include "runtime/formats/packed_matrix.hpp"
 #include "tests/runtime/ops/float_sums.hpp"
+#include "tests/share.hpp"
 #include "tests/tuner/kernels/naive_reference.hpp"
 #include "tuner/measure/problem_data.hpp"
 
@@ -254,7 +255,7 @@ TEST_P(SumBoundsTest, RightResultsAreWithinAndWrongOnesBeyond) {
   std::printf("| kernel | epilogue | terms | right | slice missing | wrong term | swapped |\n");
   for (const std::int64_t terms : lengths_of(kernel)) {
     check(terms, 0);
-    for (const std::int64_t epilogue : {2, 3, 5, 6}) {
+    for (const std::int64_t epilogue : share_of<std::int64_t>({5, 2, 3, 6}, "epilogues")) {
       if (kernel.starts_with("mat") && (terms <= 64 || epilogue >= 5)) {
         check(terms, epilogue);
       }

@@ -23,7 +23,7 @@ namespace {
 
 /// Every kernel of this tree, in every element type, as the card it is for gets it. What a C++ compiler makes of it for
 /// the emulated device says nothing of NVRTC.
-class CompiledKernelTest : public ::testing::TestWithParam<RaggedKernel> {
+class CompiledKernelTest : public ::testing::TestWithParam<RaggedKernels> {
  protected:
   void SetUp() override { PASCALINE_NEED_NVRTC(libraries_); }
 
@@ -49,39 +49,44 @@ class CompiledKernelTest : public ::testing::TestWithParam<RaggedKernel> {
 
   std::vector<NvrtcInfo> libraries_ = nvrtc_for("sm_61");
   DeviceLimits limits_ = limits_of_architecture("sm_61").value();
-  Space space_ = Space::load(data_folder("search_spaces") / (GetParam().name + ".json"));
-  KernelSource source_ = KernelSource::load(data_folder("kernel_templates") / (GetParam().name + ".cu"));
+  Space space_ = Space::load(data_folder("search_spaces") / (GetParam().cases.front().name + ".json"));
+  KernelSource source_ = KernelSource::load(data_folder("kernel_templates") / (GetParam().cases.front().name + ".cu"));
   CubinCache cache_{test_cache()};
   std::set<std::string> seen_;
 };
 
 // Shapes that divide by little and those that divide by much choose different code. Every NVRTC compiles the default
 // configuration of the first, the newest a drawn one of the second, and the default one unless this is one of many
-// cases that differ in little but a format of weights. A share of the test leaves out
-// that one and takes one NVRTC, which depends on the case.
+// cases that differ in little but a format of weights. A share of the test leaves out that one and takes one NVRTC,
+// which depends on the case.
 TEST_P(CompiledKernelTest, CompilesForSm61) {
-  RaggedShapes draw(1);
-  const BoundSpace first(space_, draw.problem(space_, GetParam(), limits_), limits_);
-  const BoundSpace second(space_, draw.problem(space_, GetParam(), limits_), limits_);
   const bool share = test_share() > 1;
-  if (share) {
-    const std::size_t chosen = GetParam().text().size() % libraries_.size();
-    std::swap(libraries_[0], libraries_[chosen]);
-    std::printf("a share of the test: NVRTC %s, two variants (PASCALINE_TEST_SHARE)\n", libraries_[0].path.c_str());
-  }
-  ASSERT_NO_FATAL_FAILURE(compile(first, space_.default_config(limits_), share ? 1 : libraries_.size()));
-  if (!GetParam().other && !share) {
-    ASSERT_NO_FATAL_FAILURE(compile(second, space_.default_config(limits_), 1));
-  }
-  if (const auto drawn = draw.config(second)) {
-    ASSERT_NO_FATAL_FAILURE(compile(second, *drawn, 1));
+  const std::vector<NvrtcInfo> libraries = libraries_;
+  for (const RaggedKernel& kernel : share_of(GetParam().cases, "types", GetParam().name.size() + 3)) {
+    SCOPED_TRACE(kernel.text());
+    RaggedShapes draw(1);
+    const BoundSpace first(space_, draw.problem(space_, kernel, limits_), limits_);
+    const BoundSpace second(space_, draw.problem(space_, kernel, limits_), limits_);
+    libraries_ = libraries;
+    if (share) {
+      const std::size_t chosen = kernel.text().size() % libraries_.size();
+      std::swap(libraries_[0], libraries_[chosen]);
+      std::printf("a share of the test: NVRTC %s, two variants (PASCALINE_TEST_SHARE)\n", libraries_[0].path.c_str());
+    }
+    ASSERT_NO_FATAL_FAILURE(compile(first, space_.default_config(limits_), share ? 1 : libraries_.size()));
+    if (!kernel.other && !share) {
+      ASSERT_NO_FATAL_FAILURE(compile(second, space_.default_config(limits_), 1));
+    }
+    if (const auto drawn = draw.config(second)) {
+      ASSERT_NO_FATAL_FAILURE(compile(second, *drawn, 1));
+    }
   }
   EXPECT_FALSE(seen_.empty());
 }
 
 INSTANTIATE_TEST_SUITE_P(Kernels, CompiledKernelTest,
-                         ::testing::ValuesIn(RaggedShapes::kernels(data_folder("search_spaces"))),
-                         [](const auto& tested) { return tested.param.text(); });
+                         ::testing::ValuesIn(RaggedShapes::by_kernel(data_folder("search_spaces"))),
+                         [](const auto& tested) { return tested.param.name; });
 
 }  // namespace
 }  // namespace pascaline::testing

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/share.hpp"
+
 namespace pascaline::testing {
 namespace {
 
@@ -25,8 +27,8 @@ class LongSumsTest : public ::testing::Test {
 };
 
 TEST_F(LongSumsTest, RightKernelsAreNotRefused) {
-  for (const char* type : {"float32", "float16"}) {
-    for (const char* k : {"12288", "65536"}) {
+  for (const char* type : share_of<const char*>({"float32", "float16"}, "types")) {
+    for (const char* k : share_of<const char*>({"65536", "12288"}, "lengths")) {
       expect_right("matmul", {{"M", "4"}, {"N", "16"}, {"K", k}, {"STORAGE", type}});
       expect_right("matmul", {{"M", "4"}, {"N", "16"}, {"K", k}, {"EPILOGUE", "5"}, {"STORAGE", type}});
       expect_right("matvec", {{"M", "1"}, {"N", "16"}, {"K", k}, {"STORAGE", type}});

@@ -502,4 +502,20 @@ std::vector<RaggedKernel> RaggedShapes::kernels(const std::filesystem::path& spa
   return kernels;
 }
 
+std::vector<RaggedKernels> RaggedShapes::by_kernel(const std::filesystem::path& spaces) {
+  constexpr std::size_t kMaxTogether = 6;
+  std::vector<RaggedKernels> groups;
+  int number = 1;
+  for (const RaggedKernel& kernel : kernels(spaces)) {
+    if (groups.empty() || groups.back().cases.front().name != kernel.name) {
+      number = 1;
+      groups.push_back({kernel.name, {}});
+    } else if (groups.back().cases.size() == kMaxTogether) {
+      groups.push_back({kernel.name + "_" + std::to_string(++number), {}});
+    }
+    groups.back().cases.push_back(kernel);
+  }
+  return groups;
+}
+
 }  // namespace pascaline::testing

@@ -28,6 +28,14 @@ struct RaggedKernel {
   friend void PrintTo(const RaggedKernel& kernel, std::ostream* out) { *out << kernel.text(); }
 };
 
+/// Up to six cases of one kernel: few enough for the time that a test may take.
+struct RaggedKernels {
+  std::string name;
+  std::vector<RaggedKernel> cases;
+
+  friend void PrintTo(const RaggedKernels& kernels, std::ostream* out) { *out << kernels.name; }
+};
+
 /// Draws shapes that divide by little: the same from the same seed.
 class RaggedShapes {
  public:
@@ -52,6 +60,8 @@ class RaggedShapes {
   /// The kernels of a folder of search spaces, sorted by name, with float32 and float16 where they take them, and with
   /// float32 and each type that has code of its own.
   [[nodiscard]] static std::vector<RaggedKernel> kernels(const std::filesystem::path& spaces);
+  /// The same in groups named KERNEL, KERNEL_2, …
+  [[nodiscard]] static std::vector<RaggedKernels> by_kernel(const std::filesystem::path& spaces);
 
  private:
   [[nodiscard]] Sizes sizes_of(const Space& space);

@@ -18,20 +18,23 @@ namespace pascaline::testing {
 namespace {
 
 /// Every kernel of this tree, found by its two files.
-class RaggedEmulatorTest : public ::testing::TestWithParam<RaggedKernel> {};
+class RaggedEmulatorTest : public ::testing::TestWithParam<RaggedKernels> {};
 
-// Compiling takes most of the time. A kernel that takes ten formats of weights has as many cases, which differ in
+// Compiling takes most of the time. A kernel that takes many formats of weights has as many cases, which differ in
 // little but how a weight is read: each of these looks at half of the variants.
 TEST_P(RaggedEmulatorTest, AgreesWithTheReference) {
   const auto device = open_device("emulator");
-  RaggedLimits limits = GetParam().other ? RaggedLimits{40, 2, 1, 3} : RaggedLimits{40, 4, 2, 3};
-  limits.shapes = static_cast<int>(shared_part(static_cast<std::size_t>(limits.shapes), "shapes"));
-  RaggedSweep(*device, "", RaggedSource::shipped(GetParam()), limits).run();
+  for (const RaggedKernel& kernel : share_of(GetParam().cases, "types", GetParam().name.size())) {
+    SCOPED_TRACE(kernel.text());
+    RaggedLimits limits = kernel.other ? RaggedLimits{40, 2, 1, 3} : RaggedLimits{40, 4, 2, 3};
+    limits.shapes = static_cast<int>(shared_part(static_cast<std::size_t>(limits.shapes), "shapes"));
+    RaggedSweep(*device, "", RaggedSource::shipped(kernel), limits).run();
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Kernels, RaggedEmulatorTest,
-                         ::testing::ValuesIn(RaggedShapes::kernels(data_folder("search_spaces"))),
-                         [](const auto& tested) { return tested.param.text(); });
+                         ::testing::ValuesIn(RaggedShapes::by_kernel(data_folder("search_spaces"))),
+                         [](const auto& tested) { return tested.param.name; });
 
 constexpr const char* kScaledRows = R"cu(
 #ifndef THREADS

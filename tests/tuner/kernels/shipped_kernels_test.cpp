@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tests/db/fixtures.hpp"
+#include "tests/share.hpp"
 #include "tests/tuner/program.hpp"
 
 namespace pascaline::testing {
@@ -24,7 +25,8 @@ class ShippedKernelsTest : public ::testing::TestWithParam<Shape> {};
 
 TEST_P(ShippedKernelsTest, AgreeWithTheirReference) {
   const TemporaryFolder folder;
-  std::vector<std::string> words{"check", "--kernel", GetParam().kernel, "--limit", "2"};
+  const std::string limit = std::to_string(shared_part(2, "configurations"));
+  std::vector<std::string> words{"check", "--kernel", GetParam().kernel, "--limit", limit};
   if (!GetParam().problem.empty()) {  // a kernel without dimensions has but one
     words.insert(words.end(), {"--problem", GetParam().problem});
   }
@@ -62,7 +64,10 @@ INSTANTIATE_TEST_SUITE_P(
         Shape{"matvec_q", "M=3,N=192,K=37,EPILOGUE=7,WEIGHT=q4_1"},
         Shape{"matvec_q", "M=3,N=192,K=37,EPILOGUE=7,NORM=1,WEIGHT=q4_k"},
         Shape{"matvec_q", "M=1,N=50,K=300,EPILOGUE=4,NORM=1,WEIGHT=q8_0"},
-        Shape{"matvec_q", "M=3,N=192,K=256,EPILOGUE=7,INPUT=int8,WEIGHT=q6_k"}),
+        Shape{"matvec_q", "M=3,N=192,K=256,EPILOGUE=7,INPUT=int8,WEIGHT=q6_k"},
+        Shape{"matvec_q", "M=2,N=18,K=300,EPILOGUE=6,WEIGHT=q2_k"}, Shape{"matmul_q", "M=9,N=70,K=512,WEIGHT=q2_k"},
+        Shape{"matmul_q", "M=9,N=70,K=512,WEIGHT=q3_k"}, Shape{"matvec_q", "M=1,N=18,K=300,EPILOGUE=4,WEIGHT=q3_k"},
+        Shape{"matvec_q", "M=3,N=18,K=37,EPILOGUE=6,WEIGHT=mxfp4"}),
     [](const auto& shape) { return fmt::format("{}_{}", shape.param.kernel, shape.index); });
 
 TEST(ShippedEpiloguesTest, FewResultsNearZeroAreNotTakenForWrong) {

@@ -19,6 +19,7 @@
 #include "model/fusion/attention_choice.hpp"
 #include "model/fusion/site_space.hpp"
 #include "tests/db/fixtures.hpp"
+#include "tests/share.hpp"
 #include "tuner/measure/run_finals.hpp"
 #include "tuner/measure/trial_runner.hpp"
 
@@ -154,7 +155,9 @@ class SiteBenchTest : public ::testing::Test {
   std::unique_ptr<Device> host_ = open_device("emulator");
 };
 
-TEST_F(SiteBenchTest, EveryAlternativeComputesWhatItsOperationsDo) { expect_all_alike(small_sites()); }
+TEST_F(SiteBenchTest, EveryAlternativeComputesWhatItsOperationsDo) {
+  expect_all_alike(share_of(small_sites(), "sites"));
+}
 
 TEST_F(SiteBenchTest, ProjectionsOfSeveralTypesToo) { expect_all_alike(mixed_sites()); }
 
