@@ -100,12 +100,8 @@ inline unsigned __byte_perm(unsigned low, unsigned high, unsigned selector) {
   const unsigned long long bytes = static_cast<unsigned long long>(high) << 32 | low;
   unsigned out = 0;
   for (int i = 0; i < 4; ++i) {
-    const unsigned pick = selector >> (4 * i) & 0xfu;
-    unsigned byte = static_cast<unsigned>(bytes >> (8 * (pick & 7u))) & 0xffu;
-    if ((pick & 8u) != 0) {
-      byte = (byte & 0x80u) != 0 ? 0xffu : 0u;
-    }
-    out |= byte << (8 * i);
+    const unsigned pick = selector >> (4 * i) & 7u;
+    out |= (static_cast<unsigned>(bytes >> (8 * pick)) & 0xffu) << (8 * i);
   }
   return out;
 }

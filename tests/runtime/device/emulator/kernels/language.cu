@@ -68,6 +68,7 @@ extern "C" __global__ void integers(Checks* checks) {
   CHECK(__brev(0x1u) == 0x80000000u && __brev(0x12345678u) == 0x1e6a2c48u);
   CHECK(__umulhi(0xffffffffu, 2u) == 1u && __mulhi(-1, 2) == -1);
   CHECK(__byte_perm(0x33221100u, 0x77665544u, 0x7610u) == 0x77661100u);
+  CHECK(__byte_perm(0x33221100u, 0xb7a69584u, 0xfedcu) == 0xb7a69584u);
   CHECK(__funnelshift_l(0x80000000u, 1u, 1) == 3u && __funnelshift_r(2u, 1u, 1) == 0x80000001u);
   CHECK(min(threadIdx.x + 5, 3) == 3u && max(-1, 2) == 2 && min(5u, 7) == 5u && max(1ll, 2) == 2);
   CHECK(max(1.5f, 2) == 2.0f && min(1.5, 1.0f) == 1.0 && max(__int_as_float(0x7fc00000), 1.0f) == 1.0f);
