@@ -107,8 +107,8 @@ void search_symmetric(const float* values, float low, float high, const Stored& 
     return;
   }
   const float steps = high < 20 ? 0.25F : 0.5F;
-  for (int step = -4; step <= 4; ++step) {
-    const float shift = steps * static_cast<float>(step);
+  for (const float step : {0.0F, -1.0F, 1.0F, -2.0F, 2.0F, -3.0F, 3.0F, -4.0F, 4.0F}) {
+    const float shift = steps * step;
     consider(values, stored(largest / (low - shift)), low, high, best);
     consider(values, stored(largest / (high + shift)), low, high, best);
   }
@@ -297,17 +297,17 @@ struct Indexed {
   std::array<int, kShort> indices{};
 };
 
-/// A table's integers in rising order, the middles between neighbours, and the indices that name them.
+/// A table's integers in rising order, the midpoints between neighbours, and their indices in the table.
 struct Levels {
   std::array<float, 16> integers{};
   std::array<float, 15> middles{};
   std::array<int, 16> indices{};
 };
-[[nodiscard]] Levels levels_of(const std::array<std::int8_t, 16>& table) noexcept {
+[[nodiscard]] constexpr Levels levels_of(const std::array<std::int8_t, 16>& table) noexcept {
   Levels levels;
   std::iota(levels.indices.begin(), levels.indices.end(), 0);
   const auto integer = [&](int index) { return table[static_cast<std::size_t>(index)]; };
-  // Of two equal integers the one of the lower index is last, and so the one that is taken.
+  // nearest_of takes the last of equal integers, so the lower index comes last.
   std::sort(levels.indices.begin(), levels.indices.end(),
             [&](int a, int b) { return integer(a) != integer(b) ? integer(a) < integer(b) : a > b; });
   std::transform(levels.indices.begin(), levels.indices.end(), levels.integers.begin(), integer);
@@ -319,37 +319,42 @@ struct Levels {
   }
   return levels;
 }
-const Levels kNormalLevels = levels_of(kNormalTable);
-const Levels kFloatLevels = levels_of(kFloatTable);
+constexpr Levels kNormalLevels = levels_of(kNormalTable);
+constexpr Levels kFloatLevels = levels_of(kFloatTable);
 
-/// Takes the scale, as it is, if it is better than `best`.
-void consider(const float* values, float scale, const Levels& levels, Indexed& best) noexcept {
-  if (!std::isfinite(scale)) {
-    return;
-  }
-  Indexed tried;
-  tried.scale = scale;
+/// The nearest integers of the table; `scale` must be finite.
+[[nodiscard]] Indexed nearest_of(const float* values, float scale, const Levels& levels) noexcept {
+  Indexed nearest;
+  nearest.scale = scale;
   std::array<float, kShort> wanted{};
   for (std::size_t i = 0; i < kShort; ++i) {
     wanted[i] = scale == 0 ? 0.0F : values[i] / scale;
   }
   for (const float middle : levels.middles) {
     for (std::size_t i = 0; i < kShort; ++i) {
-      tried.indices[i] += wanted[i] > middle ? 1 : 0;
+      nearest.indices[i] += wanted[i] > middle ? 1 : 0;
     }
   }
   for (std::size_t i = 0; i < kShort; ++i) {
-    const auto level = static_cast<std::size_t>(tried.indices[i]);
-    tried.quants[i] = levels.integers[level];
-    tried.indices[i] = levels.indices[level];
+    const auto level = static_cast<std::size_t>(nearest.indices[i]);
+    nearest.quants[i] = levels.integers[level];
+    nearest.indices[i] = levels.indices[level];
   }
-  tried.error = error_of(values, scale, tried.quants);
-  if (tried.error < best.error) {
-    best = tried;
+  nearest.error = error_of(values, scale, nearest.quants);
+  return nearest;
+}
+
+/// Takes the scale, as it is, if it is better than `best`.
+void consider(const float* values, float scale, const Levels& levels, Indexed& best) noexcept {
+  if (std::isfinite(scale)) {
+    const Indexed tried = nearest_of(values, scale, levels);
+    if (tried.error < best.error) {
+      best = tried;
+    }
   }
 }
 
-/// As search_symmetric: the value of largest magnitude is put on, and a little beyond, the ends of the table.
+/// Tries scales that map the largest value to near either end of the table, and improves each by least squares.
 template <typename Stored>
 void search_indexed(const float* values, const Levels& levels, const Stored& stored, Indexed& best) {
   const float largest = largest_of({values, kShort});
@@ -359,14 +364,19 @@ void search_indexed(const float* values, const Levels& levels, const Stored& sto
   }
   for (int step = -8; step <= 12; ++step) {
     const float shift = 2.0F * static_cast<float>(step);
-    consider(values, stored(largest / (levels.integers.front() - shift)), levels, best);
-    consider(values, stored(largest / (levels.integers.back() + shift)), levels, best);
-  }
-  for (int i = 0; i < 4; ++i) {
-    const double before = best.error;
-    consider(values, stored(least_squares_scale(values, 0, best.quants)), levels, best);
-    if (!(best.error < before)) {
-      break;
+    for (const float end : {levels.integers.front() - shift, levels.integers.back() + shift}) {
+      float scale = stored(largest / end);
+      for (int i = 0; i < 3 && std::isfinite(scale); ++i) {
+        const Indexed tried = nearest_of(values, scale, levels);
+        if (tried.error < best.error) {
+          best = tried;
+        }
+        const float better = stored(least_squares_scale(values, 0, tried.quants));
+        if (better == scale) {
+          break;
+        }
+        scale = better;
+      }
     }
   }
 }
@@ -390,13 +400,13 @@ Fault fill(const float* values, Block<ElementType::iq4_nl>& block) {
 
 Fault fill(const float* values, Block<ElementType::mxfp4>& block) {
   const float largest = std::fabs(largest_of({values, kShort}));
-  // With the middle one of three the largest value is 8 to 16 times the scale, as ggml's reference has it.
+  // The middle one of the three exponents tried is ggml's: the largest value is 8 to 16 times its scale.
   const int middle = largest == 0 ? 0 : std::max(std::ilogb(largest) - 3 + 128, 0);
-  if (middle > kMostExponent) {
+  if (middle > kMaxExponent) {
     return "needs a scale beyond 2^64";
   }
   Indexed best;
-  for (int exponent = std::max(middle - 1, 0); exponent <= std::min(middle + 1, int{kMostExponent}); ++exponent) {
+  for (int exponent = std::max(middle - 1, 0); exponent <= std::min(middle + 1, int{kMaxExponent}); ++exponent) {
     const double before = best.error;
     consider(values, scale_of_exponent(static_cast<std::uint8_t>(exponent)), kFloatLevels, best);
     if (best.error < before) {
@@ -404,44 +414,6 @@ Fault fill(const float* values, Block<ElementType::mxfp4>& block) {
     }
   }
   pack_indices(best.indices, block.quants.data());
-  return std::nullopt;
-}
-
-Fault fill(const float* values, Block<ElementType::iq4_xs>& block) {
-  if (std::fabs(largest_of({values, kLong})) > kMaxHalf * 31 * 113) {
-    return kScaleTooLarge;
-  }
-  std::array<float, kParts> scales{};
-  for (std::size_t part = 0; part < kParts; ++part) {
-    Indexed best;
-    search_indexed(
-        values + part * kShort, kNormalLevels, [](float scale) { return scale; }, best);
-    scales[part] = best.scale;
-  }
-  const float exact = largest_of(scales) / -32;
-  if (!(std::fabs(exact) <= kMaxHalf)) {
-    return kScaleTooLarge;
-  }
-  block = {};
-  block.scale = Half::of(exact);
-  const float scale = block.scale.value();
-  for (std::size_t part = 0; part < kParts; ++part) {
-    const float middle = scale == 0 ? 0.0F : clamped_round(scales[part] / scale, -32, 31);
-    Indexed best;
-    unsigned chosen = 32;
-    for (float s = std::max(-32.0F, middle - 1); s <= std::min(31.0F, middle + 1); s += 1) {
-      const double before = best.error;
-      consider(values + part * kShort, scale * s, kNormalLevels, best);
-      if (best.error < before) {
-        chosen = static_cast<unsigned>(s + 32);
-      }
-    }
-    std::uint8_t& low = block.low[part / 2];
-    std::uint8_t& high = block.high[part / 4];
-    low = static_cast<std::uint8_t>(low | (chosen & 0x0FU) << (part % 2 * 4));
-    high = static_cast<std::uint8_t>(high | chosen >> 4U << (part % 4 * 2));
-    pack_indices(best.indices, block.quants.data() + part * kShort / 2);
-  }
   return std::nullopt;
 }
 
@@ -486,68 +458,121 @@ Fault fill(const float* values, Block<ElementType::q5_1>& block) {
   return std::nullopt;
 }
 
-// Scales and minima in whole steps, from 0 to `steps`, around the nearest ones are tried, as each is judged by its own
-// part's error.
+// Rounds to a half, but a number that is not 0 never to 0.
+[[nodiscard]] Half nonzero_half(float value) noexcept {
+  constexpr float kMinHalf = 0x1p-24F;
+  return Half::of(value != 0 && std::fabs(value) < kMinHalf ? std::copysign(kMinHalf, value) : value);
+}
+
+// Tries the steps, from 0 to `steps`, next to the scale and minimum wanted, and keeps those with the least error.
 template <std::size_t kCount>
-void choose_part(const float* values, int steps, float scale, float min_scale, std::uint8_t& part_scale,
-                 std::uint8_t& part_min, Affine<kCount>& best) {
-  const int middle_scale = part_scale;
-  const int middle_min = part_min;
-  for (int s = std::max(0, middle_scale - 1); s <= std::min(steps, middle_scale + 1); ++s) {
-    for (int m = std::max(0, middle_min - 1); m <= std::min(steps, middle_min + 1); ++m) {
-      const double before = best.error;
-      consider(values, scale * static_cast<float>(s), -(min_scale * static_cast<float>(m)), best);
-      if (best.error < before) {
-        part_scale = static_cast<std::uint8_t>(s);
-        part_min = static_cast<std::uint8_t>(m);
-      }
+void choose_part(const float* values, float steps, float scale, float min_scale, const Affine<kCount>& wanted,
+                 Affine<kCount>& best) {
+  const auto whole = [steps](float value, float unit) {
+    return unit > 0 ? clamped_round(value / unit, 0, steps) : 0.0F;
+  };
+  const float middle = whole(wanted.scale, scale);
+  const float middle_min = whole(-wanted.min, min_scale);
+  consider(values, 0, 0, best);
+  for (float s = std::max(0.0F, middle - 1); s <= std::min(steps, middle + 1); s += 1) {
+    consider(values, scale * s, 0, best);
+    for (float m = std::max(0.0F, middle_min - 1); m <= std::min(steps, middle_min + 1); m += 1) {
+      consider(values, scale * s, -(min_scale * m), best);
     }
   }
 }
 
-// Fills a block of parts of kCount values with scales and minima, which are whole steps from 0 to `steps`. `put` takes
-// the integer of value `i` of a part, from 0 to `most`.
-template <std::size_t kCount, typename InParts, typename Put>
-Fault fill_parts(const float* values, float most, int steps, InParts& block,
-                 std::array<std::uint8_t, kLong / kCount>& scales, std::array<std::uint8_t, kLong / kCount>& mins,
-                 const Put& put) {
-  const auto all_steps = static_cast<float>(steps);
-  if (std::fabs(largest_of({values, kLong})) > kMaxHalf * all_steps * most) {
-    return kScaleTooLarge;
+// A block whose parts of kCount values have scales and minima that are whole multiples of its two units.
+template <std::size_t kCount>
+struct InParts {
+  Half scale;
+  Half min_scale;
+  double error = std::numeric_limits<double>::infinity();
+  std::array<Affine<kCount>, kLong / kCount> parts{};
+
+  [[nodiscard]] std::uint8_t scale_of(std::size_t part) const { return steps_of(parts[part].scale, scale); }
+  [[nodiscard]] std::uint8_t min_of(std::size_t part) const { return steps_of(-parts[part].min, min_scale); }
+
+ private:
+  [[nodiscard]] static std::uint8_t steps_of(float value, Half unit) {
+    return static_cast<std::uint8_t>(value == 0 ? 0.0F : std::round(value / unit.value()));
   }
-  std::array<Affine<kCount>, kLong / kCount> lines{};
+};
+
+// Computes the units from the integers by least squares.
+template <std::size_t kCount>
+void improve_units(const float* values, const InParts<kCount>& found, Half& scale, Half& min_scale) {
+  double qq = 0;
+  double mm = 0;
+  double qm = 0;
+  double qx = 0;
+  double mx = 0;
+  for (std::size_t part = 0; part < found.parts.size(); ++part) {
+    const double s = found.scale_of(part);
+    const double m = found.min_of(part);
+    for (std::size_t i = 0; i < kCount; ++i) {
+      const double q = s * static_cast<double>(found.parts[part].quants[i]);
+      const double x = static_cast<double>(values[part * kCount + i]);
+      qq += q * q;
+      mm += m * m;
+      qm += q * m;
+      qx += q * x;
+      mx += m * x;
+    }
+  }
+  const double determinant = qq * mm - qm * qm;
+  if (determinant > 0) {
+    scale = Half::of(static_cast<float>((qx * mm - mx * qm) / determinant));
+    min_scale = Half::of(static_cast<float>((qx * qm - mx * qq) / determinant));
+  } else if (qq > 0) {
+    scale = Half::of(static_cast<float>(qx / qq));
+  }
+}
+
+// Finds integers from 0 to `most`, scales and minima from 0 to `steps`, and their units. Nothing where no unit holds
+// them.
+template <std::size_t kCount>
+std::optional<InParts<kCount>> best_in_parts(const float* values, float most, float steps) {
+  if (std::fabs(largest_of({values, kLong})) > kMaxHalf * steps * most) {
+    return std::nullopt;
+  }
+  std::array<Affine<kCount>, kLong / kCount> wanted{};
   float most_scale = 0;
   float most_min = 0;
-  for (std::size_t part = 0; part < lines.size(); ++part) {
-    Affine<kCount> best{.most = most};
+  for (std::size_t part = 0; part < wanted.size(); ++part) {
+    wanted[part].most = most;
     // A part's minimum is subtracted and not negative: values that are all positive have the minimum 0.
     search_affine(
         values + part * kCount, [](float scale) { return std::max(scale, 0.0F); },
-        [](float min) { return std::min(min, 0.0F); }, best);
-    lines[part] = best;
-    most_scale = std::max(most_scale, best.scale);
-    most_min = std::max(most_min, -best.min);
+        [](float min) { return std::min(min, 0.0F); }, wanted[part]);
+    most_scale = std::max(most_scale, wanted[part].scale);
+    most_min = std::max(most_min, -wanted[part].min);
   }
-  if (!(most_scale / all_steps <= kMaxHalf) || !(most_min / all_steps <= kMaxHalf)) {
-    return kScaleTooLarge;
+  if (!(most_scale / steps <= kMaxHalf) || !(most_min / steps <= kMaxHalf)) {
+    return std::nullopt;
   }
-  block.scale = Half::of(most_scale / all_steps);
-  block.min_scale = Half::of(most_min / all_steps);
-  const float scale = block.scale.value();
-  const float min_scale = block.min_scale.value();
-  for (std::size_t part = 0; part < lines.size(); ++part) {
-    const auto whole = [&](float value, float unit) {
-      return static_cast<std::uint8_t>(unit > 0 ? clamped_round(value / unit, 0, all_steps) : 0.0F);
-    };
-    scales[part] = whole(lines[part].scale, scale);
-    mins[part] = whole(-lines[part].min, min_scale);
-    Affine<kCount> best{.most = most};
-    choose_part(values + part * kCount, steps, scale, min_scale, scales[part], mins[part], best);
-    for (std::size_t i = 0; i < kCount; ++i) {
-      put(part, i, static_cast<unsigned>(best.quants[i]));
+  InParts<kCount> best;
+  Half scale = nonzero_half(most_scale / steps);
+  Half min_scale = nonzero_half(most_min / steps);
+  for (int i = 0; i < 4; ++i) {
+    InParts<kCount> tried{scale, min_scale, 0, {}};
+    for (std::size_t part = 0; part < wanted.size(); ++part) {
+      Affine<kCount>& of_part = tried.parts[part];
+      of_part.most = most;
+      choose_part(values + part * kCount, steps, scale.value(), min_scale.value(), wanted[part], of_part);
+      tried.error += of_part.error;
+    }
+    if (!(tried.error < best.error)) {
+      break;
+    }
+    best = tried;
+    improve_units(values, best, scale, min_scale);
+    if (!(scale.value() > 0) || !(min_scale.value() >= 0) || !std::isfinite(scale.value()) ||
+        !std::isfinite(min_scale.value())) {
+      break;
     }
   }
-  return std::nullopt;
+  return best;
 }
 
 // The lower four bits of value `i` of a part.
@@ -556,111 +581,209 @@ void put_low(std::array<std::uint8_t, kLong / 2>& quants, std::size_t part, std:
   byte = static_cast<std::uint8_t>(byte | (quant & 0x0FU) << (part % 2 == 0 ? 0U : 4U));
 }
 
-Fault fill(const float* values, Block<ElementType::q4_k>& block) {
+// Fills a block of eight parts; `put` takes the integer of value `i` of a part.
+template <typename Block, typename Put>
+Fault fill_parts(const float* values, float most, Block& block, const Put& put) {
+  const auto best = best_in_parts<kShort>(values, most, 63);
+  if (!best) {
+    return kScaleTooLarge;
+  }
   block = {};
+  block.scale = best->scale;
+  block.min_scale = best->min_scale;
   Parts parts{};
-  const Fault fault = fill_parts<kShort>(
-      values, 15, 63, block, parts.scales, parts.mins,
-      [&](std::size_t part, std::size_t i, unsigned quant) { put_low(block.quants, part, i, quant); });
+  for (std::size_t part = 0; part < kParts; ++part) {
+    parts.scales[part] = best->scale_of(part);
+    parts.mins[part] = best->min_of(part);
+    for (std::size_t i = 0; i < kShort; ++i) {
+      put(part, i, static_cast<unsigned>(best->parts[part].quants[i]));
+    }
+  }
   block.parts = pack_parts(parts);
-  return fault;
+  return std::nullopt;
+}
+
+Fault fill(const float* values, Block<ElementType::q4_k>& block) {
+  return fill_parts(values, 15, block,
+                    [&](std::size_t part, std::size_t i, unsigned quant) { put_low(block.quants, part, i, quant); });
 }
 
 Fault fill(const float* values, Block<ElementType::q5_k>& block) {
-  block = {};
-  Parts parts{};
-  const Fault fault = fill_parts<kShort>(
-      values, 31, 63, block, parts.scales, parts.mins, [&](std::size_t part, std::size_t i, unsigned quant) {
-        put_low(block.quants, part, i, quant);
-        block.high[i] = static_cast<std::uint8_t>(block.high[i] | quant >> 4U << part);
-      });
-  block.parts = pack_parts(parts);
-  return fault;
+  return fill_parts(values, 31, block, [&](std::size_t part, std::size_t i, unsigned quant) {
+    put_low(block.quants, part, i, quant);
+    block.high[i] = static_cast<std::uint8_t>(block.high[i] | quant >> 4U << part);
+  });
 }
 
 Fault fill(const float* values, Block<ElementType::q2_k>& block) {
-  block = {};
-  std::array<std::uint8_t, kGroups> mins{};
-  const Fault fault = fill_parts<kLong / kGroups>(values, 3, 15, block, block.scales, mins,
-                                                  [&](std::size_t group, std::size_t i, unsigned quant) {
-                                                    const SixBits bits = six_bits_of(group * kLong / kGroups + i);
-                                                    std::uint8_t& byte = block.quants[bits.high_byte];
-                                                    byte = static_cast<std::uint8_t>(byte | quant << bits.high_shift);
-                                                  });
-  for (std::size_t group = 0; group < kGroups; ++group) {
-    block.scales[group] = static_cast<std::uint8_t>(block.scales[group] | mins[group] << 4U);
+  constexpr std::size_t kGroup = kLong / kGroups;
+  const auto best = best_in_parts<kGroup>(values, 3, 15);
+  if (!best) {
+    return kScaleTooLarge;
   }
-  return fault;
+  block = {};
+  block.scale = best->scale;
+  block.min_scale = best->min_scale;
+  for (std::size_t i = 0; i < kLong; ++i) {
+    const SixBits bits = six_bits_of(i);
+    const auto quant = static_cast<unsigned>(best->parts[i / kGroup].quants[i % kGroup]);
+    std::uint8_t& byte = block.quants[bits.high_byte];
+    byte = static_cast<std::uint8_t>(byte | quant << bits.high_shift);
+  }
+  for (std::size_t group = 0; group < kGroups; ++group) {
+    block.scales[group] = static_cast<std::uint8_t>(best->scale_of(group) | best->min_of(group) << 4U);
+  }
+  return std::nullopt;
 }
 
-// Finds the scale of sixteen groups' scales, which are whole multiples of it from -steps to steps - 1: `step` takes
-// that of a group, `put` the integer of value `i`, from 0 to 2 · half - 1. Nothing where no scale holds them.
-template <typename Step, typename Put>
-std::optional<Half> fill_groups(const float* values, float half, float steps, const Step& step, const Put& put) {
-  constexpr std::size_t kGroup = kLong / kGroups;
-  if (std::fabs(largest_of({values, kLong})) > kMaxHalf * steps * half) {
+// How the scale of a group is searched for and judged: for integers in a range, or in a table.
+struct SymmetricGroups {
+  static constexpr std::size_t kCount = kLong / kGroups;
+  using Best = Symmetric<kCount>;
+  float half;  // integers are from -half to half - 1
+
+  [[nodiscard]] float reach() const { return half; }
+  void search(const float* values, Best& best) const {
+    search_symmetric(
+        values, -half, half - 1, [](float scale) { return scale; }, best);
+  }
+  void judge(const float* values, float scale, Best& best) const { consider(values, scale, -half, half - 1, best); }
+};
+
+struct NormalGroups {
+  static constexpr std::size_t kCount = kShort;
+  using Best = Indexed;
+
+  [[nodiscard]] static float reach() { return kNormalLevels.integers.back(); }
+  static void search(const float* values, Best& best) {
+    search_indexed(
+        values, kNormalLevels, [](float scale) { return scale; }, best);
+  }
+  static void judge(const float* values, float scale, Best& best) { consider(values, scale, kNormalLevels, best); }
+};
+
+// A block of groups, whose scales are whole multiples of its unit.
+template <typename Groups>
+struct InGroups {
+  Half scale;
+  double error = std::numeric_limits<double>::infinity();
+  std::array<typename Groups::Best, kLong / Groups::kCount> groups{};
+  std::array<int, kLong / Groups::kCount> steps{};
+
+  /// Computes the unit from the integers by least squares; 0 if they are all zero.
+  [[nodiscard]] float better_scale(const float* values) const {
+    double products = 0;
+    double squares = 0;
+    for (std::size_t i = 0; i < kLong; ++i) {
+      const std::size_t group = i / Groups::kCount;
+      const double q = steps[group] * static_cast<double>(groups[group].quants[i % Groups::kCount]);
+      products += static_cast<double>(values[i]) * q;
+      squares += q * q;
+    }
+    return squares > 0 ? static_cast<float>(products / squares) : 0.0F;
+  }
+};
+
+// Finds integers, scales from -steps to steps - 1 and their unit. Nothing if a unit exceeds float16.
+template <typename Groups>
+std::optional<InGroups<Groups>> best_in_groups(const float* values, const Groups& groups, float steps) {
+  if (std::fabs(largest_of({values, kLong})) > kMaxHalf * steps * groups.reach()) {
     return std::nullopt;
   }
-  std::array<float, kGroups> scales{};
-  for (std::size_t group = 0; group < kGroups; ++group) {
-    Symmetric<kGroup> best;
-    search_symmetric(
-        values + group * kGroup, -half, half - 1, [](float scale) { return scale; }, best);
-    scales[group] = best.scale;
+  std::array<float, kLong / Groups::kCount> wanted{};
+  for (std::size_t group = 0; group < wanted.size(); ++group) {
+    typename Groups::Best best;
+    groups.search(values + group * Groups::kCount, best);
+    wanted[group] = best.scale;
   }
-  const float exact = largest_of(scales) / -steps;
+  const float exact = largest_of(wanted) / -steps;
   if (!(std::fabs(exact) <= kMaxHalf)) {
     return std::nullopt;
   }
-  const Half unit = Half::of(exact);
-  const float scale = unit.value();
-  for (std::size_t group = 0; group < kGroups; ++group) {
-    const float middle = scale == 0 ? 0.0F : clamped_round(scales[group] / scale, -steps, steps - 1);
-    Symmetric<kGroup> best;
-    for (float s = std::max(-steps, middle - 1); s <= std::min(steps - 1, middle + 1); s += 1) {
-      const double before = best.error;
-      consider(values + group * kGroup, scale * s, -half, half - 1, best);
-      if (best.error < before) {
-        step(group, static_cast<std::int8_t>(s));
+  InGroups<Groups> best;
+  Half unit = nonzero_half(exact);
+  for (int i = 0; i < 4; ++i) {
+    InGroups<Groups> tried{unit, 0, {}, {}};
+    const float scale = unit.value();
+    for (std::size_t group = 0; group < wanted.size(); ++group) {
+      const float* of_group = values + group * Groups::kCount;
+      const float middle = scale == 0 ? 0.0F : clamped_round(wanted[group] / scale, -steps, steps - 1);
+      groups.judge(of_group, 0, tried.groups[group]);
+      for (float s = std::max(-steps, middle - 1); s <= std::min(steps - 1, middle + 1); s += 1) {
+        const double before = tried.groups[group].error;
+        groups.judge(of_group, scale * s, tried.groups[group]);
+        if (tried.groups[group].error < before) {
+          tried.steps[group] = static_cast<int>(s);
+        }
       }
+      tried.error += tried.groups[group].error;
     }
-    for (std::size_t i = 0; i < kGroup; ++i) {
-      put(group * kGroup + i, static_cast<unsigned>(best.quants[i] + half));
+    if (!(tried.error < best.error)) {
+      break;
+    }
+    best = tried;
+    unit = Half::of(best.better_scale(values));
+    if (!std::isfinite(unit.value()) || unit.value() == 0) {
+      break;
     }
   }
-  return unit;
+  return best;
 }
 
 Fault fill(const float* values, Block<ElementType::q6_k>& block) {
+  const auto best = best_in_groups(values, SymmetricGroups{32}, 128);
+  if (!best) {
+    return kScaleTooLarge;
+  }
   block = {};
-  const auto scale = fill_groups(
-      values, 32, 128, [&](std::size_t group, std::int8_t step) { block.scales[group] = step; },
-      [&](std::size_t i, unsigned quant) {
-        const SixBits bits = six_bits_of(i);
-        std::uint8_t& low = block.low[bits.low_byte];
-        std::uint8_t& high = block.high[bits.high_byte];
-        low = static_cast<std::uint8_t>(low | (quant & 0x0FU) << bits.low_shift);
-        high = static_cast<std::uint8_t>(high | quant >> 4U << bits.high_shift);
-      });
-  block.scale = scale.value_or(Half{});
-  return scale ? Fault() : kScaleTooLarge;
+  block.scale = best->scale;
+  for (std::size_t i = 0; i < kLong; ++i) {
+    const SixBits bits = six_bits_of(i);
+    const auto quant = static_cast<unsigned>(best->groups[i / 16].quants[i % 16] + 32);
+    std::uint8_t& low = block.low[bits.low_byte];
+    std::uint8_t& high = block.high[bits.high_byte];
+    low = static_cast<std::uint8_t>(low | (quant & 0x0FU) << bits.low_shift);
+    high = static_cast<std::uint8_t>(high | quant >> 4U << bits.high_shift);
+  }
+  std::copy(best->steps.begin(), best->steps.end(), block.scales.begin());
+  return std::nullopt;
 }
 
 Fault fill(const float* values, Block<ElementType::q3_k>& block) {
+  const auto best = best_in_groups(values, SymmetricGroups{4}, 32);
+  if (!best) {
+    return kScaleTooLarge;
+  }
   block = {};
-  std::array<std::int8_t, kGroups> steps{};
-  const auto scale = fill_groups(
-      values, 4, 32, [&](std::size_t group, std::int8_t step) { steps[group] = step; },
-      [&](std::size_t i, unsigned quant) {
-        const SixBits bits = six_bits_of(i);
-        std::uint8_t& low = block.low[bits.high_byte];
-        std::uint8_t& high = block.high[i % 32];
-        low = static_cast<std::uint8_t>(low | (quant & 3U) << bits.high_shift);
-        high = static_cast<std::uint8_t>(high | quant >> 2U << (i / 32));
-      });
-  block.scale = scale.value_or(Half{});
-  block.scales = pack_scales(steps);
-  return scale ? Fault() : kScaleTooLarge;
+  block.scale = best->scale;
+  for (std::size_t i = 0; i < kLong; ++i) {
+    const SixBits bits = six_bits_of(i);
+    const auto quant = static_cast<unsigned>(best->groups[i / 16].quants[i % 16] + 4);
+    std::uint8_t& low = block.low[bits.high_byte];
+    std::uint8_t& high = block.high[i % 32];
+    low = static_cast<std::uint8_t>(low | (quant & 3U) << bits.high_shift);
+    high = static_cast<std::uint8_t>(high | quant >> 2U << (i / 32));
+  }
+  block.scales = pack_scales(best->steps);
+  return std::nullopt;
+}
+
+Fault fill(const float* values, Block<ElementType::iq4_xs>& block) {
+  const auto best = best_in_groups(values, NormalGroups{}, 32);
+  if (!best) {
+    return kScaleTooLarge;
+  }
+  block = {};
+  block.scale = best->scale;
+  for (std::size_t part = 0; part < kParts; ++part) {
+    const auto step = static_cast<unsigned>(best->steps[part] + 32);
+    std::uint8_t& low = block.low[part / 2];
+    std::uint8_t& high = block.high[part / 4];
+    low = static_cast<std::uint8_t>(low | (step & 0x0FU) << (part % 2 * 4));
+    high = static_cast<std::uint8_t>(high | step >> 4U << (part % 4 * 2));
+    pack_indices(best->groups[part].indices, block.quants.data() + part * kShort / 2);
+  }
+  return std::nullopt;
 }
 
 Fault fill(const float* values, Block<ElementType::int4_g128>& block) {

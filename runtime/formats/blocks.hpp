@@ -18,11 +18,11 @@ inline constexpr std::size_t kLong = 256;   // of a long one
 inline constexpr std::size_t kParts = 8;    // parts of 32 values in a block of q4_k or q5_k
 inline constexpr std::size_t kGroups = 16;  // groups of 16 values in a block of q6_k, q3_k or q2_k
 
-/// The integers that indices of four bits name: in rising order.
+/// The integers that indices of four bits name, in rising order.
 inline constexpr std::array<std::int8_t, 16> kNormalTable = {-127, -104, -83, -65, -49, -35, -22, -10,
                                                              1,    13,   25,  38,  53,  69,  89,  113};
 
-/// Those of OCP's E2M1, twice their numbers: the upper half has signs.
+/// Twice the numbers of OCP's E2M1: 0 to 6, then the same negated.
 inline constexpr std::array<std::int8_t, 16> kFloatTable = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
 /// A float16 at any address.
@@ -70,8 +70,8 @@ struct Block<ElementType::iq4_nl> {
 template <>
 struct Block<ElementType::iq4_xs> {
   Half scale;                                  // of the parts' scales
-  std::array<std::uint8_t, kParts / 4> high;   // upper 2 bits of these: of part p from bit 2p on
-  std::array<std::uint8_t, kParts / 2> low;    // lower 4 bits of these: of part p from bit 4p on
+  std::array<std::uint8_t, kParts / 4> high;   // upper 2 bits of the parts' scales: those of part p from bit 2p on
+  std::array<std::uint8_t, kParts / 2> low;    // lower 4 bits: those of part p from bit 4p on
   std::array<std::uint8_t, kLong / 2> quants;  // 16 bytes of each part, as iq4_nl
 };
 template <>
@@ -94,7 +94,8 @@ struct Block<ElementType::q5_1> {
 };
 template <>
 struct Block<ElementType::q2_k> {
-  std::array<std::uint8_t, kGroups> scales;    // of groups of 16 values: four bits of a scale, four of a minimum
+  std::array<std::uint8_t, kGroups>
+      scales;  // for each group of 16 values: a scale in the low, a minimum in the high 4 bits
   std::array<std::uint8_t, kLong / 4> quants;  // as the upper 2 bits of q6_k
   Half scale;                                  // of the scales
   Half min_scale;                              // of the minima
@@ -137,12 +138,12 @@ struct Block<ElementType::int4_g128> {
   std::uint8_t unused;
 };
 
-/// What OCP's E8M0 stands for, halved as the integers of kFloatTable are doubled: 2^(exponent - 128).
+/// 2^(exponent - 128): half of what OCP's E8M0 stands for, as the integers of kFloatTable are doubled.
 [[nodiscard]] inline float scale_of_exponent(std::uint8_t exponent) noexcept {
   return std::ldexp(1.0F, exponent - 128);
 }
-/// Blocks with a larger one are refused: what they are multiplied by may be as large.
-inline constexpr std::uint8_t kMostExponent = 192;
+/// Blocks with a larger one are refused: their products could overflow.
+inline constexpr std::uint8_t kMaxExponent = 192;
 
 /// The scale of a part, from -32 to 31.
 [[nodiscard]] inline int part_scale_of(const Block<ElementType::iq4_xs>& block, std::size_t part) noexcept {
@@ -151,7 +152,7 @@ inline constexpr std::uint8_t kMostExponent = 192;
   return static_cast<int>(low | high << 4U) - 32;
 }
 
-/// Sixteen scales from -32 to 31: four bits of each, those of group i and 8 + i in a byte, then the upper two.
+/// Sixteen scales from -32 to 31: the low four bits of each, groups i and 8 + i in a byte, then the upper two.
 [[nodiscard]] inline std::array<std::int8_t, kGroups> unpack_scales(
     const std::array<std::uint8_t, 12>& packed) noexcept {
   std::array<std::int8_t, kGroups> scales{};
@@ -162,7 +163,7 @@ inline constexpr std::uint8_t kMostExponent = 192;
   }
   return scales;
 }
-[[nodiscard]] inline std::array<std::uint8_t, 12> pack_scales(const std::array<std::int8_t, kGroups>& scales) noexcept {
+[[nodiscard]] inline std::array<std::uint8_t, 12> pack_scales(const std::array<int, kGroups>& scales) noexcept {
   std::array<std::uint8_t, 12> packed{};
   for (std::size_t i = 0; i < kGroups; ++i) {
     const auto bits = static_cast<unsigned>(scales[i] + 32);

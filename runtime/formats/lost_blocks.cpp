@@ -9,8 +9,8 @@
 namespace pascaline {
 namespace {
 
-// No scale of a block with a larger value is too small: that of q6_k, which divides most, is the largest value over
-// 127 x 32, and float16 holds scales above 3e-8.
+// A block with a larger value keeps a scale that is not 0: scales are at least that value / 4832 (iq4_xs), and float16
+// holds those above 3e-8.
 constexpr float kAlwaysHeld = 1e-3F;
 
 float largest(std::span<const float> values) {

@@ -102,24 +102,26 @@ TEST_P(BlockFormatTest, AMillionBlocksAreThoseOfGguf) {
   EXPECT_EQ(hash_of_blocks(info_, 100), golden(info_.name).at("many").get<std::string>());
 }
 
-TEST_P(BlockFormatTest, ErrorIsNeverAboveThatOfGguf) {
+// The package gguf quantizes a short block by its largest value alone: no block of ours may be worse. llama.cpp, which
+// weighs values by their size, may have the smaller error of a few.
+TEST_P(BlockFormatTest, ErrorIsNotAboveThatOfGgufOrLlama) {
   const nlohmann::json& entry = golden(info_.name);
-  if (!entry.contains("squared_errors")) {
-    GTEST_SKIP() << "the package gguf has no quantizer of " << info_.name;
-  }
-  const auto errors = entry.at("squared_errors").get<std::vector<double>>();
+  const bool by_gguf = entry.contains("squared_errors");
+  const auto errors = entry.at(by_gguf ? "squared_errors" : "squared_errors_of_llama").get<std::vector<double>>();
   const std::vector<float> values = drawn_values(errors.size(), values_);
   const std::vector<float> made = dequantized(info_, quantized(info_, values));
   double own = 0;
   double theirs = 0;
+  std::size_t worse = 0;
   for (std::size_t block = 0; block < errors.size(); ++block) {
     const auto part = [&](std::span<const float> all) { return all.subspan(block * values_, values_); };
     const double error = squared_error(part(values), part(made));
     // Both are sums of the same rounded terms in different orders.
-    EXPECT_LE(error, errors[block] * (1 + 1e-12)) << "block " << block;
+    worse += error > errors[block] * (1 + 1e-12) ? 1 : 0;
     own += error / std::max(squares(part(values)), 1e-300);
     theirs += errors[block] / std::max(squares(part(values)), 1e-300);
   }
+  EXPECT_LE(worse, by_gguf ? 0 : errors.size() / 12);
   EXPECT_LT(own, theirs) << "a search that finds nothing better";
 }
 
@@ -127,7 +129,9 @@ TEST_P(BlockFormatTest, ErrorIsNeverAboveThatOfGguf) {
 TEST_P(BlockFormatTest, ErrorsAreThoseOfSoManyBits) {
   const std::vector<float> values = drawn_values(64, values_);
   const std::vector<float> made = dequantized(info_, quantized(info_, values));
-  const double allowed = info_.bits == 8 ? 0.01 : 1.92 / static_cast<double>(1U << info_.bits);
+  // A scale that is a power of two fits the largest value less.
+  const double steps = info_.block.exponent_reach > 0 ? 2.2 : 1.92;
+  const double allowed = info_.bits == 8 ? 0.01 : steps / static_cast<double>(1U << info_.bits);
   for (std::size_t block = 0; block < 64; ++block) {
     if (block % 32 == 31 || block % 41 < 20) {
       continue;  // one large value drowns the others; scales so small that float16 rounds them coarsely
@@ -163,7 +167,7 @@ TEST_P(BlockFormatTest, TinyAndHugeValuesAreHeldOrRefused) {
     if (const auto unfit = quantize(info_.type, values, blocks)) {
       EXPECT_GE(magnitude, 6e4F);
       EXPECT_EQ(unfit->value, 0U);
-      EXPECT_NE(unfit->reason.find("float16"), std::string::npos);
+      EXPECT_NE(unfit->reason.find(info_.block.exponent_reach > 0 ? "2^64" : "float16"), std::string::npos);
       continue;
     }
     const std::vector<float> made = dequantized(info_, blocks);
@@ -171,7 +175,7 @@ TEST_P(BlockFormatTest, TinyAndHugeValuesAreHeldOrRefused) {
       EXPECT_TRUE(std::isfinite(value));
     }
     EXPECT_LE(squared_error(values, made), squares(values)) << magnitude;
-    if (magnitude >= 1e9F) {
+    if (magnitude >= (info_.block.exponent_reach > 0 ? 1e30F : 1e9F)) {
       ADD_FAILURE() << info_.name << " took " << magnitude;
     }
   }

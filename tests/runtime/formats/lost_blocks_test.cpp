@@ -29,8 +29,8 @@ TEST(LostBlocksTest, ZerosAndUsualValuesAreNone) {
 
 TEST(LostBlocksTest, ABlockWhoseScaleIsTooSmallIsOne) {
   for (const ElementType format : testing::kPackedTypes) {
-    if (format == ElementType::int8_row) {
-      continue;  // its scales are float32
+    if (format == ElementType::int8_row || format == ElementType::mxfp4) {
+      continue;  // their scales have the exponents of float32
     }
     const std::size_t block = file_block_values(format, 512);
     ASSERT_EQ(512 % block, 0U) << name_of(format);

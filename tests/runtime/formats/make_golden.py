@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
 """Writes data/golden.json: what the package `gguf` (0.19) makes of blocks and values drawn by SplitMix64.
 
-  python3 -m venv v && v/bin/pip install gguf==0.19.0 xxhash && v/bin/python tests/runtime/formats/make_golden.py
+  python3 -m venv v && v/bin/pip install gguf==0.19.0 llama-cpp-python==0.3.16 xxhash
+  v/bin/python tests/runtime/formats/make_golden.py v/lib/python3.*/site-packages/llama_cpp/lib/libggml-base.so
 
-For each format: XXH64 of the float32 bytes of its first 10,000 and of 1,000,000 blocks dequantized; and, where the package
-has a quantizer, the squared error of each of 600 blocks quantized by it.
+For each format: XXH64 of the float32 bytes of its first 10,000 and of 1,000,000 blocks dequantized; and the squared error
+of each of 600 blocks quantized by the package (`squared_errors`) or, where it has no quantizer, by that library of
+llama.cpp (`squared_errors_of_llama`).
 """
+import ctypes
 import json
 import pathlib
+import sys
 
 import numpy
 import xxhash
@@ -62,7 +66,16 @@ def drawn_values(count, values):
     return blocks.astype(numpy.float32)
 
 
+def quantized_by_llama(library, values, kind, size):
+    blocks = numpy.zeros((len(values), size), numpy.uint8)
+    int64, pointer = ctypes.c_int64, ctypes.c_void_p
+    library.ggml_quantize_chunk.argtypes = [ctypes.c_int, pointer, pointer, int64, int64, int64, pointer]
+    library.ggml_quantize_chunk(int(kind), values.ctypes.data, blocks.ctypes.data, 0, *values.shape, None)
+    return blocks
+
+
 def main():
+    library = ctypes.CDLL(sys.argv[1])
     golden = {}
     for name, (type_name, values, size, halves) in FORMATS.items():
         kind = GGMLQuantizationType[type_name]
@@ -74,11 +87,11 @@ def main():
         entry["many"] = hashed.hexdigest()
         drawn = drawn_values(JUDGED, values)
         try:
-            made = quants.dequantize(quants.quantize(drawn, kind), kind)
-            differences = drawn.astype(numpy.float64) - made.astype(numpy.float64)
-            entry["squared_errors"] = [float(error) for error in (differences ** 2).sum(axis=1)]
+            key, blocks = "squared_errors", quants.quantize(drawn, kind)
         except NotImplementedError:
-            pass
+            key, blocks = "squared_errors_of_llama", quantized_by_llama(library, drawn, kind, size)
+        differences = drawn.astype(numpy.float64) - quants.dequantize(blocks, kind).astype(numpy.float64)
+        entry[key] = [float(error) for error in (differences ** 2).sum(axis=1)]
         golden[name] = entry
     path = pathlib.Path(__file__).parent / "data" / "golden.json"
     path.write_text(json.dumps(golden) + "\n", encoding="utf-8")
