@@ -76,7 +76,7 @@ struct BlockScales {
   float upper_min = 0.0f;  // of the upper 16 values, with kHasMin and two scales
 };
 
-// The word that has the two bytes of that block of eight. Chosen by comparisons: an index known only at run time would
+// Returns the word with the two bytes of block `block` % 8. Uses comparisons, as an index known only at run time would
 // put the words into local memory.
 __device__ __forceinline__ int word_of_block(const Words4& words, unsigned int block) {
   const int lower = block % 4 < 2 ? words.element[0] : words.element[1];
@@ -276,13 +276,24 @@ struct Packed<int4_g128> : PackedNibbles<128, 4 * kUnitStep + 4 * kPackedRows, 0
   }
 };
 
+// __byte_perm for selectors below 8, which the intrinsic would first clear their fourth bit of.
+__device__ __forceinline__ unsigned int permute_bytes(unsigned int low, unsigned int high, unsigned int selectors) {
+#ifdef __CUDA_ARCH__
+  unsigned int out;
+  asm("prmt.b32 %0, %1, %2, %3;" : "=r"(out) : "r"(low), "r"(high), "r"(selectors));
+  return out;
+#else
+  return __byte_perm(low, high, selectors);
+#endif
+}
+
 // Sixteen bytes, the first in the lowest bits.
 template <unsigned int W0, unsigned int W1, unsigned int W2, unsigned int W3>
 struct ByteTable {
-  // The bytes that the four indices in the lower half of `indices` name. A permutation chooses among eight bytes by
-  // three bits; `thirds` has two bits 01 where an index has its fourth, over the numbers 0 to 3.
-  static __device__ __forceinline__ unsigned int look_up(unsigned int indices, unsigned int thirds) {
-    return __byte_perm(__byte_perm(W0, W1, indices), __byte_perm(W2, W3, indices), thirds);
+  // Returns the bytes that four indices name. One permutation covers eight bytes, so there are two: `inside` has the
+  // lower three bits of each index, and `halves` the numbers 0 to 3, plus 4 where an index has its fourth bit.
+  static __device__ __forceinline__ unsigned int look_up(unsigned int inside, unsigned int halves) {
+    return permute_bytes(permute_bytes(W0, W1, inside), permute_bytes(W2, W3, inside), halves);
   }
 };
 
@@ -296,11 +307,12 @@ struct PackedIndices : PackedNibbles<COLUMNS, CHUNK_BYTES, 0> {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const unsigned int indices = static_cast<unsigned int>(values.unit.element[i]);
-      const unsigned int thirds = (indices >> 1 & 0x44444444u) | 0x32103210u;
-      const unsigned int first = TABLE::look_up(indices, thirds);
-      const unsigned int second = TABLE::look_up(indices >> 16, thirds >> 16);
-      words[i] = static_cast<int>(__byte_perm(first, second, 0x6420u));
-      words[4 + i] = static_cast<int>(__byte_perm(first, second, 0x7531u));
+      const unsigned int inside = indices & 0x77777777u;
+      const unsigned int halves = (indices >> 1 & 0x44444444u) | 0x32103210u;
+      const unsigned int first = TABLE::look_up(inside, halves);
+      const unsigned int second = TABLE::look_up(inside >> 16, halves >> 16);
+      words[i] = static_cast<int>(permute_bytes(first, second, 0x6420u));
+      words[4 + i] = static_cast<int>(permute_bytes(first, second, 0x7531u));
     }
   }
 };
@@ -325,7 +337,7 @@ template <>
 struct Packed<iq4_xs> : PackedIndices<256, 8 * kUnitStep + 8 * kPackedRows, NormalTable> {
   static constexpr bool kTwoLevels = true;
   struct Header {
-    Words2 words;  // a half, two upper bits of each block's scale, four lower bits of each
+    Words2 words;  // a half; the upper two bits of eight scales; their lower four bits
   };
   static __device__ __forceinline__ void load_header(Header& header, const unsigned char* group, int lane,
                                                      unsigned int block) {
@@ -360,7 +372,7 @@ struct Packed<mxfp4> : PackedIndices<64, 2 * kUnitStep + 2 * kPackedRows, FloatT
   }
   static __device__ __forceinline__ BlockScales scales(const Header& header, unsigned int block) {
     const unsigned int exponent = header.exponents >> (block % 2 * 8) & 0xffu;
-    // Half of 2^(exponent - 127), which is subnormal below 2.
+    // Half of 2^(exponent - 127): subnormal for exponents below 2.
     const float scale = __uint_as_float(exponent < 2 ? 0x00200000u << exponent : (exponent - 1) << 23);
     return {{scale, scale}, 0.0f};
   }
@@ -419,18 +431,35 @@ struct Packed<q6_k> {
   }
 };
 
-template <>
-struct Packed<q2_k> {
+// Two bits of each value. A block of 32 has eight bytes; byte i has those of values i, 8 + i, 16 + i and 24 + i.
+template <int CHUNK_BYTES>
+struct PackedTwos {
   static constexpr int kColumns = 256;
-  static constexpr int kChunkBytes = 5 * kUnitStep + 4 * kPackedRows;
+  static constexpr int kChunkBytes = CHUNK_BYTES;
   static constexpr int kTailBytes = 0;
   static constexpr int kScales = 2;
-  static constexpr bool kHasMin = true;
+  static constexpr int kHeaderBlocks = 8;
   static constexpr bool kUpperInPlace = false;
   static constexpr bool kTwoLevels = true;
-  static constexpr int kHeaderBlocks = 8;
+  // Where the units of the chunk with that block begin.
+  static __device__ __forceinline__ const unsigned char* units_of(const unsigned char* group, int lane,
+                                                                  unsigned int block) {
+    return group + block / 8 * kChunkBytes + lane * 16;
+  }
+  static __device__ __forceinline__ Words2 load_twos(const unsigned char* group, int lane, unsigned int block) {
+    const unsigned char* unit = units_of(group, lane, block) + block % 8 / 2 * kUnitStep;
+    return load_vector<2>(reinterpret_cast<const int*>(unit + block % 2 * 8));
+  }
+  static __device__ __forceinline__ unsigned int word_of(const Words2& twos, int i) {
+    return static_cast<unsigned int>(twos.element[i % 2]) >> (i / 2 * 2) & 0x03030303u;
+  }
+};
+
+template <>
+struct Packed<q2_k> : PackedTwos<5 * kUnitStep + 4 * kPackedRows> {
+  static constexpr bool kHasMin = true;
   struct Values {
-    Words2 words;  // byte i has values i, 8 + i, 16 + i and 24 + i
+    Words2 twos;
   };
   struct Header {
     Words4 scales;       // a byte for 16 values: four bits of a scale, four of a minimum
@@ -438,14 +467,12 @@ struct Packed<q2_k> {
   };
   static __device__ __forceinline__ void load(Values& values, const unsigned char* group, int lane,
                                               unsigned int block) {
-    const unsigned char* row = group + block / 8 * kChunkBytes + lane * 16;
-    const unsigned int inside = block % 8;
-    values.words = load_vector<2>(reinterpret_cast<const int*>(row + inside / 2 * kUnitStep + inside % 2 * 8));
+    values.twos = load_twos(group, lane, block);
   }
   static __device__ __forceinline__ void unpack(int (&words)[8], const Values& values) {
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
-      words[i] = values.words.element[i % 2] >> (i / 2 * 2) & 0x03030303;
+      words[i] = static_cast<int>(word_of(values.twos, i));
     }
   }
   static __device__ __forceinline__ void load_header(Header& header, const unsigned char* group, int lane,
@@ -469,42 +496,32 @@ struct Packed<q2_k> {
 };
 
 template <>
-struct Packed<q3_k> {
-  static constexpr int kColumns = 256;
-  static constexpr int kChunkBytes = 7 * kUnitStep;
-  static constexpr int kTailBytes = 0;
-  static constexpr int kScales = 2;
+struct Packed<q3_k> : PackedTwos<7 * kUnitStep> {
   static constexpr bool kHasMin = false;
-  static constexpr bool kUpperInPlace = false;
-  static constexpr bool kTwoLevels = true;
-  static constexpr int kHeaderBlocks = 8;
   struct Values {
-    Words2 low;         // byte i has the lower two bits of values i, 8 + i, 16 + i and 24 + i
-    unsigned int high;  // as that of PackedFives
+    Words2 twos;
+    unsigned int high;  // upper bits, as in PackedFives
   };
   struct Header {
     Words4 words;  // sixteen scales of six bits in twelve bytes, then a half
   };
   static __device__ __forceinline__ void load(Values& values, const unsigned char* group, int lane,
                                               unsigned int block) {
-    const unsigned char* row = group + block / 8 * kChunkBytes + lane * 16;
-    const unsigned int inside = block % 8;
-    values.low = load_vector<2>(reinterpret_cast<const int*>(row + inside / 2 * kUnitStep + inside % 2 * 8));
-    values.high = read_as<unsigned int>(row + (4 + inside / 4) * kUnitStep + inside % 4 * 4);
+    values.twos = load_twos(group, lane, block);
+    const unsigned char* unit = units_of(group, lane, block) + (4 + block % 8 / 4) * kUnitStep;
+    values.high = read_as<unsigned int>(unit + block % 4 * 4);
   }
   static __device__ __forceinline__ void unpack(int (&words)[8], const Values& values) {
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
-      const unsigned int low = static_cast<unsigned int>(values.low.element[i % 2]) >> (i / 2 * 2) & 0x03030303u;
-      const unsigned int high = (i < 2 ? values.high << (2 - i % 2) : values.high >> (i - 2) % 8) & 0x04040404u;
-      // 0x7c + q stays within its byte; with the upper bit turned it is q - 4.
-      words[i] = static_cast<int>(((low | high) + 0x7c7c7c7cu) ^ 0x80808080u);
+      const unsigned int high = (i < 2 ? values.high << (2 - i % 2) : values.high >> (i + 6) % 8) & 0x04040404u;
+      // 0x7c + q stays within its byte; flipping its upper bit gives q - 4.
+      words[i] = static_cast<int>(((word_of(values.twos, i) | high) + 0x7c7c7c7cu) ^ 0x80808080u);
     }
   }
   static __device__ __forceinline__ void load_header(Header& header, const unsigned char* group, int lane,
                                                      unsigned int block) {
-    const unsigned char* chunk = group + block / 8 * kChunkBytes;
-    header.words = load_vector<4>(reinterpret_cast<const int*>(chunk + 6 * kUnitStep + lane * 16));
+    header.words = load_vector<4>(reinterpret_cast<const int*>(units_of(group, lane, block) + 6 * kUnitStep));
   }
   static __device__ __forceinline__ BlockScales scales(const Header& header, unsigned int block) {
     return absolute(steps(header, block), units(header));
@@ -513,7 +530,7 @@ struct Packed<q3_k> {
     return {half_bits(static_cast<unsigned int>(header.words.element[3]) & 0xffffu), 0.0f};
   }
   static __device__ __forceinline__ BlockScales steps(const Header& header, unsigned int block) {
-    // Four scales in a word, so that blocks share the work. An index known only at run time would need local memory.
+    // Makes four scales at once, so that blocks share the work. Uses comparisons, as word_of_block does.
     const unsigned int inside = block % 8;
     const unsigned int low =
         static_cast<unsigned int>(inside % 4 < 2 ? header.words.element[0] : header.words.element[1]);

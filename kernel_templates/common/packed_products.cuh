@@ -15,8 +15,8 @@
 #include "vector.cuh"
 #include "words.cuh"
 
-// Of a block of 32 activations: their scale, and its product with the sum of the integers; where minima are of 16
-// values, the sums of the lower and the upper integers in the bits of `sum`.
+// The scale of a block of 32 activations, and its product with the sum of the integers. With kHalfMinima `sum` holds
+// two int16 instead: the sums of the lower and of the upper 16 integers.
 struct ScalePair {
   float scale;
   float sum;
@@ -111,10 +111,11 @@ struct PackedProducts {
     }
   };
 
-  // What is kept of a block of activations, of which the integers of both halves have these sums.
+  // Packs a scale and the sums of a block's two halves.
   static __device__ __forceinline__ ScalePair pair_of(float scale, int lower, int upper) {
-    return {scale,
-            kHalfMinima ? __int_as_float((upper << 16) | (lower & 0xffff)) : scale * static_cast<float>(lower + upper)};
+    return {scale, kHalfMinima
+                       ? __int_as_float(static_cast<int>(static_cast<unsigned int>(upper) << 16) | (lower & 0xffff))
+                       : scale * static_cast<float>(lower + upper)};
   }
 
   // The sum of the products of a row's block and the activations' as a float, for the first or the second 16 values or

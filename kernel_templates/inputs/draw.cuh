@@ -47,7 +47,7 @@ struct Piece {
   int at;        // byte of the chunk, for the group's first row
   int row_step;  // from one row to the next
   int bytes;     // 16, 8, 4, 2 or 1
-  int place;     // number in the chunk of the block, or column, that it begins with
+  int place;     // number in the chunk of the block, or column, that it begins with; beyond all: zeros
 };
 
 /// A matrix in a packed format: random bytes, then scales by which the values have the right size.

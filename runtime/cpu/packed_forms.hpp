@@ -248,29 +248,39 @@ struct PackedForm<ElementType::q6_k> {
   }
 };
 
-template <>
-struct PackedForm<ElementType::q3_k> {
+/// Two bits of each value, eight blocks in a chunk. A block has eight bytes: byte i has values i, 8 + i, 16 + i, 24 +
+/// i.
+struct PackedTwoForm {
   static constexpr std::int64_t kBlocks = 8;
+  static constexpr bool kByRow = false;
+
+  static const std::byte* twos_of(const std::byte* chunk, std::int64_t row, std::int64_t block) noexcept {
+    return chunk + block / 2 * kUnitStep + row * kUnitBytes + block % 2 * 8;
+  }
+  static void integers(const std::byte* chunk, std::int64_t row, std::int64_t block, std::int8_t* to) noexcept {
+    const std::byte* twos = twos_of(chunk, row, block);
+    for (std::int64_t i = 0; i < kBlock; ++i) {
+      to[i] = static_cast<std::int8_t>(std::to_integer<unsigned>(twos[i % 8]) >> (2 * (i / 8)) & 3U);
+    }
+  }
+};
+
+template <>
+struct PackedForm<ElementType::q3_k> : PackedTwoForm {
   static constexpr std::int64_t kUpper = 4 * kUnitStep;  ///< upper bits: 4 bytes for a block of a row
   static constexpr std::int64_t kHeaders = 6 * kUnitStep;
   static constexpr std::int64_t kChunkBytes = 7 * kUnitStep;
   static constexpr bool kHasMin = false;
-  static constexpr bool kByRow = false;
 
-  /// Lower two bits of a block: byte i those of values i, 8 + i, 16 + i and 24 + i.
-  static const std::byte* lower_of(const std::byte* chunk, std::int64_t row, std::int64_t block) noexcept {
-    return chunk + block / 2 * kUnitStep + row * kUnitBytes + block % 2 * 8;
-  }
   static const std::byte* upper_of(const std::byte* chunk, std::int64_t row, std::int64_t block) noexcept {
     return chunk + kUpper + block / 4 * kUnitStep + row * kUnitBytes + block % 4 * 4;
   }
   static void integers(const std::byte* chunk, std::int64_t row, std::int64_t block, std::int8_t* to) noexcept {
-    const std::byte* lower = lower_of(chunk, row, block);
+    PackedTwoForm::integers(chunk, row, block, to);
     const std::byte* upper = upper_of(chunk, row, block);
     for (std::int64_t i = 0; i < kBlock; ++i) {
-      const unsigned low = std::to_integer<unsigned>(lower[i % 8]) >> (2 * (i / 8)) & 3U;
       const unsigned high = std::to_integer<unsigned>(upper[i % 4]) >> (i / 4) & 1U;
-      to[i] = static_cast<std::int8_t>(low | high << 2U);
+      to[i] = static_cast<std::int8_t>(to[i] | static_cast<int>(high << 2U));
     }
   }
   static BlockScale scale(const std::byte* chunk, std::int64_t row, std::int64_t block) noexcept {
@@ -284,24 +294,11 @@ struct PackedForm<ElementType::q3_k> {
 };
 
 template <>
-struct PackedForm<ElementType::q2_k> {
-  static constexpr std::int64_t kBlocks = 8;
+struct PackedForm<ElementType::q2_k> : PackedTwoForm {
   static constexpr std::int64_t kHeaders = 4 * kUnitStep;
   static constexpr std::int64_t kScales = 5 * kUnitStep;
   static constexpr std::int64_t kChunkBytes = kScales + 4 * kPackedRows;
   static constexpr bool kHasMin = true;
-  static constexpr bool kByRow = false;
-
-  /// Byte i has values i, 8 + i, 16 + i and 24 + i of the block.
-  static const std::byte* values_of(const std::byte* chunk, std::int64_t row, std::int64_t block) noexcept {
-    return PackedForm<ElementType::q3_k>::lower_of(chunk, row, block);
-  }
-  static void integers(const std::byte* chunk, std::int64_t row, std::int64_t block, std::int8_t* to) noexcept {
-    const std::byte* values = values_of(chunk, row, block);
-    for (std::int64_t i = 0; i < kBlock; ++i) {
-      to[i] = static_cast<std::int8_t>(std::to_integer<unsigned>(values[i % 8]) >> (2 * (i / 8)) & 3U);
-    }
-  }
   static BlockScale scale(const std::byte* chunk, std::int64_t row, std::int64_t block) noexcept {
     const std::byte* factors = chunk + kHeaders + row * kUnitBytes + 2 * block;
     const std::byte* units = chunk + kScales + 4 * row;

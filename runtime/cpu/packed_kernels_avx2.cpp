@@ -218,7 +218,7 @@ struct Lanes<PackedForm<ElementType::q4_0>> : NibbleLanes {
   }
 };
 
-// Indices of four bits into a table, whose integers are as those of ByteLanes.
+// Looks four-bit indices up in a table; its integers are signed, as in ByteLanes.
 template <typename Form>
 struct IndexLanes {
   PASCALINE_PACKED_INLINE static __m128i table() { return load_16(Form::kTable.data()); }
@@ -309,7 +309,7 @@ struct Lanes<PackedForm<ElementType::q5_0>> : FiveLanes<PackedForm<ElementType::
   }
 };
 
-// The two words of each of eight rows.
+// Words 0 and 1 of each of eight rows.
 struct LanePairs {
   __m256i word[2];
 };
@@ -368,7 +368,7 @@ struct Lanes<PackedForm<ElementType::iq4_xs>> : IndexLanes<PackedForm<ElementTyp
   }
   PASCALINE_PACKED_INLINE static LaneScales scales(const Header& header, std::int64_t block) {
     const __m256i low = _mm256_srl_epi32(header.words.word[1], _mm_cvtsi32_si128(static_cast<int>(4 * block)));
-    // Their place is four bits higher than that of the lower ones.
+    // The upper bits go to bits 4 and 5.
     const __m256i high = _mm256_srl_epi32(header.words.word[0], _mm_cvtsi32_si128(static_cast<int>(12 + 2 * block)));
     const __m256i factor = _mm256_or_si256(_mm256_and_si256(low, _mm256_set1_epi32(0x0F)),
                                            _mm256_and_si256(high, _mm256_set1_epi32(0x30)));
@@ -463,8 +463,8 @@ struct Lanes<PackedForm<ElementType::int4_g128>> : NibbleLanes {
   }
 };
 
-// Integers from 0 to 63 less an offset, 0 or a power of two, of which sixteen have a factor. `Derived::factors` gives
-// the two of a block in 16 bits each, by row.
+// Integers from 0 to 63 less an offset, with a factor for each 16 of them. `Derived::factors` returns a block's two
+// factors in 16 bits each, by row.
 template <typename Derived, int offset>
 struct FactorLanes {
   // Four products of at most 63 · 127 fit 16 bits.
@@ -489,9 +489,10 @@ struct FactorLanes {
                                          half_sums(of, 4, with, _mm256_or_si256(_mm256_slli_epi32(high, 16), high)));
     if constexpr (offset == 0) {
       return sum;
+    } else {
+      const __m256i less = _mm256_mullo_epi16(both, _mm256_set1_epi16(offset));
+      return _mm256_sub_epi32(sum, _mm256_madd_epi16(less, with.halves));
     }
-    const __m256i less = _mm256_mullo_epi16(both, _mm256_set1_epi16(offset));
-    return _mm256_sub_epi32(sum, _mm256_madd_epi16(less, with.halves));
   }
 };
 
@@ -547,6 +548,29 @@ struct Lanes<PackedForm<ElementType::q6_k>> : FactorLanes<Lanes<PackedForm<Eleme
   }
 };
 
+// Unpacks values of two bits: a block of eight rows (integers) or of one row (all_of).
+struct TwoLanes {
+  PASCALINE_PACKED_INLINE static LaneIntegers integers(const std::byte* chunk, std::int64_t row, std::int64_t block) {
+    const LaneWords words = lane_words(chunk + block / 2 * kUnitStep + row * kUnitBytes);
+    LaneIntegers result;
+    for (int w = 0; w < kWords; ++w) {
+      result.word[w] =
+          _mm256_and_si256(_mm256_srli_epi32(words.word[block % 2 * 2 + w % 2], w / 2 * 2), _mm256_set1_epi8(0x03));
+    }
+    return result;
+  }
+  PASCALINE_PACKED_INLINE static __m256i all_of(const std::byte* chunk, std::int64_t row, std::int64_t block) {
+    std::int64_t twos = 0;
+    std::memcpy(&twos, PackedTwoForm::twos_of(chunk, row, block), sizeof twos);
+    return _mm256_and_si256(_mm256_srlv_epi64(_mm256_set1_epi64x(twos), _mm256_setr_epi64x(0, 2, 4, 6)),
+                            _mm256_set1_epi8(0x03));
+  }
+  PASCALINE_PACKED_INLINE static void split(__m256i all, __m128i (&of_row)[2]) {
+    of_row[0] = _mm256_castsi256_si128(all);
+    of_row[1] = _mm256_extracti128_si256(all, 1);
+  }
+};
+
 template <>
 struct Lanes<PackedForm<ElementType::q3_k>> : FactorLanes<Lanes<PackedForm<ElementType::q3_k>>, 4> {
   using Form = PackedForm<ElementType::q3_k>;
@@ -562,32 +586,22 @@ struct Lanes<PackedForm<ElementType::q3_k>> : FactorLanes<Lanes<PackedForm<Eleme
     return {header.scale, _mm256_setzero_ps()};
   }
   PASCALINE_PACKED_INLINE static LaneIntegers integers(const std::byte* chunk, std::int64_t row, std::int64_t block) {
-    const LaneWords lower = lane_words(chunk + block / 2 * kUnitStep + row * kUnitBytes);
-    const LaneWords upper = lane_words(chunk + Form::kUpper + block / 4 * kUnitStep + row * kUnitBytes);
-    const __m256i high = upper.word[block % 4];
-    LaneIntegers result;
+    LaneIntegers result = TwoLanes::integers(chunk, row, block);
+    const __m256i high = lane_words(chunk + Form::kUpper + block / 4 * kUnitStep + row * kUnitBytes).word[block % 4];
     for (int w = 0; w < kWords; ++w) {
-      const __m256i low = _mm256_srli_epi32(lower.word[block % 2 * 2 + w % 2], w / 2 * 2);
       const __m256i shifted = w < 2 ? _mm256_slli_epi32(high, 2 - w) : _mm256_srli_epi32(high, w - 2);
-      result.word[w] = _mm256_or_si256(_mm256_and_si256(low, _mm256_set1_epi8(0x03)),
-                                       _mm256_and_si256(shifted, _mm256_set1_epi8(0x04)));
+      result.word[w] = _mm256_or_si256(result.word[w], _mm256_and_si256(shifted, _mm256_set1_epi8(0x04)));
     }
     return result;
   }
   PASCALINE_PACKED_INLINE static void halves(const std::byte* chunk, std::int64_t row, std::int64_t block,
                                              __m128i (&of_row)[2]) {
-    std::int64_t lower = 0;
     std::int32_t upper = 0;
-    std::memcpy(&lower, Form::lower_of(chunk, row, block), sizeof lower);
     std::memcpy(&upper, Form::upper_of(chunk, row, block), sizeof upper);
-    const __m256i low = _mm256_srlv_epi64(_mm256_set1_epi64x(lower), _mm256_setr_epi64x(0, 2, 4, 6));
-    const __m256i wide = _mm256_set1_epi32(upper);
-    const __m256i left = _mm256_sllv_epi32(wide, _mm256_setr_epi32(2, 1, 0, 0, 0, 0, 0, 0));
+    const __m256i left = _mm256_sllv_epi32(_mm256_set1_epi32(upper), _mm256_setr_epi32(2, 1, 0, 0, 0, 0, 0, 0));
     const __m256i high = _mm256_srlv_epi32(left, _mm256_setr_epi32(0, 0, 0, 1, 2, 3, 4, 5));
-    const __m256i all =
-        _mm256_or_si256(_mm256_and_si256(low, _mm256_set1_epi8(0x03)), _mm256_and_si256(high, _mm256_set1_epi8(0x04)));
-    of_row[0] = _mm256_castsi256_si128(all);
-    of_row[1] = _mm256_extracti128_si256(all, 1);
+    TwoLanes::split(
+        _mm256_or_si256(TwoLanes::all_of(chunk, row, block), _mm256_and_si256(high, _mm256_set1_epi8(0x04))), of_row);
   }
   PASCALINE_PACKED_INLINE static __m256i factors(const Header& header, std::int64_t block) {
     const __m128i low_shift = _mm_cvtsi32_si128(static_cast<int>(block / 4 * 4 + block % 2 * 16));
@@ -617,24 +631,13 @@ struct Lanes<PackedForm<ElementType::q2_k>> : FactorLanes<Lanes<PackedForm<Eleme
     return {header.both.low, header.both.high};
   }
   PASCALINE_PACKED_INLINE static LaneIntegers integers(const std::byte* chunk, std::int64_t row, std::int64_t block) {
-    const LaneWords words = lane_words(chunk + block / 2 * kUnitStep + row * kUnitBytes);
-    LaneIntegers result;
-    for (int w = 0; w < kWords; ++w) {
-      result.word[w] =
-          _mm256_and_si256(_mm256_srli_epi32(words.word[block % 2 * 2 + w % 2], w / 2 * 2), _mm256_set1_epi8(0x03));
-    }
-    return result;
+    return TwoLanes::integers(chunk, row, block);
   }
   PASCALINE_PACKED_INLINE static void halves(const std::byte* chunk, std::int64_t row, std::int64_t block,
                                              __m128i (&of_row)[2]) {
-    std::int64_t values = 0;
-    std::memcpy(&values, Form::values_of(chunk, row, block), sizeof values);
-    const __m256i all = _mm256_and_si256(_mm256_srlv_epi64(_mm256_set1_epi64x(values), _mm256_setr_epi64x(0, 2, 4, 6)),
-                                         _mm256_set1_epi8(0x03));
-    of_row[0] = _mm256_castsi256_si128(all);
-    of_row[1] = _mm256_extracti128_si256(all, 1);
+    TwoLanes::split(TwoLanes::all_of(chunk, row, block), of_row);
   }
-  // Four bits of two bytes, of the first in the lower 16 bits.
+  // Returns four bits of each of two bytes, those of the first in the lower 16 bits.
   PASCALINE_PACKED_INLINE static __m256i four_bits(const Header& header, std::int64_t block, int from) {
     const __m128i shift = _mm_cvtsi32_si128(static_cast<int>(block % 2 * 16) + from);
     const __m256i bytes = _mm256_srl_epi32(header.words.word[block / 2], shift);

@@ -93,7 +93,7 @@ drawing::Packed packed_of(const DrawnMatrix& of) {
   packed.most_exponent = -1;
   if (traits.block.exponent_reach > 0) {
     packed.most_exponent =
-        largest > 0 ? std::clamp(std::ilogb(largest / traits.block.exponent_reach) + 128, 0, int{blocks::kMostExponent})
+        largest > 0 ? std::clamp(std::ilogb(largest / traits.block.exponent_reach) + 128, 0, int{blocks::kMaxExponent})
                     : 0;
   }
   packed.scale_at = static_cast<int>(where.scales.at);

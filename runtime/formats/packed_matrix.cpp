@@ -84,6 +84,7 @@ struct Packing {
   void move(std::size_t in_group, std::size_t in_row, std::size_t bytes) const {
     std::memcpy(group + in_group, row + in_row, bytes);
   }
+  void zeros(std::size_t in_group, std::size_t bytes) const { std::memset(group + in_group, 0, bytes); }
   void parts(std::size_t low, std::size_t high, std::size_t in_row) const {
     split_parts(row + in_row, group + low, group + high);
   }
@@ -122,6 +123,7 @@ struct Unpacking {
   void move(std::size_t in_group, std::size_t in_row, std::size_t bytes) const {
     std::memcpy(row + in_row, group + in_group, bytes);
   }
+  void zeros(std::size_t /*in_group*/, std::size_t /*bytes*/) const {}
   void parts(std::size_t low, std::size_t high, std::size_t in_row) const {
     join_parts(group + low, group + high, row + in_row);
   }
@@ -297,6 +299,7 @@ struct BlockMove<ElementType::q3_k> {
     mover.move(at.unit(6), at.row + 96, 8);
     mover.move(at.unit(6) + 8, at.row + 104, 4);
     mover.move(at.unit(6) + 12, at.row + 108, 2);
+    mover.zeros(at.unit(6) + 14, 2);
   }
 };
 
@@ -380,6 +383,9 @@ struct PieceMover {
   std::size_t block = 0;
 
   void note(std::size_t in_group, std::size_t bytes) const { found->push_back({in_group, 0, bytes, block}); }
+  void zeros(std::size_t in_group, std::size_t bytes) const {
+    found->push_back({in_group, 0, bytes, PackedPiece::kNoPlace});
+  }
   void move(std::size_t in_group, std::size_t /*in_row*/, std::size_t bytes) const { note(in_group, bytes); }
   void parts(std::size_t low, std::size_t high, std::size_t /*in_row*/) const {
     note(low, kUnit);
@@ -408,6 +414,7 @@ struct ScaleMover {
       *found = in_group + in_block - in_row;
     }
   }
+  void zeros(std::size_t /*in_group*/, std::size_t /*bytes*/) const {}
   void parts(std::size_t /*low*/, std::size_t /*high*/, std::size_t /*in_row*/) const {}
   void single_bits(std::size_t /*in_group*/, std::size_t /*in_row*/) const {}
   void bits_of_parts(const std::array<std::size_t, 8>& /*in_group*/, std::size_t /*in_row*/) const {}

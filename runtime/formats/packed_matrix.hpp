@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <vector>
@@ -48,7 +49,10 @@ struct PackedPiece {
   std::size_t at = 0;        ///< of the group's first row
   std::size_t row_step = 0;  ///< from one row to the next
   std::size_t bytes = 0;
-  std::size_t place = 0;  ///< the block that they are of; of int8_row, the column that they begin with
+  /// The block that the bytes belong to; for int8_row their first column; kNoPlace for zeros that fill up.
+  std::size_t place = 0;
+
+  static constexpr std::size_t kNoPlace = std::numeric_limits<int>::max();
 };
 
 /// Where packing puts the bytes of a row's chunk: all of them, but for what a group has once at its end.

@@ -40,7 +40,7 @@ std::optional<UnfitBlock> check_row(ElementType format, std::span<const std::byt
         return UnfitBlock{i * block.values, kNotFinite};
       }
     }
-    if (block.exponent_reach > 0 && bytes[block.scales_at] > std::byte{blocks::kMostExponent}) {
+    if (block.exponent_reach > 0 && bytes[block.scales_at] > std::byte{blocks::kMaxExponent}) {
       return UnfitBlock{i * block.values, "has a scale beyond 2^64"};
     }
     if (format == ElementType::int4_g128 && (bytes[66] > std::byte{15} || bytes[67] != std::byte{0})) {
