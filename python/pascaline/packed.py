@@ -1,4 +1,4 @@
-"""Weights in packed formats: 8 to 4 bits a value, with scales for blocks of a row (docs/formats.md).
+"""Weights in packed formats: 2 to 8 bits a value, with scales for blocks of a row (docs/formats.md).
 
 `pack` makes a `PackedMatrix` of a matrix; `ops.matmul`, `ops.normed_matmul` and `ops.gather` take one in place of an array.
 """
