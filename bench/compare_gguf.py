@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Compares GGUF files of Qwen3-VL-2B's sizes that the Python package gguf writes with folders of the same numbers.
 
-For each type the same random numbers (deviation 0.02) are quantized by the package gguf, but for Q4_K, Q5_K and Q6_K, of
-which it only reads blocks: those are drawn. What comes out is written as a GGUF file and its projector, by the package's
+For each type the same random numbers (deviation 0.02) are quantized by the package gguf, but for those of which it only
+reads blocks: these are drawn. What comes out is written as a GGUF file and its projector, by the package's
 GGUFWriter, and as folders. `compare_models` gives both the same prompt, of text and an image, and compares the logits
 after each of its tokens, and those of the tokens that each then chooses greedily. It does so twice:
 
@@ -40,11 +40,10 @@ import gguf_models as models  # noqa: E402
 import make_projector_fixture as fixture  # noqa: E402
 
 KIND = gguf.GGMLQuantizationType
-TYPES = ("F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q4_K", "Q5_K", "Q6_K")
-DRAWN = (KIND.Q4_K, KIND.Q5_K, KIND.Q6_K)
+BLOCKS = ("Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ4_NL", "IQ4_XS", "MXFP4")
+TYPES = ("F32", "F16", "BF16", *BLOCKS)
 NUMBERS = {KIND.F32: ("F32", 4), KIND.F16: ("F16", 2), KIND.BF16: ("BF16", 2)}
-FORMATS = {KIND.Q8_0: "q8_0", KIND.Q4_0: "q4_0", KIND.Q4_1: "q4_1", KIND.Q5_0: "q5_0", KIND.Q5_1: "q5_1",
-           KIND.Q4_K: "q4_k", KIND.Q5_K: "q5_k", KIND.Q6_K: "q6_k"}
+FORMATS = {KIND[name]: name.lower() for name in BLOCKS}
 SEED = 22
 PIECE = 1 << 21  # values that are made at once
 # Of words that the tokenizer of the tests has and of others, so that it is a few hundred tokens.
@@ -101,7 +100,7 @@ def stored_piece(piece):
     """What a file has of a piece: the same in every run. Blocks, and BF16, are bytes."""
     generator = np.random.default_rng([SEED, zlib.crc32(piece.name.encode()), piece.first])
     shape = [piece.last - piece.first, *piece.shape[1:]]
-    if piece.kind in DRAWN:
+    if piece.kind in models.SCALES:
         return models.random_blocks(generator, shape, piece.kind)
     values = generator.standard_normal(shape, dtype=np.float32) * np.float32(0.02)
     if piece.name.endswith("weight") and "norm" in piece.name.split(".")[-2]:

@@ -147,19 +147,10 @@ double LlamaBenchResult::mean() const { return mean_of(tokens_per_s()); }
 double LlamaBenchResult::deviation() const { return deviation_of(tokens_per_s()); }
 
 std::string gguf_file_type_name(std::int64_t file_type) {
-  constexpr std::array<std::pair<std::int64_t, std::string_view>, 13> kNames{{{0, "F32"},
-                                                                              {1, "F16"},
-                                                                              {2, "Q4_0"},
-                                                                              {3, "Q4_1"},
-                                                                              {7, "Q8_0"},
-                                                                              {8, "Q5_0"},
-                                                                              {9, "Q5_1"},
-                                                                              {14, "Q4_K_S"},
-                                                                              {15, "Q4_K_M"},
-                                                                              {16, "Q5_K_S"},
-                                                                              {17, "Q5_K_M"},
-                                                                              {18, "Q6_K"},
-                                                                              {32, "BF16"}}};
+  constexpr std::array<std::pair<std::int64_t, std::string_view>, 21> kNames{
+      {{0, "F32"},     {1, "F16"},     {2, "Q4_0"},    {3, "Q4_1"},    {7, "Q8_0"},    {8, "Q5_0"},      {9, "Q5_1"},
+       {10, "Q2_K"},   {11, "Q3_K_S"}, {12, "Q3_K_M"}, {13, "Q3_K_L"}, {14, "Q4_K_S"}, {15, "Q4_K_M"},   {16, "Q5_K_S"},
+       {17, "Q5_K_M"}, {18, "Q6_K"},   {25, "IQ4_NL"}, {30, "IQ4_XS"}, {32, "BF16"},   {38, "MXFP4_MOE"}}};
   const auto* const found =
       std::find_if(kNames.begin(), kNames.end(), [file_type](const auto& name) { return name.first == file_type; });
   return found == kNames.end() ? std::string() : std::string(found->second);

@@ -1,6 +1,7 @@
 """Weights in packed formats, on the processor and on the emulated device."""
 
 import itertools
+import re
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from pascaline import ops, packed
 
 FORMATS = packed.FORMATS
 # Steps from 0 to the largest magnitude. Rounding to the nearest is off by a step / √12 in the root of the mean of squares.
-STEPS = {form: 2 ** int(form.strip("qint")[0]) / 2 - 0.5 for form in FORMATS}
+STEPS = {form: 2 ** int(re.findall(r"\d+", form)[0]) / 2 - 0.5 for form in FORMATS}
 random = np.random.default_rng(3)
 
 
@@ -27,7 +28,8 @@ def test_what_is_packed_is_nearly_what_it_was(form: packed.Format, shape: tuple[
     values = matrix.unpack()
     assert values.shape == shape and matrix.shape == shape and matrix.packed_format == form
     error = np.sqrt(((values - weight) ** 2).mean()) * STEPS[form] * np.sqrt(12)
-    assert error < 1.2 and (shape == (1, 1) or error > 0.5)
+    # Powers of two fit less than other scales.
+    assert error < (1.7 if form == "mxfp4" else 1.2) and (shape == (1, 1) or error > 0.5)
     # To what the format holds, packing is exact, but where scales are scaled themselves.
     if form in ("q8_0", "int8_row"):
         np.testing.assert_allclose(packed.pack(values, form).unpack(), values, rtol=1e-3, atol=1e-5)
@@ -84,7 +86,7 @@ def test_quantized_rows() -> None:
 
 MATRIX = packed.pack(np.ones((16, 64), np.float32), "q8_0")
 BAD: list[tuple[Any, Any, str]] = [
-    (lambda: packed.pack(draw(4, 4), "q3_k"), ValueError, "format: there is no packed format 'q3_k'"),  # type: ignore[arg-type]
+    (lambda: packed.pack(draw(4, 4), "q7_k"), ValueError, "format: there is no packed format 'q7_k'"),  # type: ignore[arg-type]
     (lambda: packed.pack(draw(4, 4), 4), TypeError, "format"),  # type: ignore[arg-type]
     (lambda: packed.pack(draw(4), "q8_0"), ValueError, "weight: it has 1 dimensions"),
     (lambda: packed.pack([["x"]], "q8_0"), ValueError, "could not convert"),

@@ -19,11 +19,11 @@ except ImportError:
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/model"))
 import make_projector_fixture as fixture  # noqa: E402
-from gguf_models import END_TOKEN, KIND, TOKENS, add_tokenizer, random_blocks, write_photo, write_texts  # noqa: E402
+from gguf_models import END_TOKEN, KIND, SCALES, TOKENS, add_tokenizer, random_blocks, write_photo, write_texts  # noqa: E402
 
 VOCABULARY = 752
-BY_WEIGHTS = {"float32": KIND.F32, "float16": KIND.F16, "bfloat16": KIND.BF16, "q8_0": KIND.Q8_0, "q6_k": KIND.Q6_K,
-              "q5_k": KIND.Q5_K, "q5_1": KIND.Q5_1, "q5_0": KIND.Q5_0, "q4_k": KIND.Q4_K, "q4_1": KIND.Q4_1, "q4_0": KIND.Q4_0}
+BLOCKS = ("Q8_0", "Q6_K", "Q5_K", "Q5_1", "Q5_0", "Q4_K", "IQ4_NL", "IQ4_XS", "Q4_1", "Q4_0", "MXFP4", "Q3_K", "Q2_K")
+BY_WEIGHTS = {"float32": KIND.F32, "float16": KIND.F16, "bfloat16": KIND.BF16, **{name.lower(): KIND[name] for name in BLOCKS}}
 
 
 def small_config():
@@ -250,7 +250,7 @@ class GgufFilesTest(unittest.TestCase):
                 if len(shape) == 5 and kind == KIND.F16:
                     values = values.astype(np.float16).astype(np.float32)
                 return values, values
-            if kind in (KIND.Q4_K, KIND.Q5_K, KIND.Q6_K):
+            if kind in SCALES:
                 blocks = random_blocks(generator, shape, kind)
                 return blocks, gguf.quants.dequantize(blocks, kind)
             return values, gguf.quants.dequantize(gguf.quants.quantize(values, kind), kind)

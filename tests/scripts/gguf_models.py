@@ -72,22 +72,17 @@ def write_photo(file, width=24, height=16):
                      chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
 
 
-# Of blocks that gguf does not make: the scale of values, that of what is subtracted, so that the values of a block have
-# a mean near 0 and a deviation near 0.02.
-SCALES = {KIND.Q4_K: (5e-5, 3.75e-4), KIND.Q5_K: (2.5e-5, 3.875e-4), KIND.Q6_K: (1e-5, None)}
+# Of blocks that gguf does not make, by the byte that they begin with: the scale of values, and that of what is subtracted,
+# so that the values of a block have a mean near 0 and a deviation near 0.02.
+SCALES = {KIND.Q2_K: {80: 9.6e-4, 82: 1.44e-3}, KIND.Q3_K: {108: 3.1e-4}, KIND.Q4_K: {0: 5e-5, 2: 3.75e-4},
+          KIND.Q5_K: {0: 2.5e-5, 2: 3.875e-4}, KIND.Q6_K: {208: 1e-5}, KIND.IQ4_NL: {0: 2e-4}, KIND.IQ4_XS: {0: 1.06e-5}}
 
 
 def random_blocks(generator, shape, kind):
-    """Rows of blocks of Q4_K, Q5_K or Q6_K, as bytes."""
+    """Rows of blocks of a kind of SCALES, as bytes."""
     count, size = gguf.GGML_QUANT_SIZES[kind]
     blocks = generator.integers(0, 256, (shape[0], shape[1] // count, size), dtype=np.uint8)
-    scale, offset = SCALES[kind]
-
-    def put_half(place, value):
-        half = (value * (1 + generator.random(blocks.shape[:2], dtype=np.float32))).astype(np.float16)
+    for place, scale in SCALES[kind].items():
+        half = (scale * (1 + generator.random(blocks.shape[:2], dtype=np.float32))).astype(np.float16)
         blocks[:, :, place:place + 2] = half[:, :, None].view(np.uint8)
-
-    put_half(0 if offset else size - 2, scale)
-    if offset:
-        put_half(2, offset)
     return blocks.reshape(shape[0], -1)
