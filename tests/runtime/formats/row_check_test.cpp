@@ -53,6 +53,17 @@ TEST(RowCheckTest, ARowIsBadWhereItsValuesAreNotFinite) {
   }
 }
 
+TEST(RowCheckTest, ExponentsOfScalesAreLimited) {
+  std::vector<std::byte> row = quantized_row(ElementType::mxfp4);
+  row[2 * 17] = std::byte{192};
+  EXPECT_FALSE(check_row(ElementType::mxfp4, row));
+  row[2 * 17] = std::byte{193};
+  const auto bad = check_row(ElementType::mxfp4, row);
+  ASSERT_TRUE(bad);
+  EXPECT_EQ(bad->value, 64U);
+  EXPECT_EQ(bad->reason, "has a scale beyond 2^64");
+}
+
 TEST(RowCheckTest, TheBlockIsNamed) {
   std::vector<std::byte> row = quantized_row(ElementType::q8_0);
   row[3 * 34] = std::byte{0};
