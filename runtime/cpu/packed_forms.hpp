@@ -99,21 +99,26 @@ struct PackedForm<ElementType::q4_0> : PackedNibbleForm<2> {
   }
 };
 
-/// Indices of four bits into a table of integers.
-template <std::int64_t blocks, const std::array<std::int8_t, 16>& table>
-struct PackedIndexForm : PackedNibbleForm<blocks> {
-  static constexpr const std::array<std::int8_t, 16>& kTable = table;
+struct NormalIntegers {
+  static constexpr std::array<std::int8_t, 16> kTable = blocks::kNormalTable;
+};
+struct FloatIntegers {
+  static constexpr std::array<std::int8_t, 16> kTable = blocks::kFloatTable;
+};
 
+/// Indices of four bits into a table of integers.
+template <std::int64_t blocks, typename Integers>
+struct PackedIndexForm : PackedNibbleForm<blocks>, Integers {
   static void integers(const std::byte* chunk, std::int64_t row, std::int64_t block, std::int8_t* to) noexcept {
     PackedNibbleForm<blocks>::integers(chunk, row, block, to);
     for (std::int64_t i = 0; i < kBlock; ++i) {
-      to[i] = table[static_cast<std::size_t>(to[i])];
+      to[i] = Integers::kTable[static_cast<std::uint8_t>(to[i])];
     }
   }
 };
 
 template <>
-struct PackedForm<ElementType::iq4_nl> : PackedIndexForm<2, blocks::kNormalTable> {
+struct PackedForm<ElementType::iq4_nl> : PackedIndexForm<2, NormalIntegers> {
   static constexpr std::int64_t kChunkBytes = kHeaders + 4 * kPackedRows;
   static BlockScale scale(const std::byte* chunk, std::int64_t row, std::int64_t block) noexcept {
     return {half_in(chunk + kHeaders + 4 * row + 2 * block)};
@@ -121,7 +126,7 @@ struct PackedForm<ElementType::iq4_nl> : PackedIndexForm<2, blocks::kNormalTable
 };
 
 template <>
-struct PackedForm<ElementType::mxfp4> : PackedIndexForm<2, blocks::kFloatTable> {
+struct PackedForm<ElementType::mxfp4> : PackedIndexForm<2, FloatIntegers> {
   static constexpr std::int64_t kChunkBytes = kHeaders + 2 * kPackedRows;
   static BlockScale scale(const std::byte* chunk, std::int64_t row, std::int64_t block) noexcept {
     return {blocks::scale_of_exponent(std::to_integer<std::uint8_t>(chunk[kHeaders + 2 * row + block]))};
@@ -129,7 +134,7 @@ struct PackedForm<ElementType::mxfp4> : PackedIndexForm<2, blocks::kFloatTable> 
 };
 
 template <>
-struct PackedForm<ElementType::iq4_xs> : PackedIndexForm<8, blocks::kNormalTable> {
+struct PackedForm<ElementType::iq4_xs> : PackedIndexForm<8, NormalIntegers> {
   static constexpr std::int64_t kChunkBytes = kHeaders + 8 * kPackedRows;
   static BlockScale scale(const std::byte* chunk, std::int64_t row, std::int64_t block) noexcept {
     blocks::Block<ElementType::iq4_xs> of;

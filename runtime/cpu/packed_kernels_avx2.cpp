@@ -463,41 +463,37 @@ struct Lanes<PackedForm<ElementType::int4_g128>> : NibbleLanes {
   }
 };
 
-// Integers from 0 to 63 less an offset, with a factor for each 16 of them. `Derived::factors` returns a block's two
-// factors in 16 bits each, by row.
-template <typename Derived, int offset>
-struct FactorLanes {
-  // Four products of at most 63 · 127 fit 16 bits.
-  PASCALINE_PACKED_INLINE static __m256i half_sums(const LaneIntegers& of, int first, const BlockActivations& with,
-                                                   __m256i factors) {
-    __m256i pairs[2];
-    for (int p = 0; p < 2; ++p) {
-      const int w = first + 2 * p;
-      pairs[p] = _mm256_madd_epi16(_mm256_add_epi16(_mm256_maddubs_epi16(of.word[w], with.four(w)),
-                                                    _mm256_maddubs_epi16(of.word[w + 1], with.four(w + 1))),
-                                   factors);
-    }
-    return _mm256_add_epi32(pairs[0], pairs[1]);
+// Sums of half a block of integers from 0 to 63 times a factor: four products of at most 63 · 127 fit 16 bits.
+PASCALINE_PACKED_INLINE __m256i factor_half_sums(const LaneIntegers& of, int first, const BlockActivations& with,
+                                                 __m256i factors) {
+  __m256i pairs[2];
+  for (int p = 0; p < 2; ++p) {
+    const int w = first + 2 * p;
+    pairs[p] = _mm256_madd_epi16(_mm256_add_epi16(_mm256_maddubs_epi16(of.word[w], with.four(w)),
+                                                  _mm256_maddubs_epi16(of.word[w + 1], with.four(w + 1))),
+                                 factors);
   }
-  template <typename Header>
-  PASCALINE_PACKED_INLINE static __m256i sums(const LaneIntegers& of, const Header& header, std::int64_t block,
-                                              const BlockActivations& with) {
-    const __m256i both = Derived::factors(header, block);
-    const __m256i low = _mm256_and_si256(both, _mm256_set1_epi32(0xFFFF));
-    const __m256i high = _mm256_srli_epi32(both, 16);
-    const __m256i sum = _mm256_add_epi32(half_sums(of, 0, with, _mm256_or_si256(low, _mm256_slli_epi32(both, 16))),
-                                         half_sums(of, 4, with, _mm256_or_si256(_mm256_slli_epi32(high, 16), high)));
-    if constexpr (offset == 0) {
-      return sum;
-    } else {
-      const __m256i less = _mm256_mullo_epi16(both, _mm256_set1_epi16(offset));
-      return _mm256_sub_epi32(sum, _mm256_madd_epi16(less, with.halves));
-    }
+  return _mm256_add_epi32(pairs[0], pairs[1]);
+}
+
+// Sums of a block of such integers less an offset, where `both` has the factors of its halves in 16 bits each, by row.
+template <int offset>
+PASCALINE_PACKED_INLINE __m256i factor_sums(const LaneIntegers& of, __m256i both, const BlockActivations& with) {
+  const __m256i low = _mm256_and_si256(both, _mm256_set1_epi32(0xFFFF));
+  const __m256i high = _mm256_srli_epi32(both, 16);
+  const __m256i sum =
+      _mm256_add_epi32(factor_half_sums(of, 0, with, _mm256_or_si256(low, _mm256_slli_epi32(both, 16))),
+                       factor_half_sums(of, 4, with, _mm256_or_si256(_mm256_slli_epi32(high, 16), high)));
+  if constexpr (offset == 0) {
+    return sum;
+  } else {
+    const __m256i less = _mm256_mullo_epi16(both, _mm256_set1_epi16(offset));
+    return _mm256_sub_epi32(sum, _mm256_madd_epi16(less, with.halves));
   }
-};
+}
 
 template <>
-struct Lanes<PackedForm<ElementType::q6_k>> : FactorLanes<Lanes<PackedForm<ElementType::q6_k>>, 32> {
+struct Lanes<PackedForm<ElementType::q6_k>> {
   using Form = PackedForm<ElementType::q6_k>;
   struct Header {
     __m256 scale;
@@ -546,6 +542,10 @@ struct Lanes<PackedForm<ElementType::q6_k>> : FactorLanes<Lanes<PackedForm<Eleme
                                           _mm256_slli_epi32(_mm256_srli_epi32(bytes, 8), 24));
     return _mm256_srai_epi16(upper, 8);
   }
+  PASCALINE_PACKED_INLINE static __m256i sums(const LaneIntegers& of, const Header& header, std::int64_t block,
+                                              const BlockActivations& with) {
+    return factor_sums<32>(of, factors(header, block), with);
+  }
 };
 
 // Unpacks values of two bits: a block of eight rows (integers) or of one row (all_of).
@@ -572,7 +572,7 @@ struct TwoLanes {
 };
 
 template <>
-struct Lanes<PackedForm<ElementType::q3_k>> : FactorLanes<Lanes<PackedForm<ElementType::q3_k>>, 4> {
+struct Lanes<PackedForm<ElementType::q3_k>> {
   using Form = PackedForm<ElementType::q3_k>;
   struct Header {
     __m256 scale;
@@ -614,10 +614,14 @@ struct Lanes<PackedForm<ElementType::q3_k>> : FactorLanes<Lanes<PackedForm<Eleme
                                          _mm256_and_si256(_mm256_slli_epi32(bytes, 8), _mm256_set1_epi32(0xFF0000)));
     return _mm256_sub_epi16(both, _mm256_set1_epi16(32));
   }
+  PASCALINE_PACKED_INLINE static __m256i sums(const LaneIntegers& of, const Header& header, std::int64_t block,
+                                              const BlockActivations& with) {
+    return factor_sums<4>(of, factors(header, block), with);
+  }
 };
 
 template <>
-struct Lanes<PackedForm<ElementType::q2_k>> : FactorLanes<Lanes<PackedForm<ElementType::q2_k>>, 0> {
+struct Lanes<PackedForm<ElementType::q2_k>> {
   using Form = PackedForm<ElementType::q2_k>;
   struct Header {
     FloatPairs both;
@@ -650,6 +654,10 @@ struct Lanes<PackedForm<ElementType::q2_k>> : FactorLanes<Lanes<PackedForm<Eleme
   PASCALINE_PACKED_INLINE static __m256i min_sums(const Header& header, std::int64_t block,
                                                   const BlockActivations& with) {
     return _mm256_madd_epi16(four_bits(header, block, 4), with.halves);
+  }
+  PASCALINE_PACKED_INLINE static __m256i sums(const LaneIntegers& of, const Header& header, std::int64_t block,
+                                              const BlockActivations& with) {
+    return factor_sums<0>(of, factors(header, block), with);
   }
 };
 
