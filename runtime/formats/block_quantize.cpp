@@ -529,8 +529,8 @@ void improve_units(const float* values, const InParts<kCount>& found, Half& scal
   }
 }
 
-// Finds integers from 0 to `most`, scales and minima from 0 to `steps`, and their units. Nothing where no unit holds
-// them.
+// Finds integers from 0 to `most`, scales and minima from 0 to `steps`, and their units. Nothing if a unit exceeds
+// float16.
 template <std::size_t kCount>
 std::optional<InParts<kCount>> best_in_parts(const float* values, float most, float steps) {
   if (std::fabs(largest_of({values, kLong})) > kMaxHalf * steps * most) {
