@@ -186,16 +186,11 @@ struct Lanes<PackedForm<ElementType::int8_row>> : ByteLanes {
 struct WordHeader {
   FloatPairs scales;
 };
-PASCALINE_PACKED_INLINE WordHeader word_header(const std::byte* words) {
-  return {widen_pairs(to_lanes(load_32(words)))};
-}
-
-template <>
-struct Lanes<PackedForm<ElementType::q8_0>> : ByteLanes {
-  using Form = PackedForm<ElementType::q8_0>;
+template <std::int64_t scales_at>
+struct WordScales {
   using Header = WordHeader;
   PASCALINE_PACKED_INLINE static Header header(const std::byte* chunk, std::int64_t row) {
-    return word_header(chunk + Form::kHeaders + 4 * row);
+    return {widen_pairs(to_lanes(load_32(chunk + scales_at + 4 * row)))};
   }
   PASCALINE_PACKED_INLINE static LaneScales scales(const Header& header, std::int64_t block) {
     return {block == 0 ? header.scales.low : header.scales.high, _mm256_setzero_ps()};
@@ -203,15 +198,10 @@ struct Lanes<PackedForm<ElementType::q8_0>> : ByteLanes {
 };
 
 template <>
-struct Lanes<PackedForm<ElementType::q4_0>> : NibbleLanes {
-  using Form = PackedForm<ElementType::q4_0>;
-  using Header = WordHeader;
-  PASCALINE_PACKED_INLINE static Header header(const std::byte* chunk, std::int64_t row) {
-    return word_header(chunk + Form::kHeaders + 4 * row);
-  }
-  PASCALINE_PACKED_INLINE static LaneScales scales(const Header& header, std::int64_t block) {
-    return {block == 0 ? header.scales.low : header.scales.high, _mm256_setzero_ps()};
-  }
+struct Lanes<PackedForm<ElementType::q8_0>> : ByteLanes, WordScales<PackedForm<ElementType::q8_0>::kHeaders> {};
+
+template <>
+struct Lanes<PackedForm<ElementType::q4_0>> : NibbleLanes, WordScales<PackedForm<ElementType::q4_0>::kHeaders> {
   PASCALINE_PACKED_INLINE static __m256i sums(const LaneIntegers& of, const Header& /*header*/, std::int64_t /*block*/,
                                               const BlockActivations& with) {
     return _mm256_sub_epi32(unsigned_sums(of, with), _mm256_madd_epi16(with.halves, _mm256_set1_epi16(8)));
@@ -244,16 +234,8 @@ struct IndexLanes {
 };
 
 template <>
-struct Lanes<PackedForm<ElementType::iq4_nl>> : IndexLanes<PackedForm<ElementType::iq4_nl>> {
-  using Form = PackedForm<ElementType::iq4_nl>;
-  using Header = WordHeader;
-  PASCALINE_PACKED_INLINE static Header header(const std::byte* chunk, std::int64_t row) {
-    return word_header(chunk + Form::kHeaders + 4 * row);
-  }
-  PASCALINE_PACKED_INLINE static LaneScales scales(const Header& header, std::int64_t block) {
-    return {block == 0 ? header.scales.low : header.scales.high, _mm256_setzero_ps()};
-  }
-};
+struct Lanes<PackedForm<ElementType::iq4_nl>> : IndexLanes<PackedForm<ElementType::iq4_nl>>,
+                                                WordScales<PackedForm<ElementType::iq4_nl>::kHeaders> {};
 
 template <typename Form>
 struct FiveLanes {
@@ -294,15 +276,8 @@ struct FiveLanes {
 };
 
 template <>
-struct Lanes<PackedForm<ElementType::q5_0>> : FiveLanes<PackedForm<ElementType::q5_0>> {
-  using Form = PackedForm<ElementType::q5_0>;
-  using Header = WordHeader;
-  PASCALINE_PACKED_INLINE static Header header(const std::byte* chunk, std::int64_t row) {
-    return word_header(chunk + Form::kScales + 4 * row);
-  }
-  PASCALINE_PACKED_INLINE static LaneScales scales(const Header& header, std::int64_t block) {
-    return {block == 0 ? header.scales.low : header.scales.high, _mm256_setzero_ps()};
-  }
+struct Lanes<PackedForm<ElementType::q5_0>> : FiveLanes<PackedForm<ElementType::q5_0>>,
+                                              WordScales<PackedForm<ElementType::q5_0>::kScales> {
   PASCALINE_PACKED_INLINE static __m256i sums(const LaneIntegers& of, const Header& /*header*/, std::int64_t /*block*/,
                                               const BlockActivations& with) {
     return _mm256_sub_epi32(unsigned_sums(of, with), _mm256_madd_epi16(with.halves, _mm256_set1_epi16(16)));
